@@ -8,7 +8,8 @@
 //! | leaders that know how many they are | itself, and `PMIX_GROUP_BOOTSTRAP`; others as above | once for each leader, which is the one process |
 //! | one that others add | nobody | once for each, no process; `PMIX_PROCID` is who it is |
 //!
-//! A construction ends when all leaders and all whom they add have called. All of them are answered alike: with
+//! A construction ends when all leaders and all whom they add have called, or one of them that is waited for has
+//! ended: one that is added, or one that others list while its server has not called. All are answered alike: with
 //! the members, leaders first, in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` if one gave it.
 //!
 //! There is no clock inside: time is an argument, and a construction ends when the shortest time
@@ -16,13 +17,15 @@
 //!
 //! Source: OpenPMIx 6, "Group Construction"; PMIx Standard, chapter "Process Sets and Groups".
 
+mod index;
 mod one;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status, Text, keys};
 
+use self::index::{Id, Index};
 use self::one::{Leaders, One, Part, procs_of};
 use crate::host::Group;
 use crate::infos::{timeout, value};
@@ -37,6 +40,9 @@ pub trait Processes {
 
     /// Returns whether a process has ended, so that it will not call.
     fn has_ended(&self, proc: &Proc<'_>) -> bool;
+
+    /// Returns which server a process is or was at, by a number of the host's.
+    fn server_of(&self, proc: &Proc<'_>) -> Option<usize>;
 }
 
 /// Reports that a construction has ended.
@@ -54,10 +60,11 @@ pub struct EndedConstruction<T> {
 /// Gathers constructions until all have called whom they need. `T` says which call is to be answered.
 #[derive(Debug)]
 pub struct Constructions<T> {
-    open: Vec<One<T>>,
+    open: BTreeMap<Id, One<T>>,
     /// Calls of processes that others have not added yet.
-    early: Vec<Early<T>>,
-    failed: VecDeque<One<T>>,
+    early: BTreeMap<Id, Early<T>>,
+    failed: BTreeMap<Id, One<T>>,
+    index: Index,
 }
 
 /// One that waits for others to add it.
@@ -71,9 +78,10 @@ struct Early<T> {
 impl<T> Default for Constructions<T> {
     fn default() -> Self {
         Self {
-            open: Vec::new(),
-            early: Vec::new(),
-            failed: VecDeque::new(),
+            open: BTreeMap::new(),
+            early: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            index: Index::default(),
         }
     }
 }
@@ -89,13 +97,12 @@ impl<T> Constructions<T> {
                 || is(keys::GROUP_FINAL_MEMBERSHIP_ORDER))
     }
 
-    /// Takes a call. `num_servers` is how many servers have any of its processes, which all call; it is not
-    /// looked at where each leader calls for itself. Returns what has ended by it.
+    /// Takes a call of a server, which is named as [`Processes::server_of`] does. Returns what has ended by it.
     pub fn take(
         &mut self,
         token: T,
+        server: usize,
         call: &Group,
-        num_servers: usize,
         processes: &impl Processes,
         now: Instant,
     ) -> Vec<EndedConstruction<T>> {
@@ -111,147 +118,204 @@ impl<T> Constructions<T> {
         }
         let count = value(&call.directives, keys::GROUP_BOOTSTRAP);
         let leaders = match count.map(|count| count.to_number::<u64>()) {
-            None => Leaders::Listed(call.procs.clone(), num_servers),
+            None => Leaders::Listed(call.procs.clone()),
             Some(Ok(count)) => Leaders::Counted(count),
             Some(Err(_)) => return vec![failed(vec![part.token], Status::ERR_BAD_PARAM)],
         };
-        let mut of_failed = self.failed.iter();
-        let is_it = |one: &One<T>| one.takes(&call.id, &leaders, &part);
-        if let Some(place) = of_failed.position(is_it) {
-            return self.tell_late(place, part);
+        let of_name = self.index.of_name(&call.id);
+        let is_it = |one: &One<T>| one.takes(server, &leaders, &part);
+        let mut known = of_name.iter();
+        if let Some(id) = known.find(|id| self.failed.get(*id).is_some_and(is_it)) {
+            return self.tell_late(*id, server, part);
         }
-        let place = match self.open.iter().position(is_it) {
-            Some(place) => place,
+        let mut known = of_name.iter();
+        let id = match known.find(|id| self.open.get(*id).is_some_and(is_it)) {
+            Some(id) => *id,
             None => {
-                self.open.push(One::new(call.id.clone(), leaders.clone()));
-                self.open.len() - 1
+                let id = self.index.add(&call.id);
+                let one = One::new(call.id.clone(), leaders.clone(), server, processes);
+                self.open.insert(id, one);
+                id
             }
         };
-        let Some(one) = self.open.get_mut(place) else {
+        let Some(one) = self.open.get_mut(&id) else {
             return Vec::new();
         };
+        let before = one.until;
         one.limit(until);
-        one.lead(part, call, &leaders, processes);
+        one.lead(part, server, call, &leaders, processes);
         // Those who called before they were added.
-        for early in std::mem::take(&mut self.early) {
-            match early.name == one.name && one.wants(&early.part) {
-                true => {
+        for proc in one.say_concerned() {
+            for other in self.index.of_proc(&proc) {
+                if let Some(early) = self.early.get(&other)
+                    && early.name == one.name
+                    && one.wants(&early.part)
+                    && let Some(early) = self.early.remove(&other)
+                {
+                    early.forget(other, &mut self.index);
                     one.limit(early.until);
                     one.add(early.part);
                 }
-                false => self.early.push(early),
             }
+            self.index.concern(id, &proc);
         }
-        self.end_if_complete(place)
+        self.index.limit(id, before, one.until);
+        self.end_if_complete(id)
     }
 
     /// One calls that others add, or have added.
     fn added(&mut self, early: Early<T>) -> Vec<EndedConstruction<T>> {
-        let is_it = |one: &One<T>| one.name == early.name && one.wants(&early.part);
-        if let Some(place) = self.failed.iter().position(is_it) {
-            return self.tell_late(place, early.part);
+        let of_name = self.index.of_name(&early.name);
+        let is_it = |one: &One<T>| one.wants(&early.part);
+        let mut known = of_name.iter();
+        if let Some(id) = known.find(|id| self.failed.get(*id).is_some_and(is_it)) {
+            return self.tell_late_added(*id, early.part);
         }
-        let Some(place) = self.open.iter().position(is_it) else {
-            self.early.push(early);
+        let mut known = of_name.iter();
+        let Some(id) = known.find(|id| self.open.get(*id).is_some_and(is_it)) else {
+            let id = self.index.number();
+            self.index.limit(id, None, early.until);
+            if let Some(proc) = &early.part.proc {
+                self.index.concern(id, proc);
+            }
+            self.early.insert(id, early);
             return Vec::new();
         };
-        if let Some(one) = self.open.get_mut(place) {
+        if let Some(one) = self.open.get_mut(id) {
+            let before = one.until;
             one.limit(early.until);
+            self.index.limit(*id, before, one.until);
             one.add(early.part);
         }
-        self.end_if_complete(place)
+        self.end_if_complete(*id)
     }
 
-    /// Takes note that a process has ended. Returns what has ended by it.
-    pub fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<EndedConstruction<T>> {
+    /// Takes note that a process has ended. Returns what has ended by it: a construction that it did not call
+    /// for, if it leads it or is added to it, unless that may do without it.
+    pub fn proc_ended(
+        &mut self,
+        proc: &Proc<'_>,
+        processes: &impl Processes,
+    ) -> Vec<EndedConstruction<T>> {
         let mut ended = Vec::new();
-        let (gone, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.early)
-            .into_iter()
-            .partition(|early| early.part.proc.as_ref() == Some(proc));
-        self.early = waiting;
-        let gone = gone.into_iter().map(|early| early.part.token).collect();
-        ended.extend(tell(gone, Status::ERR_LOST_CONNECTION));
-        for one in &mut self.failed {
-            one.does_without(proc);
-        }
-        self.failed.retain(|one| !one.is_complete());
-        // Each that ends takes its place away.
-        let mut place = 0;
-        while let Some(one) = self.open.get_mut(place) {
-            if !one.lacks(proc) {
-                place += 1;
-                continue;
+        for id in self.index.of_proc(proc) {
+            if let Some(early) = self.early.remove(&id) {
+                early.forget(id, &mut self.index);
+                ended.push(failed(vec![early.part.token], Status::ERR_LOST_CONNECTION));
             }
-            one.does_without(proc);
-            let ends = match one.is_optional {
-                true => self.end_if_complete(place),
-                false => self.fail(place, Status::ERR_LOST_CONNECTION),
-            };
-            match ends.is_empty() {
-                true => place += 1,
-                false => ended.extend(ends),
+            if let Some(one) = self.open.get_mut(&id)
+                && one.lose(proc, processes)
+            {
+                ended.extend(match one.is_optional {
+                    true => self.end_if_complete(id),
+                    false => self.fail(id, Status::ERR_LOST_CONNECTION),
+                });
             }
         }
+        // There are few of them.
+        for one in self.failed.values_mut() {
+            one.lose(proc, processes);
+        }
+        let index = &mut self.index;
+        self.failed.retain(|id, one| {
+            let is_over = one.is_complete();
+            if is_over {
+                index.remove(*id, &one.name);
+            }
+            !is_over
+        });
         ended
     }
 
     /// Returns when the next of them has waited long enough.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let open = self.open.iter().filter_map(|one| one.until);
-        let early = self.early.iter().filter_map(|early| early.until);
-        open.chain(early).min()
+        self.index.next_limit()
     }
 
     /// Ends those that have waited long enough.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<EndedConstruction<T>> {
-        let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
-        let (late, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.early)
-            .into_iter()
-            .partition(|early| is_over(early.until));
-        self.early = waiting;
-        let late = late.into_iter().map(|early| early.part.token).collect();
-        let mut ended: Vec<_> = tell(late, Status::ERR_TIMEOUT).into_iter().collect();
-        while let Some(place) = self.open.iter().position(|one| is_over(one.until)) {
-            ended.extend(self.fail(place, Status::ERR_TIMEOUT));
+        let mut ended = Vec::new();
+        while let Some(id) = self.index.due(now) {
+            if let Some(early) = self.early.remove(&id) {
+                early.forget(id, &mut self.index);
+                ended.push(failed(vec![early.part.token], Status::ERR_TIMEOUT));
+                continue;
+            }
+            ended.extend(self.fail(id, Status::ERR_TIMEOUT));
         }
         ended
     }
 
-    fn end_if_complete(&mut self, place: usize) -> Vec<EndedConstruction<T>> {
-        match self.open.get(place) {
-            Some(one) if one.failed.is_some() => {
-                let status = one.failed.unwrap_or(Status::ERROR);
-                self.fail(place, status)
+    fn end_if_complete(&mut self, id: Id) -> Vec<EndedConstruction<T>> {
+        let Some(one) = self.open.get(&id) else {
+            return Vec::new();
+        };
+        match one.failed {
+            Some(status) => self.fail(id, status),
+            None if one.is_complete() => {
+                let one = self.close(id);
+                one.into_iter().map(One::succeed).collect()
             }
-            Some(one) if one.is_complete() => vec![self.open.remove(place).succeed()],
-            _ => Vec::new(),
+            None => Vec::new(),
         }
+    }
+
+    /// Takes one that ends out.
+    fn close(&mut self, id: Id) -> Option<One<T>> {
+        let one = self.open.remove(&id)?;
+        self.index.settle(id, one.concerned_by(), one.until);
+        self.index.remove(id, &one.name);
+        Some(one)
     }
 
     /// Ends a construction without success. Who has not called yet is told the same later.
-    fn fail(&mut self, place: usize, status: Status) -> Vec<EndedConstruction<T>> {
-        let mut one = self.open.remove(place);
+    fn fail(&mut self, id: Id, status: Status) -> Vec<EndedConstruction<T>> {
+        let Some(mut one) = self.close(id) else {
+            return Vec::new();
+        };
         one.failed = Some(status);
         let tokens = one.take_tokens();
         if !one.is_complete() {
-            self.failed.truncate(MAX_FAILED - 1);
-            self.failed.push_front(one);
+            if self.failed.len() >= MAX_FAILED
+                && let Some((id, oldest)) = self.failed.pop_first()
+            {
+                self.index.remove(id, &oldest.name);
+            }
+            // A number of its own: the last that failed is the last to be forgotten.
+            let id = self.index.add(&one.name);
+            self.failed.insert(id, one);
         }
         vec![failed(tokens, status)]
     }
 
-    /// Tells one that calls late how it ended for the others.
-    fn tell_late(&mut self, place: usize, part: Part<T>) -> Vec<EndedConstruction<T>> {
-        let Some(one) = self.failed.get_mut(place) else {
+    /// Tells a server that calls late how it ended for the others.
+    fn tell_late(&mut self, id: Id, server: usize, part: Part<T>) -> Vec<EndedConstruction<T>> {
+        self.tell(id, |one| one.led_late(server, part))
+    }
+
+    /// Tells one that was added and calls late how it ended for the others.
+    fn tell_late_added(&mut self, id: Id, part: Part<T>) -> Vec<EndedConstruction<T>> {
+        self.tell(id, |one| one.add(part))
+    }
+
+    fn tell(&mut self, id: Id, take: impl FnOnce(&mut One<T>)) -> Vec<EndedConstruction<T>> {
+        let Some(one) = self.failed.get_mut(&id) else {
             return Vec::new();
         };
         let status = one.failed.unwrap_or(Status::ERROR);
-        one.came_late(part);
+        take(one);
         let tokens = one.take_tokens();
         if one.is_complete() {
-            self.failed.remove(place);
+            self.index.remove(id, &one.name);
+            self.failed.remove(&id);
         }
         vec![failed(tokens, status)]
+    }
+}
+
+impl<T> Early<T> {
+    fn forget(&self, id: Id, index: &mut Index) {
+        index.settle(id, &self.part.proc, self.until);
     }
 }
 
@@ -261,10 +325,6 @@ fn failed<T>(tokens: Vec<T>, status: Status) -> EndedConstruction<T> {
         outcome: Err(status),
         wants_context_id: false,
     }
-}
-
-fn tell<T>(tokens: Vec<T>, status: Status) -> Option<EndedConstruction<T>> {
-    (!tokens.is_empty()).then(|| failed(tokens, status))
 }
 
 /// Returns members in the order that `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` gives: those that it names, a whole

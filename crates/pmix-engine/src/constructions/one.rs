@@ -13,8 +13,8 @@ use crate::infos::{is_set, value};
 /// Who begins a construction.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Leaders {
-    /// These, for whom so many servers call.
-    Listed(Vec<Proc<'static>>, usize),
+    /// These, for whom their servers call.
+    Listed(Vec<Proc<'static>>),
     /// So many, who call for themselves.
     Counted(u64),
 }
@@ -65,10 +65,20 @@ pub(super) struct One<T> {
     jobs: HashMap<Nspace<'static>, Option<u32>>,
     /// Those whom the leaders add, and who are no leaders.
     added: HashSet<Proc<'static>>,
+    /// Those of them who have not called.
+    lacking: HashSet<Proc<'static>>,
+    /// Whose end concerns this or did, whole jobs by their wildcards; and how many of them were said.
+    concerned_by: Vec<Proc<'static>>,
+    num_said: usize,
     /// Those of them, and those of the leaders who call for themselves, who have called.
     called: HashSet<Proc<'static>>,
     /// How many calls of leaders there were.
     num_led: u64,
+    /// The servers that have not called for the leaders that are listed, and how many of these they have that
+    /// have not ended.
+    awaited: HashMap<usize, usize>,
+    /// The leaders that ended while their servers had not called.
+    gone: HashSet<Proc<'static>>,
     order: Option<Vec<Proc<'static>>>,
     pub(super) is_optional: bool,
     pub(super) until: Option<Instant>,
@@ -76,7 +86,42 @@ pub(super) struct One<T> {
 }
 
 impl<T> One<T> {
-    pub(super) fn new(name: Text<'static>, leaders: Leaders) -> Self {
+    /// Begins one with the first call of a leader, or of a server for its leaders. Those of other servers that
+    /// have ended will not call: it fails, unless it is found to do without them.
+    pub(super) fn new(
+        name: Text<'static>,
+        leaders: Leaders,
+        server: usize,
+        processes: &impl Processes,
+    ) -> Self {
+        let mut one = Self::begun(name, leaders);
+        let Leaders::Listed(procs) = &one.leaders else {
+            return one;
+        };
+        for proc in procs {
+            let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
+            let ranks = match proc.rank {
+                Rank::WILDCARD => 0..processes.job_size(&proc.nspace).unwrap_or(0),
+                rank => rank.as_raw()..rank.as_raw().saturating_add(1),
+            };
+            for proc in ranks.map(of) {
+                // A process that no server has is not waited for.
+                let Some(at) = processes.server_of(&proc) else {
+                    continue;
+                };
+                match at != server && processes.has_ended(&proc) {
+                    true => _ = one.gone.insert(proc),
+                    false => *one.awaited.entry(at).or_default() += 1,
+                }
+            }
+        }
+        one.concerned_by.clone_from(procs);
+        // Who calls is one of them, whatever the host knows.
+        one.awaited.entry(server).or_default();
+        one
+    }
+
+    fn begun(name: Text<'static>, leaders: Leaders) -> Self {
         Self {
             name,
             leaders,
@@ -85,8 +130,13 @@ impl<T> One<T> {
             leads: HashSet::new(),
             jobs: HashMap::new(),
             added: HashSet::new(),
+            lacking: HashSet::new(),
+            concerned_by: Vec::new(),
+            num_said: 0,
             called: HashSet::new(),
             num_led: 0,
+            awaited: HashMap::new(),
+            gone: HashSet::new(),
             order: None,
             is_optional: false,
             until: None,
@@ -99,23 +149,16 @@ impl<T> One<T> {
         self.until = [self.until, until].into_iter().flatten().min();
     }
 
-    /// Whether the call of a leader is a part of this.
-    pub(super) fn takes(&self, name: &Text<'_>, leaders: &Leaders, part: &Part<T>) -> bool {
-        let is_theirs = match (&self.leaders, leaders) {
-            (Leaders::Listed(own, _), Leaders::Listed(other, _)) => own == other,
-            // One that says another number belongs to it, and ends it.
-            (Leaders::Counted(_), Leaders::Counted(_)) => true,
-            _ => false,
-        };
+    /// Whether the call of a leader is a part of this, which has its name.
+    pub(super) fn takes(&self, server: usize, leaders: &Leaders, part: &Part<T>) -> bool {
         let has_called = { part.proc.as_ref() }.is_some_and(|proc| self.called.contains(proc));
-        is_theirs && self.name == *name && !has_called && self.num_led < self.num_leaders()
-    }
-
-    /// How many calls of leaders it needs.
-    fn num_leaders(&self) -> u64 {
-        match self.leaders {
-            Leaders::Listed(_, servers) => u64::try_from(servers).unwrap_or(u64::MAX),
-            Leaders::Counted(count) => count,
+        match (&self.leaders, leaders) {
+            (Leaders::Listed(own), Leaders::Listed(other)) => {
+                self.awaited.contains_key(&server) && own == other
+            }
+            // One that says another number belongs to it, and ends it.
+            (Leaders::Counted(count), Leaders::Counted(_)) => !has_called && self.num_led < *count,
+            _ => false,
         }
     }
 
@@ -126,18 +169,20 @@ impl<T> One<T> {
     pub(super) fn lead(
         &mut self,
         part: Part<T>,
+        server: usize,
         call: &Group,
         leaders: &Leaders,
         processes: &impl Processes,
     ) {
         let infos = &call.directives;
-        self.called.extend(part.proc.clone());
+        self.called_by(&part);
         self.num_led = self.num_led.saturating_add(1);
+        self.awaited.remove(&server);
         self.led_by(&part, processes);
         self.led.push(part);
         let number = |leaders: &Leaders| match leaders {
             Leaders::Counted(count) => Some(*count),
-            Leaders::Listed(..) => None,
+            Leaders::Listed(_) => None,
         };
         if number(leaders) != number(&self.leaders) || number(leaders) == Some(0) {
             self.fails(Status::ERR_BAD_PARAM);
@@ -155,6 +200,9 @@ impl<T> One<T> {
             self.order = Some(order);
         }
         self.is_optional |= is_set(infos, keys::GROUP_OPTIONAL);
+        if !self.is_optional && !self.gone.is_empty() {
+            self.fails(Status::ERR_LOST_CONNECTION);
+        }
         for proc in procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default() {
             let Some(size) = processes.job_size(&proc.nspace) else {
                 self.fails(Status::ERR_NOT_FOUND);
@@ -172,11 +220,19 @@ impl<T> One<T> {
                 let proc = Proc::new(nspace.clone(), Rank::new(rank));
                 match self.called.contains(&proc) || !processes.has_ended(&proc) {
                     _ if self.leads.contains(&proc) => {}
-                    true => _ = self.added.insert(proc),
+                    true => self.adds(proc),
                     false if self.is_optional => {}
                     false => self.fails(Status::ERR_LOST_CONNECTION),
                 }
             }
+        }
+    }
+
+    /// One is added.
+    fn adds(&mut self, proc: Proc<'static>) {
+        if self.added.insert(proc.clone()) && !self.called.contains(&proc) {
+            self.concerned_by.push(proc.clone());
+            self.lacking.insert(proc);
         }
     }
 
@@ -185,9 +241,11 @@ impl<T> One<T> {
         for proc in part.listed.iter().chain(&part.proc) {
             if proc.rank != Rank::WILDCARD {
                 self.added.remove(proc);
+                self.lacking.remove(proc);
                 self.leads.insert(proc.clone());
             } else if !self.jobs.contains_key(&proc.nspace) {
                 self.added.retain(|added| added.nspace != proc.nspace);
+                self.lacking.retain(|added| added.nspace != proc.nspace);
                 let size = processes.job_size(&proc.nspace);
                 self.jobs.insert(proc.nspace.clone(), size);
             }
@@ -213,41 +271,76 @@ impl<T> One<T> {
 
     /// Whether one that calls for itself is among those whom the leaders add, and has not called.
     pub(super) fn wants(&self, part: &Part<T>) -> bool {
-        part.proc.as_ref().is_some_and(|proc| self.lacks(proc))
-    }
-
-    /// Whether one is added and has not called.
-    pub(super) fn lacks(&self, proc: &Proc<'_>) -> bool {
-        let proc = &proc.clone().into_owned();
-        self.added.contains(proc) && !self.called.contains(proc)
+        let is_lacking = |proc: &Proc<'static>| self.lacking.contains(proc);
+        part.proc.as_ref().is_some_and(is_lacking)
     }
 
     /// One that is added calls.
     pub(super) fn add(&mut self, part: Part<T>) {
-        self.called.extend(part.proc.clone());
+        self.called_by(&part);
         self.came.push(part);
     }
 
-    /// One is done without.
-    pub(super) fn does_without(&mut self, proc: &Proc<'_>) {
-        self.added.remove(&proc.clone().into_owned());
+    fn called_by(&mut self, part: &Part<T>) {
+        if let Some(proc) = &part.proc {
+            self.lacking.remove(proc);
+            self.called.insert(proc.clone());
+        }
     }
 
-    /// One calls that is told how it ended.
-    pub(super) fn came_late(&mut self, part: Part<T>) {
-        match self.wants(&part) {
-            true => self.add(part),
-            false => {
-                self.called.extend(part.proc.clone());
-                self.num_led = self.num_led.saturating_add(1);
-                self.led.push(part);
-            }
+    /// Returns whose end concerns this, which was not said yet.
+    pub(super) fn say_concerned(&mut self) -> Vec<Proc<'static>> {
+        let said = std::mem::replace(&mut self.num_said, self.concerned_by.len());
+        self.concerned_by.get(said..).unwrap_or_default().to_vec()
+    }
+
+    /// The processes whose end may concern this or did, whole jobs by their wildcards.
+    pub(super) fn concerned_by(&self) -> &[Proc<'static>] {
+        &self.concerned_by
+    }
+
+    /// A process has ended. Tells whether it was waited for, which it is no longer.
+    pub(super) fn lose(&mut self, proc: &Proc<'_>, processes: &impl Processes) -> bool {
+        let proc = proc.clone().into_owned();
+        if self.lacking.remove(&proc) {
+            self.added.remove(&proc);
+            return true;
         }
+        let Leaders::Listed(_) = &self.leaders else {
+            return false;
+        };
+        let leads = self.leads.contains(&proc) || self.jobs.contains_key(&proc.nspace);
+        let Some(server) = processes.server_of(&proc).filter(|_| leads) else {
+            return false;
+        };
+        let Some(left) = self.awaited.get_mut(&server) else {
+            return false;
+        };
+        if !self.gone.insert(proc) {
+            return false;
+        }
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.awaited.remove(&server);
+        }
+        true
+    }
+
+    /// A server calls for its leaders, or a leader for itself, which is told how it ended.
+    pub(super) fn led_late(&mut self, server: usize, part: Part<T>) {
+        self.called_by(&part);
+        self.num_led = self.num_led.saturating_add(1);
+        self.awaited.remove(&server);
+        self.led.push(part);
     }
 
     /// Whether all have called.
     pub(super) fn is_complete(&self) -> bool {
-        self.num_led >= self.num_leaders() && self.added.is_subset(&self.called)
+        let is_led = match self.leaders {
+            Leaders::Listed(_) => self.awaited.is_empty(),
+            Leaders::Counted(count) => self.num_led >= count,
+        };
+        is_led && self.lacking.is_empty()
     }
 
     pub(super) fn take_tokens(&mut self) -> Vec<T> {
@@ -259,6 +352,10 @@ impl<T> One<T> {
     /// All have called.
     pub(super) fn succeed(mut self) -> EndedConstruction<T> {
         let mut members = self.in_order();
+        if !self.gone.is_empty() {
+            members = self.each(members);
+            members.retain(|proc| !self.gone.contains(proc));
+        }
         let mut added: Vec<_> = self.added.drain().collect();
         added.sort_unstable();
         members.extend(added);
@@ -279,7 +376,7 @@ impl<T> One<T> {
     /// The leaders: as all of them list them, without whom any server does without, or else by their names.
     fn in_order(&self) -> Vec<Proc<'static>> {
         match &self.leaders {
-            Leaders::Listed(procs, _) => {
+            Leaders::Listed(procs) => {
                 let mut lists = self.led.iter().map(|part| &part.listed);
                 let first = lists.next().unwrap_or(procs);
                 if lists.clone().all(|list| list == first) {

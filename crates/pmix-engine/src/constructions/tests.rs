@@ -6,8 +6,8 @@ use pmix_types::{GroupOperation, Rank, Value};
 
 use super::*;
 
-/// A job of six processes, of which some have ended.
-struct Job(Vec<u32>);
+/// A job of six processes, of which some have ended, and how many are at each server.
+struct Job(Vec<u32>, u32);
 
 impl Processes for Job {
     fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
@@ -16,6 +16,10 @@ impl Processes for Job {
 
     fn has_ended(&self, proc: &Proc<'_>) -> bool {
         self.0.contains(&proc.rank.as_raw())
+    }
+
+    fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        usize::try_from(proc.rank.as_raw() / self.1).ok()
     }
 }
 
@@ -57,6 +61,12 @@ fn adds(ranks: &[u32]) -> Info<'static> {
     Info::new(keys::GROUP_ADD_MEMBERS, procs(ranks))
 }
 
+/// Whether nothing is left.
+fn is_empty(all: &Constructions<usize>) -> bool {
+    let is_held = all.open.is_empty() && all.early.is_empty() && all.failed.is_empty();
+    is_held && all.index.is_empty()
+}
+
 /// Which calls were answered, and with which members.
 type Told = (Vec<usize>, Result<Vec<u32>, Status>);
 
@@ -65,7 +75,7 @@ fn outcomes(calls: &[Group]) -> Vec<Told> {
     let mut all = Constructions::default();
     let now = Instant::now();
     let calls = calls.iter().enumerate();
-    let ended = calls.flat_map(|(token, call)| all.take(token, call, 1, &Job(vec![]), now));
+    let ended = calls.flat_map(|(token, call)| all.take(token, 0, call, &Job(vec![], 6), now));
     ended.map(outcome).collect()
 }
 
@@ -131,8 +141,8 @@ fn what_members_share_is_told_to_all_and_a_context_id_is_asked_for_once() {
     let mut added = joins(4);
     added.directives.push(shared.clone());
     let led = leader(0, 1, vec![adds(&[4]), wants, shared.clone()]);
-    assert!(all.take(0, &added, 1, &Job(vec![]), now).is_empty());
-    let [ended] = &all.take(1, &led, 1, &Job(vec![]), now)[..] else {
+    assert!(all.take(0, 0, &added, &Job(vec![], 6), now).is_empty());
+    let [ended] = &all.take(1, 0, &led, &Job(vec![], 6), now)[..] else {
         panic!("it has not ended");
     };
     assert!(ended.wants_context_id);
@@ -166,25 +176,25 @@ fn a_job_that_does_not_exist_is_not_added() {
 fn how_it_failed_on_one_server_is_told_on_all() {
     let failed = Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_TIMEOUT);
     let mut all = Constructions::default();
-    let (job, now) = (Job(vec![]), Instant::now());
-    let leaders = procs(&[0, 1]);
+    let (job, now) = (Job(vec![], 2), Instant::now());
+    let leaders = procs(&[0, 2]);
     let (here, there) = (
         call(leaders.clone(), vec![adds(&[4]), failed]),
         call(leaders, vec![]),
     );
-    assert!(all.take(0, &joins(4), 2, &job, now).is_empty());
+    assert!(all.take(0, 0, &joins(4), &job, now).is_empty());
     let late = Err(Status::ERR_TIMEOUT);
-    let ended = all.take(1, &here, 2, &job, now);
+    let ended = all.take(1, 0, &here, &job, now);
     assert_eq!(
         ended.into_iter().map(outcome).collect::<Vec<_>>(),
         [(vec![0, 1], late.clone())]
     );
-    let ended = all.take(2, &there, 2, &job, now);
+    let ended = all.take(2, 1, &there, &job, now);
     assert_eq!(
         ended.into_iter().map(outcome).collect::<Vec<_>>(),
         [(vec![2], late)]
     );
-    assert!(all.open.is_empty() && all.early.is_empty() && all.failed.is_empty());
+    assert!(is_empty(&all));
 }
 
 #[test]
@@ -199,18 +209,18 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
         (vec![optional], false, Ok(vec![0])),
     ] {
         let mut all = Constructions::default();
-        let job = Job(if has_ended { vec![4] } else { vec![] });
+        let job = Job(if has_ended { vec![4] } else { vec![] }, 6);
         let led = leader(0, 1, [vec![adds(&[4])], more].concat());
-        let mut ended = all.take(0, &led, 1, &job, Instant::now());
-        ended.extend(all.proc_ended(&gone));
+        let mut ended = all.take(0, 0, &led, &job, Instant::now());
+        ended.extend(all.proc_ended(&gone, &Job(vec![4], 6)));
         let ended: Vec<_> = ended.into_iter().map(outcome).collect();
         assert_eq!(ended, [(vec![0], expected)]);
-        assert!(all.open.is_empty() && all.failed.is_empty());
+        assert!(is_empty(&all));
     }
     // One whom nobody has added yet is answered as well.
     let mut all = Constructions::default();
-    all.take(0, &joins(4), 1, &Job(vec![]), Instant::now());
-    let ended = all.proc_ended(&gone);
+    all.take(0, 0, &joins(4), &Job(vec![], 6), Instant::now());
+    let ended = all.proc_ended(&gone, &Job(vec![4], 6));
     assert_eq!(
         ended.into_iter().map(outcome).collect::<Vec<_>>(),
         [(vec![0], Err(Status::ERR_LOST_CONNECTION))]
@@ -221,11 +231,11 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
 fn the_shortest_time_ends_it_for_all() {
     let time = |seconds: u32| Info::new(keys::TIMEOUT, seconds);
     let mut all = Constructions::default();
-    let (job, now) = (Job(vec![]), Instant::now());
+    let (job, now) = (Job(vec![], 6), Instant::now());
     let mut early = joins(4);
     early.directives.push(time(3));
-    all.take(0, &early, 1, &job, now);
-    all.take(1, &leader(0, 2, vec![adds(&[4]), time(5)]), 1, &job, now);
+    all.take(0, 0, &early, &job, now);
+    all.take(1, 0, &leader(0, 2, vec![adds(&[4]), time(5)]), &job, now);
     let after = |seconds| now + Duration::from_secs(seconds);
     assert_eq!(all.poll_timeout(), Some(after(3)));
     assert!(all.handle_timeout(after(2)).is_empty());
@@ -236,4 +246,71 @@ fn the_shortest_time_ends_it_for_all() {
         [(vec![0, 1], late)]
     );
     assert_eq!(all.poll_timeout(), None);
+}
+
+/// What becomes of leaders 0 at server 0, and 2 and 3 at server 1, if some end; servers call before and after.
+fn leaders_of_two_servers(
+    more: &[Info<'static>],
+    [before, ended, after]: [&[usize]; 3],
+) -> (Vec<Told>, bool) {
+    let mut all = Constructions::default();
+    let now = Instant::now();
+    let led = call(procs(&[0, 2, 3]), more.to_vec());
+    let mut told = Vec::new();
+    let mut job = Job(vec![], 2);
+    for server in before {
+        told.extend(all.take(*server, *server, &led, &job, now));
+    }
+    for rank in ended {
+        job.0.push(u32::try_from(*rank).unwrap());
+        let proc = Proc::new("job", Rank::new(job.0[job.0.len() - 1]));
+        told.extend(all.proc_ended(&proc, &job));
+    }
+    for server in after {
+        told.extend(all.take(*server, *server, &led, &job, now));
+    }
+    (told.into_iter().map(outcome).collect(), is_empty(&all))
+}
+
+#[test]
+fn a_leader_that_ends_where_none_has_called_is_waited_for_no_longer() {
+    let lost = || Err(Status::ERR_LOST_CONNECTION);
+    let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
+    let run = leaders_of_two_servers;
+    // Its server tells those who call there later.
+    let expected = (vec![(vec![0], lost())], false);
+    assert_eq!(run(&[], [&[0], &[2], &[]]), expected);
+    assert_eq!(run(&[], [&[], &[2], &[0]]), expected);
+    let expected = (vec![(vec![0], lost()), (vec![1], lost())], true);
+    assert_eq!(run(&[], [&[0], &[3], &[1]]), expected);
+    // None of its server is left to call.
+    assert_eq!(
+        run(&[], [&[0], &[2, 3], &[]]),
+        (vec![(vec![0], lost())], true)
+    );
+    // The rest of its server is waited for, if there is one.
+    let without = |ranks: &[u32]| (vec![(vec![0], Ok(ranks.to_vec()))], true);
+    assert_eq!(run(&optional, [&[0], &[2, 3], &[]]), without(&[0]));
+    assert_eq!(run(&optional, [&[], &[3, 2], &[0]]), without(&[0]));
+    assert_eq!(run(&optional, [&[0], &[2], &[]]), (vec![], false));
+    let both = (vec![(vec![0, 1], Ok(vec![0, 3]))], true);
+    assert_eq!(run(&optional, [&[0], &[2], &[1]]), both);
+    // One whose server has called has called itself.
+    let all = |tokens: &[usize]| (vec![(tokens.to_vec(), Ok(vec![0, 2, 3]))], true);
+    assert_eq!(run(&[], [&[1], &[2, 3], &[0]]), all(&[0, 1]));
+}
+
+#[test]
+fn a_whole_job_that_leads_is_waited_for_by_its_processes() {
+    let mut all = Constructions::default();
+    let now = Instant::now();
+    let led = call(vec![Proc::new("job", Rank::WILDCARD)], vec![]);
+    let mut job = Job(vec![], 2);
+    for server in [0, 1] {
+        assert!(all.take(server, server, &led, &job, now).is_empty());
+    }
+    job.0.push(5);
+    let ended = all.proc_ended(&procs(&[5])[0], &job);
+    let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(ended, [(vec![0, 1], Err(Status::ERR_LOST_CONNECTION))]);
 }

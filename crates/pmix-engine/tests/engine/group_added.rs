@@ -259,3 +259,18 @@ fn what_cannot_be_added_is_refused() {
         assert_eq!(told, Some(expected), "{request:?}");
     }
 }
+
+#[test]
+fn a_leader_that_is_lost_where_none_has_called_ends_it_on_other_nodes() {
+    let (mut world, all) = world(&[2, 3]);
+    let led = world.ask(all[0], &construct("g", &[0, 4], vec![]));
+    let added = world.ask(all[1], &joins(vec![]));
+    world.run();
+    world.kill(all[4]);
+    world.end_proc("job", 4);
+    let lost = Status::ERR_LOST_CONNECTION;
+    assert_eq!(told(&world, all[0], led).0, lost);
+    // Whom nobody has added by then is not concerned.
+    assert!(world.clients[all[1]].reply(added).is_none());
+    assert_eq!(num_groups(&world), 0);
+}

@@ -166,7 +166,8 @@ impl World {
 
     /// The host takes note that a process will not call any longer.
     pub(crate) fn end_proc(&mut self, nspace: &'static str, rank: u32) {
-        self.host.proc_ended(&Proc::new(nspace, Rank::new(rank)));
+        let proc = Proc::new(nspace, Rank::new(rank));
+        self.host.proc_ended(&proc, &self.nodes);
         self.run();
     }
 

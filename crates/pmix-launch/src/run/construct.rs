@@ -13,6 +13,9 @@ use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
 use super::job::Jobs;
 use super::session::Session;
 
+/// The number of the only server.
+const HERE: usize = 0;
+
 impl Session<'_> {
     pub(super) fn group(&mut self, call: &Group, done: Completion<Vec<Info<'static>>>) {
         let is_new = call.operation == GroupOperation::CONSTRUCT;
@@ -25,7 +28,7 @@ impl Session<'_> {
         }
         if Constructions::<Completion<Vec<Info<'static>>>>::concerns(call) {
             let now = Instant::now();
-            let ended = self.constructions.take(done, call, 1, &self.jobs, now);
+            let ended = self.constructions.take(done, HERE, call, &self.jobs, now);
             return self.tell_constructed(ended);
         }
         let mut infos = Vec::new();
@@ -83,5 +86,8 @@ impl Processes for Jobs<'_> {
         let there = place.and_then(|place| job.table.get(place)).filter(is_it);
         let process = there.or_else(|| job.table.iter().find(is_it));
         process.is_some_and(|process| process.ended.is_some())
+    }
+    fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        self.named(&proc.nspace).map(|_| HERE)
     }
 }

@@ -260,7 +260,7 @@ impl Session<'_> {
         let proc = job.proc(rank);
         let order = job.stop.ended(rank, ending, link, now);
         self.published.proc_ended(&proc);
-        let ended = self.constructions.proc_ended(&proc);
+        let ended = self.constructions.proc_ended(&proc, &self.jobs);
         self.tell_constructed(ended);
         // Nobody is to wait for it; of one that is connected the server sees the end itself.
         if link != Link::Connected

@@ -124,3 +124,55 @@ fn processes_that_are_lost_where_others_were_invited() {
         },
     );
 }
+
+#[test]
+fn constructions_that_wait_beside_each_other() {
+    let ask = |number: usize, procs, infos| {
+        let group = Some(Text::from(format!("g{number}")));
+        Request::GroupConstruct(request::GroupConstruct {
+            group,
+            procs,
+            infos,
+        })
+    };
+    let time = Info::new(keys::TIMEOUT, 60_u32);
+    let leads = |number| {
+        let adds = Info::new(
+            keys::GROUP_ADD_MEMBERS,
+            vec![Proc::new("job", Rank::new(1))],
+        );
+        ask(number, vec![own()], vec![adds, time.clone()])
+    };
+    let joins = |number| ask(number, vec![], vec![time.clone()]);
+    for is_first in [true, false] {
+        let prepare = |size: usize| {
+            let mut world = World::new(1);
+            world.job("job", &[2]);
+            let all = world.join_all("job", &[2]);
+            let (leader, added) = (all[0], all[1]);
+            for number in 0..size {
+                match is_first {
+                    true => world.ask(leader, &leads(number)),
+                    false => world.ask(added, &joins(number)),
+                };
+            }
+            world.run();
+            let come = |number| match is_first {
+                true => (added, joins(number)),
+                false => (leader, leads(number)),
+            };
+            let come: Vec<_> = (0..size).map(come).collect();
+            (world, come)
+        };
+        is_linear("constructions at once", 25, prepare, |(world, come)| {
+            let asked: Vec<_> = come
+                .iter()
+                .map(|(who, request)| (*who, world.ask(*who, request)))
+                .collect();
+            world.run();
+            for (who, tag) in asked {
+                assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
+            }
+        });
+    }
+}

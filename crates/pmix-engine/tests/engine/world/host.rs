@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host of all nodes: it carries fences and direct modexes between them and declines the rest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::{DirectModex, Group};
 use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
-use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
+use pmix_types::{GroupOperation, Info, IntoOwned as _, Nspace, Proc, Status, Value, keys};
 
 use super::node::Node;
 
@@ -37,6 +37,8 @@ pub(super) struct Host {
     groups: HashMap<GroupKey, Vec<GroupRound>>,
     last_context: u64,
     constructions: Constructions<(usize, CallId)>,
+    /// The processes that will not call any longer.
+    gone: HashSet<Proc<'static>>,
     /// Direct modexes that are asked of the engine of another node.
     asked: HashMap<(usize, DirectModexId), (usize, CallId)>,
     answers: Vec<(usize, CallId, Answer)>,
@@ -67,6 +69,7 @@ impl Default for Host {
             groups: HashMap::new(),
             last_context: 0,
             constructions: Constructions::default(),
+            gone: HashSet::new(),
             asked: HashMap::new(),
             answers: Vec::new(),
             is_slow: false,
@@ -151,11 +154,8 @@ impl Host {
                 }
             }
             Upcall::Group(group) if group.operation == GroupOperation::CONSTRUCT => {
-                let has_part = |node: &&Node| group.procs.iter().any(|proc| node.hosts(proc));
-                let servers = nodes.iter().filter(has_part).count();
-                let jobs = Jobs(nodes);
-                let token = (place, call.id);
-                let ended = self.constructions.take(token, &group, servers, &jobs, now);
+                let (jobs, token) = (Jobs(nodes, &self.gone), (place, call.id));
+                let ended = self.constructions.take(token, place, &group, &jobs, now);
                 self.tell_constructed(ended);
             }
             Upcall::Group(group) => self.gather_group(place, call.id, group, nodes),
@@ -240,8 +240,10 @@ impl Host {
     }
 
     /// A process will not call any longer.
-    pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) {
-        let ended = self.constructions.proc_ended(proc);
+    pub(super) fn proc_ended(&mut self, proc: &Proc<'static>, nodes: &[Node]) {
+        self.gone.insert(proc.clone());
+        let jobs = Jobs(nodes, &self.gone);
+        let ended = self.constructions.proc_ended(proc, &jobs);
         self.tell_constructed(ended);
     }
 
@@ -291,8 +293,8 @@ impl Host {
     }
 }
 
-/// The processes of all nodes.
-struct Jobs<'n>(&'n [Node]);
+/// The processes of all nodes, and those that have ended.
+struct Jobs<'n>(&'n [Node], &'n HashSet<Proc<'static>>);
 
 impl Processes for Jobs<'_> {
     fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
@@ -301,7 +303,11 @@ impl Processes for Jobs<'_> {
         u32::try_from(size).ok().filter(|size| *size > 0)
     }
 
-    fn has_ended(&self, _: &Proc<'_>) -> bool {
-        false
+    fn has_ended(&self, proc: &Proc<'_>) -> bool {
+        self.1.contains(&proc.clone().into_owned())
+    }
+
+    fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
+        self.0.iter().position(|node| node.hosts(proc))
     }
 }
