@@ -151,6 +151,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Events(args) => tool::events(global, &args),
         Command::Publish(args) => tool::publish(global, &args),
         Command::Lookup(args) => tool::lookup(global, &args),
+        Command::Attach(args) => tool::attach_to(global, &args),
         Command::Kill(args) => tool::kill(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),

@@ -36,7 +36,7 @@ pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
-pub(crate) use tool::{Attach, Events, Kill, Ps, QueryArgs};
+pub(crate) use tool::{Attach, AttachTo, Events, Kill, Ps, QueryArgs, Stream};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -182,6 +182,13 @@ Examples:
   pmix lookup ocean
   pmix --json lookup --wait 10 ocean";
 
+const ATTACH_EXAMPLES: &str = "\
+Examples:
+  pmix attach run-n01-4711@1
+  pmix attach --tag-output --ranks 0-3 --stream stderr run-n01-4711@1
+
+Exit codes: that of the job as its server tells it, 1 if the server was lost before the job ended.";
+
 const WIRE_EXAMPLES: &str = "\
 Examples:
   pmix wire decode --type string --hex 020861626300
@@ -213,6 +220,9 @@ pub(crate) enum Command {
     /// Show what becomes of jobs and processes, as a server tells it, until it ends.
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
+    /// Show the output of a running job until it ends, and end as it does.
+    #[command(arg_required_else_help = true, after_help = ATTACH_EXAMPLES)]
+    Attach(AttachTo),
     /// Publish texts at a running server, which processes and tools find by their keys.
     #[command(arg_required_else_help = true, after_help = PUBLISH_EXAMPLES)]
     Publish(Publish),

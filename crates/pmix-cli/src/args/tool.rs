@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use pmix_types::{Rank, Status};
 
 use super::Ranks;
@@ -117,6 +117,36 @@ pub(crate) struct Kill {
     pub(crate) resume: bool,
     #[command(flatten)]
     pub(crate) attach: Attach,
+}
+
+/// Arguments of `attach`.
+#[derive(Args)]
+pub(crate) struct AttachTo {
+    /// The job.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: String,
+    /// Only the output of these ranks, for example 0,2-4.
+    #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
+    pub(crate) ranks: Option<Ranks>,
+    /// Which streams are shown.
+    #[arg(long, value_enum, default_value_t = Stream::Both)]
+    pub(crate) stream: Stream,
+    /// Say in front of each line which process wrote it, and to which stream.
+    #[arg(long)]
+    pub(crate) tag_output: bool,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
+/// Which streams of a process are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Both.
+    Both,
 }
 
 /// Arguments of `events`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands that attach to a server which did not start them.
 
+mod attach;
 mod events;
 mod kill;
 mod ps;
@@ -13,6 +14,7 @@ use pmix_types::Status;
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
 
+pub(crate) use attach::run as attach_to;
 pub(crate) use events::run as events;
 pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;

@@ -129,7 +129,14 @@ fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
 }
 
 /// The processes of a job.
-fn procs(tool: &Tool, nspace: &str) -> Result<Result<Vec<ProcInfo<'static>>, Status>, Failure> {
+#[allow(
+    clippy::type_complexity,
+    reason = "one failure ends the command, the other is shown"
+)]
+pub(super) fn procs(
+    tool: &Tool,
+    nspace: &str,
+) -> Result<Result<Vec<ProcInfo<'static>>, Status>, Failure> {
     let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
     let value = ask(tool, keys::QUERY_PROC_TABLE, of_job)?;
     Ok(value.and_then(|value| match value {
@@ -274,7 +281,7 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
 }
 
 /// Returns whether a process in this state has terminated and has an exit code.
-fn is_over(state: ProcState) -> bool {
+pub(super) fn is_over(state: ProcState) -> bool {
     state.as_raw() >= ProcState::TERMINATED.as_raw()
 }
 

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix attach`: the output of a running job, until it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use data_encoding::HEXLOWER;
+use pmix_client::Forwarded;
+use pmix_tool::{Ask, ClientEvent, Tool};
+use pmix_types::{Info, IofChannel, Rank, Status, Value, keys};
+use serde_json::{Value as Json, json};
+
+use super::{attach_with, find_job, leave, ps};
+use crate::args::{AttachTo, Global, Ranks, Stream};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+use crate::printable::printable;
+
+/// The number of the pull.
+const PULL: u64 = 1;
+/// How many pieces of output wait to be written; further ones wait in the client.
+const WAITING: usize = 64;
+/// How long after the end of the job output is waited for of which nobody says that it has ended.
+const SILENCE: Duration = Duration::from_secs(1);
+/// A line that is longer is shown in parts.
+const LONGEST: usize = 64 << 10;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
+    let server = find_job(&args.attach, Some(&args.nspace))?;
+    let (sender, come) = mpsc::sync_channel(WAITING);
+    let tool = attach_with(&server, &args.attach, move |event| {
+        // Who does not follow any longer is about to end.
+        let _ = sender.send(event);
+    })?;
+    let ended = follow(global, args, &tool, &come);
+    if let Ok(client) = tool.primary()
+        && client.num_lost_events() > 0
+    {
+        let num_lost = client.num_lost_events();
+        tracing::warn!("{num_lost} pieces of output were lost: they were not read in time");
+    }
+    // The listener must not wait for a channel that nobody reads while the tool leaves.
+    drop(come);
+    leave(tool);
+    ended
+}
+
+/// Pulls the output and shows it until the job has ended.
+fn follow(
+    global: &Global,
+    args: &AttachTo,
+    tool: &Tool,
+    come: &Receiver<ClientEvent>,
+) -> Result<Exit, Failure> {
+    let channels = match args.stream {
+        Stream::Stdout => IofChannel::STDOUT_CHANNEL,
+        Stream::Stderr => IofChannel::STDERR_CHANNEL,
+        Stream::Both => IofChannel::STDOUT_CHANNEL | IofChannel::STDERR_CHANNEL,
+    };
+    // That it has ended is known before there is no more output.
+    tool.wait(Ask::register_events(
+        vec![Status::EVENT_JOB_END],
+        Vec::new(),
+    ))?;
+    let procs = ps::procs(tool, &args.nspace)?;
+    let is_meant = |rank: &Rank| {
+        let is_in = |(first, last): &(u32, u32)| (*first..=*last).contains(&rank.as_raw());
+        (args.ranks.as_ref()).is_none_or(|ranks| ranks.0.iter().any(is_in))
+    };
+    let running = procs.unwrap_or_default();
+    let running = running.iter().filter(|row| !ps::is_over(row.state));
+    let ranks: Vec<_> = running.map(|row| row.proc.rank).filter(is_meant).collect();
+    let sources = Ranks::procs(args.ranks.as_ref(), &args.nspace);
+    tool.wait(Ask::iof_pull(sources, Vec::new(), channels, PULL))
+        .map_err(|error| {
+            let status = error.status();
+            let failure = Failure::from(error);
+            match status {
+                Status::ERR_NOT_SUPPORTED => failure
+                    .cure("the server does not forward output: `pmix run` does with --forward-io"),
+                _ => failure,
+            }
+        })?;
+    let num_streams = match args.stream {
+        Stream::Both => 2,
+        _ => 1,
+    };
+    let mut shown = Shown::new(global.json, args, ranks.len() * num_streams);
+    let ending = shown.until_the_end(come)?;
+    shown.finish()?;
+    let Some(ending) = ending else {
+        let nspace = &args.nspace;
+        let message = format!("the server of job {nspace:?} was lost before the job ended");
+        return Err(Failure::new(
+            Exit::Negative,
+            Status::ERR_LOST_CONNECTION,
+            message,
+        ));
+    };
+    if global.json {
+        shown.out.json(&ending.to_json(&args.nspace))?;
+        shown.out.flush()?;
+    } else if let Some(text) = &ending.text {
+        tracing::info!("{text}");
+    }
+    Ok(match ending.exit_code {
+        0 => Exit::Ok,
+        code => Exit::Job(code),
+    })
+}
+
+/// How a job ended.
+struct Ending {
+    exit_code: u8,
+    text: Option<String>,
+}
+
+impl Ending {
+    /// Reads it from the infos of the event.
+    fn of(infos: &[Info<'_>]) -> Self {
+        let find = |key: &str| infos.iter().find(|info| info.key.is(key));
+        let number = |key: &str| find(key).and_then(|info| info.value.to_number::<i32>().ok());
+        let is_well = find(keys::JOB_TERM_STATUS).is_none_or(|info| match &info.value {
+            Value::Status(status) => status.is_success(),
+            value => value.to_number::<i32>().is_ok_and(|status| status == 0),
+        });
+        let exit_code = match (number(keys::EXIT_CODE), is_well) {
+            (Some(code), _) if code != 0 => u8::try_from(code & 0xff).unwrap_or(1).max(1),
+            (_, true) => 0,
+            (_, false) => 1,
+        };
+        let text = find(keys::EVENT_TEXT_MESSAGE).and_then(|info| match &info.value {
+            Value::String(Some(text)) => Some(printable(text.as_bytes())),
+            _ => None,
+        });
+        Self { exit_code, text }
+    }
+
+    fn to_json(&self, nspace: &str) -> Json {
+        json!({ "nspace": nspace, "exit_code": self.exit_code, "text": self.text })
+    }
+}
+
+/// A stream of a process.
+type Source = (Rank, IofChannel);
+
+/// Output on its way out.
+struct Shown<'a> {
+    out: Out,
+    is_json: bool,
+    args: &'a AttachTo,
+    /// How many streams were there at the beginning.
+    num_streams: usize,
+    ended: BTreeSet<Source>,
+    /// Lines that have no end yet.
+    begun: BTreeMap<Source, Vec<u8>>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(is_json: bool, args: &'a AttachTo, num_streams: usize) -> Self {
+        Self {
+            out: Out::new(),
+            is_json,
+            args,
+            num_streams,
+            ended: BTreeSet::new(),
+            begun: BTreeMap::new(),
+        }
+    }
+
+    /// Shows what comes until the job has ended and no more comes. Returns how it ended; none if the
+    /// server was lost before.
+    fn until_the_end(&mut self, come: &Receiver<ClientEvent>) -> Result<Option<Ending>, Failure> {
+        let mut ending: Option<(Ending, Instant)> = None;
+        loop {
+            let all_ended = self.num_streams > 0 && self.ended.len() >= self.num_streams;
+            let next = match &ending {
+                Some(_) if all_ended => break,
+                Some((_, until)) => {
+                    come.recv_timeout(until.saturating_duration_since(Instant::now()))
+                }
+                None => come.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let Ok(next) = next else { break };
+            match next {
+                ClientEvent::Output(piece) if piece.local_id == PULL => {
+                    self.show(&piece)?;
+                    if let Some((_, until)) = &mut ending {
+                        *until = Instant::now() + SILENCE;
+                    }
+                }
+                ClientEvent::Event(event)
+                    if event.status == Status::EVENT_JOB_END
+                        && event.source.nspace.as_bytes() == self.args.nspace.as_bytes() =>
+                {
+                    ending = Some((Ending::of(&event.infos), Instant::now() + SILENCE));
+                }
+                ClientEvent::Lost => break,
+                _ => {}
+            }
+        }
+        Ok(ending.map(|(ending, _)| ending))
+    }
+
+    fn show(&mut self, piece: &Forwarded) -> Result<(), Failure> {
+        let source = (piece.source.rank, piece.channel);
+        if piece.data.is_empty() {
+            self.ended.insert(source);
+            return self.end_line(source);
+        }
+        if self.is_json {
+            self.out.json(&piece_json(piece))?;
+            self.out.flush()?;
+            return Ok(());
+        }
+        if !self.args.tag_output {
+            return Ok(self.write(piece.channel, &piece.data)?);
+        }
+        let begun = self.begun.entry(source).or_default();
+        begun.extend_from_slice(&piece.data);
+        let mut lines = Vec::new();
+        while let Some(end) = memchr::memchr(b'\n', begun)
+            .map(|end| end + 1)
+            .or_else(|| (begun.len() >= LONGEST).then_some(begun.len()))
+        {
+            let rest = begun.split_off(end);
+            lines.push(std::mem::replace(begun, rest));
+        }
+        for line in lines {
+            self.line(source, &line)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the beginning of a line whose stream has ended.
+    fn end_line(&mut self, source: Source) -> Result<(), Failure> {
+        match self.begun.remove(&source) {
+            Some(line) if !line.is_empty() => self.line(source, &line),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows a line with its tag, in the form of `pmix run --tag-output`.
+    fn line(&mut self, (rank, channel): Source, line: &[u8]) -> Result<(), Failure> {
+        let name = printable(self.args.nspace.as_bytes());
+        let mut tagged = format!("[{name},{rank}]<{}>: ", stream(channel)).into_bytes();
+        tagged.extend_from_slice(line);
+        if line.last() != Some(&b'\n') {
+            tagged.push(b'\n');
+        }
+        Ok(self.write(channel, &tagged)?)
+    }
+
+    fn write(&mut self, channel: IofChannel, bytes: &[u8]) -> io::Result<()> {
+        match channel == IofChannel::STDERR_CHANNEL {
+            true => io::stderr().write_all(bytes),
+            false => {
+                self.out.write_all(bytes)?;
+                self.out.flush()
+            }
+        }
+    }
+
+    /// Shows what has no end of line and will have none.
+    fn finish(&mut self) -> Result<(), Failure> {
+        let left: Vec<_> = self.begun.keys().copied().collect();
+        left.into_iter()
+            .try_for_each(|source| self.end_line(source))
+    }
+}
+
+fn stream(channel: IofChannel) -> &'static str {
+    match channel {
+        IofChannel::STDERR_CHANNEL => "stderr",
+        IofChannel::STDDIAG_CHANNEL => "stddiag",
+        _ => "stdout",
+    }
+}
+
+fn piece_json(piece: &Forwarded) -> Json {
+    let rank = piece.source.rank.as_raw();
+    let stream = stream(piece.channel);
+    match std::str::from_utf8(&piece.data) {
+        Ok(text) => json!({ "rank": rank, "stream": stream, "text": text }),
+        Err(_) => json!({ "rank": rank, "stream": stream, "hex": HEXLOWER.encode(&piece.data) }),
+    }
+}

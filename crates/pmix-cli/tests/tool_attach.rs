@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix attach` at a job of `pmix run`.
+
+mod command;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Stdio};
+
+use command::Watchdog;
+use command::launcher::Running;
+
+const NAME: &str = "attached@1";
+
+/// A job of two processes that write a line on each stream, and one more when they are signalled; rank 1
+/// ends with 3.
+fn job(options: &[&str]) -> Running {
+    // The shell itself says on standard error that a signal ended `sleep`.
+    let script = "exec 3>&2 2>/dev/null
+        trap 'echo bye; printf open; echo oops >&3; exit $((3 * PMIX_RANK))' USR1
+        echo up; echo err >&3; while :; do sleep 0.05; done";
+    let job = ["-n", "2", "--host", "n1", "--nspace", NAME, "--keep-going"];
+    let mut running = Running::start(&[&job, options, &["sh", "-c", script]].concat());
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    running
+}
+
+/// A tool that is attached: it has shown something.
+struct Attached {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    _watchdog: Watchdog,
+}
+
+impl Attached {
+    fn start(running: &Running, args: &[&str]) -> Self {
+        let mut command = running.tool_command(args);
+        let mut child = { command.stdin(Stdio::null()).stdout(Stdio::piped()) }
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let _watchdog = Watchdog::of(&child);
+        Self {
+            child,
+            output,
+            _watchdog,
+        }
+    }
+
+    /// What it wrote to each stream, in the order of lines, and its exit code.
+    fn end(mut self, first: String) -> (Vec<String>, Vec<String>, Option<i32>) {
+        let mut text = first;
+        self.output.read_to_string(&mut text).unwrap();
+        let mut errors = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut errors).unwrap();
+        let sorted = |text: String| {
+            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let code = self.child.wait().unwrap().code();
+        (sorted(text), sorted(errors), code)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn output_is_shown_with_its_tags_until_the_job_ends_and_its_exit_code_is_that_of_the_command() {
+    let running = job(&["--forward-io"]);
+    let mut attached = Attached::start(&running, &["attach", "--tag-output", NAME]);
+    // What nobody pulled is kept for the first who does, so this says that it is attached.
+    let first = attached.line();
+    assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
+    let (output, errors, code) = attached.end(first);
+    let line = |rank: u32, stream: &str, text: &str| format!("[{NAME},{rank}]<{stream}>: {text}");
+    let expected: Vec<_> = { 0..2 }
+        .flat_map(|rank| ["bye", "open", "up"].map(|text| line(rank, "stdout", text)))
+        .collect();
+    assert_eq!(output, expected);
+    let expected: Vec<_> = { 0..2 }
+        .flat_map(|rank| ["err", "oops"].map(|text| line(rank, "stderr", text)))
+        .collect();
+    assert_eq!((errors, code), (expected, Some(3)));
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(3));
+}
+
+#[test]
+fn ranks_and_streams_are_chosen_and_json_says_all() {
+    let running = job(&["--forward-io"]);
+    let args = [
+        "--json", "attach", "--ranks", "0", "--stream", "stderr", NAME,
+    ];
+    let mut attached = Attached::start(&running, &args);
+    let first = attached.line();
+    assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
+    let (lines, _, code) = attached.end(first);
+    assert_eq!(code, Some(3));
+    let piece = |text: &str| serde_json::json!({"rank": 0, "stream": "stderr", "text": text});
+    let end = serde_json::json!({
+        "nspace": NAME, "exit_code": 3, "text": "rank 1 ended with exit code 3",
+    });
+    let lines: Vec<serde_json::Value> = { lines.iter() }
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines, [end, piece("err\n"), piece("oops\n")]);
+    running.end();
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_said() {
+    let running = job(&[]);
+    let outcome = running.tool(&["attach", NAME]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("--forward-io"),
+        "{}",
+        outcome.stderr
+    );
+    let pid = running.child.id().to_string();
+    let outcome = running.tool(&["attach", "--pid", &pid, "no-such-job"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    running.signal("KILL");
+    let output = running.child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), None);
+}
+
+#[test]
+fn a_server_that_is_lost_ends_it() {
+    let running = job(&["--forward-io"]);
+    let mut attached = Attached::start(&running, &["attach", NAME]);
+    let first = attached.line();
+    running.signal("KILL");
+    let (_, errors, code) = attached.end(first);
+    assert_eq!(code, Some(1));
+    let said = errors
+        .iter()
+        .any(|line| line.contains("was lost before the job ended"));
+    assert!(said, "{errors:?}");
+    running.child.wait_with_output().unwrap();
+}
