@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Codec, LocalNode, PlainMaps, Realm, Request, Store, job_infos};
+use gds_hash::{Codec, LocalNode, PlainMaps, Realm, Request, Store, Subject, job_infos};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::{
@@ -97,10 +97,11 @@ impl JobCache {
     ///
     /// What it says of one job is taken together, so that the cost is in proportion to the answer
     /// and not to how many objects it is cut into. What is said of a process for which `leaves_out` is
-    /// true is left out.
+    /// true is left out. `session` is what was asked about a session, if that was asked.
     pub(crate) fn absorb<'o>(
         &self,
         objects: &Objects<'o>,
+        session: Option<SessionKey<'_>>,
         mut leaves_out: impl FnMut(&Proc<'_>, &'o [u8]) -> bool,
     ) -> Result<(), Error> {
         let mut puts: BTreeMap<Nspace<'_>, Vec<(Rank, &[u8])>> = BTreeMap::new();
@@ -115,7 +116,10 @@ impl JobCache {
                 let of_procs = puts.entry(object.of.nspace).or_default();
                 of_procs.push((rank, object.kvals));
             } else {
-                let infos = infos(&self.form, object.kvals(&self.form, None)?);
+                let mut infos = infos(&self.form, object.kvals(&self.form, None)?);
+                if let Some(session) = session {
+                    session.enclose(&mut infos);
+                }
                 told.entry(object.of.nspace).or_default().extend(infos);
             }
         }
@@ -155,6 +159,14 @@ impl JobCache {
             self.register(&nspace, &infos);
         }
         Ok(())
+    }
+
+    /// Returns whether the server has told of the session of a job, and which one it is.
+    pub(crate) fn knows_session(&self, nspace: &Nspace<'_>) -> bool {
+        let any = Request::new(Rank::WILDCARD, keys::SESSION_ID);
+        let job = self.jobs.job(nspace);
+        let subject = job.and_then(|job| job.job().subject(&any).ok());
+        matches!(subject, Some(Subject::Session(Some(number))) if number != NO_NUMBER)
     }
 
     /// Returns job info: a value of a job, or of one of its nodes, applications or processes.
@@ -237,6 +249,28 @@ impl JobCache {
             }
             Err(error) => tracing::warn!("what the server says of {nspace} is left out: {error}"),
         }
+    }
+}
+
+/// The number by which servers name a session that has none, or is not the one that its host numbered.
+const NO_NUMBER: u32 = u32::MAX;
+
+/// A key that a session was asked for, and the number of the session, if that was named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionKey<'k> {
+    pub(crate) key: &'k str,
+    pub(crate) session: Option<u32>,
+}
+
+impl SessionKey<'_> {
+    /// Says of which session the value is: servers of OpenPMIx answer with the key alone.
+    fn enclose(self, infos: &mut [Info<'_>]) {
+        let Some(info) = infos.iter_mut().find(|info| info.key.is(self.key)) else {
+            return;
+        };
+        let number = Info::new(keys::SESSION_ID, self.session.unwrap_or(NO_NUMBER));
+        let told = Info::new(self.key.to_owned(), info.value.clone().into_owned());
+        *info = Info::new(keys::SESSION_INFO_ARRAY, vec![number, told]);
     }
 }
 

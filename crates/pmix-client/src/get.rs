@@ -8,7 +8,7 @@ use pmix_proto::request;
 use pmix_types::{Info, InfoFlags, IntoOwned as _, Key, Proc, Rank, Value, keys};
 
 use crate::Error;
-use crate::cache::JobCache;
+use crate::cache::{JobCache, SessionKey};
 use crate::prefetch::{Portion, Prefetch};
 
 /// What becomes of the answer to a get.
@@ -18,6 +18,17 @@ pub(crate) struct Wanted {
     pub(crate) key: String,
     pub(crate) infos: Vec<Info<'static>>,
     pub(crate) portion: Option<Portion>,
+}
+
+impl Wanted {
+    /// What a session is asked for, if the question is about one.
+    pub(crate) fn session(&self) -> Option<SessionKey<'_>> {
+        let number = self.infos.iter().find(|info| info.key.is(keys::SESSION_ID));
+        says(&self.infos, keys::SESSION_INFO).then(|| SessionKey {
+            key: &self.key,
+            session: number.and_then(|info| info.value.to_number().ok()),
+        })
+    }
 }
 
 /// Adds to a get of what a process of the own job put how much the server may send of others.
@@ -43,12 +54,12 @@ pub(crate) fn ask_for_more(
 pub(crate) fn absorb(
     cache: &JobCache,
     prefetch: &Prefetch,
-    proc: &Proc<'_>,
-    portion: Option<Portion>,
+    wanted: &Wanted,
     objects: &Objects<'_>,
 ) -> Result<(), Error> {
+    let (proc, portion) = (&wanted.proc, wanted.portion);
     let mut more = Vec::new();
-    cache.absorb(objects, |of, kvals| {
+    cache.absorb(objects, wanted.session(), |of, kvals| {
         let is_other = of.nspace == proc.nspace && of.rank != proc.rank;
         if is_other && portion.is_some() {
             more.push((of.rank, kvals));

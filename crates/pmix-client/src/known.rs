@@ -183,10 +183,21 @@ impl Known {
                 cache.forget(proc);
             }
             self.prefetch.take(proc.rank);
-        } else if let Some(value) = self.find(proc, key, infos) {
+        } else if (says(infos, keys::OPTIONAL) || !self.has_to_ask_for_session(proc, infos))
+            && let Some(value) = self.find(proc, key, infos)
+        {
             return Some(self.whole(key, value));
         }
         says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
+    }
+
+    /// Whether what is known here may be of the job, where its session is asked about: servers of OpenPMIx tell
+    /// nothing of a session until they are asked.
+    fn has_to_ask_for_session(&self, proc: &Proc<'_>, infos: &[Info<'_>]) -> bool {
+        says(infos, keys::SESSION_INFO)
+            && !self
+                .cache()
+                .is_some_and(|cache| cache.knows_session(&proc.nspace))
     }
 
     /// Returns what to ask the server for where a value is not known, and what becomes of its answer.
@@ -214,17 +225,20 @@ impl Known {
         objects: &Objects<'_>,
     ) -> Result<Value<'static>, Error> {
         let Wanted {
-            proc,
-            key,
-            infos,
-            portion,
+            proc, key, infos, ..
         } = wanted;
         if !objects.status.is_success() {
+            // What a host states of the job alone holds for its session.
+            if wanted.session().is_some()
+                && let Some(value) = self.find(proc, key, infos)
+            {
+                return self.whole(key, value);
+            }
             let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
             return Err(Error::answered(objects.status, what));
         }
         let cache = self.cache().ok_or_else(Error::not_begun)?;
-        absorb(cache, &self.prefetch, proc, *portion, objects)?;
+        absorb(cache, &self.prefetch, wanted, objects)?;
         let value = self.find(proc, key, infos);
         let value = value.ok_or_else(|| missing(proc, key))?;
         self.whole(key, value)

@@ -59,13 +59,14 @@ static void make_maps(const options_t *options, char **node_map, char **proc_map
     free(ranks);
 }
 
-/* The session, as an array of what is known of it. */
+/* The session, as an array of what is known of it: it has room for twice the job. */
 static void load_session(const options_t *options, uint32_t size, pmix_info_t *info)
 {
+    uint32_t room = 2 * size;
     pmix_info_t *about;
     PMIX_INFO_CREATE(about, 2);
     PMIX_INFO_LOAD(&about[0], PMIX_SESSION_ID, &options->session, PMIX_UINT32);
-    PMIX_INFO_LOAD(&about[1], PMIX_UNIV_SIZE, &size, PMIX_UINT32);
+    PMIX_INFO_LOAD(&about[1], PMIX_UNIV_SIZE, &room, PMIX_UINT32);
     pmix_data_array_t array = {.type = PMIX_INFO, .size = 2, .array = about};
     PMIX_INFO_LOAD(info, PMIX_SESSION_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
     PMIX_INFO_FREE(about, 2);

@@ -270,14 +270,27 @@ static void refused(void)
     }
 }
 
+/* What the host says of its session: the job alone has half as many processes. */
+static void session_of(const pmix_info_t *about, size_t num_about)
+{
+    pmix_value_t *value = NULL;
+    begin();
+    must(PMIX_UNIV_SIZE, PMIx_Get(&job, PMIX_UNIV_SIZE, about, num_about, &value));
+    require(PMIX_UINT32 == value->type && 2 * size == value->data.uint32);
+    PMIX_VALUE_RELEASE(value);
+    end();
+}
+
 static void session(void)
 {
     pmix_info_t about = info_of_yes(PMIX_SESSION_INFO);
-    pmix_value_t *value = NULL;
-    begin();
-    must(PMIX_UNIV_SIZE, PMIx_Get(&job, PMIX_UNIV_SIZE, &about, 1, &value));
-    require(PMIX_UINT32 == value->type && size == value->data.uint32);
-    end();
+    session_of(&about, 1);
+}
+
+static void numbered(void)
+{
+    pmix_info_t about[] = {info_of_yes(PMIX_SESSION_INFO), info_of_number(PMIX_SESSION_ID, 9)};
+    session_of(about, 2);
 }
 
 typedef struct {
@@ -292,6 +305,7 @@ static const check_t checks[] = {
     {"output", output},
     {"large", large},     {"many", many},       {"again", again},   {"killed", killed},
     {"time-out", time_out}, {"refused", refused}, {"types", types}, {"session", session},
+    {"numbered", numbered},
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A core and a server of a few lines: what was asked is answered, late, never or with nonsense.
 
+mod session;
+
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 

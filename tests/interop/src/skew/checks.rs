@@ -57,6 +57,10 @@ pub(super) const CHECKS: &[Check] = &[
         host: &["--session", "9"],
         ..check("session", "data of the session")
     },
+    Check {
+        host: &["--session", "9"],
+        ..check("numbered", "data of the session, by its number")
+    },
 ];
 
 /// What a library does not do, whichever of the two sides is at fault.
@@ -120,7 +124,16 @@ pub(super) const NOTES: &[Note] = &[
         servers: &["ours", "5.0.11"],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 has data of a session only in memory that a server of 4.2 shares with it.",
+        text: "A client of 3.2 looks for data of a session by its number alone (`PMIX_SESSION_ID`), whatever it is answered. \
+               Without the number it has only what a server of 4.2 shares with it in memory.",
+    },
+    Note {
+        checks: &["numbered"],
+        servers: &["5.0.11"],
+        clients: &["3.2"],
+        at_times: false,
+        text: "A client of 3.2 does not find the session in what a server of 5.0.11 answers, nor in what one of 4.2.2 does \
+               that shares no memory (`PMIX_MCA_gds=hash`).",
     },
 ];
 
