@@ -23,6 +23,8 @@ const RUNS: &[&str] = &[
     "interop",
     "consumers --profile dev",
     "sanitize --only abi --profile dev",
+    // The library and the tests are built by then.
+    "sanitize --only memcheck --short --profile dev",
     "dist target/dist --profile dev",
     "deb target/deb --profile dev",
     "crates",

@@ -61,7 +61,7 @@ enum Task {
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize --only abi`, dist, deb, crates.
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize` of the interface and under valgrind, dist, deb, crates.
     Ci(Install),
     /// Installs the C library, its headers, the command and their pages into a directory.
     Dist {
