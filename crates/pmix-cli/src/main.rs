@@ -6,6 +6,7 @@ mod args;
 mod check;
 mod context;
 mod dictionary;
+mod doctor;
 mod excerpt;
 mod failure;
 mod get;
@@ -152,6 +153,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Publish(args) => tool::publish(global, &args),
         Command::Lookup(args) => tool::lookup(global, &args),
         Command::Attach(args) => tool::attach_to(global, &args),
+        Command::Doctor(args) => doctor::run(global, &args),
         Command::Kill(args) => tool::kill(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),

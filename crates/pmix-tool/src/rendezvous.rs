@@ -40,6 +40,8 @@ pub struct PassedOver {
     pub path: PathBuf,
     /// The reason, for people.
     pub reason: String,
+    /// Whether the server is dead that wrote it.
+    pub is_dead: bool,
 }
 
 impl FoundServer {
@@ -62,6 +64,7 @@ impl FoundServer {
             Some(Err(PassedOver {
                 path: path.to_path_buf(),
                 reason,
+                is_dead: false,
             }))
         };
         let opened = match trust.open(path, MAX_LEN) {
@@ -74,27 +77,34 @@ impl FoundServer {
         };
         match Self::parse(path, opened) {
             Ok(found) => Some(Ok(found)),
-            Err(reason) => passed_over(reason),
+            Err((is_dead, reason)) => Some(Err(PassedOver {
+                path: path.to_path_buf(),
+                reason,
+                is_dead,
+            })),
         }
     }
 
-    fn parse(path: &Path, opened: Trusted) -> Result<Self, String> {
+    /// Reads what a file says. An error says whether its server is dead.
+    fn parse(path: &Path, opened: Trusted) -> Result<Self, (bool, String)> {
+        let wrong = |reason: String| (false, reason);
         let written = opened.file.metadata().and_then(|about| about.modified());
         let written = written.unwrap_or(SystemTime::UNIX_EPOCH);
         let mut bytes = Vec::new();
         let read = opened.file.take(MAX_LEN).read_to_end(&mut bytes);
-        read.map_err(|error| format!("it cannot be read: {error}"))?;
+        read.map_err(|error| wrong(format!("it cannot be read: {error}")))?;
         let text = String::from_utf8_lossy(&bytes);
         let lines = ContactLines::read(&text)
-            .ok_or_else(|| "its first line is not the address of a server".to_owned())?;
-        let uri: Uri = lines.uri.parse().map_err(|error| format!("{error}"))?;
+            .ok_or_else(|| wrong("its first line is not the address of a server".to_owned()))?;
+        let uri = lines.uri.parse::<Uri>();
+        let uri = uri.map_err(|error| wrong(error.to_string()))?;
         if let Some(pid) = lines.pid
             && !was_there(pid, written)
         {
             let server = &uri.server.nspace;
-            return Err(format!(
-                "its server {server} is dead: process {pid}, which wrote it, has ended"
-            ));
+            let reason =
+                format!("its server {server} is dead: process {pid}, which wrote it, has ended");
+            return Err((true, reason));
         }
         Ok(Self {
             path: Some(path.to_path_buf()),

@@ -302,7 +302,7 @@ impl Search {
         message.push_str(
             " (orterun of Open MPI 4 writes none, and Slurm's steps only where they are told to)",
         );
-        for PassedOver { path, reason } in passed_over {
+        for PassedOver { path, reason, .. } in passed_over {
             message.push_str(&format!("\n  {}: {reason}", path.display()));
         }
         Error::unreachable(message)

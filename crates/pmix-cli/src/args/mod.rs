@@ -2,6 +2,7 @@
 //! The command line, defined once: parser, help, completions and man pages all come from here.
 
 mod dictionary;
+mod doctor;
 mod get;
 mod hello;
 mod input;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use dictionary::{Attr, StatusArgs};
+pub(crate) use doctor::Doctor;
 pub(crate) use get::{Get, key};
 pub(crate) use hello::Hello;
 pub(crate) use input::MapInput;
@@ -223,6 +225,9 @@ pub(crate) enum Command {
     /// Show the output of a running job until it ends, and end as it does.
     #[command(arg_required_else_help = true, after_help = ATTACH_EXAMPLES)]
     Attach(AttachTo),
+    /// Look for what keeps PMIx from working on this node; a report to be pasted.
+    #[command(after_help = "Exit codes: 0 no fault was found, 1 some were.")]
+    Doctor(Doctor),
     /// Publish texts at a running server, which processes and tools find by their keys.
     #[command(arg_required_else_help = true, after_help = PUBLISH_EXAMPLES)]
     Publish(Publish),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which `libpmix.so.2` programs in C load, and of which version each is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Finding, Subject};
+
+/// The name by which programs load it.
+const NAME: &str = "libpmix.so.2";
+/// Where the loader looks besides `LD_LIBRARY_PATH` and the directories of `/etc/ld.so.conf.d`.
+const USUAL: &[&str] = &[
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+/// No such library is larger.
+const LARGEST: u64 = 256 << 20;
+/// What stands in each library behind its name and version.
+const MARK: &[u8] = b" (PMIx Standard:";
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // In the order of the loader, each file once.
+    let mut found: Vec<(PathBuf, String)> = Vec::new();
+    let mut seen = Vec::new();
+    for path in candidates(subject) {
+        if fs::symlink_metadata(&path).is_err() {
+            continue;
+        }
+        let real = match fs::canonicalize(&path) {
+            Ok(real) if seen.contains(&real) => continue,
+            Ok(real) => real,
+            Err(error) => {
+                findings.push(unusable(&path, &error.to_string()));
+                continue;
+            }
+        };
+        seen.push(real.clone());
+        match version(&real) {
+            Ok(version) => found.push((path, version)),
+            Err(why) => findings.push(unusable(&path, &why)),
+        }
+    }
+    let Some((first, version)) = found.first() else {
+        let none =
+            format!("no {NAME}: only programs in Rust and those with a library of their own");
+        findings.push(Finding::ok("libpmix", none));
+        return findings;
+    };
+    let others: Vec<_> = found
+        .iter()
+        .skip(1)
+        .filter(|(_, other)| other != version)
+        .collect();
+    let known = format!("{version} in {}", first.display());
+    findings.push(match &others[..] {
+        [] => Finding::ok("libpmix", known),
+        others => {
+            let others = others.iter().map(|(path, version)| format!("{version} in {}", path.display()));
+            let others: Vec<_> = others.collect();
+            Finding::warning(
+                "libpmix",
+                format!("{known}; also {}", others.join(", ")),
+                "which of them a program loads depends on its LD_LIBRARY_PATH and RUNPATH: `ldd PROGRAM`",
+            )
+        }
+    });
+    findings
+}
+
+fn unusable(path: &Path, why: &str) -> Finding {
+    Finding::fault(
+        "libpmix",
+        format!("{} cannot be loaded: {why}", path.display()),
+        "remove it, or install the library again",
+    )
+}
+
+/// The files that the loader would try.
+fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
+    let named = subject.var("LD_LIBRARY_PATH").unwrap_or_default();
+    let named = named
+        .split([':', ';'])
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from);
+    let mut dirs: Vec<_> = named.collect();
+    let mut files: Vec<_> = {
+        fs::read_dir("/etc/ld.so.conf.d")
+            .into_iter()
+            .flatten()
+            .flatten()
+    }
+    .map(|entry| entry.path())
+    .collect();
+    files.sort();
+    for file in files {
+        let text = pmix_files::read_regular(&file, 1 << 16).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with('/'));
+        dirs.extend(lines.map(PathBuf::from));
+    }
+    dirs.extend(USUAL.iter().map(PathBuf::from));
+    dirs.into_iter().map(|dir| dir.join(NAME)).collect()
+}
+
+/// No name with a version is longer.
+const LONGEST_NAME: usize = 64;
+
+/// The name and version that a library states.
+fn version(path: &Path) -> Result<String, String> {
+    let bytes = pmix_files::read_regular(path, LARGEST).map_err(|error| error.to_string())?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err("it is no library".to_owned());
+    }
+    let Some(at) = memchr::memmem::find(&bytes, MARK) else {
+        // Those before 4.2 say nothing of the Standard.
+        return Ok("a version that it does not state".to_owned());
+    };
+    let before = bytes.get(..at).unwrap_or_default();
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    let len = before
+        .iter()
+        .rev()
+        .take(LONGEST_NAME)
+        .take_while(|byte| is_text(byte))
+        .count();
+    let text = before.get(at - len..).unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}

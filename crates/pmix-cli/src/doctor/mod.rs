@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix doctor`: what on this node keeps PMIx servers, clients and tools from working, as a report.
+
+mod libraries;
+mod node;
+mod places;
+mod servers;
+mod setup;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use pmix_mca::Environment;
+use serde_json::json;
+
+use crate::args::{Doctor, Global};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+use crate::printable::printable;
+use crate::style::Style;
+
+/// What is to be said of something that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    /// It works, but not for everything, or not for long.
+    Warning,
+    /// Something does not work.
+    Fault,
+}
+
+/// What was found.
+struct Finding {
+    /// What was looked at.
+    check: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// What to do about it.
+    help: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Ok, found.into(), None)
+    }
+
+    fn warning(check: &'static str, found: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Warning, found.into(), Some(help.into()))
+    }
+
+    fn fault(check: &'static str, found: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Fault, found.into(), Some(help.into()))
+    }
+
+    fn new(check: &'static str, verdict: Verdict, found: String, help: Option<String>) -> Self {
+        Self {
+            check,
+            verdict,
+            found,
+            help,
+        }
+    }
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Fault => "fault",
+        }
+    }
+}
+
+/// What is looked at: this process, its environment, and where things are.
+struct Subject<'a> {
+    environment: &'a Environment,
+    shm: PathBuf,
+}
+
+impl Subject<'_> {
+    /// A variable that is set and not empty, as text.
+    fn var(&self, name: &str) -> Option<String> {
+        let value = self.environment.first_of(&[name])?;
+        Some(value.to_string_lossy().into_owned())
+    }
+
+    /// The directory that the first of some variables names, as servers look for it.
+    fn directory(&self, names: &[&str]) -> PathBuf {
+        let found = self.environment.first_of(names);
+        found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Doctor) -> Result<Exit, Failure> {
+    let environment = Environment::of_process();
+    let subject = Subject {
+        environment: &environment,
+        shm: args.shm.clone(),
+    };
+    let mut findings = node::check(&subject);
+    findings.extend(places::check(&subject));
+    findings.extend(setup::check(global, &subject));
+    findings.extend(libraries::check(&subject));
+    findings.extend(servers::check(args.timeout));
+    let mut out = Out::new();
+    match global.json {
+        true => {
+            for finding in &findings {
+                out.json(&json!({
+                    "check": finding.check,
+                    "verdict": finding.verdict.name(),
+                    "found": finding.found,
+                    "help": finding.help,
+                }))?;
+            }
+        }
+        false => in_words(global, &mut out, &findings)?,
+    }
+    out.flush()?;
+    match findings.iter().any(|one| one.verdict == Verdict::Fault) {
+        true => Ok(Exit::Negative),
+        false => Ok(Exit::Ok),
+    }
+}
+
+fn in_words(global: &Global, out: &mut Out, findings: &[Finding]) -> Result<(), Failure> {
+    let style = Style::new(global.color, &std::io::stdout());
+    for finding in findings {
+        let name = format!("{:<8}", finding.verdict.name());
+        let name = match finding.verdict {
+            Verdict::Ok => style.green(&name),
+            Verdict::Warning => style.yellow(&name),
+            Verdict::Fault => style.red(&name),
+        };
+        let found = printable(finding.found.as_bytes());
+        writeln!(out, "{name} {:<12} {found}", finding.check)?;
+        if let Some(help) = &finding.help {
+            writeln!(out, "{:22}help: {}", "", printable(help.as_bytes()))?;
+        }
+    }
+    let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
+    let (faults, warnings) = (count(Verdict::Fault), count(Verdict::Warning));
+    writeln!(out, "faults: {faults}, warnings: {warnings}")?;
+    Ok(())
+}

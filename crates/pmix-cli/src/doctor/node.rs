@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The node and what this process may use of it: name, limits, interfaces.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{Finding, Subject};
+
+/// A server of a job of one process has less to spare than it needs.
+const FEWEST_DESCRIPTORS: u64 = 64;
+/// What a job of a full node needs.
+const FEW_DESCRIPTORS: u64 = 1024;
+/// A launcher, its watcher and some processes.
+const FEWEST_PROCESSES: u64 = 64;
+
+/// The variables that name interfaces, of this project's command, of OpenPMIx, PRRTE and Open MPI.
+const INTERFACES: &[&str] = &[
+    "PMIX_MCA_ptl_base_if_include",
+    "PMIX_MCA_ptl_tcp_if_include",
+    "PRTE_MCA_oob_tcp_if_include",
+    "OMPI_MCA_oob_tcp_if_include",
+    "OMPI_MCA_btl_tcp_if_include",
+];
+
+pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = vec![
+        about(),
+        name(subject),
+        descriptors(),
+        processes(),
+        loopback(),
+    ];
+    findings.extend(named_interfaces(subject));
+    findings
+}
+
+fn about() -> Finding {
+    let system = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    Finding::ok(
+        "system",
+        format!(
+            "pmix-rs {}, {} {} {}, user {}, group {}",
+            env!("CARGO_PKG_VERSION"),
+            text(system.sysname()),
+            text(system.release()),
+            text(system.machine()),
+            user.as_raw(),
+            group.as_raw(),
+        ),
+    )
+}
+
+/// What this node is called in the names of rendezvous files.
+fn name(subject: &Subject<'_>) -> Finding {
+    let system = rustix::system::uname();
+    let own = system.nodename().to_string_lossy().into_owned();
+    let short = own.split('.').next().unwrap_or_default();
+    match subject.var("PMIX_HOSTNAME") {
+        Some(name) if name != own && name != short => Finding::warning(
+            "hostname",
+            format!("PMIX_HOSTNAME calls this node {name}, the system calls it {own}"),
+            "tools find no server that another name is in the files of; unset PMIX_HOSTNAME unless \
+             a launcher set it",
+        ),
+        _ => Finding::ok("hostname", own),
+    }
+}
+
+fn descriptors() -> Finding {
+    let limit = getrlimit(Resource::Nofile);
+    let hard = limit
+        .maximum
+        .map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
+    let Some(soft) = limit.current else {
+        return Finding::ok("descriptors", "unlimited");
+    };
+    let found = format!("{soft} (ulimit -n), {hard} at most (ulimit -Hn)");
+    let help = "a server has a descriptor for each process, and two more for those whose output it \
+                forwards; raise it with ulimit -n";
+    match (soft < FEWEST_DESCRIPTORS, soft < FEW_DESCRIPTORS) {
+        (true, _) => Finding::fault("descriptors", found, help),
+        (_, true) => Finding::warning("descriptors", found, help),
+        _ => Finding::ok("descriptors", found),
+    }
+}
+
+fn processes() -> Finding {
+    match getrlimit(Resource::Nproc).current {
+        Some(most) if most < FEWEST_PROCESSES => Finding::warning(
+            "processes",
+            format!("this user may have {most} processes (ulimit -u)"),
+            "those of all sessions of the user count; raise it with ulimit -u",
+        ),
+        Some(most) => Finding::ok("processes", format!("{most} (ulimit -u)")),
+        None => Finding::ok("processes", "unlimited"),
+    }
+}
+
+/// Clients reach their server by the loopback interface.
+fn loopback() -> Finding {
+    if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        return Finding::fault(
+            "interfaces",
+            format!("nobody can listen at 127.0.0.1: {error}"),
+            "bring the loopback interface up: ip link set lo up",
+        );
+    }
+    let mut names: Vec<_> = {
+        fs::read_dir("/sys/class/net")
+            .into_iter()
+            .flatten()
+            .flatten()
+    }
+    .map(|entry| {
+        let state = fs::read_to_string(entry.path().join("operstate")).unwrap_or_default();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        format!("{name} {}", state.trim())
+    })
+    .collect();
+    names.sort();
+    Finding::ok("interfaces", names.join(", "))
+}
+
+/// Interfaces that are asked for and that there are not.
+fn named_interfaces(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for variable in INTERFACES {
+        let Some(list) = subject.var(variable) else {
+            continue;
+        };
+        // Networks are written as addresses.
+        let is_name = |word: &&str| !word.is_empty() && !word.contains(['/', '.', ':']);
+        let names = list.split(',').map(str::trim).filter(is_name);
+        let missing: Vec<_> = names
+            .filter(|name| !Path::new("/sys/class/net").join(name).exists())
+            .collect();
+        if !missing.is_empty() {
+            findings.push(Finding::fault(
+                "interfaces",
+                format!(
+                    "{variable} names {}, which this node does not have",
+                    missing.join(", ")
+                ),
+                "`ip link` lists those that there are",
+            ));
+        }
+    }
+    findings
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The settings that servers and clients find: parameters, security modules, what a launcher left in the
+//! environment, Slurm's.
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pmix_client::{Settings, Uri};
+use pmix_mca::Params;
+use pmix_server::{NoHost, Server};
+use pmix_types::Status;
+
+use super::{Finding, Subject};
+use crate::args::Global;
+use crate::context;
+use crate::info::server_catalogs;
+
+/// How long a server may take to let somebody connect.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Where the MUNGE daemon listens if nothing else is said.
+const MUNGE: &str = "/run/munge/munge.socket.2";
+/// Where Slurm's configuration is if nothing else is said.
+const SLURM: &[&str] = &["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf"];
+/// Where Slurm's plug-ins are if its configuration does not say it.
+const SLURM_PLUGINS: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu/slurm-wlm",
+    "/usr/lib/aarch64-linux-gnu/slurm-wlm",
+    "/usr/lib64/slurm",
+    "/usr/lib/slurm",
+    "/usr/local/lib/slurm",
+];
+/// The files of a configuration are short.
+const LONGEST: u64 = 1 << 20;
+
+pub(super) fn check(global: &Global, subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match context::params(global) {
+        Err(failure) => findings.push(Finding::fault(
+            "parameters",
+            failure.message(),
+            "`pmix info` shows every parameter and where its value comes from",
+        )),
+        Ok(params) => {
+            findings.push(parameters(&params));
+            findings.extend(server(&params, subject));
+            findings.push(munge(&params));
+        }
+    }
+    findings.extend(launched(subject));
+    if let Some(path) = subject.var("HWLOC_XMLFILE")
+        && let Err(error) = fs::metadata(&path)
+    {
+        findings.push(Finding::fault(
+            "topology",
+            format!("HWLOC_XMLFILE names {path}: {error}"),
+            "unset it, or make the file with lstopo --of xml",
+        ));
+    }
+    findings.push(slurm(subject));
+    findings
+}
+
+fn parameters(params: &Params) -> Finding {
+    let refused = pmix_builtin::open_preg(params).err().map(|e| e.to_string());
+    let refused = refused.or_else(|| {
+        let catalogs = server_catalogs();
+        let mut checked = catalogs.iter().filter_map(|one| one.check(params).err());
+        checked.next().map(|error| error.to_string())
+    });
+    let files: Vec<_> = { params.files().iter() }
+        .map(|file| file.display().to_string())
+        .collect();
+    match refused {
+        Some(why) => Finding::fault(
+            "parameters",
+            why,
+            "`pmix info` shows every parameter and where its value comes from",
+        ),
+        None if files.is_empty() => Finding::ok("parameters", "no configuration file"),
+        None => Finding::ok("parameters", format!("read {}", files.join(", "))),
+    }
+}
+
+/// Whether a server can start here, with its security modules; a directory that cannot be used is said
+/// elsewhere.
+fn server(params: &Params, subject: &Subject<'_>) -> Option<Finding> {
+    let dir = subject.directory(&["PMIX_SERVER_TMPDIR", "TMPDIR", "TEMP", "TMP"]);
+    if !dir.is_dir() {
+        return None;
+    }
+    let built = Server::builder()
+        .host(NoHost)
+        .nspace(format!("doctor.{}", std::process::id()))
+        .server_tmpdir(&dir)
+        .system_tmpdir(&dir)
+        .params(params.clone())
+        .build();
+    let started = built.and_then(|server| {
+        server.start()?;
+        server.finalize()
+    });
+    Some(match started {
+        Ok(()) => {
+            let modules = match params.text("psec", "") {
+                "" => "those that are enabled",
+                named => named,
+            };
+            Finding::ok(
+                "server",
+                format!("one can start here; security modules: {modules}"),
+            )
+        }
+        Err(error) => Finding::fault(
+            "server",
+            format!("none can start here: {error}"),
+            "`pmix info psec` shows the parameters of security modules",
+        ),
+    })
+}
+
+/// Whether the MUNGE daemon listens, which matters if the module is asked for.
+fn munge(params: &Params) -> Finding {
+    let socket = match params.text("psec_munge_socket", "") {
+        "" => MUNGE,
+        named => named,
+    };
+    let named = params.text("psec", "");
+    let is_wanted = !named.starts_with('^') && named.split(',').any(|one| one.trim() == "munge");
+    match (UnixStream::connect(socket), is_wanted) {
+        (Ok(_), _) => Finding::ok("munge", format!("the daemon listens at {socket}")),
+        (Err(error), true) => Finding::fault(
+            "munge",
+            format!("psec = {named}, and no daemon answers at {socket}: {error}"),
+            "start munged, or name its socket by psec_munge_socket",
+        ),
+        (Err(_), false) => Finding::ok("munge", "no daemon, and none is needed"),
+    }
+}
+
+/// What a launcher said to the process that this was started by, or to one that is long gone.
+fn launched(subject: &Subject<'_>) -> Option<Finding> {
+    const HELP: &str = "a launcher sets these for its processes: unset PMIX_NAMESPACE, PMIX_RANK and \
+                        PMIX_SERVER_URI* in a shell that no launcher started";
+    match Settings::of(subject.environment) {
+        Ok(settings) => {
+            let Uri {
+                server, address, ..
+            } = &settings.server;
+            let name = &server.nspace;
+            Some(match TcpStream::connect_timeout(address, CONNECT) {
+                Ok(_) => Finding::ok(
+                    "environment",
+                    format!("this is {} of {name}", settings.proc.nspace),
+                ),
+                Err(error) => Finding::fault(
+                    "environment",
+                    format!("the server {name} that the environment names is not there: {error}"),
+                    HELP,
+                ),
+            })
+        }
+        Err(error) if error.status() == Status::ERR_NOT_AVAILABLE => {
+            let is_left = ["PMIX_NAMESPACE", "PMIX_RANK"].iter();
+            let left: Vec<_> = is_left.filter(|name| subject.var(name).is_some()).collect();
+            match (left.first(), Uri::of_environment(subject.environment)) {
+                (_, Err(error)) => Some(Finding::fault("environment", error.to_string(), HELP)),
+                (Some(name), Ok(_)) => Some(Finding::fault(
+                    "environment",
+                    format!("{name} is set: {error}"),
+                    HELP,
+                )),
+                (None, Ok(_)) => None,
+            }
+        }
+        Err(error) => Some(Finding::fault("environment", error.to_string(), HELP)),
+    }
+}
+
+/// Whether Slurm has its plug-in for PMIx.
+fn slurm(subject: &Subject<'_>) -> Finding {
+    let named = subject.var("SLURM_CONF").map(PathBuf::from);
+    let usual = SLURM.iter().map(PathBuf::from).find(|path| path.exists());
+    let Some(path) = named.or(usual) else {
+        return Finding::ok("slurm", "no slurm.conf");
+    };
+    let shown = path.display();
+    let text = match pmix_files::read_regular(&path, LONGEST) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => {
+            let found = format!("{shown}: {error}");
+            return Finding::fault("slurm", found, "SLURM_CONF names the file of the cluster");
+        }
+    };
+    let setting = |name: &str| {
+        text.lines().rev().find_map(|line| {
+            let (key, value) = line.split('#').next()?.split_once('=')?;
+            key.trim()
+                .eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
+        })
+    };
+    let dirs: Vec<PathBuf> = match setting("PluginDir") {
+        Some(list) => list.split(':').map(PathBuf::from).collect(),
+        None => SLURM_PLUGINS
+            .iter()
+            .map(PathBuf::from)
+            .filter(|dir| dir.exists())
+            .collect(),
+    };
+    let missing: Vec<_> = dirs.iter().filter(|dir| !dir.is_dir()).collect();
+    if let Some(dir) = missing.first() {
+        let found = format!("{shown}: PluginDir {} is not there", dir.display());
+        return Finding::fault(
+            "slurm",
+            found,
+            "install Slurm's plug-ins, or mend PluginDir",
+        );
+    }
+    let plugins: Vec<_> = dirs.iter().flat_map(|dir| plugins_in(dir)).collect();
+    let asked = subject
+        .var("SLURM_MPI_TYPE")
+        .or_else(|| setting("MpiDefault"));
+    let wants = asked.is_some_and(|name| name.starts_with("pmix"));
+    match (plugins.is_empty(), wants) {
+        (false, _) => Finding::ok("slurm", format!("{shown}: {}", plugins.join(", "))),
+        (true, true) => Finding::fault(
+            "slurm",
+            format!("{shown}: steps are to use pmix, and no plug-in mpi_pmix.so is there"),
+            "install Slurm's plug-in for PMIx, or set MpiDefault to another",
+        ),
+        (true, false) => Finding::warning(
+            "slurm",
+            format!("{shown}: there is no plug-in mpi_pmix.so"),
+            "srun --mpi=pmix does not work without it",
+        ),
+    }
+}
+
+/// The plug-ins for PMIx in a directory.
+fn plugins_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names
+        .filter(|name| name.starts_with("mpi_pmix") && name.ends_with(".so"))
+        .map(|name| dir.join(name).display().to_string())
+        .collect();
+    names.sort();
+    names
+}
