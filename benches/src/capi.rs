@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pmix_interop::capi;
+use pmix_interop::capi::slurm::beside::{Beside, Both};
 use pmix_interop::capi::swapped;
 use pmix_interop::peers::Library;
 use pmix_interop::server::programs;
@@ -34,6 +35,9 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     }
     if report.wants("mpirun") {
         report.add("mpirun", mpirun(&field, &library));
+    }
+    if report.wants("srun") {
+        report.add("srun", srun(&field, &library));
     }
     if report.wants("register") {
         gds::registering_in_c(&library, report)?;
@@ -155,6 +159,51 @@ fn mpirun(field: &Field, library: &Library) -> Result<Row, String> {
         shown: time,
     }
     .row())
+}
+
+/// A step of Slurm over two nodes: from when its first process began until its last one had finalized.
+fn srun(field: &Field, library: &Library) -> Result<Row, String> {
+    const EACH: u32 = 32;
+    let installed = field.release("4.")?;
+    let cluster = Beside::start(library, &installed.peer.library, "modex")?;
+    let run = |library| -> Result<f64, String> {
+        let mut command = cluster.step(library, EACH);
+        let (text, _) = field.timed_within(&mut command, jobs::LIMIT)?;
+        inside(&text, 2 * EACH)
+    };
+    let (mut ours, mut stock) = (f64::MAX, f64::MAX);
+    for _ in 0..SRUNS {
+        ours = ours.min(run(Both::Ours)?);
+        stock = stock.min(run(Both::Installed)?);
+    }
+    Ok(Pair {
+        figure: "srun: init, modex, finalize, ours on both sides, time inside the step",
+        input: format!("2 nodes of {EACH} processes"),
+        ours,
+        peer: stock,
+        name: installed.peer.version.clone(),
+        bound: Some(1.0 / 0.7),
+        shown: time,
+    }
+    .row())
+}
+
+/// The number of steps with each library.
+const SRUNS: usize = 7;
+
+/// The time from the first beginning to the last end that so many processes tell.
+fn inside(text: &str, size: u32) -> Result<f64, String> {
+    let lines = text.lines().filter(|line| line.starts_with("{\"rank\""));
+    let all: Vec<_> = lines.map(Figures::of_text).collect::<Result<_, _>>()?;
+    if Ok(all.len()) != usize::try_from(size) {
+        return Err(format!("{} of {size} processes said when", all.len()));
+    }
+    let (mut first, mut last) = (f64::MAX, 0.0_f64);
+    for one in &all {
+        first = first.min(one.get("begun_ns")?);
+        last = last.max(one.get("ended_ns")?);
+    }
+    Ok(last - first)
 }
 
 /// The most memory that a client of ours may have of its own, in KiB.

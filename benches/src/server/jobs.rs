@@ -20,7 +20,7 @@ pub(crate) const RUNS: usize = 5;
 const ROUNDS: u32 = 200;
 
 /// How long a job may take.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// What the processes of a job do.
 #[derive(Clone, Copy, Debug)]

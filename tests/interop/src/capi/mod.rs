@@ -3,7 +3,7 @@
 //! both, with the installed releases on the other side.
 
 mod machines;
-mod slurm;
+pub mod slurm;
 pub mod swapped;
 
 use std::path::{Path, PathBuf};

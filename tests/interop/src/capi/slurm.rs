@@ -3,6 +3,7 @@
 //! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none. Where
 //! namespaces are not allowed, the daemons of all nodes are on this machine, and ours is preloaded.
 
+pub mod beside;
 mod cluster;
 mod endings;
 mod steps;

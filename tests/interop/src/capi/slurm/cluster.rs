@@ -16,7 +16,7 @@ use xtask::install;
 use xtask::process::output;
 
 /// How long the nodes may take until they are idle.
-const START: Duration = Duration::from_secs(90);
+pub(super) const START: Duration = Duration::from_secs(90);
 
 /// The machines: first that of slurmctld.
 const NAMES: [&str; 5] = ["ctl", "n1", "n2", "n3", "n4"];
