@@ -21,12 +21,14 @@ pub mod logs;
 pub mod naive;
 pub mod ours;
 pub mod peers;
+mod pythons;
 pub mod random;
 pub mod sanitize;
 pub mod seeds;
 pub mod server;
 mod skew;
 mod tally;
+mod tools;
 mod topology;
 mod vectors;
 
@@ -53,6 +55,8 @@ pub enum Part {
     Server,
     /// Servers of one release with clients of another, ours among them.
     Skew,
+    /// Our tools at servers of others, and theirs at ours.
+    Tools,
     /// What a machine is made of, and who shares it.
     Topology,
     /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
@@ -159,6 +163,11 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Skew) {
         println!("interop: skew");
         skew::run(&peers, options.write, &mut tally)?;
+    }
+    if options.wants(Part::Tools) {
+        println!("interop: tools");
+        install::packages(tools::PACKAGES);
+        tools::run(&peers, &mut tally)?;
     }
     if options.wants(Part::Topology) {
         println!("interop: topology");

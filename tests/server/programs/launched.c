@@ -43,6 +43,7 @@ static void of_the_node(void)
     must(PMIX_NODE_SIZE, PMIx_Get(&job, PMIX_NODE_SIZE, infos, 2, &value));
     require(PMIX_UINT32 == value->type && value->data.uint32 == size);
     PMIX_VALUE_RELEASE(value);
+    PMIX_INFO_DESTRUCT(&infos[1]);
     free(here);
 }
 

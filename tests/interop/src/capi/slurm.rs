@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::machines::{Form, NO_NAMESPACES};
-use super::swapped::{MPI4PY, PYTHON, compile, require_mpi4py};
+use super::swapped::{MPI4PY, compile};
 use super::{OURS, Options, Swap};
 use crate::ours::built;
 use crate::peers::{Library, Peer, package_files};
+use crate::pythons::{PYTHON, require_mpi4py};
 use crate::server::case::Case;
 use crate::server::{missing, programs, run_all};
 use crate::tally::Tally;

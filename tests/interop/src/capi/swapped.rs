@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{OURS, Swap};
-use crate::peers::{self, Library, Peer};
+use crate::peers::{Library, Peer};
+use crate::pythons::{PYTHON, require_mpi4py, require_wrapper};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::{missing, programs};
@@ -392,27 +393,6 @@ fn python_server(swap: &Swap, peers: &[Peer]) -> Result<Vec<Run>, String> {
         }
     }
     Ok(runs)
-}
-
-/// The Python of the system, whichever other is first on the path: the wrapper is a package of Debian's.
-pub(super) const PYTHON: &str = "/usr/bin/python3";
-
-/// Whether the Python of the system has mpi4py, which is for the Open MPI of the system.
-///
-/// # Errors
-/// It has not.
-pub(super) fn require_mpi4py() -> Result<(), String> {
-    match peers::package_files(&["python3-mpi4py"]).is_empty() {
-        true => Err("no mpi4py of the system: install python3-mpi4py".to_owned()),
-        false => Ok(()),
-    }
-}
-
-fn require_wrapper() -> Result<(), String> {
-    match peers::package_files(&["python3-pmix"]).is_empty() {
-        true => Err("no Python wrapper: install python3-pmix".to_owned()),
-        false => Ok(()),
-    }
 }
 
 /// Debian's wrapper for Python as a client and as a tool.

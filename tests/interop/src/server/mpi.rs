@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::case::{Case, Judge};
 use super::launcher::{Far, Launcher};
-use crate::peers::{self, Peer};
+use crate::peers::Peer;
+use crate::pythons::{PYTHON, require_mpi4py, require_wrapper};
 use xtask::install;
 use xtask::process;
 
@@ -166,18 +167,6 @@ const MPI4PY: &str = "from mpi4py import MPI; world = MPI.COMM_WORLD; \
      total = world.allreduce(world.rank); assert total == 6, total; \
      print('rank', world.rank, 'of', world.size, 'is content')";
 
-/// A process in Python that starts three.
-const MPI4PY_SPAWN: &str = "import sys\nfrom mpi4py import MPI\nchild = MPI.Comm.Get_parent()\n\
-     if child == MPI.COMM_NULL:\n\
-     \x20   some = MPI.COMM_SELF.Spawn(sys.executable, args=['-c', sys.argv[1], sys.argv[1]], maxprocs=3)\n\
-     \x20   total = some.reduce(None, op=MPI.SUM, root=MPI.ROOT)\n\
-     \x20   assert total == 3, total\n\
-     \x20   some.Disconnect()\n\
-     \x20   print('the parent is content')\n\
-     else:\n\
-     \x20   child.reduce(child.rank, op=MPI.SUM, root=0)\n\
-     \x20   child.Disconnect()\n";
-
 /// The clients in Python: mpi4py on the wheel, and the wrapper of Debian's library.
 pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let case = |what: &str, python: &Path, args: &[&str]| {
@@ -194,24 +183,39 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let mpi4py = install::pip("mpi4py")
         .and_then(|()| install::venv())
         .map(|python| case("mpi4py", &python, &["-c", MPI4PY]));
-    let spawning = install::venv().map(|python| {
-        let mut command = launcher.command(1);
-        command.arg(python).args(["-c", MPI4PY_SPAWN, MPI4PY_SPAWN]);
-        Case {
-            what: format!("server: Python under {}", launcher.title()),
-            name: "mpi4py that spawns".to_owned(),
-            command,
-            limit: Duration::from_secs(60),
-            judge: Judge::Says(vec![("is content", 1)], &["Traceback"]),
-        }
-    });
     let client = process::root().join("tests/server/python/client.py");
     let client = client.display().to_string();
-    // The package is for the system's Python, whichever other is first on the path.
-    let wrapper = case("python3-pmix", Path::new("/usr/bin/python3"), &[&client]);
-    let wrapper = match peers::package_files(&["python3-pmix"]).is_empty() {
-        true => Err("no Python wrapper: install python3-pmix".to_owned()),
-        false => Ok(wrapper),
-    };
-    vec![mpi4py, spawning, wrapper]
+    let wrapper = require_wrapper().map(|()| case("python3-pmix", Path::new(PYTHON), &[&client]));
+    let mut cases = vec![mpi4py, wrapper];
+    // The package of mpi4py was installed above.
+    let pythons = [
+        ("the wheel", install::venv()),
+        (
+            "Open MPI 4.1",
+            require_mpi4py().map(|()| PathBuf::from(PYTHON)),
+        ),
+    ];
+    for (release, python) in pythons {
+        match python {
+            Ok(python) => cases.extend(spawning(release, &python, launcher).map(Ok)),
+            Err(why) => cases.push(Err(why)),
+        }
+    }
+    cases
+}
+
+/// Processes of mpi4py that start others.
+fn spawning(release: &str, python: &Path, launcher: &Launcher) -> [Case; SPAWNS.len()] {
+    let program = process::root().join("tests/server/python/spawn.py");
+    SPAWNS.map(|(kind, size, code)| {
+        let mut command = launcher.command(size);
+        command.arg(python).arg(&program).arg(kind);
+        Case {
+            what: format!("server: Python under {}", launcher.title()),
+            name: format!("mpi4py of {release}, spawn {kind} on {size}"),
+            command,
+            limit: Duration::from_secs(90),
+            judge: Judge::Code(code),
+        }
+    })
 }

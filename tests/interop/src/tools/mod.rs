@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask interop tools`: our tools at servers of each kind, and the tools of others at ours.
+//!
+//! `pmix query` and `pmix ps` ask `pmix run`, a host in C on our library and on each release, prterun and prte. At
+//! ours are `pps`, `pattrs` and `pevent` of Debian and the Python wrapper. Programs in C that are tools are run by
+//! `cargo xtask interop server` and `consumers`.
+
+mod running;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::capi;
+use crate::ours::Ours;
+use crate::peers::Peer;
+use crate::pythons::{PYTHON, require_wrapper};
+use crate::server::case::{Case, Judge, run_within};
+use crate::server::launcher::Launcher;
+use crate::server::{missing, run_all};
+use crate::tally::Tally;
+use running::Running;
+use xtask::process;
+
+/// What has the tools of OpenPMIx, as Debian calls it. Its `pquery` and `plookup` end with a fault of the memory at
+/// every server.
+pub(super) const PACKAGES: &[&str] = &["libpmix-bin", "python3-pmix"];
+
+/// How long a tool may take.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// How long all programs of the Python wrapper may take.
+const LIMIT_OF_ALL: Duration = Duration::from_secs(5 * 60);
+
+/// How many tools attach at once.
+const AT_ONCE: usize = 4;
+
+/// The exit code of a tool and all that it wrote, as a check judges them.
+type Verdict<'a> = Box<dyn Fn(Option<i32>, &str) -> Result<(), String> + 'a>;
+
+/// Runs all checks.
+///
+/// # Errors
+/// Something of ours does not build.
+pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build()?.program;
+    let ours = Launcher::Ours(pmix.clone());
+    let mut launchers = vec![
+        ours.clone(),
+        Launcher::host_of("ours", &capi::library("release")?)?,
+    ];
+    for peer in peers {
+        launchers.push(Launcher::host(peer)?);
+        launchers.extend(Launcher::prterun(peer));
+    }
+    for launcher in &launchers {
+        let has_table = !matches!(launcher, Launcher::Host(_, release) if release != "ours");
+        let stock = matches!(launcher, Launcher::Ours(_))
+            || matches!(launcher, Launcher::Host(_, release) if release == "ours");
+        let begun = Running::start(&launcher.title(), launcher.command(2), true);
+        let mut server = match begun {
+            Ok(server) => server,
+            Err(why) => {
+                tally.fail(&what_of(&launcher.title()), &why);
+                continue;
+            }
+        };
+        finding(&pmix, &server, tally);
+        asking(&pmix, &server, has_table, tally);
+        if stock {
+            others(&server, tally);
+        }
+        lost(&pmix, &mut server, tally)?;
+    }
+    for peer in peers {
+        if let Some(prte) = peer.library.beside("prte") {
+            without_job(&pmix, &prte, &peer.version, tally);
+        }
+    }
+    run_all(python(&ours, tally), Instant::now() + LIMIT_OF_ALL, tally)
+}
+
+fn what_of(server: &str) -> String {
+    format!("tools: ours at {server}")
+}
+
+/// Makes a check: runs a tool to its end, and judges it.
+fn check(
+    tally: &mut Tally,
+    what: &str,
+    server: &Running,
+    command: &mut Command,
+    verdict: &Verdict<'_>,
+) {
+    let words: Vec<_> = command
+        .get_args()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let name = words.join(" ");
+    let output = server.home.join("said");
+    let ended = run_within(tool(command, server), LIMIT, &output, &server.home);
+    let text = fs::read(&output).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let judged = ended.and_then(|status| verdict(status.code(), &text));
+    match judged {
+        Ok(()) => tally.pass(what),
+        Err(why) => tally.fail(what, &format!("{name}: {why}; it wrote: {text:.600}")),
+    }
+}
+
+/// A tool that looks for servers below the directory of one.
+fn tool<'c>(command: &'c mut Command, server: &Running) -> &'c mut Command {
+    command.env("TMPDIR", &server.home)
+}
+
+/// It ends with this code and says all of this.
+fn says<'a>(code: i32, phrases: &'a [&'a str]) -> Verdict<'a> {
+    Box::new(move |ended, text| {
+        if ended != Some(code) {
+            return Err(format!("{ended:?}, not {code}"));
+        }
+        match phrases.iter().find(|phrase| !text.contains(**phrase)) {
+            Some(phrase) => Err(format!("it does not say {phrase:?}")),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Every way to say which server is meant.
+fn ways(server: &Running) -> Vec<Vec<String>> {
+    let file = server.file.display().to_string();
+    vec![
+        vec!["--pid".to_owned(), server.pid()],
+        vec!["--uri".to_owned(), server.uri.clone()],
+        vec!["--uri".to_owned(), format!("file:{file}")],
+        vec!["--file".to_owned(), file],
+        vec!["--session".to_owned()],
+        Vec::new(),
+    ]
+}
+
+/// Our tool finds the server in every way, and several find it at once.
+fn finding(pmix: &Path, server: &Running, tally: &mut Tally) {
+    let what = what_of(&server.title);
+    let nspace = server.nspace.as_deref().unwrap_or_default();
+    for way in ways(server) {
+        let mut command = Command::new(pmix);
+        command.arg("query").args(way).arg("QUERY_NAMESPACES");
+        check(tally, &what, server, &mut command, &says(0, &[nspace]));
+    }
+    let script = r#"for i in 1 2 3 4; do "$@" & all="$all $!"; done; for one in $all; do wait $one || exit 1; done"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(pmix);
+    command.args(["query", "--pid", &server.pid(), "QUERY_NAMESPACES"]);
+    let verdict: Verdict<'_> = Box::new(|code, text| {
+        let answers = text.lines().filter(|line| line.contains(nspace)).count();
+        match (code, answers) {
+            (Some(0), AT_ONCE) => Ok(()),
+            _ => Err(format!("{code:?}, and {answers} answers")),
+        }
+    });
+    check(tally, &what, server, &mut command, &verdict);
+}
+
+/// What our tools ask about the job, which is there, and about what is not.
+fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
+    let what = what_of(&server.title);
+    let nspace = server.nspace.as_deref().unwrap_or_default();
+    let pid = server.pid();
+    let mut ask = |words: &[&str], verdict: &Verdict<'_>| {
+        let mut command = Command::new(pmix);
+        check(tally, &what, server, command.args(words), verdict);
+    };
+    let about = ["query", "--pid", &pid, "--nspace", nspace, "JOB_SIZE"];
+    // A real server leaves it to its host, which says nothing of it.
+    match has_table {
+        true => ask(&about, &says(0, &["pmix.job.size: 2"])),
+        false => ask(&about, &says(1, &["JOB_SIZE", "has no answer"])),
+    }
+    ask(&["ps", "--pid", &pid], &says(0, &[nspace, &pid]));
+    ask(&["ps"], &says(0, &[nspace, &pid]));
+    ask(&["ps", nspace], &says(0, &[nspace]));
+    let rows: Verdict<'_> = Box::new(|code, text| {
+        let mut lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let job = lines.find(|job: &serde_json::Value| job["nspace"] == nspace);
+        let job = job.ok_or_else(|| format!("{code:?}, and nothing of {nspace}"))?;
+        // Only a server that knows of processes tells them.
+        match (job["procs"].as_array().map(Vec::len), has_table) {
+            (Some(2), true) => Ok(()),
+            (None, false) if job["status"] == -46 => Ok(()),
+            _ => Err(format!("{code:?}, and {job}")),
+        }
+    });
+    ask(&["--json", "ps", "--pid", &pid], &rows);
+    let unknown = ["query", "--pid", &pid, "no.such.key"];
+    ask(&unknown, &says(1, &["no.such.key", "has no answer"]));
+    ask(
+        &["ps", "--pid", &pid, "no-such-job"],
+        &says(1, &["no-such-job"]),
+    );
+}
+
+/// The tools of OpenPMIx at a server of ours.
+fn others(server: &Running, tally: &mut Tally) {
+    let what = format!("tools: those of OpenPMIx 4.2 at {}", server.title);
+    if !Path::new("/usr/bin/pps").exists() {
+        missing("no pps: install libpmix-bin", tally);
+        return;
+    }
+    let nspace = server.nspace.as_deref().unwrap_or_default();
+    let active = format!("Active nspaces: {nspace}");
+    let pid = server.pid();
+    let runs: [(&[&str], &[&str]); 6] = [
+        (&["pps", "--pid", &pid], &[&active]),
+        (&["pps", "--uri", &server.uri], &[&active]),
+        (&["pps"], &[&active]),
+        (&["pps", "--nodes", "--pid", &pid], &[&active]),
+        (
+            &["pattrs", "--pid", &pid, "--client", "PMIx_Get"],
+            &["PMIx_Get:", "pmix.hname"],
+        ),
+        (
+            &["pevent", "--pid", &pid, "--event", "-51", "--range", "4"],
+            &[],
+        ),
+    ];
+    for (words, phrases) in runs {
+        let mut command = Command::new(format!("/usr/bin/{}", words[0]));
+        command.args(&words[1..]);
+        check(tally, &what, server, &mut command, &says(0, phrases));
+    }
+}
+
+/// A server that was killed leaves its file, and our tools say that it is dead.
+fn lost(pmix: &Path, server: &mut Running, tally: &mut Tally) -> Result<(), String> {
+    let what = what_of(&server.title);
+    server.kill()?;
+    let pid = server.pid();
+    for words in [
+        &["query", "--pid", &pid, "QUERY_NAMESPACES"][..],
+        &["query", "QUERY_NAMESPACES"],
+    ] {
+        let mut command = Command::new(pmix);
+        check(
+            tally,
+            &what,
+            server,
+            command.args(words),
+            &says(1, &["dead"]),
+        );
+    }
+    Ok(())
+}
+
+/// A server without a job: that of prte.
+fn without_job(pmix: &Path, prte: &Path, release: &str, tally: &mut Tally) {
+    let title = format!("prte {release}");
+    let what = what_of(&title);
+    let mut command = Command::new(prte);
+    command.args(["--allow-run-as-root", "--host", "localhost:16"]);
+    let mut server = match Running::start(&title, command, false) {
+        Ok(server) => server,
+        Err(why) => {
+            tally.fail(&what, &why);
+            return;
+        }
+    };
+    for way in ways(&server) {
+        let mut command = Command::new(pmix);
+        command.arg("query").args(way).arg("QUERY_NAMESPACES");
+        check(
+            tally,
+            &what,
+            &server,
+            &mut command,
+            &says(0, &["pmix.qry.ns: prte-"]),
+        );
+    }
+    let mut command = Command::new(pmix);
+    command.args(["ps", "--pid", &server.pid()]);
+    check(
+        tally,
+        &what,
+        &server,
+        &mut command,
+        &says(0, &[&server.pid()]),
+    );
+    if let Err(why) = lost(pmix, &mut server, tally) {
+        tally.fail(&what, &why);
+    }
+}
+
+/// The Python wrapper as a tool that our server started, and as one that finds it.
+fn python(ours: &Launcher, tally: &mut Tally) -> Vec<Case> {
+    if let Err(why) = require_wrapper() {
+        missing(&why, tally);
+        return Vec::new();
+    }
+    let folder = process::root().join("tests/server/python");
+    let case = |name: &str| {
+        let mut command = ours.command(4);
+        command.arg(PYTHON).arg(folder.join(name));
+        Case {
+            what: format!("tools: python3-pmix at {}", ours.title()),
+            name: name.to_owned(),
+            command,
+            limit: LIMIT,
+            judge: Judge::Says(vec![("is content", 4)], &["Traceback"]),
+        }
+    };
+    ["tool.py", "attached.py"].map(case).into()
+}
