@@ -157,8 +157,26 @@ fn cases(
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
     cases.extend(own_cases(swap, peers)?);
+    cases.extend(header_cases(swap, peers, pmix)?);
     servers.extend(host);
     cases.extend(group_cases(swap, &servers)?);
+    Ok(cases)
+}
+
+/// Programs that were compiled with our headers, with the library of a release. That of 4.2 lacks functions that
+/// our macros call, as those of release 5 do.
+fn header_cases(swap: &Swap, peers: &[Peer], pmix: &Launcher) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for peer in peers.iter().filter(|peer| !peer.version.starts_with("4.")) {
+        let include = swap.library.include().to_owned();
+        let theirs = Library::new(include, peer.library.file().to_owned());
+        let release = format!("{} with our headers", peer.version);
+        cases.extend(programs::cases(
+            &release,
+            &theirs,
+            std::slice::from_ref(pmix),
+        )?);
+    }
     Ok(cases)
 }
 
