@@ -49,13 +49,13 @@ static void what_never_comes(void)
     pmix_rank_t next = (me.rank + 1) % size;
     uint64_t begun = now_ns();
     must_be("an immediate get", get_now(next, "d.never"), PMIX_ERR_NOT_FOUND);
-    require(now_ns() - begun < 900000000u);
+    require(now_ns() - begun < 20000000000u);
     begun = now_ns();
     pmix_status_t status = get_within(next, "d.never", 1);
     if (PMIX_ERR_TIMEOUT != status && PMIX_ERR_NOT_FOUND != status) {
         wrong("a get with a time limit: %s (%d)", PMIx_Error_string(status), status);
     }
-    require(now_ns() - begun < 5000000000u);
+    require(now_ns() - begun < 20000000000u);
     /* The connection still works. */
     require(get_number(next, "d.early") == 10 + next);
 }

@@ -69,7 +69,7 @@ static void of_nothing(void)
         pmix_value_t *value = NULL;
         must_be(keys[i], PMIx_Get(&job, keys[i], NULL, 0, &value), PMIX_ERR_NOT_FOUND);
         must_be(keys[i], PMIx_Get(&me, keys[i], NULL, 0, &value), PMIX_ERR_NOT_FOUND);
-        require(now_ns() - begun < 2000000000u);
+        require(now_ns() - begun < 20000000000u);
     }
 }
 
