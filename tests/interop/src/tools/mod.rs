@@ -48,7 +48,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let ours = Launcher::Ours(pmix.clone());
     let mut launchers = vec![
         ours.clone(),
-        Launcher::host_of("ours", &capi::library("release")?)?,
+        Launcher::host_of("ours", &capi::library("dev")?)?,
     ];
     for peer in peers {
         launchers.push(Launcher::host(peer)?);
