@@ -8,7 +8,7 @@ use std::process::Command;
 
 use xtask::Outcome;
 use xtask::install;
-use xtask::process::{cargo, output, root, run};
+use xtask::process::{build_of_capi, cargo, output, root, run};
 
 use crate::manual;
 
@@ -102,21 +102,14 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
 
 /// Builds the library and the command; the answer is where they are.
 fn built(build: Build<'_>) -> Result<PathBuf, String> {
-    let packages = [
-        "--locked",
-        "--package",
-        "pmix-capi",
-        "--package",
-        "pmix-cli",
-        "--profile",
-        build.profile,
-    ];
+    let command = ["--locked", "--package", "pmix-cli", "--profile"];
     let named = match build.profile {
         "dev" => "debug",
         other => other,
     };
     let Some((major, minor)) = build.glibc else {
-        run(cargo(["build"]).args(packages))?;
+        run(&mut build_of_capi(build.profile))?;
+        run(cargo(["build"]).args(command).arg(build.profile))?;
         return Ok(install::target().join(named));
     };
     let (debian, of_python) = ZIG;
@@ -136,7 +129,8 @@ fn built(build: Build<'_>) -> Result<PathBuf, String> {
     ));
     let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
     let mut zig = cargo(["zigbuild", "--target", &format!("{host}.{major}.{minor}")]);
-    zig.args(packages).env("PATH", path);
+    zig.args(["--package", "pmix-capi"]).args(command);
+    zig.arg(build.profile).env("PATH", path);
     // What another linker is told means nothing to zig.
     for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         zig.env_remove(flags);

@@ -82,11 +82,8 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
 
 /// The client in C, in a folder with the library.
 fn compile(field: &Field) -> Result<PathBuf, String> {
-    let mut build = process::cargo(["build", "--quiet", "--locked", "--package", "pmix-capi"]);
-    if !field.short {
-        build.arg("--release");
-    }
-    process::run(&mut build)?;
+    let profile = if field.short { "dev" } else { "release" };
+    process::run(&mut process::build_of_capi(profile))?;
     let profile = if field.short { "debug" } else { "release" };
     let library = install::target().join(profile).join("libpmix_capi.so");
     let folder = field.directory("lied-to")?;

@@ -81,8 +81,7 @@ struct Swap {
 
 impl Swap {
     fn build(profile: &str) -> Result<Self, String> {
-        let package = ["build", "--quiet", "--package", "pmix-capi", "--profile"];
-        process::run(process::cargo(package).arg(profile))?;
+        process::run(&mut process::build_of_capi(profile))?;
         let folder = install::scratch("interop/capi/lib")?;
         let file = folder.join("libpmix.so.2");
         let fault = |e: std::io::Error| format!("{}: {e}", file.display());
