@@ -6,7 +6,8 @@ use std::ffi::{c_char, c_void};
 
 use pmix_client::{Answers, Ask};
 use pmix_types::{
-    AllocDirective, App, Info, IntoOwned as _, Key, Proc, Query, Status, Text, Value, keys,
+    ABI_VERSION, AllocDirective, App, Info, IntoOwned as _, Key, Proc, Query, Status, Text, Value,
+    keys,
 };
 
 use crate::abi::*;
@@ -270,9 +271,6 @@ answered! {
         })
     }
 }
-
-/// The version of the Standard's binary interface, as `PMIx_Get_version` says it.
-const ABI_VERSION: &str = "5.0";
 
 /// The answers to queries that ask for nothing but the version of the interface. They need neither a
 /// server nor init.

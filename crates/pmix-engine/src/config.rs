@@ -4,7 +4,7 @@
 //! Source: none outside; the limits are this project's own, bytes and counts, and times are of
 //! type `Duration`.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bfrops::{Layout, Module};
 use gds_hash::{ModexForm, Remote};
@@ -19,6 +19,8 @@ pub struct Config {
     pub server: Proc<'static>,
     /// The user id and group id that the server runs as, if the driver knows them.
     pub user: Option<(u32, u32)>,
+    /// When the server started, if the driver knows; queries are told (`PMIX_SERVER_START_TIME`).
+    pub started: Option<SystemTime>,
     /// Whether tools of other users are admitted; those of root always are.
     pub foreign_tools: bool,
     /// Says what happens to a second connection of a process that has one.
@@ -184,6 +186,7 @@ impl Default for Config {
         Self {
             server: Proc::new("pmix-server", Rank::new(0)),
             user: None,
+            started: None,
             foreign_tools: false,
             second_connection: SecondConnection::default(),
             handshake_time: Duration::from_secs(5),

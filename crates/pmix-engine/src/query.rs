@@ -6,16 +6,23 @@
 //! | namespaces, their infos, process sets and their members, groups of the process and their members, resolved peers and nodes | from the registrations | is not asked |
 //! | status of a job, process tables, state of a process | as far as the connections tell | is asked first |
 //! | supported attributes and functions | the server's own | is asked for its own |
+//! | versions of the interface, the start of the server | the server's own | is not asked |
 //! | any key of the datastore | for the job and process that the qualifiers name | is asked for what is not there |
+//!
+//! A tool that names no job asks about all that it may be told of, and a query that names several nodes about
+//! all of these. With `PMIX_QUERY_REFRESH_CACHE` the host is asked for values of the datastore, too, and knows
+//! better.
 //!
 //! What belongs to another user's job is not known to a process, unless it is root's or the
 //! server's user's. Source: PMIx Standard, chapter "Query operations".
 
 mod jobs;
 mod known;
+mod nodes;
 mod resolve;
 pub(crate) mod results;
 mod serve;
+mod stored;
 mod support;
 mod table;
 mod target;

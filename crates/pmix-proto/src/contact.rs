@@ -82,8 +82,9 @@ impl<'a> ContactLines<'a> {
     }
 }
 
-/// A time as ctime(3) writes it, in UTC and without its line end.
-fn ctime(time: SystemTime) -> String {
+/// Returns a time as ctime(3) writes it, in UTC and without its line end.
+#[must_use]
+pub fn ctime(time: SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -47,7 +47,7 @@ pub(crate) use bfrops::wire_type;
 
 pub use client_connection::{ClientConnection, Incoming, Response};
 pub use command::Command;
-pub use contact::{Contact, ContactLines};
+pub use contact::{Contact, ContactLines, ctime};
 pub use error::Error;
 pub use event::{Deleted, Event, Flow, Output};
 pub use frame::{Frame, Header, Inbox, Tag};

@@ -57,7 +57,7 @@ pub use name_error::ParseNameError;
 pub use ops::{Argv, Datum, InfoList, Numeric, QualifiedValue, Truth, ValueComparison, ValueError};
 pub use pattern::Pattern;
 pub use rank::Rank;
-pub use release::{Release, Releases};
+pub use release::{ABI_VERSION, Release, Releases};
 pub use status::Status;
 pub use table::{Constant, Standing};
 pub use tables::keys;

@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use crate::ParseNameError;
 
+/// The version of the binary interface of the PMIx Standard, stable and provisional, that this project has.
+pub const ABI_VERSION: &str = "5.0";
+
 /// Names a release of OpenPMIx; older ones are less.
 ///
 /// The last two are snapshots that both call themselves 7.0.0a1: the one the extension documents

@@ -20,6 +20,21 @@ pub(super) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
     nspaces
 }
 
+/// The jobs that a query of a member is about: the one that it names, else the member's own, else, as a tool
+/// has none, all that it may be told of.
+pub(super) fn meant(
+    cx: &Cx,
+    member: &Member,
+    named: Option<&Nspace<'static>>,
+) -> Vec<Nspace<'static>> {
+    let own = &member.proc.nspace;
+    match named {
+        Some(nspace) => vec![nspace.clone()],
+        None if cx.store.job(own).is_some() => vec![own.clone()],
+        None => visible(cx, member),
+    }
+}
+
 /// Returns a value of a job as a whole.
 pub(super) fn of_job(cx: &Cx, nspace: &Nspace<'_>, key: &str) -> Option<Value<'static>> {
     let request = Request::new(Rank::WILDCARD, key);

@@ -3,15 +3,18 @@
 
 use std::collections::HashMap;
 
-use gds_hash::Request;
-use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{ABI_VERSION, DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
-use super::jobs::{may_see, of_job, visible};
+use super::jobs::{may_see, meant, of_job, visible};
+use super::nodes::Nodes;
 use super::resolve::{nodes_of, peers_on};
 use super::results::LocalAnswer;
+use super::stored::stored;
 use super::table::{proc_state, proc_table};
 use super::target::QueryTarget;
+use crate::Error;
 use crate::cx::Cx;
+use crate::infos::is_set;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
@@ -27,12 +30,18 @@ const OWN: &[&str] = &[
     keys::QUERY_NUM_GROUPS,
     keys::QUERY_NUM_PSETS,
     keys::QUERY_PROC_TABLE,
+    keys::QUERY_PROVISIONAL_ABI_VERSION,
     keys::QUERY_PSET_MEMBERSHIP,
     keys::QUERY_PSET_NAMES,
     keys::QUERY_RESOLVE_NODE,
     keys::QUERY_RESOLVE_PEERS,
+    keys::QUERY_STABLE_ABI_VERSION,
     keys::QUERY_SUPPORTED_KEYS,
+    keys::SERVER_START_TIME,
 ];
+
+/// The name that the Standard has for [`keys::SERVER_START_TIME`]; released headers have another.
+const STANDARD_START_TIME: &str = "pmix.srvr.strtime";
 
 /// The groups that the asking process is in.
 #[derive(Default)]
@@ -44,6 +53,10 @@ pub(crate) struct OwnGroups {
 }
 
 /// What the server itself can say to a key of a query of a member.
+///
+/// # Errors
+///
+/// `PMIX_ERR_OUT_OF_RESOURCE` if the query names more nodes than one may.
 pub(super) fn known(
     cx: &Cx,
     member: &Member,
@@ -51,15 +64,17 @@ pub(super) fn known(
     target: &QueryTarget,
     qualifiers: &[Info<'_>],
     groups: &OwnGroups,
-) -> LocalAnswer {
-    let own = || {
-        target
-            .nspace
-            .clone()
-            .unwrap_or_else(|| member.proc.nspace.clone())
-    };
+) -> Result<LocalAnswer, Error> {
+    let jobs = || meant(cx, member, target.nspace.as_ref());
+    let nodes = || Nodes::of(qualifiers);
     let found = match key {
         keys::QUERY_SUPPORTED_KEYS => Some(Value::from(OWN.join(","))),
+        keys::QUERY_STABLE_ABI_VERSION | keys::QUERY_PROVISIONAL_ABI_VERSION => {
+            Some(Value::from(ABI_VERSION))
+        }
+        keys::SERVER_START_TIME | STANDARD_START_TIME => {
+            (cx.config.started).map(|started| Value::from(pmix_proto::ctime(started)))
+        }
         keys::QUERY_NAMESPACES => Some(nspace_names(cx, member)),
         keys::QUERY_NAMESPACE_INFO => nspace_infos(cx, member, target.nspace.as_ref()),
         keys::QUERY_NUM_PSETS => Some(Value::from(cx.process_sets.iter().count())),
@@ -73,23 +88,33 @@ pub(super) fn known(
             nodes.map(|nodes| Value::String(Some(nodes)))
         }
         keys::QUERY_RESOLVE_PEERS => {
-            let node = named_node(qualifiers);
-            let peers = peers_on(cx, member, node, target.nspace.as_ref());
+            let peers = peers_on(cx, member, &nodes()?, target.nspace.as_ref());
             peers.ok().map(Value::from)
         }
-        keys::QUERY_JOB_STATUS => return tentative(job_status(cx, member, &own())),
+        keys::QUERY_JOB_STATUS => return Ok(tentative(job_status(cx, member, &jobs()))),
         keys::QUERY_PROC_TABLE => {
-            return tentative(proc_table(cx, member, &own(), false));
+            return Ok(tentative(proc_table(cx, member, &jobs(), None)));
         }
         keys::QUERY_LOCAL_PROC_TABLE => {
-            return tentative(proc_table(cx, member, &own(), true));
+            return Ok(tentative(proc_table(cx, member, &jobs(), Some(&nodes()?))));
         }
         keys::PROC_STATE_STATUS => {
-            return tentative(proc_state(cx, member, &own(), target.rank));
+            let jobs = jobs();
+            let only = jobs.first().filter(|_| jobs.len() == 1);
+            let state = only.and_then(|nspace| proc_state(cx, member, nspace, target.rank));
+            return Ok(tentative(state));
         }
-        _ => stored(cx, member, &own(), target.rank, key, qualifiers),
+        _ => {
+            let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
+            // Who wants what is there now, and not what was there when the job was registered, means
+            // the host.
+            if is_set(qualifiers, keys::QUERY_REFRESH_CACHE) {
+                return Ok(tentative(found));
+            }
+            found
+        }
     };
-    found.map_or(LocalAnswer::Unknown, LocalAnswer::Found)
+    Ok(found.map_or(LocalAnswer::Unknown, LocalAnswer::Found))
 }
 
 fn nspace_names(cx: &Cx, member: &Member) -> Value<'static> {
@@ -165,48 +190,21 @@ fn pset_members(cx: &Cx, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
     Some(Value::from(members.to_vec()))
 }
 
-/// How a job is as far as its connections tell: success, or that a process left without notice.
-fn job_status(cx: &Cx, member: &Member, nspace: &Nspace<'static>) -> Option<Value<'static>> {
-    if !may_see(cx, member, nspace) {
-        return None;
-    }
-    let job = cx.registry.job(nspace)?;
-    let clients = job
-        .clients
-        .values()
+/// How jobs are as far as their connections tell: success, or that a process left without notice.
+fn job_status(cx: &Cx, member: &Member, jobs: &[Nspace<'static>]) -> Option<Value<'static>> {
+    let seen = jobs.iter().filter(|nspace| may_see(cx, member, nspace));
+    let mut known = seen.filter_map(|nspace| cx.registry.job(nspace)).peekable();
+    known.peek()?;
+    let mut clients = known
+        .flat_map(|job| job.clients.values())
         .filter_map(|id| cx.registry.client(*id));
-    let is_lost = { clients }.any(|client| client.state == ClientState::Lost);
+    let is_lost = clients.any(|client| client.state == ClientState::Lost);
     Some(Value::Status(match is_lost {
         true => Status::ERR_PROC_TERM_WO_SYNC,
         false => Status::SUCCESS,
     }))
 }
 
-/// A value of the datastore.
-fn stored(
-    cx: &Cx,
-    member: &Member,
-    nspace: &Nspace<'static>,
-    rank: Rank,
-    key: &str,
-    qualifiers: &[Info<'_>],
-) -> Option<Value<'static>> {
-    if !may_see(cx, member, nspace) {
-        return None;
-    }
-    let request = Request::new(rank, key).with(qualifiers);
-    cx.store.get(nspace, &request).ok()
-}
-
 fn tentative(value: Option<Value<'static>>) -> LocalAnswer {
     value.map_or(LocalAnswer::Unknown, LocalAnswer::Tentative)
-}
-
-/// The node that the qualifiers name.
-fn named_node<'q>(qualifiers: &'q [Info<'_>]) -> Option<&'q Text<'q>> {
-    let info = qualifiers.iter().find(|info| info.key.is(keys::HOSTNAME))?;
-    match &info.value {
-        Value::String(Some(name)) => Some(name),
-        _ => None,
-    }
 }

@@ -8,14 +8,14 @@ use pmix_proto::{reply, request};
 use pmix_types::{DataArray, Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::jobs::{procs_of, visible};
-use super::table::on_node;
+use super::nodes::Nodes;
 use crate::Error;
 use crate::cx::Cx;
 use crate::host::{Answer, Query};
 use crate::peers::{Member, Ticket};
 use crate::pending::Pending;
 
-/// The processes of a job, or of all jobs, on a node; without a name on the node of this
+/// The processes of a job, or of all jobs, on the nodes that are named; without a name on the node of this
 /// server. A node that a job is not on has none of its processes.
 ///
 /// # Errors
@@ -25,18 +25,28 @@ use crate::pending::Pending;
 pub(super) fn peers_on(
     cx: &Cx,
     member: &Member,
-    node: Option<&Text<'_>>,
+    nodes: &Nodes<'_>,
     nspace: Option<&Nspace<'static>>,
 ) -> Result<Vec<Proc<'static>>, Error> {
-    let qualifiers = on_node(node);
     let mut procs = Vec::new();
     for nspace in asked(cx, member, nspace)? {
-        let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(&qualifiers);
-        if let Ok(Value::String(Some(ranks))) = cx.store.get(&nspace, &request) {
-            procs.extend(procs_of(&nspace, &ranks));
-        }
+        procs.extend(procs_on(cx, &nspace, nodes));
     }
     Ok(procs)
+}
+
+/// The processes of a job on the nodes that are named, each once; without a name on the node of this server.
+pub(super) fn procs_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> Vec<Proc<'static>> {
+    let on_one = |qualifiers: &[Info<'_>]| {
+        let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(qualifiers);
+        match cx.store.get(nspace, &request) {
+            Ok(Value::String(Some(ranks))) => procs_of(nspace, &ranks),
+            _ => Vec::new(),
+        }
+    };
+    let mut seen = HashSet::new();
+    let procs = nodes.ask(on_one).into_iter().flatten();
+    procs.filter(|proc| seen.insert(proc.rank)).collect()
 }
 
 /// The names of the nodes that a job, or all jobs, are on, with commas between them.
@@ -83,8 +93,11 @@ fn asked(
 
 pub(crate) fn resolve_peers(cx: &mut Cx, ticket: Ticket, request: &request::ResolvePeers<'_>) {
     let nspace = named(&request.nspace);
-    let found = (cx.member(&ticket))
-        .and_then(|member| peers_on(cx, member, request.node.as_ref(), nspace.as_ref()));
+    let node = request.node.clone();
+    let on_node = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node))));
+    let qualifiers = on_node.as_slice();
+    let found = Nodes::of(qualifiers)
+        .and_then(|nodes| peers_on(cx, cx.member(&ticket)?, &nodes, nspace.as_ref()));
     match found {
         Ok(procs) => reply_peers(cx, ticket, Status::SUCCESS, procs),
         Err(error) if error.status() == Status::ERR_INVALID_NAMESPACE => {

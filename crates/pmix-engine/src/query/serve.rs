@@ -57,7 +57,7 @@ fn look(
         let mut open = Open::default();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();
-            let known = known(cx, member, name, &target, &query.qualifiers, groups);
+            let known = known(cx, member, name, &target, &query.qualifiers, groups)?;
             results.add(key, known, &mut open)?;
         }
         results.leave(query, open);

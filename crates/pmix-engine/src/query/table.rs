@@ -2,39 +2,45 @@
 //! Process tables, by which debuggers find the processes of a job.
 
 use gds_hash::{Registered, Request};
-use pmix_types::{DataArray, Info, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
+use pmix_types::{DataArray, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
 
-use super::jobs::{may_see, of_job, procs_of};
+use super::jobs::{may_see, of_job};
+use super::nodes::Nodes;
+use super::resolve::procs_on;
 use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
-/// The process table of a job, or of the part of it on this node. Process ids are there if the
-/// host stated them when it registered the job.
+/// The process table of jobs: of all their processes, or of those on the nodes that a query names, which is
+/// the node of this server if it names none. Process ids are there if the host stated them when it
+/// registered the job.
 pub(super) fn proc_table(
     cx: &Cx,
     member: &Member,
-    nspace: &Nspace<'static>,
-    only_local: bool,
+    jobs: &[Nspace<'static>],
+    on: Option<&Nodes<'_>>,
 ) -> Option<Value<'static>> {
-    if !may_see(cx, member, nspace) {
-        return None;
+    let mut rows = Vec::new();
+    let mut any = false;
+    for nspace in jobs.iter().filter(|nspace| may_see(cx, member, nspace)) {
+        let Some(known) = cx.store.job(nspace) else {
+            continue;
+        };
+        any = true;
+        let ranks: Vec<_> = match on {
+            Some(nodes) => ranks_on(cx, nspace, nodes),
+            None => known.job().ranks().collect(),
+        };
+        rows.extend(ranks.into_iter().map(|rank| row(cx, &known, rank)));
     }
-    let known = cx.store.job(nspace)?;
-    let job = known.job();
-    let ranks: Vec<_> = match only_local {
-        true => local_ranks(cx, nspace),
-        false => job.ranks().collect(),
-    };
-    let rows = ranks.into_iter().map(|rank| row(cx, &known, rank));
-    Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
+    any.then_some(Value::DataArray(DataArray::ProcInfo(rows)))
 }
 
-/// The ranks of a job on this node, those of its map or those that are registered.
-fn local_ranks(cx: &Cx, nspace: &Nspace<'static>) -> Vec<Rank> {
-    let peers = of_job(cx, nspace, keys::LOCAL_PEERS);
-    if let Some(Value::String(Some(ranks))) = peers {
-        let procs = procs_of(nspace, &ranks);
+/// The ranks of a job on some nodes, those of its map; on this node, where it has no map, those that are
+/// registered.
+fn ranks_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> Vec<Rank> {
+    if nodes.are_named() || of_job(cx, nspace, keys::LOCAL_PEERS).is_some() {
+        let procs = procs_on(cx, nspace, nodes);
         return procs.into_iter().map(|proc| proc.rank).collect();
     }
     let job = cx.registry.job(nspace);
@@ -91,14 +97,4 @@ fn state_of(cx: &Cx, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
 fn first_word(argv: &Text<'_>) -> Text<'static> {
     let mut words = argv.as_bytes().split(|byte| *byte == b' ');
     Text::new(words.next().unwrap_or_default().to_vec())
-}
-
-/// The infos that ask for something on a node.
-pub(super) fn on_node(node: Option<&Text<'_>>) -> Vec<Info<'static>> {
-    let mut infos = vec![Info::new(keys::NODE_INFO, true)];
-    if let Some(node) = node {
-        let name = Value::String(Some(Text::new(node.as_bytes().to_vec())));
-        infos.push(Info::new(keys::HOSTNAME, name));
-    }
-    infos
 }

@@ -28,6 +28,7 @@ mod output;
 mod pressure;
 mod publish;
 mod query;
+mod query_wide;
 mod releases;
 mod shared;
 mod told;

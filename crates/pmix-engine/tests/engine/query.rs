@@ -10,18 +10,18 @@ use pmix_types::{
 use crate::ledger::{Ledger, tool};
 use crate::world::{Reaction, Who, World, hello};
 
-fn query(names: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
+pub(crate) fn query(names: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
     Query {
         keys: names.iter().map(|name| Text::from(*name)).collect(),
         qualifiers,
     }
 }
 
-fn of_job(nspace: &'static str) -> Vec<Info<'static>> {
+pub(crate) fn of_job(nspace: &'static str) -> Vec<Info<'static>> {
     vec![Info::new(keys::NSPACE, nspace)]
 }
 
-fn asked(
+pub(crate) fn asked(
     world: &mut World,
     who: Who,
     queries: Vec<Query<'static>>,
@@ -36,7 +36,12 @@ fn asked(
 }
 
 /// The value of one key that is found.
-fn value(world: &mut World, who: Who, key: &'static str, of: Vec<Info<'static>>) -> Value<'static> {
+pub(crate) fn value(
+    world: &mut World,
+    who: Who,
+    key: &'static str,
+    of: Vec<Info<'static>>,
+) -> Value<'static> {
     let (status, mut infos) = asked(world, who, vec![query(&[key], of)]);
     assert_eq!((status, infos.len()), (Status::SUCCESS, 1), "{key}");
     let info = infos.remove(0);
@@ -45,7 +50,7 @@ fn value(world: &mut World, who: Who, key: &'static str, of: Vec<Info<'static>>)
 }
 
 /// Two jobs on two nodes and a tool, with a host that knows nothing.
-fn two_jobs() -> (World, Who) {
+pub(crate) fn two_jobs() -> (World, Who) {
     let mut world = World::new(2);
     world.job("b", &[2, 2]);
     world.job("a", &[1]);

@@ -21,13 +21,14 @@ pub(super) fn publish(
     settings: &Builder,
     places: &Locations<'_>,
     uri: &str,
+    started: SystemTime,
 ) -> Result<Rendezvous, Error> {
     let contact = Contact {
         uri: uri.to_owned(),
         release: RELEASE.to_owned(),
         pid: std::process::id(),
         user: user(),
-        started: SystemTime::now(),
+        started,
     };
     let opened = Rendezvous::open(settings.offers, places, &contact);
     let opened = opened.and_then(|files| report(files, settings, places, &contact));

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
@@ -43,12 +44,14 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     };
     settings.config.server.nspace = own_nspace(settings.nspace.take())?;
     settings.config.user = Some(user());
+    let started = SystemTime::now();
+    settings.config.started = Some(started);
     limit_greetings(&mut settings.config);
     let place = Place::new(&mut settings, &environment)?;
     let (listener, address) = settings.listening.open()?;
     let server = settings.config.server.clone();
     let uri = uri(&server, address);
-    let rendezvous = publish(&settings, &places(&settings, &place), &uri)?;
+    let rendezvous = publish(&settings, &places(&settings, &place), &uri, started)?;
     let files = rendezvous.paths();
     let mut fork = fork(uri, &psec, &place, environment);
     fork.open_mpi_4 = settings.open_mpi_4;

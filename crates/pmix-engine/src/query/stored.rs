@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of the datastore, for the jobs and nodes that a query is about.
+
+use std::collections::HashSet;
+
+use gds_hash::Request;
+use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Text, Value, keys};
+
+use super::jobs::may_see;
+use super::nodes::Nodes;
+use crate::cx::Cx;
+use crate::peers::Member;
+
+/// The value of a key. What lists processes lists those of all jobs and nodes that the query is about; any
+/// other value is that of all that have one, or none if they differ: one value cannot say which it is of.
+pub(super) fn stored(
+    cx: &Cx,
+    member: &Member,
+    jobs: &[Nspace<'static>],
+    rank: Rank,
+    key: &str,
+    nodes: &Nodes<'_>,
+) -> Option<Value<'static>> {
+    let mut seen = jobs.iter().filter(|nspace| may_see(cx, member, nspace));
+    match key {
+        keys::LOCAL_PROCS => {
+            let all = seen.flat_map(|nspace| values(cx, nspace, rank, key, nodes));
+            procs(all)
+        }
+        // Ranks alone say nothing of several jobs.
+        keys::LOCAL_PEERS if jobs.len() == 1 => {
+            let nspace = seen.next()?;
+            ranks(values(cx, nspace, rank, key, nodes))
+        }
+        _ => {
+            let mut all = seen.flat_map(|nspace| values(cx, nspace, rank, key, nodes));
+            let first = all.next()?;
+            all.all(|value| value == first).then_some(first)
+        }
+    }
+}
+
+/// The value of a key for each node that has one.
+fn values(
+    cx: &Cx,
+    nspace: &Nspace<'static>,
+    rank: Rank,
+    key: &str,
+    nodes: &Nodes<'_>,
+) -> impl Iterator<Item = Value<'static>> + use<> {
+    let one = |qualifiers: &[Info<'_>]| {
+        let request = Request::new(rank, key).with(qualifiers);
+        cx.store.get(nspace, &request).ok()
+    };
+    nodes.ask(one).into_iter().flatten()
+}
+
+/// All processes of lists, each once.
+fn procs(lists: impl Iterator<Item = Value<'static>>) -> Option<Value<'static>> {
+    let (mut all, mut seen) = (None::<Vec<Proc<'static>>>, HashSet::new());
+    for list in lists {
+        let Value::DataArray(DataArray::Proc(procs)) = list else {
+            continue;
+        };
+        let new = procs.into_iter().filter(|proc| seen.insert(proc.clone()));
+        all.get_or_insert_default().extend(new);
+    }
+    all.map(Value::from)
+}
+
+/// All ranks of lists such as `0,1`, each once.
+fn ranks(lists: impl Iterator<Item = Value<'static>>) -> Option<Value<'static>> {
+    let (mut all, mut seen) = (None::<Vec<u8>>, HashSet::new());
+    for list in lists {
+        let Value::String(Some(list)) = list else {
+            continue;
+        };
+        let all = all.get_or_insert_default();
+        let words = list.as_bytes().split(|byte| *byte == b',');
+        for word in words.filter(|word| !word.is_empty()) {
+            if seen.insert(word.to_vec()) {
+                if !all.is_empty() {
+                    all.push(b',');
+                }
+                all.extend_from_slice(word);
+            }
+        }
+    }
+    all.map(|list| Value::String(Some(Text::new(list))))
+}
