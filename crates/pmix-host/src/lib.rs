@@ -11,6 +11,8 @@
 //! | [`cleanup::remove`] | removes files and directories that processes registered for cleanup | hands it `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies the output of processes to the host's own streams, and keeps it for those who pull it | adds the pipes of each process, and polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting for it | hands it `push_stdin` |
+//! | [`monitor::MonitorService`] | watches files, and tells what processes and the node use | hands it `monitor`, ends of processes and jobs, and the time; notifies its events |
+//! | [`usage`] | reads what processes and the node use | asks it |
 //!
 //! Heartbeats need no part: the server watches them itself (`PMIX_MONITOR_HEARTBEAT`) and raises the
 //! event when one is missing. The host's `monitor` is called for what the server does not watch.
@@ -19,12 +21,14 @@
 //! `pmix` shows the first two in a host of 180 lines.
 //!
 //! Nothing here starts a thread or reads a clock on its own but [`publish::PublishService::lookup`],
-//! which notes when the lookup began.
+//! which notes when the lookup began, and [`usage`], which notes when it measured.
 #![forbid(unsafe_code)]
 
 pub mod cleanup;
 mod error;
 pub mod forward;
+pub mod monitor;
 pub mod publish;
+pub mod usage;
 
 pub use error::Error;

@@ -28,9 +28,7 @@ impl Control {
                 self.heartbeat(cx, ticket.peer());
                 Ok(true)
             }
-            Some(keys::MONITOR_CANCEL) => {
-                self.cancel_heartbeat_monitor(cx, ticket.peer(), &request.monitor)
-            }
+            Some(keys::MONITOR_CANCEL) => self.cancel_heartbeat_monitor(cx, &ticket, request),
             _ => Ok(false),
         };
         match served {
@@ -41,16 +39,20 @@ impl Control {
     }
 
     fn relay_monitor(cx: &mut Cx, ticket: Ticket, request: &request::Monitor<'_>) {
-        let Ok(member) = cx.member(&ticket) else {
+        let Some(call) = Self::call(cx, &ticket, request) else {
             return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
-        let call = Monitor {
+        cx.call_host(call, Pending::Infos(ticket));
+    }
+
+    fn call(cx: &Cx, ticket: &Ticket, request: &request::Monitor<'_>) -> Option<Monitor> {
+        let member = cx.member(ticket).ok()?;
+        Some(Monitor {
             proc: member.proc.clone(),
             monitor: request.monitor.clone().into_owned(),
             error: request.error,
             directives: with_user(&request.infos, member.user),
-        };
-        cx.call_host(call, Pending::Infos(ticket));
+        })
     }
 
     fn add_heartbeat_monitor(
@@ -69,16 +71,24 @@ impl Control {
         Ok(())
     }
 
-    /// Cancels heartbeat monitors of a peer. A name that is not known here may be the host's.
+    /// Cancels heartbeat monitors of a peer. A name that is not known here may be the host's; without
+    /// a name the host's are meant too.
     fn cancel_heartbeat_monitor(
         &mut self,
         cx: &mut Cx,
-        peer: PeerId,
-        monitor: &Info<'_>,
+        ticket: &Ticket,
+        request: &request::Monitor<'_>,
     ) -> Result<bool, Error> {
-        let id = name(monitor)?;
+        let id = name(&request.monitor)?;
+        let peer = ticket.peer();
         let had_any = self.monitors.cancel(peer, id.as_ref());
         self.watch(cx, peer);
+        if had_any
+            && id.is_none()
+            && let Some(call) = Self::call(cx, ticket, request)
+        {
+            cx.call_host(call, Pending::Informed);
+        }
         Ok(had_any)
     }
 

@@ -249,6 +249,19 @@ fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
 }
 
 #[test]
+fn to_cancel_all_monitors_concerns_those_of_the_host_too() {
+    let (mut world, all) = job(1);
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
+    let promise = monitor(keys::MONITOR_HEARTBEAT, Value::Undef, time);
+    assert_eq!(world.status_of(all[0], &promise), Some(Status::SUCCESS));
+    let cancel = monitor(keys::MONITOR_CANCEL, Value::String(None), vec![]);
+    assert_eq!(world.status_of(all[0], &cancel), Some(Status::SUCCESS));
+    assert_eq!(world.nodes[0].engine.poll_timeout(), None);
+    assert_eq!(ledger.take("Monitor").len(), 1);
+}
+
+#[test]
 fn nobody_watches_a_process_that_is_gone() {
     let (mut world, all) = job(1);
     let time = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];

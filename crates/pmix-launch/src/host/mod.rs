@@ -44,6 +44,7 @@ pub(crate) enum HostMessage {
     Query(Query, Completion<Vec<Info<'static>>>),
     JobControl(JobControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
+    Monitor(Monitor, Completion<Vec<Info<'static>>>),
     PushStdin(PushStdin, Completion<()>),
     /// What processes do together ended without success, and who did not come.
     Missing(Failed),
@@ -178,8 +179,7 @@ impl Host for LocalHost {
     }
 
     fn monitor(&self, call: Monitor, done: Completion<Vec<Info<'static>>>) {
-        self.refuse(call.proc, "watch something (PMIx_Process_monitor)");
-        done.not_supported();
+        self.messages.send(HostMessage::Monitor(call, done));
     }
 
     fn get_credential(&self, call: GetCredential, done: Completion<Credential>) {

@@ -92,9 +92,10 @@ impl Session<'_> {
             HostMessage::Lookup(call, done) => self.published.lookup(&call, done),
             HostMessage::Unpublish(call, done) => self.published.unpublish(&call, done),
             HostMessage::Query(call, done) => {
-                let (status, found) = self.query(&call);
+                let (status, found) = self.answer_query(call);
                 done.partly(status, found);
             }
+            HostMessage::Monitor(call, done) => self.monitor(&call, done),
             HostMessage::JobControl(call, done) => match self.control(&call) {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),
@@ -172,6 +173,7 @@ impl Session<'_> {
         if self.jobs.named(&proc.nspace).is_none() {
             self.published.proc_ended(proc);
             self.published.job_ended(&proc.nspace);
+            self.monitors.job_ended(&proc.nspace);
         }
     }
 

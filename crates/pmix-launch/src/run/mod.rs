@@ -12,6 +12,7 @@ mod groups;
 mod job;
 mod log;
 mod missing;
+mod monitor;
 mod query;
 mod request;
 mod session;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{HeldStream, OutputForwarder};
+use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, Server};
@@ -80,6 +81,7 @@ pub(super) struct Session<'a> {
     pub(super) written: u64,
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
+    pub(super) monitors: MonitorService,
     pub(super) protected: ProtectedPaths,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.
@@ -116,6 +118,7 @@ impl Session<'_> {
             }
             let now = Instant::now();
             self.published.tick(now);
+            self.tick_monitors(now);
             let ended = self.constructions.handle_timeout(now);
             self.tell_constructed(ended);
             self.missing.tick(now);
@@ -260,6 +263,7 @@ impl Session<'_> {
         let proc = job.proc(rank);
         let order = job.stop.ended(rank, ending, link, now);
         self.published.proc_ended(&proc);
+        self.monitors.proc_ended(&proc);
         let ended = self.constructions.proc_ended(&proc, &self.jobs);
         self.tell_constructed(ended);
         // Nobody is to wait for it; of one that is connected the server sees the end itself.
@@ -367,6 +371,7 @@ impl Session<'_> {
         let stops = self.jobs.iter().map(|job| job.stop.deadline());
         let others = [
             self.published.deadline(),
+            self.monitors.deadline(),
             self.missing.deadline(),
             self.constructions.poll_timeout(),
         ];

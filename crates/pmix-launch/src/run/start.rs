@@ -9,6 +9,7 @@ use std::time::Instant;
 use mio::{Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{Delivery, OutputFile, OutputForwarder, OutputStream};
+use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{HostObject, Registration, WireObserver};
@@ -151,6 +152,7 @@ impl<'a> Session<'a> {
             spawned: Vec::new(),
             messages,
             published: PublishService::default(),
+            monitors: MonitorService::default(),
             protected: ProtectedPaths::new(kept(plan)),
             poll,
         })

@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::monitors;
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
@@ -48,25 +49,27 @@ fn actor() {
         "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
+        "watch" => monitors::watch(connected(settings)),
+        "used" => monitors::used(connected(settings)),
         other => panic!("no act is called {other}"),
     }
     std::process::exit(0);
 }
 
-fn connected(settings: Settings) -> Client {
+pub(crate) fn connected(settings: Settings) -> Client {
     Client::init(settings).unwrap()
 }
 
-fn rank(client: &Client) -> u32 {
+pub(crate) fn rank(client: &Client) -> u32 {
     client.proc().rank.as_raw()
 }
 
-fn peer(client: &Client, rank: u32) -> Proc<'static> {
+pub(crate) fn peer(client: &Client, rank: u32) -> Proc<'static> {
     Proc::new(client.proc().nspace.clone(), Rank::new(rank))
 }
 
 /// Waits for all, which does not end as long as one of them does not come.
-fn wait_for_all(client: &mut Client) {
+pub(crate) fn wait_for_all(client: &mut Client) {
     client.fence(&Fence::new()).unwrap();
 }
 

@@ -6,6 +6,7 @@
 
 mod actors;
 mod children;
+mod monitors;
 mod stage;
 
 use pmix_launch::{Cause, Ending, MapBy, Policy};

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The monitors of a host: it answers the upcall `monitor` for files and for what is used.
+//!
+//! | monitor | watches | answer | event |
+//! | --- | --- | --- | --- |
+//! | `PMIX_MONITOR_FILE` | that a file grows, is read or is written | none | `PMIX_MONITOR_FILE_ALERT` when it was not, as often as said |
+//! | `PMIX_MONITOR_PROC_RESOURCE_USAGE` | processes of this node | what they use now | `PMIX_MONITOR_RESUSAGE_UPDATE` every `PMIX_MONITOR_RESOURCE_RATE` seconds |
+//! | `PMIX_MONITOR_NODE_RESOURCE_USAGE`, `_DISK_`, `_NET_` | this node, its disks, its interfaces | likewise | likewise |
+//! | `PMIX_MONITOR_CANCEL` | - | none | - |
+//!
+//! What is used is told as infos ([`crate::usage`]). A request whose value is an array of a type
+//! `PMIX_PROC_STATS`, `PMIX_NODE_STATS`, `PMIX_DISK_STATS` or `PMIX_NET_STATS` is answered with one array
+//! of that type, as libraries of 4.2 and 5.0 know it.
+//!
+//! The host looks at files and processes with its own rights, so it does that for its own user and the
+//! superuser alone.
+//!
+//! Source: PMIx Standard, chapter "Process Management", "Process and Job Monitoring"; OpenPMIx, the manual
+//! page PMIx_Process_monitor(3).
+
+mod file;
+mod sample;
+mod used;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pmix_server::upcall::Monitor;
+use pmix_types::{DataRange, ErrorDetail, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
+
+use self::file::FileMonitor;
+use self::sample::Samples;
+use self::used::UsageMonitor;
+use crate::Error;
+
+/// How many monitors one process may have at a time.
+const MOST_OF_ONE: usize = 64;
+/// How many of them may send what is used.
+const MOST_REPEATED: usize = 8;
+/// How many there may be in all.
+const MOST: usize = 4096;
+
+/// Holds what a host knows of its node: what it is called, and the processes that run there.
+#[derive(Clone, Debug, Default)]
+pub struct LocalNode {
+    /// Its name.
+    pub name: Text<'static>,
+    /// Its number.
+    pub nodeid: u32,
+    /// The processes that run, with their process ids.
+    pub processes: Vec<(Proc<'static>, i32)>,
+}
+
+/// An event that the host is to notify.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MonitorEvent {
+    /// Its status.
+    pub status: Status,
+    /// Whom it is for.
+    pub range: DataRange,
+    /// What it says.
+    pub infos: Vec<Info<'static>>,
+}
+
+/// Serves requests to monitor something, and holds the monitors that go on.
+///
+/// A host hands it the upcall of that name, tells it when processes and jobs end, and calls
+/// [`tick`](Self::tick) at the [`deadline`](Self::deadline). What is asked for by many is measured once:
+/// a figure may be a quarter of a second old.
+#[derive(Debug, Default)]
+pub struct MonitorService {
+    monitors: BTreeMap<Due, Entry>,
+    /// How many each process has.
+    owners: BTreeMap<Proc<'static>, usize>,
+    last: u64,
+    samples: Samples,
+}
+
+/// When a monitor is looked at next, and its number.
+type Due = (Instant, u64);
+
+#[derive(Debug)]
+struct Entry {
+    owner: Proc<'static>,
+    /// By which it is cancelled (`PMIX_MONITOR_ID`).
+    id: Option<Text<'static>>,
+    status: Status,
+    range: Option<DataRange>,
+    /// How long after one look the next one is.
+    period: Duration,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    File(FileMonitor),
+    Usage(UsageMonitor),
+}
+
+impl MonitorService {
+    /// Serves a request. The answer is what was measured, if anything was.
+    ///
+    /// # Errors
+    ///
+    /// - `PMIX_ERR_NOT_SUPPORTED` for other monitors, and for a required directive that is not known;
+    /// - `PMIX_ERR_BAD_PARAM` for directives of other types, or a file without a time between checks;
+    /// - `PMIX_ERR_NO_PERMISSIONS` for another user than `user`, that of the host, and the superuser;
+    /// - `PMIX_ERR_NOT_FOUND` if nothing that is named is on this node, or nothing has the name that is
+    ///   to be cancelled;
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors.
+    pub fn monitor(
+        &mut self,
+        call: &Monitor,
+        user: u32,
+        node: &LocalNode,
+        now: Instant,
+    ) -> Result<Vec<Info<'static>>, Error> {
+        if call.monitor.key.is(keys::MONITOR_CANCEL) {
+            return self.cancel(&call.proc, &call.monitor).map(|()| Vec::new());
+        }
+        permit(&call.directives, user)?;
+        let common = Common::read(&call.directives)?;
+        let (period, what, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
+            let (period, monitor) = FileMonitor::read(&call.monitor, &call.directives)?;
+            (Some(period), What::File(monitor), Vec::new())
+        } else {
+            let monitor = UsageMonitor::read(&call.monitor, &call.directives)?;
+            let found = monitor.measure(node, &mut self.samples, now)?;
+            (common.rate, What::Usage(monitor), found)
+        };
+        if let Some(period) = period {
+            let status = match call.error {
+                Status::SUCCESS => what.status(),
+                other => other,
+            };
+            self.add(
+                Entry {
+                    owner: call.proc.clone(),
+                    id: common.id,
+                    status,
+                    range: common.range,
+                    period,
+                    what,
+                },
+                now,
+            )?;
+        }
+        Ok(found)
+    }
+
+    /// Measures what processes of this node use, for a query; each figure may be a quarter of a second old.
+    pub fn measure(
+        &mut self,
+        procs: &[(Proc<'static>, i32)],
+        node: &LocalNode,
+        wants_pss: bool,
+        now: Instant,
+    ) -> Vec<pmix_types::ProcStats<'static>> {
+        self.samples.processes(procs, &node.name, wants_pss, now)
+    }
+
+    /// Measures the node, its disks and its interfaces, for a query; likewise.
+    ///
+    /// # Errors
+    ///
+    /// That the system does not tell.
+    pub fn measure_node(
+        &mut self,
+        node: &LocalNode,
+        now: Instant,
+    ) -> Result<pmix_types::NodeStats<'static>, Error> {
+        self.samples.node(&node.name, now).cloned()
+    }
+
+    /// Returns when [`tick`](Self::tick) is to be called next; `None` while nothing is monitored.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let first = self.monitors.first_key_value();
+        first.map(|((due, _), _)| *due)
+    }
+
+    /// Looks at what is due, and returns the events that follow.
+    pub fn tick(&mut self, node: &LocalNode, now: Instant) -> Vec<MonitorEvent> {
+        let mut events = Vec::new();
+        while let Some(first) = self.monitors.first_entry()
+            && first.key().0 <= now
+        {
+            let ((_, number), mut entry) = first.remove_entry();
+            let found = match &mut entry.what {
+                What::File(monitor) => monitor.check().map(|path| {
+                    let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
+                    let owner = Info::new(keys::EVENT_AFFECTED_PROC, entry.owner.clone());
+                    vec![owner, path]
+                }),
+                What::Usage(monitor) => monitor.update(node, &mut self.samples, now),
+            };
+            events.extend(found.map(|infos| entry.event(infos)));
+            // What was missed meanwhile is not made up for.
+            self.monitors.insert((now + entry.period, number), entry);
+        }
+        events
+    }
+
+    /// Forgets the monitors of a process that has ended.
+    pub fn proc_ended(&mut self, proc: &Proc<'_>) {
+        if self.owners.contains_key(proc) {
+            self.forget(|entry| entry.owner == *proc);
+        }
+    }
+
+    /// Forgets the monitors of all processes of a job that has ended, or of a tool that has left.
+    pub fn job_ended(&mut self, nspace: &Nspace<'_>) {
+        if self.owners.keys().any(|proc| proc.nspace == *nspace) {
+            self.forget(|entry| entry.owner.nspace == *nspace);
+        }
+    }
+
+    /// Returns how many monitors there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.monitors.len()
+    }
+
+    /// Returns whether nothing is monitored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.monitors.is_empty()
+    }
+
+    fn add(&mut self, entry: Entry, now: Instant) -> Result<(), Error> {
+        let has = self.owners.get(&entry.owner).copied().unwrap_or(0);
+        let repeated = |other: &&Entry| other.owner == entry.owner && other.sends();
+        let is_refused = has >= MOST_OF_ONE
+            || self.monitors.len() >= MOST
+            || (entry.sends() && self.monitors.values().filter(repeated).count() >= MOST_REPEATED);
+        if is_refused {
+            let message = format!(
+                "a process may have {MOST_OF_ONE} monitors, of which {MOST_REPEATED} send what is \
+                 used, and all together {MOST}: cancel one"
+            );
+            return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        *self.owners.entry(entry.owner.clone()).or_default() += 1;
+        self.last += 1;
+        self.monitors.insert((now + entry.period, self.last), entry);
+        Ok(())
+    }
+
+    fn cancel(&mut self, owner: &Proc<'_>, monitor: &Info<'_>) -> Result<(), Error> {
+        let id = text(monitor)?;
+        let is_meant = |entry: &Entry| {
+            entry.owner == *owner && id.as_ref().is_none_or(|id| entry.id.as_ref() == Some(id))
+        };
+        match (self.forget(is_meant), id) {
+            (0, Some(id)) => {
+                let message = format!("the process has no monitor {id}");
+                Err(error(Status::ERR_NOT_FOUND, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets some monitors. Returns how many these are.
+    fn forget(&mut self, is_meant: impl Fn(&Entry) -> bool) -> usize {
+        let owners = &mut self.owners;
+        let before = self.monitors.len();
+        self.monitors.retain(|_, entry| {
+            let stays = !is_meant(entry);
+            if !stays && let Some(count) = owners.get_mut(&entry.owner) {
+                *count -= 1;
+                if *count == 0 {
+                    owners.remove(&entry.owner);
+                }
+            }
+            stays
+        });
+        before - self.monitors.len()
+    }
+}
+
+impl What {
+    /// What its events are called if nothing else is said.
+    const fn status(&self) -> Status {
+        match self {
+            Self::File(_) => Status::MONITOR_FILE_ALERT,
+            Self::Usage(_) => Status::MONITOR_RESUSAGE_UPDATE,
+        }
+    }
+}
+
+impl Entry {
+    const fn sends(&self) -> bool {
+        matches!(self.what, What::Usage(_))
+    }
+
+    /// The event that says this. The source is the server, since who is the source of an event is not
+    /// told of it; so whom it is for is named.
+    fn event(&self, said: Vec<Info<'static>>) -> MonitorEvent {
+        let nspace = self.owner.nspace.clone();
+        let (range, target) = match self.range {
+            // What is used is news for who asked, an alert for his job.
+            None if self.sends() => (DataRange::CUSTOM, Some(self.owner.clone())),
+            None | Some(DataRange::NAMESPACE) => {
+                (DataRange::CUSTOM, Some(Proc::new(nspace, Rank::WILDCARD)))
+            }
+            Some(range) => (range, None),
+        };
+        let mut infos = Vec::new();
+        infos.extend(target.map(|target| Info::new(keys::EVENT_CUSTOM_RANGE, target)));
+        if self.sends() {
+            infos.push(Info::new(keys::EVENT_NON_DEFAULT, true));
+            infos.push(Info::new(keys::EVENT_DO_NOT_CACHE, true));
+        }
+        let id = self.id.clone();
+        infos.extend(id.map(|id| Info::new(keys::MONITOR_ID, Value::String(Some(id)))));
+        infos.extend(said);
+        MonitorEvent {
+            status: self.status,
+            range,
+            infos,
+        }
+    }
+}
+
+/// The directives that any monitor may have.
+#[derive(Debug, Default)]
+struct Common {
+    id: Option<Text<'static>>,
+    range: Option<DataRange>,
+    rate: Option<Duration>,
+}
+
+impl Common {
+    fn read(directives: &[Info<'_>]) -> Result<Self, Error> {
+        let mut common = Self::default();
+        for info in directives {
+            match info.key.as_text().as_str() {
+                Some(keys::MONITOR_ID) => common.id = text(info)?,
+                Some(keys::RANGE) => match info.value {
+                    // A custom one would need its list of processes.
+                    Value::DataRange(range) if range != DataRange::CUSTOM => {
+                        common.range = Some(range);
+                    }
+                    _ => return Err(wrong(info)),
+                },
+                Some(keys::MONITOR_RESOURCE_RATE) => {
+                    let seconds = number(info)?;
+                    common.rate = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+                }
+                Some(key) if is_known(key) => {}
+                _ if info.is_required() => {
+                    let message = format!("monitors do not know the directive {}", info.key);
+                    return Err(error(Status::ERR_NOT_SUPPORTED, message));
+                }
+                _ => {}
+            }
+        }
+        Ok(common)
+    }
+}
+
+/// The directives that are read elsewhere, or that say what is so anyway: this host looks at its own
+/// node alone, and for who asks.
+fn is_known(key: &str) -> bool {
+    const KNOWN: &[&str] = &[
+        keys::USERID,
+        keys::GRPID,
+        keys::MONITOR_APP_CONTROL,
+        keys::MONITOR_LOCAL_ONLY,
+        keys::MONITOR_FILE_SIZE,
+        keys::MONITOR_FILE_ACCESS,
+        keys::MONITOR_FILE_MODIFY,
+        keys::MONITOR_FILE_CHECK_TIME,
+        keys::MONITOR_FILE_DROPS,
+        keys::MONITOR_TARGET_PROCS,
+        keys::MONITOR_TARGET_PIDS,
+        keys::MONITOR_TARGET_NODES,
+        keys::MONITOR_TARGET_NODEIDS,
+        keys::MONITOR_TARGET_DISKS,
+        keys::MONITOR_TARGET_NETS,
+    ];
+    KNOWN.contains(&key)
+}
+
+/// Whether the user who asks may be told what the host sees.
+fn permit(directives: &[Info<'_>], user: u32) -> Result<(), Error> {
+    let asks = directives.iter().find(|info| info.key.is(keys::USERID));
+    let asks: Option<u32> = asks.and_then(|info| info.value.to_number().ok());
+    match asks {
+        Some(asks) if asks == user || asks == 0 => Ok(()),
+        _ => {
+            let message = "files and processes are monitored for the user of the host alone";
+            Err(error(Status::ERR_NO_PERMISSIONS, message))
+        }
+    }
+}
+
+/// The text of an info, if it has one.
+fn text(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
+    match &info.value {
+        Value::Undef | Value::String(None) | Value::Pointer(()) => Ok(None),
+        Value::String(Some(text)) => Ok(Some(Text::new(text.as_bytes().to_vec()))),
+        _ => Err(wrong(info)),
+    }
+}
+
+fn number(info: &Info<'_>) -> Result<u32, Error> {
+    info.value.to_number().map_err(|_| wrong(info))
+}
+
+#[cold]
+fn wrong(info: &Info<'_>) -> Error {
+    let found = info.value.data_type();
+    let message = format!("{} cannot have the type {found}", info.key);
+    error(Status::ERR_BAD_PARAM, message)
+}
+
+#[cold]
+fn error(status: Status, message: impl Into<String>) -> Error {
+    ErrorDetail::new(status, message).into()
+}

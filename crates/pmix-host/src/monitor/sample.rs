@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was measured last, so that many who ask cost no more than one.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use pmix_types::{DiskStats, NetStats, NodeStats, Proc, ProcStats, Text};
+
+use crate::{Error, usage};
+
+/// How long a measurement holds.
+const FRESH: Duration = Duration::from_millis(250);
+
+/// The measurements that are not too old.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    processes: HashMap<i32, Sample>,
+    node: Option<(Instant, NodeStats<'static>)>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    /// Whether it has the proportional set size.
+    has_pss: bool,
+    stats: ProcStats<'static>,
+}
+
+impl Samples {
+    /// Measures processes of a node. One that has just ended is left out.
+    pub(super) fn processes(
+        &mut self,
+        procs: &[(Proc<'static>, i32)],
+        node: &Text<'static>,
+        wants_pss: bool,
+        now: Instant,
+    ) -> Vec<ProcStats<'static>> {
+        let is_fresh = |sample: &Sample| now.saturating_duration_since(sample.at) < FRESH;
+        self.processes.retain(|_, sample| is_fresh(sample));
+        let mut measured = Vec::with_capacity(procs.len());
+        for (proc, pid) in procs {
+            let known = self.processes.get(pid);
+            let known = known.filter(|known| known.stats.proc == *proc);
+            if let Some(known) = known.filter(|known| known.has_pss || !wants_pss) {
+                measured.push(known.stats.clone());
+                continue;
+            }
+            let stats = match usage::process(*pid, wants_pss) {
+                Ok(stats) => ProcStats {
+                    node: Some(node.clone()),
+                    proc: proc.clone(),
+                    ..stats
+                },
+                Err(error) => {
+                    tracing::debug!(%error, "a process is not measured");
+                    continue;
+                }
+            };
+            measured.push(stats.clone());
+            let sample = Sample {
+                at: now,
+                has_pss: wants_pss,
+                stats,
+            };
+            self.processes.insert(*pid, sample);
+        }
+        measured
+    }
+
+    /// Measures the node, its disks and its interfaces.
+    pub(super) fn node(
+        &mut self,
+        name: &Text<'static>,
+        now: Instant,
+    ) -> Result<&NodeStats<'static>, Error> {
+        let is_fresh = |at: &Instant| now.saturating_duration_since(*at) < FRESH;
+        let known = self.node.take().filter(|(at, _)| is_fresh(at));
+        let (at, stats) = match known {
+            Some(known) => known,
+            None => (now, measure(name)?),
+        };
+        let (_, stats) = self.node.insert((at, stats));
+        Ok(stats)
+    }
+}
+
+fn measure(name: &Text<'static>) -> Result<NodeStats<'static>, Error> {
+    // A kernel may have neither of these two.
+    let none = |error: Error| tracing::debug!(%error, "a part of the node is not measured");
+    let diskstats: Vec<DiskStats<'static>> = usage::disks().map_err(none).unwrap_or_default();
+    let netstats: Vec<NetStats<'static>> = usage::interfaces().map_err(none).unwrap_or_default();
+    Ok(NodeStats {
+        node: Some(name.clone()),
+        diskstats,
+        netstats,
+        ..usage::node()?
+    })
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What processes, nodes, disks and interfaces use: which of them a request means, and in which form.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use pmix_types::{
+    DataArray, DataType, Info, IntoOwned, NodeStats, Proc, Status, Text, Value, keys,
+};
+
+use super::sample::Samples;
+use super::{LocalNode, error, wrong};
+use crate::Error;
+use crate::usage::{Wanted, of_disk, of_interface, of_node, of_process};
+
+/// The most targets that one request may name.
+const MOST_TARGETS: usize = 65_536;
+
+/// Tells what is used.
+#[derive(Debug)]
+pub(super) struct UsageMonitor {
+    kind: Kind,
+    wanted: Wanted,
+    /// Whether an array of a type of its own is wanted in place of infos.
+    is_typed: bool,
+    targets: Targets,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Processes,
+    Node,
+    Disks,
+    Interfaces,
+}
+
+/// What is meant; where none is named, all.
+#[derive(Debug, Default)]
+struct Targets {
+    procs: Option<HashSet<Proc<'static>>>,
+    pids: Option<Vec<(Option<Text<'static>>, u32, i32)>>,
+    nodes: Option<Vec<Text<'static>>>,
+    nodeids: Option<Vec<u32>>,
+    disks: Option<HashSet<Text<'static>>>,
+    nets: Option<HashSet<Text<'static>>>,
+}
+
+impl UsageMonitor {
+    /// Reads what is asked for.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_SUPPORTED` for another monitor, `PMIX_ERR_BAD_PARAM` for targets of another type.
+    pub(super) fn read(monitor: &Info<'_>, directives: &[Info<'_>]) -> Result<Self, Error> {
+        let (kind, own_type) = match monitor.key.as_text().as_str() {
+            Some(keys::MONITOR_PROC_RESOURCE_USAGE) => (Kind::Processes, DataType::PROC_STATS),
+            Some(keys::MONITOR_NODE_RESOURCE_USAGE) => (Kind::Node, DataType::NODE_STATS),
+            Some(keys::MONITOR_DISK_RESOURCE_USAGE) => (Kind::Disks, DataType::DISK_STATS),
+            Some(keys::MONITOR_NET_RESOURCE_USAGE) => (Kind::Interfaces, DataType::NET_STATS),
+            _ => {
+                let message = format!("{} is not monitored here", monitor.key);
+                return Err(error(Status::ERR_NOT_SUPPORTED, message));
+            }
+        };
+        let is_typed = match &monitor.value {
+            Value::DataArray(array) => array.data_type() == own_type,
+            _ => false,
+        };
+        Ok(Self {
+            kind,
+            wanted: Wanted::of_value(&monitor.value),
+            is_typed,
+            targets: Targets::read(directives)?,
+        })
+    }
+
+    /// Measures.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if nothing that is named is here; that the system does not tell.
+    pub(super) fn measure(
+        &self,
+        node: &LocalNode,
+        samples: &mut Samples,
+        now: Instant,
+    ) -> Result<Vec<Info<'static>>, Error> {
+        if !self.targets.has_node(node) {
+            let message = format!("none of the nodes that are named is {}", node.name);
+            return Err(error(Status::ERR_NOT_FOUND, message));
+        }
+        if self.kind == Kind::Processes {
+            let procs = self.targets.processes(node);
+            if procs.is_empty() && self.targets.names_processes() {
+                let message = "none of the processes that are named runs on this node";
+                return Err(error(Status::ERR_NOT_FOUND, message));
+            }
+            let wants_pss = self.wanted.has(keys::PROC_PSS);
+            let stats = samples.processes(&procs, &node.name, wants_pss, now);
+            return Ok(match self.is_typed {
+                true => vec![array(
+                    keys::PROC_RESOURCE_USAGE,
+                    DataArray::ProcStats(stats),
+                )],
+                false => stats
+                    .iter()
+                    .map(|stats| of_process(stats, &self.wanted))
+                    .collect(),
+            });
+        }
+        let stats = samples.node(&node.name, now)?;
+        Ok(self.of_node(self.targets.parts(stats)))
+    }
+
+    /// What is used of a node.
+    fn of_node(&self, stats: NodeStats<'static>) -> Vec<Info<'static>> {
+        let at = stats.sample_time.tv_sec;
+        match (self.kind, self.is_typed) {
+            (Kind::Disks, false) => {
+                let disks = stats.diskstats.iter();
+                disks.map(|disk| of_disk(disk, &self.wanted, at)).collect()
+            }
+            (Kind::Interfaces, false) => {
+                let nets = stats.netstats.iter();
+                nets.map(|net| of_interface(net, &self.wanted, at))
+                    .collect()
+            }
+            (_, false) => vec![of_node(&stats, &self.wanted)],
+            (Kind::Disks, true) => {
+                let disks = DataArray::DiskStats(stats.diskstats);
+                vec![array(keys::DISK_RESOURCE_USAGE, disks)]
+            }
+            (Kind::Interfaces, true) => {
+                let nets = DataArray::NetStats(stats.netstats);
+                vec![array(keys::NETWORK_RESOURCE_USAGE, nets)]
+            }
+            (_, true) => {
+                let nodes = DataArray::NodeStats(vec![stats]);
+                vec![array(keys::NODE_RESOURCE_USAGE, nodes)]
+            }
+        }
+    }
+
+    /// Measures again. Nothing is told while nothing of what is meant is there.
+    pub(super) fn update(
+        &self,
+        node: &LocalNode,
+        samples: &mut Samples,
+        now: Instant,
+    ) -> Option<Vec<Info<'static>>> {
+        let found = self.measure(node, samples, now).ok()?;
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+impl Targets {
+    fn read(directives: &[Info<'_>]) -> Result<Self, Error> {
+        let mut targets = Self::default();
+        for info in directives {
+            let Some(key) = info.key.as_text().as_str() else {
+                continue;
+            };
+            if !key.starts_with("pmix.monitor.tgt") {
+                continue;
+            }
+            let Value::DataArray(array) = &info.value else {
+                return Err(wrong(info));
+            };
+            if array.len() > MOST_TARGETS {
+                let message = format!("{key} names more than {MOST_TARGETS} targets");
+                return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+            }
+            match (key, array) {
+                // An array without anything names nothing.
+                (_, array) if array.is_empty() => {}
+                (keys::MONITOR_TARGET_PROCS, DataArray::Proc(procs)) => {
+                    targets.procs = Some(Proc::owned_list(procs).into_iter().collect());
+                }
+                (keys::MONITOR_TARGET_PIDS, DataArray::NodePid(pids)) => {
+                    let pid = |pid: &pmix_types::NodePid<'_>| {
+                        let host = pid.hostname.clone().map(IntoOwned::into_owned);
+                        (host, pid.nodeid, pid.pid)
+                    };
+                    targets.pids = Some(pids.iter().map(pid).collect());
+                }
+                (keys::MONITOR_TARGET_NODES, DataArray::String(names)) => {
+                    targets.nodes = Some(owned(names));
+                }
+                (keys::MONITOR_TARGET_NODEIDS, DataArray::Uint32(ids)) => {
+                    targets.nodeids = Some(ids.clone());
+                }
+                (keys::MONITOR_TARGET_DISKS, DataArray::String(names)) => {
+                    targets.disks = Some(owned(names));
+                }
+                (keys::MONITOR_TARGET_NETS, DataArray::String(names)) => {
+                    targets.nets = Some(owned(names));
+                }
+                _ => return Err(wrong(info)),
+            }
+        }
+        Ok(targets)
+    }
+
+    fn has_node(&self, node: &LocalNode) -> bool {
+        let by_name = self.nodes.as_ref().map(|names| names.contains(&node.name));
+        let by_number = self.nodeids.as_ref().map(|ids| ids.contains(&node.nodeid));
+        match (by_name, by_number) {
+            (None, None) => true,
+            (by_name, by_number) => by_name == Some(true) || by_number == Some(true),
+        }
+    }
+
+    fn names_processes(&self) -> bool {
+        self.procs.is_some() || self.pids.is_some()
+    }
+
+    /// The processes that are meant.
+    fn processes(&self, node: &LocalNode) -> Vec<(Proc<'static>, i32)> {
+        let here: HashSet<i32> = (self.pids.iter().flatten())
+            .filter(|(host, nodeid, _)| match host {
+                Some(host) => *host == node.name,
+                None => *nodeid == node.nodeid || *nodeid == u32::MAX,
+            })
+            .map(|(_, _, pid)| *pid)
+            .collect();
+        let is_meant = |(proc, pid): &&(Proc<'static>, i32)| {
+            let whole = Proc::new(proc.nspace.clone(), pmix_types::Rank::WILDCARD);
+            let procs = self.procs.as_ref();
+            !self.names_processes()
+                || here.contains(pid)
+                || procs.is_some_and(|procs| procs.contains(proc) || procs.contains(&whole))
+        };
+        node.processes.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// A node with those of its disks and interfaces that are meant.
+    fn parts(&self, stats: &NodeStats<'static>) -> NodeStats<'static> {
+        let mut stats = stats.clone();
+        let has = |names: &Option<HashSet<Text<'static>>>, name: &Option<Text<'static>>| {
+            let name = name.as_ref();
+            names
+                .as_ref()
+                .is_none_or(|names| name.is_some_and(|name| names.contains(name)))
+        };
+        stats.diskstats.retain(|disk| has(&self.disks, &disk.disk));
+        stats
+            .netstats
+            .retain(|net| has(&self.nets, &net.net_interface));
+        stats
+    }
+}
+
+fn array(key: &'static str, array: DataArray<'static>) -> Info<'static> {
+    Info::new(key, Value::DataArray(array))
+}
+
+fn owned<C: FromIterator<Text<'static>>>(names: &[Option<Text<'_>>]) -> C {
+    let names = names.iter().flatten();
+    names.map(|name| name.clone().into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::{DiskStats, NodePid, Rank};
+
+    use super::*;
+
+    fn targets(directives: &[Info<'_>]) -> Result<Targets, Status> {
+        Targets::read(directives).map_err(|error| error.status())
+    }
+
+    fn target(key: &'static str, array: DataArray<'static>) -> Targets {
+        targets(&[Info::new(key, Value::DataArray(array))]).unwrap()
+    }
+
+    fn node() -> LocalNode {
+        let proc = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
+        LocalNode {
+            name: "n1".into(),
+            nodeid: 3,
+            processes: vec![(proc("a", 0), 10), (proc("a", 1), 11), (proc("b", 0), 12)],
+        }
+    }
+
+    fn pids(targets: &Targets) -> Vec<i32> {
+        let procs = targets.processes(&node());
+        procs.into_iter().map(|(_, pid)| pid).collect()
+    }
+
+    #[test]
+    fn processes_are_meant_by_name_by_job_and_by_number() {
+        assert_eq!(pids(&Targets::default()), [10, 11, 12]);
+        let procs = |procs: &[(&'static str, Rank)]| {
+            let procs = procs.iter().map(|(job, rank)| Proc::new(*job, *rank));
+            target(keys::MONITOR_TARGET_PROCS, DataArray::Proc(procs.collect()))
+        };
+        assert_eq!(
+            pids(&procs(&[("a", Rank::new(1)), ("c", Rank::new(0))])),
+            [11]
+        );
+        assert_eq!(pids(&procs(&[("a", Rank::WILDCARD)])), [10, 11]);
+        assert_eq!(
+            pids(&procs(&[])),
+            [10, 11, 12],
+            "an empty array names nothing"
+        );
+        let pid = |hostname: Option<&'static str>, nodeid, pid| NodePid {
+            hostname: hostname.map(Text::from),
+            nodeid,
+            pid,
+        };
+        let listed = vec![
+            pid(Some("n1"), 0, 10),
+            pid(Some("n2"), 3, 11),
+            pid(None, 3, 12),
+            pid(None, 4, 10),
+        ];
+        let listed = target(keys::MONITOR_TARGET_PIDS, DataArray::NodePid(listed));
+        assert_eq!(pids(&listed), [10, 12]);
+    }
+
+    #[test]
+    fn a_node_is_meant_by_name_or_number() {
+        let named = |name: &'static str| {
+            let names = DataArray::String(vec![None, Some(name.into())]);
+            target(keys::MONITOR_TARGET_NODES, names).has_node(&node())
+        };
+        let numbered = |id| {
+            let ids = DataArray::Uint32(vec![id]);
+            target(keys::MONITOR_TARGET_NODEIDS, ids).has_node(&node())
+        };
+        assert_eq!([named("n1"), named("n2")], [true, false]);
+        assert_eq!([numbered(3), numbered(0)], [true, false]);
+        let disks = DataArray::String(vec![Some("vda".into())]);
+        let disks = target(keys::MONITOR_TARGET_DISKS, disks);
+        let disk = |name: &'static str| DiskStats {
+            disk: Some(name.into()),
+            ..DiskStats::default()
+        };
+        let stats = NodeStats {
+            diskstats: vec![disk("vda"), disk("vdb")],
+            ..NodeStats::default()
+        };
+        assert_eq!(disks.parts(&stats).diskstats, [disk("vda")]);
+    }
+
+    #[test]
+    fn targets_of_another_type_and_too_many_are_refused() {
+        let many = DataArray::Uint32(vec![0; MOST_TARGETS + 1]);
+        for (value, status) in [
+            (Value::Bool(true), Status::ERR_BAD_PARAM),
+            (
+                Value::DataArray(DataArray::Bool(vec![true])),
+                Status::ERR_BAD_PARAM,
+            ),
+            (Value::DataArray(many), Status::ERR_OUT_OF_RESOURCE),
+        ] {
+            let refused = targets(&[Info::new(keys::MONITOR_TARGET_NODEIDS, value)]);
+            assert_eq!(refused.err(), Some(status));
+        }
+    }
+}

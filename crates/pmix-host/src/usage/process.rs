@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one process uses.
+
+use std::path::PathBuf;
+
+use pmix_types::{ErrorDetail, ProcStats, Status, Text, Timeval};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::file::{megabytes, named, now, number, read, read_text, real};
+use crate::Error;
+
+/// The most bytes of a command line that are kept.
+const LONGEST_COMMAND: usize = 256;
+
+/// Holds what the kernel says of a process: the contents of files below `/proc/PID`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessTexts<'t> {
+    /// The file `stat`.
+    pub stat: &'t str,
+    /// The file `status`; empty if it is not known.
+    pub status: &'t str,
+    /// The file `smaps_rollup`; empty if it is not known.
+    pub smaps_rollup: &'t str,
+    /// The file `cmdline`; empty if it is not known.
+    pub cmdline: &'t [u8],
+}
+
+/// Reads what a process uses at this moment. Its name, and that of its node, are left empty.
+///
+/// The share of a processor is that since it was started. The proportional set size is read only where
+/// it is wanted: the kernel walks all of the process's memory for it.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_FOUND` if there is no such process, `PMIX_ERR_NOT_AVAILABLE` if it ended meanwhile or
+/// the kernel says something else than it should.
+pub fn process(pid: i32, wants_pss: bool) -> Result<ProcStats<'static>, Error> {
+    let dir = PathBuf::from(format!("/proc/{pid}"));
+    let stat = read_text(&dir.join("stat"))?;
+    // What follows may be denied, and is gone when the process has ended.
+    let status = read_text(&dir.join("status")).unwrap_or_default();
+    let cmdline = read(&dir.join("cmdline")).unwrap_or_default();
+    let smaps_rollup = match wants_pss {
+        true => read_text(&dir.join("smaps_rollup")).unwrap_or_default(),
+        false => String::new(),
+    };
+    let texts = ProcessTexts {
+        stat: &stat,
+        status: &status,
+        smaps_rollup: &smaps_rollup,
+        cmdline: &cmdline,
+    };
+    let since_boot = clock_gettime(ClockId::Boottime);
+    let since_boot = since_boot.try_into().unwrap_or_default();
+    let ticks = rustix::param::clock_ticks_per_second();
+    process_stats(&texts, ticks, since_boot)
+}
+
+/// Returns what the kernel says of a process, at a time since the node was booted, in which there are
+/// so many clock ticks in a second.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_AVAILABLE` if the file `stat` is not as it should be.
+pub fn process_stats(
+    texts: &ProcessTexts<'_>,
+    ticks_per_second: u64,
+    since_boot: std::time::Duration,
+) -> Result<ProcStats<'static>, Error> {
+    let unreadable = || {
+        let what = "the file stat of a process is not as proc(5) says: expected 39 fields, the \
+                    second in parentheses";
+        Error::from(ErrorDetail::new(Status::ERR_NOT_AVAILABLE, what))
+    };
+    // The name of the program stands in parentheses and may hold anything, those too.
+    let (pid, rest) = texts.stat.split_once(" (").ok_or_else(unreadable)?;
+    let (program, rest) = rest.rsplit_once(')').ok_or_else(unreadable)?;
+    let mut words = [""; FIELDS];
+    let mut found = rest.split_ascii_whitespace();
+    for word in &mut words {
+        *word = found.next().ok_or_else(unreadable)?;
+    }
+    let field = |number: usize| words.get(number - FIRST).copied().unwrap_or_default();
+    let used = number(field(UTIME)).saturating_add(number(field(STIME)));
+    let ticks = ticks_per_second.max(1);
+    let [peak, size, resident] = named(texts.status, ["VmPeak", "VmSize", "VmRSS"]);
+    let [pss] = named(texts.smaps_rollup, ["Pss"]);
+    Ok(ProcStats {
+        node: None,
+        proc: pmix_types::Proc::default(),
+        pid: pid.trim().parse().unwrap_or_default(),
+        cmd: Some(command(texts.cmdline, program)),
+        state: field(STATE).bytes().next().unwrap_or_default(),
+        time: time(used, ticks),
+        percent_cpu: share(used, number(field(START)), ticks, since_boot),
+        priority: field(PRIORITY).parse().unwrap_or_default(),
+        num_threads: short(field(THREADS)),
+        pss: megabytes(pss),
+        vsize: megabytes(size),
+        rss: megabytes(resident),
+        peak_vsize: megabytes(peak),
+        processor: short(field(PROCESSOR)),
+        sample_time: now(),
+    })
+}
+
+// The fields of the file stat by their numbers in proc(5); the third is the first behind the name.
+const FIRST: usize = 3;
+const STATE: usize = 3;
+const UTIME: usize = 14;
+const STIME: usize = 15;
+const PRIORITY: usize = 18;
+const THREADS: usize = 20;
+const START: usize = 22;
+const PROCESSOR: usize = 39;
+/// How many of them are read.
+const FIELDS: usize = PROCESSOR - FIRST + 1;
+
+/// The words of the command line with blanks between them, or the name of the program.
+fn command(cmdline: &[u8], program: &str) -> Text<'static> {
+    let end = cmdline.iter().rposition(|byte| *byte != 0);
+    let words = end.and_then(|end| cmdline.get(..=end)).unwrap_or_default();
+    let words = match words {
+        [] => program.as_bytes(),
+        words => words,
+    };
+    let shown = words.iter().take(LONGEST_COMMAND);
+    let shown = shown.map(|byte| if *byte == 0 { b' ' } else { *byte });
+    Text::new(shown.collect::<Vec<_>>())
+}
+
+fn time(used: u64, ticks: u64) -> Timeval {
+    let micros = u128::from(used % ticks) * 1_000_000 / u128::from(ticks);
+    Timeval {
+        tv_sec: i64::try_from(used / ticks).unwrap_or(i64::MAX),
+        tv_usec: i64::try_from(micros).unwrap_or_default(),
+    }
+}
+
+/// The share of a processor that a process had since it was started, in percent.
+fn share(used: u64, started: u64, ticks: u64, since_boot: std::time::Duration) -> f32 {
+    let seconds = since_boot.as_secs_f32() - real(started) / real(ticks);
+    // Within the first tick nothing can be said.
+    match seconds * real(ticks) >= 1.0 {
+        true => real(used) / real(ticks) / seconds * 100.0,
+        false => 0.0,
+    }
+}
+
+fn short(word: &str) -> u16 {
+    u16::try_from(number(word)).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// 200 and 50 ticks of processor time, started 1,000 ticks after the boot, 4 threads, on processor 17.
+    const STAT: &str = "4321 (a ) b (c) S 1 4321 4321 0 -1 4194304 117 0 0 0 200 50 0 0 20 0 4 0 1000 \
+                        3133440 412 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 17 0 0 0 0 0\n";
+    const STATUS: &str =
+        "Name:\ta ) b (c\nVmPeak:\t  4096 kB\nVmSize:\t    3072 kB\nVmRSS:\t    1536 kB\n";
+
+    fn stats(texts: &ProcessTexts<'_>) -> Result<ProcStats<'static>, Error> {
+        process_stats(texts, 100, Duration::from_secs(20))
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_a_process_is_read() {
+        let texts = ProcessTexts {
+            stat: STAT,
+            status: STATUS,
+            smaps_rollup: "Rss: 1780 kB\nPss:    512 kB\nPss_Dirty: 1 kB\n",
+            cmdline: b"sh\0-c\0true\0",
+        };
+        let stats = stats(&texts).unwrap();
+        let expected = ProcStats {
+            node: None,
+            proc: pmix_types::Proc::default(),
+            pid: 4321,
+            cmd: Some("sh -c true".into()),
+            state: b'S',
+            time: Timeval {
+                tv_sec: 2,
+                tv_usec: 500_000,
+            },
+            // 2.5 of the 10 seconds since it was started.
+            percent_cpu: 25.0,
+            priority: 20,
+            num_threads: 4,
+            pss: 0.5,
+            vsize: 3.0,
+            rss: 1.5,
+            peak_vsize: 4.0,
+            processor: 17,
+            sample_time: stats.sample_time,
+        };
+        assert_eq!(stats, expected);
+    }
+
+    #[test]
+    fn a_process_without_memory_has_the_name_of_its_program() {
+        let texts = ProcessTexts {
+            stat: STAT,
+            cmdline: b"\0\0",
+            ..ProcessTexts::default()
+        };
+        let stats = stats(&texts).unwrap();
+        assert_eq!(stats.cmd, Some("a ) b (c".into()));
+        assert_eq!((stats.rss, stats.pss), (0.0, 0.0));
+        let long = vec![b'x'; 10_000];
+        let texts = ProcessTexts {
+            cmdline: &long,
+            ..texts
+        };
+        let cut = super::tests::stats(&texts).unwrap().cmd.unwrap();
+        assert_eq!(cut.as_bytes().len(), LONGEST_COMMAND);
+    }
+
+    #[test]
+    fn what_is_damaged_is_refused_or_bounded() {
+        let ends = (0..STAT.len()).filter_map(|end| STAT.get(..end));
+        for stat in ends {
+            let texts = ProcessTexts {
+                stat,
+                ..ProcessTexts::default()
+            };
+            // Whatever is said, nothing panics; without its 39 fields it is refused.
+            let is_whole = stat.rsplit_once(')').is_some_and(|(before, rest)| {
+                before.contains(" (") && rest.split_ascii_whitespace().count() >= FIELDS
+            });
+            assert_eq!(stats(&texts).is_ok(), is_whole, "{stat}");
+        }
+        let huge = STAT.replace(" 200 50 ", " 18446744073709551615 99999999999999999999 ");
+        let huge = huge
+            .replace(" 17 17 ", " 17 99999 ")
+            .replace(" 4 0 1000 ", " -4 0 1000 ");
+        let texts = ProcessTexts {
+            stat: &huge,
+            ..ProcessTexts::default()
+        };
+        let stats = stats(&texts).unwrap();
+        assert_eq!((stats.processor, stats.num_threads), (u16::MAX, 0));
+        assert!(stats.time.tv_sec > 0 && stats.percent_cpu.is_finite());
+        // A clock without ticks, and a process that is younger than the node.
+        let texts = ProcessTexts {
+            stat: STAT,
+            ..ProcessTexts::default()
+        };
+        let young = process_stats(&texts, 0, Duration::ZERO).unwrap();
+        assert_eq!(young.percent_cpu, 0.0);
+    }
+
+    #[test]
+    fn this_process_uses_memory_and_runs() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let stats = process(pid, true).unwrap();
+        assert_eq!(stats.pid, pid);
+        assert!(matches!(stats.state, b'R' | b'S'), "{}", stats.state);
+        assert!(stats.rss > 0.0 && stats.pss > 0.0 && stats.vsize >= stats.rss);
+        assert!(stats.peak_vsize >= stats.vsize && stats.num_threads > 0);
+        assert!(!stats.cmd.unwrap().as_bytes().is_empty());
+        let none = process(-1, false).unwrap_err();
+        assert_eq!(none.status(), Status::ERR_NOT_FOUND);
+    }
+}
