@@ -82,6 +82,20 @@ fn query_asks_for_any_key() {
 }
 
 #[test]
+fn what_a_launcher_does_not_know_is_refused_by_its_name() {
+    let running = job();
+    let queues = running.tool(&["query", "QUERY_QUEUE_LIST"]);
+    assert_eq!(queues.code, 1);
+    assert!(queues.stderr.contains("NOT_SUPPORTED"), "{}", queues.stderr);
+    let status = running.tool(&["query", "QUERY_JOB_STATUS"]);
+    assert_eq!((status.code, status.stderr.as_str()), (0, ""));
+    running.signal("TERM");
+    let (_, _, errors) = running.end();
+    let line = "asked for PMIX_QUERY_QUEUE_LIST, which pmix run does not know";
+    assert!(errors.contains(line), "{errors}");
+}
+
+#[test]
 fn query_asks_the_server_that_has_the_job() {
     let running = job();
     let size = ["--json", "query", "--nspace", "other@1", "JOB_SIZE"];

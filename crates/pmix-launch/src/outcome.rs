@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use pmix_types::{Proc, Rank, Status};
+use rustix::process::Signal;
 
 use crate::process::{Ending, of_signal, signal_name};
 use pmix_topology::Cpuset;
@@ -135,6 +136,11 @@ pub enum Cause {
         /// The name of the other job.
         nspace: String,
     },
+    /// A process or a tool ended the session.
+    SessionEnded {
+        /// Which one, as messages call it.
+        by: String,
+    },
     /// The launcher was told twice to end.
     Interrupted {
         /// By this signal.
@@ -156,6 +162,8 @@ impl Cause {
                 _ => 1,
             },
             Self::TimedOut(_) => 124,
+            // As processes end that are told to.
+            Self::SessionEnded { .. } => of_signal(Signal::TERM.as_raw()),
             Self::Interrupted { signal } => of_signal(*signal),
         }
     }
@@ -186,6 +194,7 @@ impl fmt::Display for Cause {
             Self::Spawned { nspace, cause } => write!(f, "{cause}, in {nspace}"),
             Self::WithJob { nspace } => write!(f, "it was ended with {nspace}"),
             Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
+            Self::SessionEnded { by } => write!(f, "{by} ended the session"),
             Self::Interrupted { signal } => {
                 write!(f, "the launcher got {} twice", signal_name(*signal))
             }

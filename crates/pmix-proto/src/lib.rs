@@ -42,6 +42,7 @@ mod part;
 pub mod reply;
 pub mod request;
 pub mod shared;
+mod support;
 
 pub(crate) use bfrops::wire_type;
 
@@ -53,3 +54,4 @@ pub use event::{Deleted, Event, Flow, Output};
 pub use frame::{Frame, Header, Inbox, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
 pub use request::Request;
+pub use support::{SupportLevel, SupportedFunction, is_about_support};

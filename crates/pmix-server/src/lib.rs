@@ -61,6 +61,7 @@ pub use pmix_engine::{
     GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration, ReplyLimits,
     SecondConnection, UnaskedLimits,
 };
+pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::psec_parameters;
 pub use server::Server;
 pub use wire_observer::WireObserver;

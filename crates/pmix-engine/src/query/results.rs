@@ -36,7 +36,7 @@ pub(crate) struct QueryResults {
     /// How many of the keys that the host is asked for the server does not know.
     pub(super) num_unknown: usize,
     /// How many keys the server does not know and the host may not be asked for.
-    num_missing: usize,
+    pub(super) num_missing: usize,
     /// How many keys were looked at.
     num_keys: usize,
     /// How many bytes the values take that are found here.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queries: what is known here, and what the host adds.
 
-use pmix_proto::request;
+use pmix_proto::{is_about_support, request};
 use pmix_types::{Query, Status};
 
 use super::known::{OwnGroups, known};
 use super::results::{Open, QueryResults};
-use super::support::{is_about_support, supported};
+use super::support::supported;
 use super::target::QueryTarget;
 use crate::cx::Cx;
 use crate::host::{self, Answer};
@@ -48,6 +48,8 @@ fn look(
         if is_about_support(query) {
             let (found, open) = supported(query);
             results.spend(query.keys.len(), weight::infos(&found))?;
+            // Levels of others than server and host are nothing that is known here.
+            results.num_missing += usize::from(found.is_empty() && open.is_none());
             results.found.extend(found);
             results.num_unknown += usize::from(open.is_some());
             results.open.extend(open);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which attributes the server supports, for which functions.
 
-use pmix_types::{Attribute, DataArray, DataType, Info, Key, Query, Regattr, Text, Value, keys};
+use pmix_proto::{SupportLevel, SupportedFunction};
+use pmix_types::{Info, IntoOwned as _, Query, Value};
 
 /// The attributes that this server obeys, by the function of the client that they come with.
 /// Others are handed on to the host.
-const SUPPORTED: &[(&str, &[&str])] = &[
+const SUPPORTED: &[SupportedFunction<'static>] = &[
     ("PMIx_Connect", &["TIMEOUT"]),
     ("PMIx_Disconnect", &["TIMEOUT"]),
     ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
@@ -100,94 +101,29 @@ const SUPPORTED: &[(&str, &[&str])] = &[
     ("PMIx_Spawn", &["FWD_STDOUT", "FWD_STDERR", "FWD_STDDIAG"]),
 ];
 
-/// Whether a query asks for supported attributes: the keys behind the first one are functions then.
-pub(super) fn is_about_support(query: &Query<'_>) -> bool {
-    query
-        .keys
-        .first()
-        .is_some_and(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT)
-}
-
-/// What a query about support finds here, one info for each level; and what is left of it for the
-/// host, if anything is.
-///
-/// Libraries of 4.2 and later ask for a level with the functions in its qualifier, the Standard
-/// puts them behind the key; both are read. The answer has the form that those libraries read.
+/// What a query about support finds here, one info for each key of the server's level; and what is left of it
+/// for the host, if anything is. What clients and tools support they know themselves.
 pub(super) fn supported(query: &Query<'_>) -> (Vec<Info<'static>>, Option<Query<'static>>) {
-    let mut found = Vec::new();
+    let found = SupportLevel::Server.answer(query, SUPPORTED);
     let mut left = Vec::new();
-    let all = query.qualifiers.is_empty();
-    for level in [keys::SERVER_ATTRIBUTES, keys::SERVER_FUNCTIONS] {
-        let qualifier = query.qualifiers.iter().find(|info| info.key.is(level));
-        if all || qualifier.is_some() {
-            let functions = functions(query, qualifier);
-            found.push(at_level(level, &functions));
-        }
-    }
-    for level in [keys::HOST_ATTRIBUTES, keys::HOST_FUNCTIONS] {
-        let qualifier = query.qualifiers.iter().find(|info| info.key.is(level));
-        match qualifier {
-            Some(info) => left.push(pmix_types::IntoOwned::into_owned(info.clone())),
-            None if all => left.push(Info::new(level, Value::Undef)),
+    for key in SupportLevel::Host.keys() {
+        match query.qualifiers.iter().find(|info| info.key.is(key)) {
+            Some(info) => left.push(info.clone().into_owned()),
+            None if query.qualifiers.is_empty() => left.push(Info::new(key, Value::Undef)),
             None => {}
         }
     }
     let left = (!left.is_empty()).then(|| Query {
-        keys: pmix_types::IntoOwned::into_owned(query.keys.clone()),
+        keys: query.keys.clone().into_owned(),
         qualifiers: left,
     });
     (found, left)
 }
 
-/// The functions that are asked about; none is all.
-fn functions<'q>(query: &'q Query<'_>, qualifier: Option<&'q Info<'_>>) -> Vec<&'q str> {
-    let behind = query.keys.iter().skip(1).filter_map(Text::as_str);
-    let listed = match qualifier.map(|info| &info.value) {
-        Some(Value::String(Some(list))) => list.as_str(),
-        _ => None,
-    };
-    let listed = listed.into_iter().flat_map(|list| list.split(','));
-    let all: Vec<_> = behind
-        .chain(listed)
-        .filter(|name| !name.is_empty())
-        .collect();
-    match all.contains(&"all") {
-        true => Vec::new(),
-        false => all,
-    }
-}
-
-fn at_level(level: &'static str, asked: &[&str]) -> Info<'static> {
-    let wanted = |(name, _): &&(&str, _)| asked.is_empty() || asked.contains(name);
-    let rows = SUPPORTED.iter().filter(wanted);
-    let infos = if level == keys::SERVER_FUNCTIONS {
-        let names: Vec<_> = rows.map(|(name, _)| *name).collect();
-        vec![Info::new(level, names.join(","))]
-    } else {
-        let row = |(name, attributes): &(&'static str, &[&str])| {
-            Info::new(
-                *name,
-                Value::DataArray(DataArray::Regattr(regattrs(attributes))),
-            )
-        };
-        rows.map(row).collect()
-    };
-    Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, infos)
-}
-
-fn regattrs(names: &[&str]) -> Vec<Regattr<'static>> {
-    let attributes = names.iter().filter_map(|name| Attribute::by_name(name));
-    let regattr = |attribute: &'static Attribute| Regattr {
-        name: Some(Text::from(attribute.full_name())),
-        string: Key::new(attribute.key()),
-        data_type: attribute.data_type().unwrap_or(DataType::UNDEF),
-        description: vec![Text::from(attribute.c_type())],
-    };
-    attributes.map(regattr).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use pmix_types::{Attribute, Text, keys};
+
     use super::*;
 
     fn query(keys: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
@@ -198,37 +134,13 @@ mod tests {
         }
     }
 
-    fn names(info: &Info<'_>) -> Vec<String> {
-        let infos = info.value.as_infos().unwrap();
-        infos.iter().map(|info| info.key.to_string()).collect()
-    }
-
     #[test]
     fn every_name_of_the_table_is_an_attribute() {
         for (function, attributes) in SUPPORTED {
             assert!(function.starts_with("PMIx_"));
-            assert_eq!(regattrs(attributes).len(), attributes.len(), "{function}");
-        }
-    }
-
-    #[test]
-    fn functions_are_named_in_the_qualifier_or_behind_the_key() {
-        let level = || Info::new(keys::SERVER_ATTRIBUTES, "PMIx_Get,PMIx_Fence");
-        let flag = || Info::new(keys::SERVER_ATTRIBUTES, true);
-        let asked = [
-            query(&[], vec![level()]),
-            query(&["PMIx_Get", "PMIx_Fence"], vec![flag()]),
-        ];
-        for asked in asked {
-            assert!(is_about_support(&asked));
-            let (found, left) = supported(&asked);
-            assert_eq!((found.len(), left), (1, None));
-            assert_eq!(names(&found[0]), ["PMIx_Fence", "PMIx_Get"]);
-        }
-        let all = [flag(), Info::new(keys::SERVER_ATTRIBUTES, "all")];
-        for qualifier in all {
-            let (found, _) = supported(&query(&[], vec![qualifier]));
-            assert_eq!(names(&found[0]).len(), SUPPORTED.len());
+            for name in *attributes {
+                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
+            }
         }
     }
 
@@ -241,18 +153,5 @@ mod tests {
         assert_eq!((left.keys.len(), left.qualifiers), (2, vec![host]));
         let (found, left) = supported(&query(&[], vec![]));
         assert_eq!((found.len(), left.unwrap().qualifiers.len()), (2, 2));
-    }
-
-    #[test]
-    fn an_attribute_is_told_with_its_key_and_type() {
-        let level = Info::new(keys::SERVER_ATTRIBUTES, "PMIx_IOF_pull");
-        let (found, _) = supported(&query(&[], vec![level]));
-        let functions = found[0].value.as_infos().unwrap();
-        let Value::DataArray(DataArray::Regattr(regattrs)) = &functions[0].value else {
-            panic!("{functions:?}");
-        };
-        assert_eq!(regattrs[0].name, Some("PMIX_IOF_CACHE_SIZE".into()));
-        assert_eq!(regattrs[0].string, keys::IOF_CACHE_SIZE);
-        assert_eq!(regattrs[0].data_type, DataType::UINT32);
     }
 }

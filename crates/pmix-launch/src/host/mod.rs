@@ -10,7 +10,8 @@ mod channel;
 use pmix_server::upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DirectModex,
     Disconnect, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup, Monitor,
-    NotifyEvent, Publish, PushStdin, Query, RegisterEvents, Spawn, Unpublish, ValidateCredential,
+    NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
+    Unpublish, ValidateCredential,
 };
 use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
@@ -43,6 +44,7 @@ pub(crate) enum HostMessage {
     Unpublish(Unpublish, Completion<()>),
     Query(Query, Completion<Vec<Info<'static>>>),
     JobControl(JobControl, Completion<Vec<Info<'static>>>),
+    SessionControl(SessionControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
     Monitor(Monitor, Completion<Vec<Info<'static>>>),
     PushStdin(PushStdin, Completion<()>),
@@ -175,6 +177,15 @@ impl Host for LocalHost {
 
     fn allocate(&self, call: Alloc, done: Completion<Vec<Info<'static>>>) {
         self.refuse(call.proc, "allocate resources (PMIx_Allocation_request)");
+        done.not_supported();
+    }
+
+    fn session_control(&self, call: SessionControl, done: Completion<Vec<Info<'static>>>) {
+        self.messages.send(HostMessage::SessionControl(call, done));
+    }
+
+    fn resource_block(&self, call: ResourceBlock, done: Completion<()>) {
+        self.refuse(call.proc, "name a block of resources (PMIx_Resource_block)");
         done.not_supported();
     }
 

@@ -100,6 +100,10 @@ impl Session<'_> {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),
             },
+            HostMessage::SessionControl(call, done) => match self.control_session(&call) {
+                Status::SUCCESS => done.succeed(Vec::new()),
+                status => done.fail(status),
+            },
             HostMessage::Missing(failed) => {
                 self.warn_of_missing(failed.operation, failed.status, &failed.missing);
                 self.groups.failed(failed);

@@ -163,6 +163,14 @@ impl Directive {
         DIRECTIVES.iter().find(|directive| key.is(directive.key))
     }
 
+    /// The keys of the directives for debuggers that are not refused, as `PMIX_QUERY_DEBUG_SUPPORT` lists them.
+    pub(super) fn supported_for_debuggers() -> String {
+        let supported = DIRECTIVES.iter().filter(|one| one.effect != Refused);
+        let keys = supported.map(|directive| directive.key);
+        let keys: Vec<_> = keys.filter(|key| key.starts_with("pmix.dbg.")).collect();
+        keys.join(",")
+    }
+
     /// The keys of the directives that are not refused, as `PMIX_QUERY_SPAWN_SUPPORT` lists them.
     pub(super) fn supported() -> String {
         let supported = DIRECTIVES.iter().filter(|one| one.effect != Refused);

@@ -138,7 +138,7 @@ fn message(text: String) -> Info<'static> {
 }
 
 /// Who ended a job, and how it ended, in the words of the Standard.
-fn of_cause(cause: &Cause) -> (Rank, Status) {
+pub(super) fn of_cause(cause: &Cause) -> (Rank, Status) {
     match cause {
         Cause::Failed { rank, ending } => match ending {
             Ending::Exited(_) => (*rank, Status::ERR_JOB_NON_ZERO_TERM),
@@ -147,9 +147,10 @@ fn of_cause(cause: &Cause) -> (Rank, Status) {
         Cause::NotFinalized { rank } => (*rank, Status::ERR_JOB_TERM_WO_SYNC),
         Cause::Aborted { rank, .. } => (*rank, Status::ERR_JOB_ABORTED),
         Cause::TimedOut(_) => (Rank::WILDCARD, Status::ERR_TIMEOUT),
-        Cause::Spawned { .. } | Cause::WithJob { .. } | Cause::Interrupted { .. } => {
-            (Rank::WILDCARD, Status::ERR_JOB_KILLED_BY_CMD)
-        }
+        Cause::Spawned { .. }
+        | Cause::WithJob { .. }
+        | Cause::SessionEnded { .. }
+        | Cause::Interrupted { .. } => (Rank::WILDCARD, Status::ERR_JOB_KILLED_BY_CMD),
     }
 }
 

@@ -13,12 +13,15 @@ mod job;
 mod log;
 mod missing;
 mod monitor;
+mod node;
 mod query;
 mod request;
 mod session;
+mod session_control;
 mod spawn;
 mod start;
 mod stop;
+mod support;
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;

@@ -1,35 +1,95 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What only the launcher knows of a job: its processes as the system has them, and its time.
+//! What only the launcher knows: its processes as the system has them, how its jobs are, what it obeys, and
+//! what this node has.
+//!
+//! | key | answer |
+//! | --- | --- |
+//! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs that are meant, with process ids and exit codes |
+//! | `PMIX_PROC_STATE_STATUS` | the state of the process that is named |
+//! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails |
+//! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
+//! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
+//! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the functions that the launcher serves, and what it obeys for them |
+//! | `PMIX_QUERY_MEMORY_USAGE`, `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | what this node has, and what is used of it |
+//! | keys of schedulers | refused by name |
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use pmix_server::upcall::Query;
-use pmix_types::{DataArray, Info, ProcInfo, ProcState, Status, Text, Value, keys};
+use pmix_server::{SupportLevel, is_about_support};
+use pmix_types::{
+    Attribute, DataArray, Info, Proc, ProcInfo, ProcState, Rank, Status, Text, Value, keys,
+};
 
 use super::directives::Directive;
+use super::events::of_cause;
 use super::job::Job;
 use super::session::Session;
+use super::support;
 use crate::process::{Ending, Link, Process};
+
+/// Keys about queues, allocations and storage, which whoever manages resources knows and a launcher does not.
+const REFUSED: &[&str] = &[
+    keys::QUERY_ALLOC_STATUS,
+    keys::QUERY_ALLOC_IDS,
+    keys::QUERY_ALLOC_PROPERTIES,
+    keys::QUERY_AUTHORIZATIONS,
+    keys::QUERY_MIN_ALLOC_UNIT,
+    keys::QUERY_QUEUE_LIST,
+    keys::QUERY_QUEUE_STATUS,
+    keys::QUERY_RES_BLOCKS,
+    keys::QUERY_RES_BLOCK_DEF,
+    keys::QUERY_STORAGE_LIST,
+];
+
+/// The jobs and the process that a query is about.
+struct Meant<'s> {
+    /// The job that is named, else that of who asks, else, as tools have none, all.
+    jobs: Vec<&'s Job<'s>>,
+    rank: Option<Rank>,
+    /// Whether this node is meant: it is named, or none is.
+    is_here: bool,
+}
 
 impl Session<'_> {
     /// What there is of the keys that are asked, and whether that is all of them.
-    pub(super) fn query(&self, call: &Query) -> (Status, Vec<Info<'static>>) {
+    pub(super) fn query(&mut self, call: &Query) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
-        let mut num_asked = 0;
+        let (mut num_asked, mut refused) = (0, Vec::new());
         // A table of all processes is long; one is enough.
         let mut seen = HashSet::new();
         for query in &call.queries {
-            let job = self.meant(call, &query.qualifiers);
-            let name = job.map(|job| job.nspace.as_bytes());
+            if is_about_support(query) {
+                num_asked += 1;
+                found.extend(support::with_table(|table| {
+                    SupportLevel::Host.answer(query, table)
+                }));
+                continue;
+            }
+            let meant = self.meant(call, &query.qualifiers);
+            let names: Vec<_> = meant.jobs.iter().map(|job| job.nspace.as_bytes()).collect();
             for key in &query.keys {
-                if seen.insert((name, key.as_bytes())) {
-                    num_asked += 1;
-                    found.extend(job.and_then(|job| self.known(job, key.as_bytes())));
+                if !seen.insert((names.clone(), meant.rank, meant.is_here, key.as_bytes())) {
+                    continue;
+                }
+                num_asked += 1;
+                let key = key.as_str().unwrap_or_default();
+                match self.known(&meant, key, &query.qualifiers) {
+                    Some(value) => found.push(Info::new(key.to_owned(), value)),
+                    None => refused.extend(REFUSED.iter().copied().filter(|one| *one == key)),
                 }
             }
         }
-        let status = match found.len() {
+        let num_found = found.len();
+        let is_refused = !refused.is_empty();
+        if let Some(key) = refused.first() {
+            let (who, name) = (self.called(&call.proc), Attribute::name_of(key));
+            let line = format!("{who} asked for {name}, which pmix run does not know");
+            self.missing.warn_of(line, Instant::now());
+        }
+        let status = match num_found {
+            0 if is_refused => Status::ERR_NOT_SUPPORTED,
             0 => Status::ERR_NOT_FOUND,
             some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
             _ => Status::SUCCESS,
@@ -37,36 +97,113 @@ impl Session<'_> {
         (status, found)
     }
 
-    /// The job that is asked about: that of the qualifiers, else that of who asks, else the first.
-    fn meant(&self, call: &Query, qualifiers: &[Info<'_>]) -> Option<&Job<'_>> {
-        let named = qualifiers.iter().find_map(|info| match &info.value {
-            Value::String(Some(text)) if info.key.is(keys::NSPACE) => Some(text),
-            _ => None,
-        });
-        match named {
-            Some(text) => (self.jobs.iter()).find(|job| job.nspace.as_bytes() == text.as_bytes()),
-            None => self
-                .jobs
-                .named(&call.proc.nspace)
-                .or_else(|| self.jobs.get(0)),
+    /// The jobs and the process that the qualifiers name.
+    fn meant(&self, call: &Query, qualifiers: &[Info<'_>]) -> Meant<'_> {
+        let mut named = None;
+        let mut rank = None;
+        for info in qualifiers {
+            match &info.value {
+                Value::String(Some(text)) if info.key.is(keys::NSPACE) => {
+                    named = Some(text.as_bytes());
+                }
+                Value::Nspace(nspace) if info.key.is(keys::NSPACE) => {
+                    named = Some(nspace.as_bytes());
+                }
+                Value::Proc(Proc { nspace, rank: one }) if info.key.is(keys::PROCID) => {
+                    (named, rank) = (Some(nspace.as_bytes()), Some(*one));
+                }
+                Value::Rank(one) if info.key.is(keys::RANK) => rank = Some(*one),
+                _ => {}
+            }
+        }
+        let own = self.jobs.named(&call.proc.nspace);
+        let jobs = match (named.filter(|name| !name.is_empty()), own) {
+            (Some(name), _) => (self.jobs.iter())
+                .filter(|job| job.nspace.as_bytes() == name)
+                .collect(),
+            (None, Some(own)) => vec![own],
+            (None, None) => self.jobs.iter().collect(),
+        };
+        let layout = &self.plan.layout;
+        let number = layout.nodes().position(layout.host());
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        let is_node = |info: &&Info<'_>| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID);
+        let mut nodes = qualifiers.iter().filter(is_node).peekable();
+        let is_here = nodes.peek().is_none()
+            || nodes.any(|info| match &info.value {
+                Value::String(name) => {
+                    let name = name.as_ref();
+                    name.is_none_or(|name| name.as_bytes() == layout.host())
+                }
+                id => id.to_number::<u32>().ok() == number,
+            });
+        Meant {
+            jobs,
+            rank: rank.filter(|rank| rank.is_valid()),
+            is_here,
         }
     }
 
-    fn known(&self, job: &Job<'_>, key: &[u8]) -> Option<Info<'static>> {
-        let is = |known: &str| key == known.as_bytes();
-        let table = [keys::QUERY_PROC_TABLE, keys::QUERY_LOCAL_PROC_TABLE];
-        if let Some(key) = table.into_iter().find(|key| is(key)) {
-            let processes = job.table.iter().map(|process| about(job, process));
-            let array = DataArray::ProcInfo(processes.collect());
-            return Some(Info::new(key, Value::DataArray(array)));
+    fn known(
+        &self,
+        meant: &Meant<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        let jobs = &meant.jobs;
+        match key {
+            keys::QUERY_PROC_TABLE => table(jobs),
+            keys::QUERY_LOCAL_PROC_TABLE if meant.is_here => table(jobs),
+            keys::PROC_STATE_STATUS => {
+                let [job] = jobs[..] else {
+                    return None;
+                };
+                let mut processes = job.table.iter();
+                let process = processes.find(|process| Some(process.rank) == meant.rank)?;
+                Some(Value::ProcState(state(process)))
+            }
+            keys::QUERY_JOB_STATUS => {
+                let status = |job: &&Job<'_>| job.stop.cause().map(|cause| of_cause(cause).1);
+                jobs.first()?;
+                let failed = jobs.iter().find_map(status);
+                Some(Value::Status(failed.unwrap_or(Status::SUCCESS)))
+            }
+            keys::TIME_REMAINING => {
+                let now = Instant::now();
+                let left = jobs
+                    .iter()
+                    .filter_map(|job| job.stop.time_left(now))
+                    .min()?;
+                u32::try_from(left.as_secs()).ok().map(Value::from)
+            }
+            keys::QUERY_SPAWN_SUPPORT => Some(Value::from(Directive::supported())),
+            keys::QUERY_DEBUG_SUPPORT => Some(Value::from(Directive::supported_for_debuggers())),
+            keys::QUERY_AVAILABLE_SLOTS => {
+                let spawned = u32::try_from(self.jobs.num_spawned()).unwrap_or(u32::MAX);
+                Some(Value::from(self.plan.max_spawned.saturating_sub(spawned)))
+            }
+            keys::QUERY_MEMORY_USAGE if meant.is_here && !jobs.is_empty() => {
+                let processes = jobs.iter().flat_map(|job| job.table.iter());
+                Some(super::node::memory(self.plan.layout.host(), processes))
+            }
+            keys::QUERY_ALLOCATION => {
+                // The launcher knows nothing of allocations that have a name.
+                let is_named = qualifiers.iter().any(|info| info.key.is(keys::ALLOC_ID));
+                (!is_named).then(|| super::node::allocation(self.plan.layout.host()))
+            }
+            _ => None,
         }
-        if is(keys::TIME_REMAINING) {
-            let left = job.stop.time_left(Instant::now())?.as_secs();
-            return Some(Info::new(keys::TIME_REMAINING, u32::try_from(left).ok()?));
-        }
-        is(keys::QUERY_SPAWN_SUPPORT)
-            .then(|| Info::new(keys::QUERY_SPAWN_SUPPORT, Directive::supported()))
     }
+}
+
+/// The processes of jobs, if any job is meant.
+fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
+    jobs.first()?;
+    let rows = jobs.iter().flat_map(|job| {
+        let processes = job.table.iter();
+        processes.map(|process| about(job, process))
+    });
+    Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
 }
 
 fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {

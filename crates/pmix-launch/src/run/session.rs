@@ -181,7 +181,7 @@ impl Session<'_> {
     }
 
     /// Sends a signal to the processes of all jobs.
-    fn signal_all(&mut self, signal: Signal) {
+    pub(super) fn signal_all(&mut self, signal: Signal) {
         self.jobs
             .iter_mut()
             .for_each(|job| job.table.signal(signal));

@@ -38,6 +38,8 @@ fn actor() {
         "vanish" => vanish(connected(settings)),
         "publish" => publish(connected(settings)),
         "table" => table(connected(settings)),
+        "asks" => crate::asking::asks(connected(settings)),
+        "ends_the_session" => crate::asking::ends_the_session(connected(settings)),
         "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),
         "log" => log(connected(settings)),

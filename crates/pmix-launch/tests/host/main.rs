@@ -5,6 +5,7 @@
 //! ([`actors`]).
 
 mod actors;
+mod asking;
 mod children;
 mod monitors;
 mod stage;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this node has, and what processes use of it, as queries are told and `PMIX_DISPLAY_ALLOCATION` shows it.
+
+use pmix_types::{DataArray, Info, Text, Value, keys};
+
+use crate::process::{self, Process};
+
+/// How many kB are one of the units of the Standard's attributes for memory, megabytes.
+const KB_PER_MB: f32 = 1024.0;
+
+/// How much memory the launcher uses, and its processes on average: `PMIX_HOSTNAME`, `PMIX_DAEMON_MEMORY` and
+/// `PMIX_CLIENT_AVG_MEMORY`, in megabytes.
+pub(super) fn memory<'p>(
+    host: &[u8],
+    processes: impl Iterator<Item = &'p Process>,
+) -> Value<'static> {
+    let running = processes.filter(|process| process.ended.is_none());
+    let used = |process: &Process| resident(&process.pid.as_raw_nonzero().to_string());
+    let used: Vec<f32> = running.filter_map(used).collect();
+    let mut infos = vec![Info::new(keys::HOSTNAME, text(host))];
+    infos.extend(resident("self").map(|used| Info::new(keys::DAEMON_MEMORY, used)));
+    if !used.is_empty() {
+        // A node has less than 2^24 processes, so that their number is exact.
+        #[allow(clippy::cast_precision_loss, reason = "there are fewer than 2^24")]
+        let average = used.iter().sum::<f32>() / used.len() as f32;
+        infos.push(Info::new(keys::CLIENT_AVG_MEMORY, average));
+    }
+    Value::DataArray(DataArray::Info(infos))
+}
+
+/// The nodes that jobs are started on: one, with its name first, the processors that processes may use and
+/// its memory in kB.
+pub(super) fn allocation(host: &[u8]) -> Value<'static> {
+    let mut node = vec![Info::new(keys::HOSTNAME, text(host))];
+    node.push(Info::new(keys::MAX_PROCS, num_processors()));
+    if let Some(total) = number_behind("/proc/meminfo", "MemTotal:") {
+        node.push(Info::new(keys::AVAIL_PHYS_MEMORY, total));
+    }
+    let node = Value::DataArray(DataArray::Info(node));
+    let nodes = vec![Info::new(keys::NODE_INFO, node)];
+    Value::DataArray(DataArray::Info(nodes))
+}
+
+/// How many processors processes of this launcher may run on.
+pub(super) fn num_processors() -> u32 {
+    let allowed = process::allowed().map(|cpus| cpus.len());
+    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    allowed
+        .or_else(|| u32::try_from(all()).ok())
+        .unwrap_or(u32::MAX)
+}
+
+/// The megabytes that are in memory of a process, which `/proc` names by its number.
+fn resident(process: &str) -> Option<f32> {
+    let kilobytes = number_behind(&format!("/proc/{process}/status"), "VmRSS:")?;
+    // As exact as the attribute is.
+    #[allow(clippy::cast_precision_loss, reason = "the attribute is a float")]
+    let kilobytes = kilobytes as f32;
+    Some(kilobytes / KB_PER_MB)
+}
+
+/// The number behind a word at the start of a line of a file.
+fn number_behind(path: &str, word: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn text(bytes: &[u8]) -> Value<'static> {
+    Value::String(Some(Text::new(bytes.to_vec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn infos(value: &Value<'static>) -> Vec<Info<'static>> {
+        value.as_infos().unwrap().to_vec()
+    }
+
+    #[test]
+    fn the_node_is_told_with_its_name_first_and_what_it_has() {
+        let nodes = infos(&allocation(b"n1"));
+        assert!(nodes.len() == 1 && nodes[0].key.is(keys::NODE_INFO));
+        let node = infos(&nodes[0].value);
+        assert_eq!(node[0], Info::new(keys::HOSTNAME, "n1"));
+        assert!(node[1].key.is(keys::MAX_PROCS));
+        assert!(node[1].value.to_number::<u32>().unwrap() > 0);
+        let memory = node[2].value.to_number::<u64>().unwrap();
+        assert!(node[2].key.is(keys::AVAIL_PHYS_MEMORY) && memory > 1024);
+    }
+
+    #[test]
+    fn without_processes_the_launcher_alone_uses_memory() {
+        let used = infos(&memory(b"n1", std::iter::empty()));
+        assert!(used.len() == 2 && used[1].key.is(keys::DAEMON_MEMORY));
+        assert!(matches!(used[1].value, Value::Float(used) if used > 0.1));
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Control of the session (`PMIx_Session_control`): there is one, whose number is the launcher's pid, and all of
+//! its jobs are paused, resumed, signalled or ended together.
+//!
+//! Source: Exceptions to the PMIx Standard: extensions, 4.32.1 and 4.32.2.
+
+use std::time::Instant;
+
+use pmix_server::upcall::SessionControl;
+use pmix_types::{Attribute, Info, Status, keys};
+use rustix::process::Signal;
+
+use super::session::Session;
+use crate::Cause;
+
+/// What stands for all sessions.
+const ALL: u32 = u32::MAX;
+
+/// What is done to all jobs of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Signal(Signal),
+    End,
+}
+
+impl Session<'_> {
+    /// Does to the jobs of the session what is asked for: all of it, or nothing.
+    pub(super) fn control_session(&mut self, call: &SessionControl) -> Status {
+        if ![ALL, std::process::id()].contains(&call.session) {
+            return Status::ERR_NOT_FOUND;
+        }
+        let mut actions = Vec::new();
+        for info in &call.directives {
+            match action_of(info) {
+                Ok(action) => actions.extend(action),
+                Err(status) => {
+                    let (who, name) = (
+                        self.called(&call.proc),
+                        Attribute::name_of(&info.key.to_string()).to_owned(),
+                    );
+                    let line = format!("{who} asked for {name}, which pmix run does not do");
+                    self.missing.warn_of(line, Instant::now());
+                    return status;
+                }
+            }
+        }
+        if actions.is_empty() {
+            return Status::ERR_BAD_PARAM;
+        }
+        let now = Instant::now();
+        for action in actions {
+            match action {
+                Action::Signal(signal) => self.signal_all(signal),
+                Action::End => {
+                    self.refuse_waiting();
+                    let by = self.called(&call.proc);
+                    for index in 0..self.jobs.len() {
+                        self.fail(index, Cause::SessionEnded { by: by.clone() }, now);
+                    }
+                    self.spread_failures(now);
+                }
+            }
+        }
+        Status::SUCCESS
+    }
+}
+
+/// What a directive asks for; nothing if it says how, or is false.
+fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
+    let wanted = |action| Ok(info.truth().is_true().then_some(action));
+    match () {
+        () if info.key.is(keys::SESSION_PAUSE) => wanted(Action::Signal(Signal::STOP)),
+        () if info.key.is(keys::SESSION_RESUME) => wanted(Action::Signal(Signal::CONT)),
+        () if info.key.is(keys::SESSION_TERMINATE) => wanted(Action::End),
+        () if info.key.is(keys::SESSION_SIGNAL) => {
+            let number: Option<i32> = info.value.to_number().ok();
+            let signal = number.and_then(Signal::from_named_raw);
+            let signal = signal.ok_or(Status::ERR_BAD_PARAM)?;
+            Ok(Some(Action::Signal(signal)))
+        }
+        // One that only names the request.
+        () if info.key.is(keys::SESSION_CTRL_ID) => Ok(None),
+        () if info.key.as_bytes().starts_with(b"pmix.ssn.") => match info.truth().is_true() {
+            false if matches!(info.value, pmix_types::Value::Bool(false)) => Ok(None),
+            _ => Err(Status::ERR_NOT_SUPPORTED),
+        },
+        () => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_launcher_does_to_its_session_is_done_and_the_rest_refused() {
+        let of = |key: &'static str| action_of(&Info::new(key, true));
+        assert_eq!(
+            of(keys::SESSION_PAUSE),
+            Ok(Some(Action::Signal(Signal::STOP)))
+        );
+        assert_eq!(
+            of(keys::SESSION_RESUME),
+            Ok(Some(Action::Signal(Signal::CONT)))
+        );
+        assert_eq!(of(keys::SESSION_TERMINATE), Ok(Some(Action::End)));
+        for key in [
+            keys::SESSION_APP,
+            keys::SESSION_COMPLETE,
+            keys::SESSION_INSTANTIATE,
+            keys::SESSION_PREEMPT,
+            keys::SESSION_PROVISION,
+            keys::SESSION_RESTORE,
+        ] {
+            assert_eq!(of(key), Err(Status::ERR_NOT_SUPPORTED), "{key}");
+            assert_eq!(action_of(&Info::new(key, false)), Ok(None), "{key}");
+        }
+        let signal = |number: i32| action_of(&Info::new(keys::SESSION_SIGNAL, number));
+        assert_eq!(signal(10), Ok(Some(Action::Signal(Signal::USR1))));
+        assert_eq!(signal(0), Err(Status::ERR_BAD_PARAM));
+        assert_eq!(action_of(&Info::new(keys::SESSION_CTRL_ID, "a")), Ok(None));
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process is told that asks about its job, its launcher and its node, and what it may do to its session.
+
+use pmix_client::Client;
+use pmix_proto::{Request, reply, request};
+use pmix_types::{DataArray, Info, IntoOwned as _, ProcState, Query, Status, Value, keys};
+
+use crate::actors::{peer, wait_for_all};
+use crate::stage::{play, play_plan};
+
+/// The answer to one query.
+fn ask(
+    client: &mut Client,
+    names: &[&'static str],
+    qualifiers: Vec<Info<'static>>,
+) -> (Status, Vec<Info<'static>>) {
+    let keys = names.iter().map(|key| (*key).into()).collect();
+    let queries = vec![Query { keys, qualifiers }];
+    let payload = client.request(&Request::Query(request::Query { queries }));
+    let payload = payload.unwrap();
+    let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+    (answer.status, answer.infos.unwrap_or_default().into_owned())
+}
+
+/// The value of one key, which is found.
+fn value(client: &mut Client, key: &'static str) -> Value<'static> {
+    let (status, mut infos) = ask(client, &[key], Vec::new());
+    assert_eq!((status, infos.len()), (Status::SUCCESS, 1), "{key}");
+    infos.remove(0).value
+}
+
+fn infos(value: &Value<'static>) -> Vec<Info<'static>> {
+    value.as_infos().unwrap().to_vec()
+}
+
+/// Asks for all that the launcher of the test knows, and for what it does not.
+pub(crate) fn asks(mut client: Client) {
+    wait_for_all(&mut client);
+    if client.proc().rank.as_raw() == 0 {
+        about_jobs(&mut client);
+        about_the_node(&mut client);
+        about_support(&mut client);
+        what_is_refused(&mut client);
+    }
+    wait_for_all(&mut client);
+    client.finalize().unwrap();
+}
+
+fn about_jobs(client: &mut Client) {
+    let status = value(client, keys::QUERY_JOB_STATUS);
+    assert_eq!(status, Value::Status(Status::SUCCESS));
+    let other = vec![Info::new(keys::PROCID, peer(client, 1))];
+    let (_, state) = ask(client, &[keys::PROC_STATE_STATUS], other);
+    assert_eq!(state[0].value, Value::ProcState(ProcState::CONNECTED));
+    let left: u32 = value(client, keys::TIME_REMAINING).to_number().unwrap();
+    assert!(left <= 60);
+    let host = || vec![Info::new(keys::HOSTNAME, "here")];
+    for qualifiers in [Vec::new(), host(), vec![Info::new(keys::NODEID, 0u32)]] {
+        let (_, table) = ask(client, &[keys::QUERY_LOCAL_PROC_TABLE], qualifiers);
+        let Value::DataArray(DataArray::ProcInfo(rows)) = &table[0].value else {
+            panic!("{table:?}");
+        };
+        let numbers: Vec<_> = rows.iter().map(|row| row.pid).collect();
+        assert_eq!(rows[0].pid.unsigned_abs(), std::process::id());
+        assert!(numbers.len() == 2 && numbers[1] > 0, "{numbers:?}");
+    }
+    let sessions = value(client, keys::SESSION_ID);
+    let launcher = sessions.to_number::<u32>().unwrap();
+    assert_eq!(launcher, std::os::unix::process::parent_id());
+    let started = value(client, keys::SERVER_START_TIME);
+    assert!(matches!(started, Value::String(Some(_))), "{started:?}");
+}
+
+fn about_the_node(client: &mut Client) {
+    let used = infos(&value(client, keys::QUERY_MEMORY_USAGE));
+    assert_eq!(used[0], Info::new(keys::HOSTNAME, "here"));
+    for (info, key) in used[1..]
+        .iter()
+        .zip([keys::DAEMON_MEMORY, keys::CLIENT_AVG_MEMORY])
+    {
+        assert!(info.key.is(key), "{used:?}");
+        assert!(matches!(info.value, Value::Float(used) if used > 0.1));
+    }
+    assert_eq!(used.len(), 3);
+    let nodes = infos(&value(client, keys::QUERY_ALLOCATION));
+    assert!(nodes.len() == 1 && nodes[0].key.is(keys::NODE_INFO));
+    let node = infos(&nodes[0].value);
+    assert_eq!(node[0], Info::new(keys::HOSTNAME, "here"));
+    let slots = value(client, keys::QUERY_AVAILABLE_SLOTS);
+    assert_eq!(slots, Value::Uint32(16));
+}
+
+fn about_support(client: &mut Client) {
+    for (key, word) in [
+        (keys::QUERY_SPAWN_SUPPORT, keys::MAPBY),
+        (keys::QUERY_STABLE_ABI_VERSION, pmix_types::ABI_VERSION),
+    ] {
+        let Value::String(Some(list)) = value(client, key) else {
+            panic!("{key}");
+        };
+        let list = list.to_str_lossy().into_owned();
+        assert!(list.split(',').any(|one| one == word), "{word} in {list}");
+    }
+    // The answer is there, whether or not any is obeyed.
+    value(client, keys::QUERY_DEBUG_SUPPORT);
+    let level = vec![Info::new(
+        keys::HOST_ATTRIBUTES,
+        "PMIx_Job_control,PMIx_Spawn",
+    )];
+    let (status, support) = ask(client, &[keys::QUERY_ATTRIBUTE_SUPPORT], level);
+    assert_eq!((status, support.len()), (Status::SUCCESS, 1));
+    let functions = infos(&support[0].value);
+    let names: Vec<_> = functions.iter().map(|info| info.key.to_string()).collect();
+    assert_eq!(names, ["PMIx_Job_control", "PMIx_Spawn"]);
+    let Value::DataArray(DataArray::Regattr(attributes)) = &functions[0].value else {
+        panic!("{functions:?}");
+    };
+    let kills = |one: &pmix_types::Regattr<'_>| one.string == keys::JOB_CTRL_KILL;
+    assert!(attributes.iter().any(kills));
+    let functions = vec![Info::new(keys::HOST_FUNCTIONS, true)];
+    let (status, _) = ask(client, &[keys::QUERY_ATTRIBUTE_SUPPORT], functions);
+    assert_eq!(status, Status::SUCCESS);
+}
+
+fn what_is_refused(client: &mut Client) {
+    for key in [
+        keys::QUERY_QUEUE_LIST,
+        keys::QUERY_QUEUE_STATUS,
+        keys::QUERY_ALLOC_STATUS,
+        keys::QUERY_AUTHORIZATIONS,
+    ] {
+        let refused = ask(client, &[key], Vec::new());
+        assert_eq!(refused, (Status::ERR_NOT_SUPPORTED, Vec::new()), "{key}");
+    }
+    let some = [keys::QUERY_QUEUE_LIST, keys::QUERY_NAMESPACES];
+    let (status, found) = ask(client, &some, Vec::new());
+    assert_eq!((status, found.len()), (Status::ERR_PARTIAL_SUCCESS, 1));
+    let unknown = ask(client, &["example.unknown"], Vec::new());
+    assert_eq!(unknown, (Status::ERR_NOT_FOUND, Vec::new()));
+    let named = vec![Info::new(keys::ALLOC_ID, "17")];
+    let (status, _) = ask(client, &[keys::QUERY_ALLOCATION], named);
+    assert_eq!(status, Status::ERR_NOT_FOUND);
+}
+
+/// Ends the session after it was refused other things.
+pub(crate) fn ends_the_session(mut client: Client) {
+    wait_for_all(&mut client);
+    if client.proc().rank.as_raw() == 1 {
+        loop {
+            std::thread::park();
+        }
+    }
+    let mut control = |session, key: &'static str| {
+        let infos = vec![Info::new(key, true)];
+        let request = request::SessionControl { session, infos };
+        let payload = client.request(&Request::SessionControl(request)).unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload);
+        answer.unwrap().status
+    };
+    let own = std::os::unix::process::parent_id();
+    let preempted = control(own, keys::SESSION_PREEMPT);
+    assert_eq!(preempted, Status::ERR_NOT_SUPPORTED);
+    let other = control(own + 1, keys::SESSION_TERMINATE);
+    assert_eq!(other, Status::ERR_NOT_FOUND);
+    assert_eq!(control(own, keys::SESSION_RESUME), Status::SUCCESS);
+    println!("asked");
+    // The answer may come after the signal.
+    control(u32::MAX, keys::SESSION_TERMINATE);
+}
+
+#[test]
+fn queries_are_answered_or_refused_by_their_names() {
+    let played = play("asks", 2);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+}
+
+#[test]
+fn a_process_ends_the_session_that_it_is_in_and_no_other() {
+    let played = play_plan("ends_the_session", 2, &[], |plan| plan.keep_going = true);
+    assert!(
+        played.output.contains("asked"),
+        "{}{}",
+        played.output,
+        played.errors
+    );
+    let cause = played.outcome.cause.as_ref().map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("rank 0 ended the session"));
+    assert_eq!(played.outcome.exit_code(), 143);
+}

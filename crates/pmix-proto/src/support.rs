@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queries for the attributes that somebody supports (`PMIX_QUERY_ATTRIBUTE_SUPPORT`), and the form of their
+//! answers, which clients, servers and hosts give for themselves.
+//!
+//! Libraries of 4.2 and later ask for a level with the functions in its qualifier, the Standard puts them
+//! behind the key; both are read. The answer has the form that those libraries read. Source: PMIx
+//! Standard, chapter "Query operations".
+
+use pmix_types::{Attribute, DataArray, DataType, Info, Key, Query, Regattr, Text, Value, keys};
+
+/// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`.
+pub type SupportedFunction<'t> = (&'static str, &'t [&'static str]);
+
+/// Whose support is asked for: each level has a key for attributes and one for functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SupportLevel {
+    /// The library of a client.
+    Client,
+    /// The library of a server.
+    Server,
+    /// The host of a server.
+    Host,
+    /// The library of a tool.
+    Tool,
+}
+
+impl SupportLevel {
+    /// Returns the keys of its attributes and of its functions.
+    #[must_use]
+    pub const fn keys(self) -> [&'static str; 2] {
+        match self {
+            Self::Client => [keys::CLIENT_ATTRIBUTES, keys::CLIENT_FUNCTIONS],
+            Self::Server => [keys::SERVER_ATTRIBUTES, keys::SERVER_FUNCTIONS],
+            Self::Host => [keys::HOST_ATTRIBUTES, keys::HOST_FUNCTIONS],
+            Self::Tool => [keys::TOOL_ATTRIBUTES, keys::TOOL_FUNCTIONS],
+        }
+    }
+
+    /// Returns the answers to a query about support at this level, as a table has them: one info for each of its
+    /// keys that the query names as a qualifier, and both if it has no qualifier.
+    #[must_use]
+    pub fn answer(self, query: &Query<'_>, table: &[SupportedFunction<'_>]) -> Vec<Info<'static>> {
+        let mut found = Vec::new();
+        for key in self.keys() {
+            let qualifier = query.qualifiers.iter().find(|info| info.key.is(key));
+            if query.qualifiers.is_empty() || qualifier.is_some() {
+                let asked = functions(query, qualifier);
+                found.push(described(key, key == self.keys()[1], &asked, table));
+            }
+        }
+        found
+    }
+}
+
+/// Returns whether a query asks for supported attributes: the keys behind the first one are functions then.
+#[must_use]
+pub fn is_about_support(query: &Query<'_>) -> bool {
+    let first = query.keys.first();
+    first.is_some_and(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT)
+}
+
+/// The functions that are asked about; none is all.
+fn functions<'q>(query: &'q Query<'_>, qualifier: Option<&'q Info<'_>>) -> Vec<&'q str> {
+    let behind = query.keys.iter().skip(1).filter_map(Text::as_str);
+    let listed = match qualifier.map(|info| &info.value) {
+        Some(Value::String(Some(list))) => list.as_str(),
+        _ => None,
+    };
+    let listed = listed.into_iter().flat_map(|list| list.split(','));
+    let all: Vec<_> = behind
+        .chain(listed)
+        .filter(|name| !name.is_empty())
+        .collect();
+    match all.contains(&"all") {
+        true => Vec::new(),
+        false => all,
+    }
+}
+
+fn described(
+    key: &'static str,
+    are_functions: bool,
+    asked: &[&str],
+    table: &[SupportedFunction<'_>],
+) -> Info<'static> {
+    let wanted = |(name, _): &&SupportedFunction<'_>| asked.is_empty() || asked.contains(name);
+    let rows = table.iter().filter(wanted);
+    let infos = if are_functions {
+        let names: Vec<_> = rows.map(|(name, _)| *name).collect();
+        vec![Info::new(key, names.join(","))]
+    } else {
+        let row = |(name, attributes): &SupportedFunction<'_>| {
+            let attributes = DataArray::Regattr(regattrs(attributes));
+            Info::new(*name, Value::DataArray(attributes))
+        };
+        rows.map(row).collect()
+    };
+    Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, infos)
+}
+
+fn regattrs(names: &[&str]) -> Vec<Regattr<'static>> {
+    let attributes = names.iter().filter_map(|name| Attribute::by_name(name));
+    let regattr = |attribute: &'static Attribute| Regattr {
+        name: Some(Text::from(attribute.full_name())),
+        string: Key::new(attribute.key()),
+        data_type: attribute.data_type().unwrap_or(DataType::UNDEF),
+        description: vec![Text::from(attribute.c_type())],
+    };
+    attributes.map(regattr).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[SupportedFunction<'_>] = &[
+        ("PMIx_Fence", &["COLLECT_DATA", "PMIX_TIMEOUT"]),
+        ("PMIx_Get", &["TIMEOUT"]),
+        ("PMIx_IOF_pull", &["IOF_CACHE_SIZE"]),
+    ];
+
+    fn query(keys: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
+        let keys = [keys::QUERY_ATTRIBUTE_SUPPORT].iter().chain(keys);
+        Query {
+            keys: keys.map(|key| Text::from(*key)).collect(),
+            qualifiers,
+        }
+    }
+
+    fn names(info: &Info<'_>) -> Vec<String> {
+        let infos = info.value.as_infos().unwrap();
+        infos.iter().map(|info| info.key.to_string()).collect()
+    }
+
+    #[test]
+    fn functions_are_named_in_the_qualifier_or_behind_the_key() {
+        let level = || Info::new(keys::HOST_ATTRIBUTES, "PMIx_Get,PMIx_Fence");
+        let flag = || Info::new(keys::HOST_ATTRIBUTES, true);
+        let asked = [
+            query(&[], vec![level()]),
+            query(&["PMIx_Get", "PMIx_Fence"], vec![flag()]),
+        ];
+        for asked in asked {
+            assert!(is_about_support(&asked));
+            let found = SupportLevel::Host.answer(&asked, TABLE);
+            assert_eq!(found.len(), 1);
+            assert_eq!(names(&found[0]), ["PMIx_Fence", "PMIx_Get"]);
+        }
+        for qualifier in [flag(), Info::new(keys::HOST_ATTRIBUTES, "all")] {
+            let found = SupportLevel::Host.answer(&query(&[], vec![qualifier]), TABLE);
+            assert_eq!(names(&found[0]).len(), TABLE.len());
+        }
+    }
+
+    #[test]
+    fn a_level_answers_for_itself_and_for_whoever_names_none() {
+        let host = query(&[], vec![Info::new(keys::HOST_FUNCTIONS, true)]);
+        assert_eq!(SupportLevel::Server.answer(&host, TABLE), []);
+        let found = SupportLevel::Host.answer(&host, TABLE);
+        let list = Info::new(keys::HOST_FUNCTIONS, "PMIx_Fence,PMIx_Get,PMIx_IOF_pull");
+        assert_eq!(found[0].value.as_infos().unwrap(), [list]);
+        for level in [SupportLevel::Client, SupportLevel::Tool] {
+            assert_eq!(level.answer(&query(&[], vec![]), TABLE).len(), 2);
+        }
+    }
+
+    #[test]
+    fn an_attribute_is_told_with_its_key_and_type() {
+        let level = Info::new(keys::SERVER_ATTRIBUTES, "PMIx_IOF_pull");
+        let found = SupportLevel::Server.answer(&query(&[], vec![level]), TABLE);
+        let functions = found[0].value.as_infos().unwrap();
+        let Value::DataArray(DataArray::Regattr(regattrs)) = &functions[0].value else {
+            panic!("{functions:?}");
+        };
+        assert_eq!(regattrs[0].name, Some("PMIX_IOF_CACHE_SIZE".into()));
+        assert_eq!(regattrs[0].string, keys::IOF_CACHE_SIZE);
+        assert_eq!(regattrs[0].data_type, DataType::UINT32);
+    }
+}
