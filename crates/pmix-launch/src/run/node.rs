@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this node has, and what processes use of it, as queries are told and `PMIX_DISPLAY_ALLOCATION` shows it.
+//! What this node has, as queries are told.
 
 use pmix_types::{DataArray, Info, Text, Value, keys};
 
-use crate::process::{self, Process};
-
-/// How many kB are one of the units of the Standard's attributes for memory, megabytes.
-const KB_PER_MB: f32 = 1024.0;
-
-/// How much memory the launcher uses, and its processes on average: `PMIX_HOSTNAME`, `PMIX_DAEMON_MEMORY` and
-/// `PMIX_CLIENT_AVG_MEMORY`, in megabytes.
-pub(super) fn memory<'p>(
-    host: &[u8],
-    processes: impl Iterator<Item = &'p Process>,
-) -> Value<'static> {
-    let running = processes.filter(|process| process.ended.is_none());
-    let used = |process: &Process| resident(&process.pid.as_raw_nonzero().to_string());
-    let used: Vec<f32> = running.filter_map(used).collect();
-    let mut infos = vec![Info::new(keys::HOSTNAME, text(host))];
-    infos.extend(resident("self").map(|used| Info::new(keys::DAEMON_MEMORY, used)));
-    if !used.is_empty() {
-        // A node has less than 2^24 processes, so that their number is exact.
-        #[allow(clippy::cast_precision_loss, reason = "there are fewer than 2^24")]
-        let average = used.iter().sum::<f32>() / used.len() as f32;
-        infos.push(Info::new(keys::CLIENT_AVG_MEMORY, average));
-    }
-    Value::DataArray(DataArray::Info(infos))
-}
+use crate::process;
 
 /// The nodes that jobs are started on: one, with its name first, the processors that processes may use and
 /// its memory in kB.
@@ -48,15 +25,6 @@ pub(super) fn num_processors() -> u32 {
     allowed
         .or_else(|| u32::try_from(all()).ok())
         .unwrap_or(u32::MAX)
-}
-
-/// The megabytes that are in memory of a process, which `/proc` names by its number.
-fn resident(process: &str) -> Option<f32> {
-    let kilobytes = number_behind(&format!("/proc/{process}/status"), "VmRSS:")?;
-    // As exact as the attribute is.
-    #[allow(clippy::cast_precision_loss, reason = "the attribute is a float")]
-    let kilobytes = kilobytes as f32;
-    Some(kilobytes / KB_PER_MB)
 }
 
 /// The number behind a word at the start of a line of a file.
@@ -88,12 +56,5 @@ mod tests {
         assert!(node[1].value.to_number::<u32>().unwrap() > 0);
         let memory = node[2].value.to_number::<u64>().unwrap();
         assert!(node[2].key.is(keys::AVAIL_PHYS_MEMORY) && memory > 1024);
-    }
-
-    #[test]
-    fn without_processes_the_launcher_alone_uses_memory() {
-        let used = infos(&memory(b"n1", std::iter::empty()));
-        assert!(used.len() == 2 && used[1].key.is(keys::DAEMON_MEMORY));
-        assert!(matches!(used[1].value, Value::Float(used) if used > 0.1));
     }
 }

@@ -10,7 +10,7 @@
 //! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
 //! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the functions that the launcher serves, and what it obeys for them |
-//! | `PMIX_QUERY_MEMORY_USAGE`, `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | what this node has, and what is used of it |
+//! | `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | what this node has, and room for spawned processes |
 //! | keys of schedulers | refused by name |
 
 use std::collections::HashSet;
@@ -181,10 +181,6 @@ impl Session<'_> {
             keys::QUERY_AVAILABLE_SLOTS => {
                 let spawned = u32::try_from(self.jobs.num_spawned()).unwrap_or(u32::MAX);
                 Some(Value::from(self.plan.max_spawned.saturating_sub(spawned)))
-            }
-            keys::QUERY_MEMORY_USAGE if meant.is_here && !jobs.is_empty() => {
-                let processes = jobs.iter().flat_map(|job| job.table.iter());
-                Some(super::node::memory(self.plan.layout.host(), processes))
             }
             keys::QUERY_ALLOCATION => {
                 // The launcher knows nothing of allocations that have a name.
