@@ -26,6 +26,7 @@ const RUNS: &[&str] = &[
     // The library and the tests are built by then.
     "sanitize --only memcheck --short --profile dev",
     "dist target/dist --profile dev",
+    "dist target/dist-musl --musl --profile dev",
     "deb target/deb --profile dev",
     "crates",
 ];

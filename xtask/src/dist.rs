@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
 
+pub(crate) mod musl;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -117,10 +119,7 @@ fn built(build: Build<'_>) -> Result<PathBuf, String> {
     for package in of_python {
         install::pip(package)?;
     }
-    let said = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or("rustc does not say what it builds for")?;
+    let host = host()?;
     // Cargo finds its command, and that finds zig, beside the Python that has them.
     let beside = install::venv()?.with_file_name("");
     let mut folders = vec![beside];
@@ -137,6 +136,15 @@ fn built(build: Build<'_>) -> Result<PathBuf, String> {
     }
     run(&mut zig)?;
     Ok(install::target().join(host).join(named))
+}
+
+/// What cargo calls this machine.
+fn host() -> Result<String, String> {
+    let said = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc does not say what it builds for")?;
+    Ok(host.to_owned())
 }
 
 /// Builds everything and copies it into a directory.
@@ -170,16 +178,29 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
         &lib.join("pkgconfig/pmix.pc"),
         pkg_config(&version).as_bytes(),
     )?;
-    let pages = folder.join("share/man/man1");
-    directory(&pages)?;
-    output(Command::new(bin.join("pmix")).arg("man").arg(&pages))?;
     for (name, page) in manual::pages()? {
         let file = folder.join(MANUAL).join(format!("{name}.3"));
         write(&file, page.as_bytes())?;
     }
+    command_files(folder)
+}
+
+/// Has the command that is installed in a directory write its pages and completions there.
+///
+/// # Errors
+/// It does not, or groff finds a fault with one of the pages.
+fn command_files(folder: &Path) -> Result<(), String> {
+    let command = folder.join("bin/pmix");
+    let pages = folder.join("share/man/man1");
+    directory(&pages)?;
+    output(Command::new(&command).arg("man").arg(&pages))?;
     for (shell, place, name) in SHELLS {
-        let script = output(Command::new(bin.join("pmix")).args(["completions", shell]))?;
+        let script = output(Command::new(&command).args(["completions", shell]))?;
         write(&folder.join(place).join(name), &script)?;
+    }
+    for pages in [pages, folder.join("share/man/man7")] {
+        let number = manual::set(&pages)?;
+        println!("{}: {number} pages", pages.display());
     }
     Ok(())
 }
@@ -375,11 +396,21 @@ fn client(folder: &Path) -> Result<(), String> {
     output(compiler.args(words.split_whitespace()).arg("-lpthread"))?;
     let mut job = Command::new(folder.join("bin/pmix"));
     job.args(["run", "-n", "4"]).arg(&program);
-    let said = output(job.env("LD_LIBRARY_PATH", folder.join("lib")))?;
+    four_say(job.env("LD_LIBRARY_PATH", folder.join("lib")), "")
+}
+
+/// Four processes of a program say something each under the command.
+fn run_of(command: &Path, program: &[&str], said: &str) -> Result<(), String> {
+    let mut job = Command::new(command);
+    four_say(job.args(["run", "-n", "4"]).args(program), said)
+}
+
+fn four_say(job: &mut Command, part: &str) -> Result<(), String> {
+    let said = output(job)?;
     let said = String::from_utf8_lossy(&said).into_owned();
-    match said.lines().count() {
+    match said.lines().filter(|line| line.contains(part)).count() {
         4 => Ok(()),
-        _ => Err(format!("four clients say {said:?}")),
+        _ => Err(format!("four processes say {said:?}")),
     }
 }
 

@@ -63,7 +63,7 @@ enum Task {
     Bench(Rest),
     /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize` of the interface and under valgrind, dist, deb, crates.
     Ci(Install),
-    /// Installs the C library, its headers, the command and their pages into a directory.
+    /// Installs the C library, its headers, the command and their pages into a directory; with --musl the command alone.
     Dist {
         /// Where: `lib`, `include`, `bin` and `share` are made there.
         folder: PathBuf,
@@ -73,6 +73,9 @@ enum Task {
         /// The oldest release of glibc that it is to run with, as 2.17; it is linked by zig then.
         #[arg(long, value_name = "RELEASE", value_parser = dist::libc)]
         glibc: Option<dist::Libc>,
+        /// The command alone, linked statically with musl: one file that needs nothing of the system.
+        #[arg(long, conflicts_with = "glibc")]
+        musl: bool,
         #[command(flatten)]
         install: Install,
     },
@@ -170,11 +173,15 @@ fn run(task: Task) -> Outcome {
             folder,
             profile,
             glibc,
+            musl,
             install,
         } => {
             install.heed();
             let profile = &*profile;
-            dist::dist(&folder, dist::Build { profile, glibc })
+            match musl {
+                true => dist::musl::dist(&folder, profile),
+                false => dist::dist(&folder, dist::Build { profile, glibc }),
+            }
         }
         Task::Crates => package::crates(),
         Task::Deb {

@@ -73,6 +73,9 @@ const CHAPTERS: &[(&str, &[&str])] = &[
     ("What is a map", &[MAPS]),
 ];
 
+/// Has lines end where their last word does: forms of JSON and lists of names leave wide gaps otherwise.
+const RAGGED: &str = ".ad l\n";
+
 /// The pages that are about no command.
 const MAPS: &str = "pmix-maps";
 const FORM: &str = "pmix-json";
@@ -129,6 +132,7 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     let mut page = Vec::new();
     // A buffer takes everything.
     let _ = man.render_title(&mut page);
+    page.extend(RAGGED.bytes());
     let _ = man.render_name_section(&mut page);
     page.extend(format!(".SH SYNOPSIS\n{}", text(&usage)).bytes());
     let _ = man.render_description_section(&mut page);
@@ -165,7 +169,8 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
 fn topic(name: &str, about: &str, chapters: &[Section<'_>]) -> Page {
     let version = env!("CARGO_PKG_VERSION");
     let title = name.to_ascii_uppercase();
-    let mut page = format!(".TH \"{title}\" 7 \"\" \"pmix {version}\" \"pmix-rs\"\n.SH NAME\n");
+    let mut page = format!(".TH \"{title}\" 7 \"\" \"pmix {version}\" \"pmix-rs\"\n");
+    page.push_str(&format!("{RAGGED}.SH NAME\n"));
     page.push_str(&format!("{} \\- {about}\n", name.replace('-', "\\-")));
     for chapter in chapters {
         section(&mut page, "DESCRIPTION", *chapter);

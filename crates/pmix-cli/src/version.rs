@@ -14,7 +14,8 @@ pub(crate) fn is_asked_for_in_full() -> bool {
     })
 }
 
-/// A line each: the features, the encoders, the forms of packed data, the compiler and its target.
+/// A line each: the features, the encoders, the forms of packed data, the compiler, its target, and whether
+/// libraries are opened.
 pub(crate) fn details() -> String {
     let features = pmix_builtin::FEATURES.iter();
     let features =
@@ -23,6 +24,11 @@ pub(crate) fn details() -> String {
     let encoders = pmix_builtin::preg_components();
     let encoders: Vec<_> = encoders.iter().map(|component| component.name).collect();
     let modules = Module::ALL.map(|module| module.name());
+    // What musl links statically opens none.
+    let libraries = match cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+        true => "none are opened: no plugin files, no MUNGE",
+        false => "plugin files and MUNGE are opened",
+    };
     let mut text = String::new();
     for (what, said) in [
         ("features", features.join(" ")),
@@ -30,6 +36,7 @@ pub(crate) fn details() -> String {
         ("packed data", modules.join(" ")),
         ("compiler", env!("PMIX_COMPILER").to_owned()),
         ("target", env!("PMIX_TARGET").to_owned()),
+        ("libraries", libraries.to_owned()),
     ] {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{what:<12} {said}");

@@ -68,7 +68,8 @@ impl Writer {
             Event::Text(text) if self.is_code => self.code(&text),
             Event::Text(text) => self.line.push_str(&escaped(&text)),
             Event::Code(text) => {
-                self.line.push_str(&format!("\\fB{}\\fR", escaped(&text)));
+                let text = breakable(&escaped(&text));
+                self.line.push_str(&format!("\\fB{text}\\fR"));
             }
             Event::SoftBreak | Event::HardBreak => self.line.push(' '),
             _ => {}
@@ -179,6 +180,16 @@ fn escaped(text: &str) -> String {
     to
 }
 
+/// A word of code that may go on in the next line behind a comma or a bar, as a form of JSON does, if it
+/// is as long as many a line.
+fn breakable(code: &str) -> String {
+    const LONG: usize = 40;
+    match code.len() < LONG {
+        true => code.to_owned(),
+        false => code.replace(',', ",\\:").replace('|', "|\\:"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +206,14 @@ mod tests {
              \\fB.two\\fR\n.PP\n.RS 4\n.nf\n\\&.code  \\ex\n\nend\n.fi\n.RE\n.TP\n\\fBa\\fR\nfirst\n\
              .SS \"Part \\(dq1\\(dq\"\n.PP\n\\&'quoted'\n"
         );
+    }
+
+    #[test]
+    fn long_code_goes_on_in_the_next_line() {
+        let long = "`{\"nspace\",\"name\",\"other\":1|2,\"and\",\"further\"}`";
+        let page = text(long);
+        assert!(page.contains("\"other\":1|\\:2,\\:\"and\""), "{page}");
+        assert_eq!(text("`a,b|c`"), ".PP\n\\fBa,b|c\\fR\n");
     }
 
     #[test]

@@ -146,9 +146,16 @@ pub(super) fn trusted_library(
 }
 
 pub(super) fn link_message(error: &libloading::Error) -> String {
+    if IS_STATIC {
+        return "this program is linked statically and opens no libraries; use one that is not"
+            .to_owned();
+    }
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
+
+/// Whether this program has its C library in itself: musl then opens no others.
+const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
 
 /// Copies a header after checking, in the order of their places, what says how to read the rest.
 fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHeader, LoadFault> {
