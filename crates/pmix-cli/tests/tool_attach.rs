@@ -4,7 +4,7 @@
 mod command;
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use command::Watchdog;
 use command::launcher::Running;
@@ -33,7 +33,25 @@ struct Attached {
 
 impl Attached {
     fn start(running: &Running, args: &[&str]) -> Self {
-        let mut command = running.tool_command(args);
+        Self::begin(running.tool_command(args))
+    }
+
+    /// One that may take so much memory.
+    fn start_within(kib: u32, running: &Running, args: &[&str]) -> Self {
+        let tool = running.tool_command(args);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"]);
+        command.arg(tool.get_program()).args(tool.get_args());
+        for (name, value) in tool.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Self::begin(command)
+    }
+
+    fn begin(mut command: Command) -> Self {
         let mut child = { command.stdin(Stdio::null()).stdout(Stdio::piped()) }
             .stderr(Stdio::piped())
             .spawn()
@@ -122,6 +140,24 @@ fn ranks_and_streams_are_chosen_and_json_says_all() {
 }
 
 #[test]
+fn short_lines_take_no_more_memory_than_long_ones() {
+    let script = "trap 'yes \"\" | head -c 1000000; exit 0' USR1
+        echo up; while :; do sleep 0.05; done";
+    let job = ["-n", "1", "--host", "n1", "--nspace", NAME, "--forward-io"];
+    let mut running = Running::start(&[&job[..], &["sh", "-c", script]].concat());
+    assert_eq!(running.line(), "up");
+    let args = ["attach", "--tag-output", "--stream", "stdout", NAME];
+    let mut attached = Attached::start_within(1 << 20, &running, &args);
+    let first = attached.line();
+    assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
+    // The launcher shows it, too.
+    let launcher = std::thread::spawn(|| running.end());
+    let (lines, errors, code) = attached.end(first);
+    assert_eq!((lines.len(), errors, code), (1_000_001, vec![], Some(0)));
+    launcher.join().unwrap();
+}
+
+#[test]
 fn what_cannot_be_attached_to_is_said() {
     let running = job(&[]);
     let outcome = running.tool(&["attach", NAME]);
@@ -131,12 +167,19 @@ fn what_cannot_be_attached_to_is_said() {
         "{}",
         outcome.stderr
     );
+    running.signal("KILL");
+    running.child.wait_with_output().unwrap();
+    let running = job(&["--forward-io"]);
     let pid = running.child.id().to_string();
     let outcome = running.tool(&["attach", "--pid", &pid, "no-such-job"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("has no job \"no-such-job\""),
+        "{}",
+        outcome.stderr
+    );
     running.signal("KILL");
-    let output = running.child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), None);
+    running.child.wait_with_output().unwrap();
 }
 
 #[test]

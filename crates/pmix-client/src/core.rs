@@ -58,7 +58,7 @@ const SAY_TIME: Duration = Duration::from_secs(60);
 /// there is none) to acknowledge the group.
 ///
 /// What a server sends is bounded as [`Settings`] say; up to 4,096 events, and 64 MiB of events and output,
-/// wait to be taken, and the rest is counted.
+/// with 4 MiB more for events, wait to be taken, and the rest is counted.
 ///
 /// ```
 /// use pmix_client::{Core, Settings, Uri};
@@ -422,7 +422,7 @@ impl Core {
     }
 
     fn handle_output(&mut self, payload: &[u8]) -> Result<(), Error> {
-        if !self.unasked.has_room(payload.len()) {
+        if !self.unasked.has_room_for_output(payload.len()) {
             self.unasked.lose();
             return Ok(());
         }

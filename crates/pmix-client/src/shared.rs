@@ -377,8 +377,8 @@ impl SharedClient {
         Ok(())
     }
 
-    /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both,
-    /// waited for the listener.
+    /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both
+    /// and 4 MiB more of events, waited for the listener.
     #[must_use]
     pub fn num_lost_events(&self) -> u64 {
         lock(&self.0.state).core.num_lost_events()

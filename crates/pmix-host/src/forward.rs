@@ -16,6 +16,7 @@ mod stdin_pipe;
 /// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;
 
+pub use lines::Lines;
 pub use output::{
     Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputForwarder, OutputStream,
 };

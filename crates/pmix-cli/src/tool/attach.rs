@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use pmix_client::Forwarded;
+use pmix_host::forward::Lines;
 use pmix_tool::{Ask, ClientEvent, Tool};
 use pmix_types::{Info, IofChannel, Rank, Status, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach_with, find_job, leave, ps};
+use super::{attach_with, events, find_job, leave, ps};
 use crate::args::{AttachTo, Global, Ranks, Stream};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -24,8 +25,6 @@ const PULL: u64 = 1;
 const WAITING: usize = 64;
 /// How long after the end of the job output is waited for of which nobody says that it has ended.
 const SILENCE: Duration = Duration::from_secs(1);
-/// A line that is longer is shown in parts.
-const LONGEST: usize = 64 << 10;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
@@ -65,13 +64,21 @@ fn follow(
         vec![Status::EVENT_JOB_END],
         Vec::new(),
     ))?;
-    let procs = ps::procs(tool, &args.nspace)?;
+    let procs = match ps::procs(tool, &args.nspace)? {
+        Ok(procs) => procs,
+        Err(status @ Status::ERR_NOT_FOUND) => {
+            let message = format!("the server has no job {:?} ({status})", args.nspace);
+            let failure = Failure::new(Exit::Negative, status, message);
+            return Err(failure.cure("`pmix ps` shows the jobs that there are"));
+        }
+        // A server that does not tell its processes may forward their output all the same.
+        Err(_) => Vec::new(),
+    };
     let is_meant = |rank: &Rank| {
         let is_in = |(first, last): &(u32, u32)| (*first..=*last).contains(&rank.as_raw());
         (args.ranks.as_ref()).is_none_or(|ranks| ranks.0.iter().any(is_in))
     };
-    let running = procs.unwrap_or_default();
-    let running = running.iter().filter(|row| !ps::is_over(row.state));
+    let running = procs.iter().filter(|row| !ps::is_over(row.state));
     let ranks: Vec<_> = running.map(|row| row.proc.rank).filter(is_meant).collect();
     let sources = Ranks::procs(args.ranks.as_ref(), &args.nspace);
     tool.wait(Ask::iof_pull(sources, Vec::new(), channels, PULL))
@@ -155,8 +162,8 @@ struct Shown<'a> {
     /// How many streams were there at the beginning.
     num_streams: usize,
     ended: BTreeSet<Source>,
-    /// Lines that have no end yet.
-    begun: BTreeMap<Source, Vec<u8>>,
+    /// What puts the lines of a stream together and a tag in front of each.
+    lines: BTreeMap<Source, Lines>,
 }
 
 impl<'a> Shown<'a> {
@@ -167,7 +174,7 @@ impl<'a> Shown<'a> {
             args,
             num_streams,
             ended: BTreeSet::new(),
-            begun: BTreeMap::new(),
+            lines: BTreeMap::new(),
         }
     }
 
@@ -194,7 +201,7 @@ impl<'a> Shown<'a> {
                 }
                 ClientEvent::Event(event)
                     if event.status == Status::EVENT_JOB_END
-                        && event.source.nspace.as_bytes() == self.args.nspace.as_bytes() =>
+                        && events::is_about(&event, &self.args.nspace) =>
                 {
                     ending = Some((Ending::of(&event.infos), Instant::now() + SILENCE));
                 }
@@ -219,39 +226,20 @@ impl<'a> Shown<'a> {
         if !self.args.tag_output {
             return Ok(self.write(piece.channel, &piece.data)?);
         }
-        let begun = self.begun.entry(source).or_default();
-        begun.extend_from_slice(&piece.data);
-        let mut lines = Vec::new();
-        while let Some(end) = memchr::memchr(b'\n', begun)
-            .map(|end| end + 1)
-            .or_else(|| (begun.len() >= LONGEST).then_some(begun.len()))
-        {
-            let rest = begun.split_off(end);
-            lines.push(std::mem::replace(begun, rest));
-        }
-        for line in lines {
-            self.line(source, &line)?;
-        }
-        Ok(())
+        let tagged = || Lines::tagged(&piece.source, stream(piece.channel));
+        let mut whole = Vec::new();
+        let lines = self.lines.entry(source).or_insert_with(tagged);
+        lines.push(&piece.data, &mut whole);
+        Ok(self.write(piece.channel, &whole)?)
     }
 
     /// Shows the beginning of a line whose stream has ended.
     fn end_line(&mut self, source: Source) -> Result<(), Failure> {
-        match self.begun.remove(&source) {
-            Some(line) if !line.is_empty() => self.line(source, &line),
-            _ => Ok(()),
+        let mut rest = Vec::new();
+        if let Some(mut lines) = self.lines.remove(&source) {
+            lines.finish(&mut rest);
         }
-    }
-
-    /// Shows a line with its tag, in the form of `pmix run --tag-output`.
-    fn line(&mut self, (rank, channel): Source, line: &[u8]) -> Result<(), Failure> {
-        let name = printable(self.args.nspace.as_bytes());
-        let mut tagged = format!("[{name},{rank}]<{}>: ", stream(channel)).into_bytes();
-        tagged.extend_from_slice(line);
-        if line.last() != Some(&b'\n') {
-            tagged.push(b'\n');
-        }
-        Ok(self.write(channel, &tagged)?)
+        Ok(self.write(source.1, &rest)?)
     }
 
     fn write(&mut self, channel: IofChannel, bytes: &[u8]) -> io::Result<()> {
@@ -266,7 +254,7 @@ impl<'a> Shown<'a> {
 
     /// Shows what has no end of line and will have none.
     fn finish(&mut self) -> Result<(), Failure> {
-        let left: Vec<_> = self.begun.keys().copied().collect();
+        let left: Vec<_> = self.lines.keys().copied().collect();
         left.into_iter()
             .try_for_each(|source| self.end_line(source))
     }

@@ -108,6 +108,11 @@ fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Res
     Ok(Exit::Ok)
 }
 
+/// Whether an event is about a job.
+pub(super) fn is_about(event: &Event<'_>, nspace: &str) -> bool {
+    About::of(event).concerns(nspace.as_bytes())
+}
+
 /// The time since 1970.
 fn now() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

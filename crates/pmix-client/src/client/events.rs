@@ -51,7 +51,7 @@ impl Client {
 
     /// Returns the next event, if one comes within the time.
     ///
-    /// Those that came during other calls are kept, up to 4096 of them and 64 MiB of messages;
+    /// Those that came during other calls are kept, up to 4096 of them and 68 MiB of messages;
     /// [`num_lost_events`](Self::num_lost_events) says how many were not.
     ///
     /// # Errors

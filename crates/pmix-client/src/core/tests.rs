@@ -382,6 +382,10 @@ fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
     assert!((most - 20..=most).contains(&held.num_outputs), "{held:?}");
     let lost = most + 1 - held.num_outputs;
     assert_eq!(side.core.num_lost_events(), lost as u64);
+    // Events have room where output has none.
+    side.event(Status::EVENT_JOB_END, vec![]);
+    assert_eq!(side.core.num_lost_events(), lost as u64);
+    assert_eq!(side.core.poll_event().unwrap().status, Status::EVENT_JOB_END);
 }
 
 #[test]

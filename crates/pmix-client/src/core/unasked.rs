@@ -68,18 +68,25 @@ struct Kept<T> {
 impl UnaskedQueue {
     /// Most events that wait, and most questions.
     pub(super) const MAX_EVENTS: usize = 4096;
-    /// Most bytes that events and output took on the wire.
+    /// Most bytes that events and output took on the wire, where output is to be kept.
     const MAX_BYTES: usize = 64 << 20;
+    /// How many bytes more events may take, so that output which nobody reads does not hide that a job ended.
+    const FOR_EVENTS: usize = 4 << 20;
     /// What each takes besides.
     const EACH: usize = 256;
 
-    /// Whether there is room for something that took so many bytes on the wire.
-    pub(super) const fn has_room(&self, len: usize) -> bool {
-        self.bytes.saturating_add(len).saturating_add(Self::EACH) <= Self::MAX_BYTES
+    /// Whether there is room for output that took so many bytes on the wire.
+    pub(super) const fn has_room_for_output(&self, len: usize) -> bool {
+        self.with(len) <= Self::MAX_BYTES
     }
 
     pub(super) fn has_room_for_event(&self, len: usize) -> bool {
-        self.events.len() < Self::MAX_EVENTS && self.has_room(len)
+        self.events.len() < Self::MAX_EVENTS && self.with(len) <= Self::MAX_BYTES + Self::FOR_EVENTS
+    }
+
+    /// How many bytes there would be with so many more.
+    const fn with(&self, len: usize) -> usize {
+        self.bytes.saturating_add(len).saturating_add(Self::EACH)
     }
 
     pub(super) fn has_room_for_question(&self) -> bool {
@@ -99,7 +106,7 @@ impl UnaskedQueue {
 
     /// Keeps output, if there is room for it.
     pub(super) fn keep_output(&mut self, output: Forwarded, len: usize) {
-        match self.has_room(len) {
+        match self.has_room_for_output(len) {
             true => {
                 let kept = self.kept(output, len.saturating_add(Self::EACH));
                 self.outputs.push_back(kept);

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines, each behind a tag.
 
+use pmix_types::Proc;
+
 /// A line that is longer goes out in pieces.
 const LONGEST: usize = 64 << 10;
 
-/// Puts a tag in front of each line of a stream that comes in pieces; an empty one only keeps lines
-/// whole.
+/// Puts the lines of a stream together that come in pieces, and a tag in front of each.
+///
+/// At most 64 KiB of a line are kept; a longer one goes out in parts, as a line each where there is a tag.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub struct Lines {
     tag: Vec<u8>,
     /// What came of a line that has no end yet.
     rest: Vec<u8>,
 }
 
 impl Lines {
+    /// Creates it for a stream of a process, `stdout` for one, both of which the tag in front of each line
+    /// names.
+    #[must_use]
+    pub fn tagged(source: &Proc<'_>, stream: &str) -> Self {
+        let Proc { nspace, rank } = source;
+        Self::new(format!("[{nspace},{rank}]<{stream}>: "))
+    }
+
+    /// Creates it with any tag; an empty one only keeps lines whole.
     pub(super) fn new(tag: impl Into<Vec<u8>>) -> Self {
         Self {
             tag: tag.into(),
@@ -22,7 +34,7 @@ impl Lines {
     }
 
     /// Appends to `out` the lines that are whole by now. Bytes are not looked at but for newlines.
-    pub(super) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.tag.is_empty() {
             return self.push_untagged(bytes, out);
         }
@@ -56,7 +68,7 @@ impl Lines {
     }
 
     /// Appends what is left of a line that was never ended, and ends it if the next one has a tag.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             out.extend_from_slice(&self.tag);
             out.append(&mut self.rest);

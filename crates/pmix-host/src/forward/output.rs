@@ -438,14 +438,10 @@ impl<'a> OutputForwarder<'a> {
 
 /// What puts the lines of a stream together, if that is asked for.
 fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream) -> Option<Lines> {
-    let stream = kind.name();
     match form {
         LineForm::Plain => None,
         LineForm::Whole => Some(Lines::new("")),
-        LineForm::Tagged => {
-            let Proc { nspace, rank } = source;
-            Some(Lines::new(format!("[{nspace},{rank}]<{stream}>: ")))
-        }
+        LineForm::Tagged => Some(Lines::tagged(source, kind.name())),
     }
 }
 
