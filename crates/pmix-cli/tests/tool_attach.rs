@@ -158,6 +158,23 @@ fn short_lines_take_no_more_memory_than_long_ones() {
 }
 
 #[test]
+fn output_that_nobody_reads_in_time_is_counted_and_the_end_of_the_job_is_not_lost() {
+    let script = "trap 'head -c 100000000 /dev/zero; exit 7' USR1
+        echo up; while :; do sleep 0.05; done";
+    let job = ["-n", "1", "--host", "n1", "--nspace", NAME, "--forward-io"];
+    let mut running = Running::start(&[&job[..], &["sh", "-c", script]].concat());
+    assert_eq!(running.line(), "up");
+    let mut attached = Attached::start(&running, &["attach", "--stream", "stdout", NAME]);
+    let first = attached.line();
+    assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(7));
+    let (_, errors, code) = attached.end(first);
+    assert_eq!(code, Some(7), "{errors:?}");
+    let said = { errors.iter() }.any(|line| line.contains("pieces of output were lost"));
+    assert!(said, "{errors:?}");
+}
+
+#[test]
 fn what_cannot_be_attached_to_is_said() {
     let running = job(&[]);
     let outcome = running.tool(&["attach", NAME]);

@@ -13,7 +13,7 @@ use pmix_tool::{Ask, ClientEvent, Tool};
 use pmix_types::{Info, IofChannel, Rank, Status, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach_with, events, find_job, leave, ps};
+use super::{attach_with, events, find_job, leave, ps, warn_of_lost};
 use crate::args::{AttachTo, Global, Ranks, Stream};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -34,13 +34,10 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
         // Who does not follow any longer is about to end.
         let _ = sender.send(event);
     })?;
+    // Where the server is lost by then, the tool has it no longer.
+    let client = tool.primary()?.clone();
     let ended = follow(global, args, &tool, &come);
-    if let Ok(client) = tool.primary()
-        && client.num_lost_events() > 0
-    {
-        let num_lost = client.num_lost_events();
-        tracing::warn!("{num_lost} pieces of output were lost: they were not read in time");
-    }
+    warn_of_lost(&client, "pieces of output");
     // The listener must not wait for a channel that nobody reads while the tool leaves.
     drop(come);
     leave(tool);

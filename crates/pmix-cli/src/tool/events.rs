@@ -10,7 +10,7 @@ use pmix_tool::{Ask, ClientEvent};
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach_with, find_job, leave};
+use super::{attach_with, find_job, leave, warn_of_lost};
 use crate::args::{Events, Global};
 use crate::failure::{Exit, Failure};
 use crate::get::show;
@@ -68,12 +68,10 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
         false => args.codes.clone(),
     };
     tool.wait(Ask::register_events(codes, Vec::new()))?;
+    // Where the server is lost by then, the tool has it no longer.
+    let client = tool.primary()?.clone();
     let shown = follow(global, args, &events);
-    if let Ok(client) = tool.primary()
-        && client.num_lost_events() > 0
-    {
-        tracing::warn!("{} events were lost", client.num_lost_events());
-    }
+    warn_of_lost(&client, "events");
     // The listener must not wait for a channel that nobody reads while the tool leaves.
     drop(events);
     leave(tool);

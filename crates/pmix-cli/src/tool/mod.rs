@@ -8,6 +8,7 @@ mod ps;
 mod publish;
 mod query;
 
+use pmix_client::SharedClient;
 use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
 use pmix_types::Status;
 
@@ -87,6 +88,14 @@ fn is_answer(status: Status) -> bool {
         status,
         Status::ERR_UNREACH | Status::ERR_TIMEOUT | Status::ERR_LOST_CONNECTION
     )
+}
+
+/// Says how much of what a server sent was dropped, because it was not read in time.
+fn warn_of_lost(client: &SharedClient, what: &str) {
+    let num_lost = client.num_lost_events();
+    if num_lost > 0 {
+        tracing::warn!("{num_lost} {what} were lost: they were not read in time");
+    }
 }
 
 /// Finalizes a tool. A failure is only logged, as the server has answered before.
