@@ -89,7 +89,9 @@ fn who_does_not_run_is_said() {
     }
     for (args, why) in [
         (&["kill", "--signal", "NOPE", NAME][..], "of no signal"),
-        (&["kill", "--ranks", "0-4294967295", NAME], "not more than"),
+        (&["kill", "--ranks", "0-4294967245", NAME], "not more than"),
+        // Which stands for all of them.
+        (&["kill", "--ranks", "4294967294", NAME], "is no rank"),
         (&["kill", "--kill", "--pause", NAME], "cannot be used with"),
     ] {
         let outcome = running.tool(args);

@@ -54,6 +54,22 @@ fn what_one_tool_publishes_others_find() {
         assert_eq!(outcome.code, 2);
         assert!(outcome.stderr.contains("KEY=TEXT"), "{}", outcome.stderr);
     }
+    let long = |len: usize| "k".repeat(len);
+    let longest = format!("{}=", long(511));
+    assert_eq!(running.tool(&["publish", &longest]).code, 0);
+    let found = running.tool(&["lookup", &long(511)]);
+    assert_eq!((found.code, found.text()), (0, format!("{}: ", long(511))));
+    for (args, why) in [
+        (["publish", &format!("{}=x", long(512))], "511 bytes at most"),
+        (["lookup", &long(512)], "511 bytes at most"),
+        (["lookup", ""], "one byte at least"),
+        // It is a directive for publish.
+        (["publish", "pmix.timeout=1"], "those of the Standard"),
+    ] {
+        let outcome = running.tool(&args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    }
     end(running);
 }
 

@@ -17,9 +17,11 @@ impl Ranks {
     ///
     /// What is wrong with the first that is none.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let rank = |text: &str| {
-            let rank = text.trim().parse::<u32>();
-            rank.map_err(|error| format!("{text:?} is no rank: {error}"))
+        let rank = |text: &str| match text.trim().parse::<u32>() {
+            Ok(rank) if Rank::new(rank).is_valid() => Ok(rank),
+            // The Standard has other meanings for these, all processes of a job for one.
+            Ok(rank) => Err(format!("{rank} is no rank: the largest is {}", Rank::MAX_VALID)),
+            Err(error) => Err(format!("{text:?} is no rank: {error}")),
         };
         let range = |range: &str| match range.split_once('-') {
             Some((first, last)) => Ok((rank(first)?, rank(last)?)),
@@ -77,7 +79,9 @@ mod tests {
             ("x", "is no rank"),
             ("1,,2", "is no rank"),
             ("3-1", "is no range"),
-            ("0-4294967295", "not more than 65536"),
+            ("0-4294967245", "not more than 65536"),
+            ("4294967246", "the largest is 4294967245"),
+            ("0,4294967294", "the largest is 4294967245"),
         ] {
             let error = Ranks::parse_few(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -36,7 +36,7 @@ pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> 
     let persistence = Value::Persistence(persistence);
     infos.push(Info::new(keys::PERSISTENCE, persistence));
     let tool = super::attach(&find(&args.attach)?, &args.attach)?;
-    let status = answered(tool.wait(Ask::publish(infos)))?.err();
+    let status = answered(tool.wait(Ask::publish(infos)), false)?.err();
     leave(tool);
     let status = status.unwrap_or(Status::SUCCESS);
     if global.json {
@@ -54,6 +54,9 @@ pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> 
 
 /// Runs `pmix lookup`.
 pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
+    for key in &args.keys {
+        check(key)?;
+    }
     let until = args.wait.and_then(|wait| Instant::now().checked_add(wait));
     let limit = args
         .attach
@@ -66,7 +69,7 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
     // One request for each key: of several the answer would not say which is there.
     for key in &args.keys {
         let ask = Ask::lookup(vec![Key::new(key.clone())], waiting(until));
-        match answered(tool.wait(ask))? {
+        match answered(tool.wait(ask), args.wait.is_some())? {
             Ok(found) => {
                 for data in &found {
                     show_found(&mut out, global.json, data)?;
@@ -85,7 +88,12 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
     match missing {
         None => Ok(Exit::Ok),
         Some((key, status)) => {
-            let message = format!("nobody published {key:?} for this user ({status})");
+            let message = match status {
+                Status::ERR_NOT_FOUND | Status::ERR_TIMEOUT => {
+                    format!("nobody published {key:?} for this user ({status})")
+                }
+                _ => format!("the server does not look up {key:?} ({status})"),
+            };
             Err(refused(global, status, message))
         }
     }
@@ -136,29 +144,45 @@ fn datum(word: &str) -> Result<Info<'static>, Failure> {
         Some((key, text)) if !key.is_empty() => (key, text),
         _ => return Err(Failure::usage(format!("{word}: KEY=TEXT is expected"))),
     };
-    if key.len() > Key::MAX_LEN {
-        let most = Key::MAX_LEN;
+    check(key)?;
+    // A server would take some of them for directives.
+    if Key::from(key).is_reserved() {
         return Err(Failure::usage(format!(
-            "{key}: a key has {most} bytes at most"
+            "{key}: keys that begin with `pmix` are those of the Standard"
         )));
     }
     let text = Value::String(Some(Text::from(text.to_owned())));
     Ok(Info::new(key.to_owned(), text))
 }
 
-/// What the server answered, or that it did not.
+/// Refuses what is no key.
+fn check(key: &str) -> Result<(), Failure> {
+    let most = Key::MAX_LEN;
+    match key.len() {
+        0 => Err(Failure::usage("a key has one byte at least")),
+        len if len > most => Err(Failure::usage(format!(
+            "{key}: a key has {most} bytes at most, this one {len}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What the server answered, or that it did not. Where it was to wait, that the time is up is an answer.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is shown"
 )]
-fn answered<T>(answer: Result<T, pmix_tool::Error>) -> Result<Result<T, Status>, Failure> {
-    match answer {
-        Ok(answer) => Ok(Ok(answer)),
-        // A lookup whose time is up is answered by the server so.
-        Err(error) if is_answer(error.status()) || error.status() == Status::ERR_TIMEOUT => {
-            Ok(Err(error.status()))
-        }
-        Err(error) => Err(error.into()),
+fn answered<T>(
+    answer: Result<T, pmix_tool::Error>,
+    waits: bool,
+) -> Result<Result<T, Status>, Failure> {
+    let error = match answer {
+        Ok(answer) => return Ok(Ok(answer)),
+        Err(error) => error,
+    };
+    match error.status() {
+        status if is_answer(status) || (waits && status == Status::ERR_TIMEOUT) => Ok(Err(status)),
+        _ => Err(error.into()),
     }
 }
 
