@@ -60,7 +60,10 @@ fn what_one_tool_publishes_others_find() {
     let found = running.tool(&["lookup", &long(511)]);
     assert_eq!((found.code, found.text()), (0, format!("{}: ", long(511))));
     for (args, why) in [
-        (["publish", &format!("{}=x", long(512))], "511 bytes at most"),
+        (
+            ["publish", &format!("{}=x", long(512))],
+            "511 bytes at most",
+        ),
         (["lookup", &long(512)], "511 bytes at most"),
         (["lookup", ""], "one byte at least"),
         // It is a directive for publish.

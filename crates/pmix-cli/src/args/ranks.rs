@@ -20,7 +20,10 @@ impl Ranks {
         let rank = |text: &str| match text.trim().parse::<u32>() {
             Ok(rank) if Rank::new(rank).is_valid() => Ok(rank),
             // The Standard has other meanings for these, all processes of a job for one.
-            Ok(rank) => Err(format!("{rank} is no rank: the largest is {}", Rank::MAX_VALID)),
+            Ok(rank) => Err(format!(
+                "{rank} is no rank: the largest is {}",
+                Rank::MAX_VALID
+            )),
             Err(error) => Err(format!("{text:?} is no rank: {error}")),
         };
         let range = |range: &str| match range.split_once('-') {

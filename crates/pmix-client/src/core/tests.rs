@@ -385,7 +385,10 @@ fn output_is_handed_out_among_events_as_it_came_and_is_bounded() {
     // Events have room where output has none.
     side.event(Status::EVENT_JOB_END, vec![]);
     assert_eq!(side.core.num_lost_events(), lost as u64);
-    assert_eq!(side.core.poll_event().unwrap().status, Status::EVENT_JOB_END);
+    assert_eq!(
+        side.core.poll_event().unwrap().status,
+        Status::EVENT_JOB_END
+    );
 }
 
 #[test]
