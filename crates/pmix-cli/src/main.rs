@@ -149,6 +149,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Hello(args) => hello::run(global, &args),
         Command::Query(args) => tool::query(global, &args),
         Command::Ps(args) => tool::ps(global, &args),
+        Command::Top(args) => tool::top(global, &args),
         Command::Events(args) => tool::events(global, &args),
         Command::Publish(args) => tool::publish(global, &args),
         Command::Lookup(args) => tool::lookup(global, &args),

@@ -38,7 +38,7 @@ pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
-pub(crate) use tool::{Attach, AttachTo, Events, Kill, Ps, QueryArgs, Stream};
+pub(crate) use tool::{Attach, AttachTo, Events, Kill, Ps, QueryArgs, Stream, Top, TopOrder};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -162,6 +162,14 @@ Examples:
   pmix --json ps --pid 4711
   pmix ps --system job.1";
 
+const TOP_EXAMPLES: &str = "\
+Examples:
+  pmix top
+  pmix top --sort memory --interval 5 run-n01-4711@1
+  pmix --json top --pid 4711
+
+Exit codes: 0 shown, 1 no server, or one that does not tell what processes use.";
+
 const KILL_EXAMPLES: &str = "\
 Examples:
   pmix kill run-n01-4711@1
@@ -216,6 +224,9 @@ pub(crate) enum Command {
     /// List the jobs and processes of the running servers of this node.
     #[command(after_help = PS_EXAMPLES)]
     Ps(Ps),
+    /// Show the memory and processor time of the processes of running jobs, live at a terminal.
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(Top),
     /// End, stop, continue or signal the processes of a running job.
     #[command(arg_required_else_help = true, after_help = KILL_EXAMPLES)]
     Kill(Kill),

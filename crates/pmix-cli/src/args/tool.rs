@@ -91,6 +91,41 @@ pub(crate) struct Ps {
     pub(crate) attach: Attach,
 }
 
+/// Arguments of `top`.
+#[derive(Args)]
+pub(crate) struct Top {
+    /// Show this job only.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: Option<String>,
+    /// Show one snapshot, at a terminal too.
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) once: bool,
+    /// End after so many snapshots.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// How long it is from one snapshot to the next.
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub(crate) interval: Duration,
+    /// Which processes come first.
+    #[arg(long, value_enum, value_name = "BY", default_value_t = TopOrder::Cpu)]
+    pub(crate) sort: TopOrder,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
+/// In which order processes are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopOrder {
+    /// Those with the largest share of a processor first.
+    Cpu,
+    /// Those with the most processor time first.
+    Time,
+    /// Those with the most resident memory first.
+    Memory,
+    /// By job and rank.
+    Rank,
+}
+
 /// Arguments of `kill`.
 #[derive(Args)]
 pub(crate) struct Kill {

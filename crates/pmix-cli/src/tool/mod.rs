@@ -7,6 +7,7 @@ mod kill;
 mod ps;
 mod publish;
 mod query;
+mod top;
 
 use pmix_client::SharedClient;
 use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
@@ -21,6 +22,7 @@ pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;
+pub(crate) use top::run as top;
 
 /// The server that the options mean; none if they leave it open.
 fn target(args: &Attach) -> Option<Target> {

@@ -114,7 +114,7 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
 }
 
 /// The names of the jobs.
-fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
+pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
     let value = ask(tool, keys::QUERY_NAMESPACES, Vec::new())?;
     let value = value.map_err(|status| {
         let message = format!("the server does not tell its jobs ({status})");

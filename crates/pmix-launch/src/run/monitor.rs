@@ -191,11 +191,12 @@ fn is_own_user(qualifiers: &[Info<'_>]) -> bool {
     user.is_some_and(|user| user == 0 || user == geteuid().as_raw())
 }
 
-/// The figures that the qualifiers name: those whose keys begin like this.
+/// The figures that the qualifiers name: those whose keys begin like this, and the command line.
 fn wanted(qualifiers: &[Info<'_>], family: &str) -> Wanted {
-    let named = qualifiers
-        .iter()
-        .filter(|info| info.key.as_bytes().starts_with(family.as_bytes()));
+    let is_figure = |info: &&Info<'_>| {
+        info.key.is(keys::CMD_LINE) || info.key.as_bytes().starts_with(family.as_bytes())
+    };
+    let named = qualifiers.iter().filter(is_figure);
     let named = named.map(|info| info.clone().into_owned());
     Wanted::of_value(&Value::DataArray(DataArray::Info(named.collect())))
 }

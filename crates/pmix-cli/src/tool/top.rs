@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix top`: memory and processor time of the processes of running jobs, as their server measures them.
+
+use std::io::Write as _;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Instant;
+
+use pmix_tool::{Ask, ClientEvent, FoundServer, Tool};
+use pmix_types::{Info, Query, Status, Text, keys};
+
+use super::{attach_with, find_job, is_answer, leave, ps};
+use crate::args::{Global, Top};
+use crate::failure::{Exit, Failure};
+use crate::output::Out;
+
+mod rows;
+
+use rows::{Row, Rows};
+
+/// The figures that are asked for. Others cost the server more: it would add up every page.
+const FIGURES: [&str; 7] = [
+    keys::CMD_LINE,
+    keys::PROC_OS_STATE,
+    keys::PROC_TIME,
+    keys::PROC_PERCENT_CPU,
+    keys::PROC_NUM_THREADS,
+    keys::PROC_VSIZE,
+    keys::PROC_RSS,
+];
+
+/// How many events wait; there is one for each job that ends.
+const WAITING: usize = 1024;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
+    let server = find_job(&args.attach, args.nspace.as_deref())?;
+    let (sender, events) = mpsc::sync_channel(WAITING);
+    let tool = attach_with(&server, &args.attach, move |event| {
+        // Who looks no longer is about to end, and who is behind looks again anyway.
+        let _ = sender.try_send(event);
+    })?;
+    // From now on the end of the server is noticed, too. One that tells of no jobs is asked again.
+    let registered = tool.wait(Ask::register_events(
+        vec![Status::EVENT_JOB_END],
+        Vec::new(),
+    ));
+    if let Err(error) = registered {
+        tracing::debug!(%error, "the server tells of no end of a job");
+    }
+    let shown = show(global, args, &server, &tool, &events);
+    leave(tool);
+    shown
+}
+
+/// Shows one snapshot after the other.
+fn show(
+    global: &Global,
+    args: &Top,
+    server: &FoundServer,
+    tool: &Tool,
+    events: &Receiver<ClientEvent>,
+) -> Result<Exit, Failure> {
+    let mut out = Out::new();
+    let is_live = out.is_terminal() && !global.json && !args.once;
+    let mut left = match args.count {
+        Some(count) => Some(count),
+        None if is_live => None,
+        None => Some(1),
+    };
+    let mut rows = Rows::default();
+    let mut is_first = true;
+    while left != Some(0) {
+        if !is_first && !wait(args, events) {
+            break;
+        }
+        let measured = match measure(tool, args.nspace.as_deref()) {
+            Ok(measured) => measured,
+            // It was there, and has ended meanwhile.
+            Err(failure) if is_first => return Err(failure),
+            Err(_) => break,
+        };
+        if measured.is_empty() && args.nspace.is_some() && !is_first {
+            break;
+        }
+        rows.next(measured, Instant::now());
+        rows.sort(args.sort);
+        match global.json {
+            true => out.json(&rows.to_json(server))?,
+            false => rows.write(&mut out, server, is_live)?,
+        }
+        out.flush()?;
+        is_first = false;
+        left = left.map(|left| left - 1);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Waits for the time of the next snapshot. Returns whether there is one: not once the server has ended.
+fn wait(args: &Top, events: &Receiver<ClientEvent>) -> bool {
+    let until = Instant::now() + args.interval;
+    loop {
+        match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => return true,
+            Ok(ClientEvent::Lost) | Err(RecvTimeoutError::Disconnected) => return false,
+            // A job has ended: what is left of it is seen at its time.
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Asks the server what the processes of its jobs use, or those of one job.
+fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Vec<Row>, Failure> {
+    let names = match nspace {
+        Some(name) => vec![name.to_owned()],
+        None => ps::names(tool)?,
+    };
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let figures = FIGURES.map(|key| Info::new(key, true));
+    let query = |name: &String| Query {
+        keys: vec![Text::from(keys::QUERY_PROC_RESOURCE_USAGE)],
+        qualifiers: [&[Info::new(keys::NSPACE, name.clone())][..], &figures].concat(),
+    };
+    let answer = tool.query(names.iter().map(query).collect());
+    let (status, infos) = match answer {
+        Ok(answer) => answer,
+        Err(error) if is_answer(error.status()) => (error.status(), Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    if infos.is_empty() && !status.is_success() {
+        let message = match (status, nspace) {
+            (Status::ERR_NOT_FOUND, Some(nspace)) => {
+                format!(
+                    "the server has no job {nspace:?}, or does not tell what it uses ({status})"
+                )
+            }
+            _ => format!("the server does not tell what processes use ({status})"),
+        };
+        return Err(Failure::new(Exit::Negative, status, message));
+    }
+    let of_jobs = infos.iter().filter_map(|info| info.value.as_infos().ok());
+    Ok(of_jobs.flatten().filter_map(Row::of).collect())
+}

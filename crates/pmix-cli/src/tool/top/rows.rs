@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processes of one snapshot: in which order, and how they are shown.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::time::Instant;
+
+use pmix_tool::FoundServer;
+use pmix_types::{Info, Proc, Value, keys};
+use serde_json::{Value as Json, json};
+
+use crate::args::TopOrder;
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::printable::printable;
+
+/// What one process uses.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    proc: Proc<'static>,
+    pid: i32,
+    node: String,
+    command: String,
+    state: String,
+    /// Processor time in seconds.
+    seconds: f64,
+    /// Its share of a processor in percent: since the snapshot before, else since its start.
+    percent: f64,
+    threads: u16,
+    /// Memory in megabytes.
+    resident: f64,
+    virtual_size: f64,
+}
+
+impl Row {
+    /// Reads what a server says of a process; none if it does not say of which.
+    pub(super) fn of(info: &Info<'_>) -> Option<Self> {
+        let figures = info.value.as_infos().ok()?;
+        let value = |key: &str| {
+            let info = figures.iter().find(|info| info.key.is(key));
+            info.map(|info| &info.value)
+        };
+        let Some(Value::Proc(proc)) = value(keys::PROCID) else {
+            return None;
+        };
+        let text = |key| match value(key) {
+            Some(Value::String(Some(text))) => text.to_str_lossy().into_owned(),
+            _ => String::new(),
+        };
+        let real = |key| match value(key) {
+            Some(Value::Float(number)) if number.is_finite() => f64::from(*number),
+            _ => 0.0,
+        };
+        let number = |key| value(key).and_then(|value| value.to_number().ok());
+        let seconds = match value(keys::PROC_TIME) {
+            Some(Value::Timeval(time)) => {
+                let micros = i32::try_from(time.tv_usec).unwrap_or_default();
+                let whole = i32::try_from(time.tv_sec).unwrap_or(i32::MAX);
+                f64::from(whole) + f64::from(micros) / 1e6
+            }
+            _ => 0.0,
+        };
+        Some(Self {
+            proc: Proc::new(proc.nspace.as_bytes().to_vec(), proc.rank),
+            pid: value(keys::PROC_PID)
+                .and_then(|pid| pid.to_number().ok())
+                .unwrap_or_default(),
+            node: text(keys::HOSTNAME),
+            command: text(keys::CMD_LINE),
+            state: text(keys::PROC_OS_STATE),
+            seconds,
+            percent: real(keys::PROC_PERCENT_CPU),
+            threads: number(keys::PROC_NUM_THREADS).unwrap_or_default(),
+            resident: real(keys::PROC_RSS),
+            virtual_size: real(keys::PROC_VSIZE),
+        })
+    }
+
+    fn to_json(&self) -> Json {
+        json!({
+            "nspace": self.proc.nspace.as_text().to_str_lossy(),
+            "rank": self.proc.rank.as_raw(),
+            "pid": self.pid,
+            "node": self.node,
+            "state": self.state,
+            "cpu_percent": tenths(self.percent),
+            "cpu_seconds": self.seconds,
+            "rss_mb": tenths(self.resident),
+            "vsize_mb": tenths(self.virtual_size),
+            "threads": self.threads,
+            "command": self.command,
+        })
+    }
+}
+
+/// The processes of a snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    at: Option<Instant>,
+}
+
+impl Rows {
+    /// Takes the next snapshot: what a process used since the last one is its share.
+    pub(super) fn next(&mut self, mut rows: Vec<Row>, now: Instant) {
+        let elapsed = self
+            .at
+            .map(|at| now.saturating_duration_since(at).as_secs_f64());
+        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed > 0.0) {
+            let before: HashMap<_, _> = (self.rows.iter())
+                .map(|row| ((&row.proc, row.pid), row.seconds))
+                .collect();
+            for row in &mut rows {
+                if let Some(before) = before.get(&(&row.proc, row.pid)) {
+                    row.percent = ((row.seconds - before) / elapsed * 100.0).max(0.0);
+                }
+            }
+        }
+        self.rows = rows;
+        self.at = Some(now);
+    }
+
+    /// Puts those first that use the most, and those of one job by rank.
+    pub(super) fn sort(&mut self, order: TopOrder) {
+        let by_name = |a: &Row, b: &Row| {
+            let name = |row: &Row| (row.proc.nspace.as_bytes().to_vec(), row.proc.rank);
+            name(a).cmp(&name(b))
+        };
+        let most = |a: f64, b: f64| b.total_cmp(&a);
+        self.rows.sort_by(|a, b| {
+            let first = match order {
+                TopOrder::Cpu => most(a.percent, b.percent),
+                TopOrder::Time => most(a.seconds, b.seconds),
+                TopOrder::Memory => most(a.resident, b.resident),
+                TopOrder::Rank => Ordering::Equal,
+            };
+            first.then_with(|| by_name(a, b))
+        });
+    }
+
+    pub(super) fn to_json(&self, server: &FoundServer) -> Json {
+        json!({
+            "server": server.uri.server.nspace.as_text().to_str_lossy(),
+            "server_pid": server.pid,
+            "procs": self.rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Writes a table; on a live terminal over the one before, as much as there is room for.
+    pub(super) fn write(
+        &self,
+        out: &mut Out,
+        server: &FoundServer,
+        is_live: bool,
+    ) -> Result<(), Failure> {
+        let size = is_live.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+        let size = size
+            .flatten()
+            .filter(|size| size.ws_row > 0 && size.ws_col > 0);
+        let (height, width) = size.map_or((usize::MAX, usize::MAX), |size| {
+            (usize::from(size.ws_row), usize::from(size.ws_col))
+        });
+        let mut lines = self.lines(server);
+        let num_lines = lines.len();
+        // The cursor needs the last line.
+        if num_lines >= height {
+            lines.truncate(height.saturating_sub(2));
+            lines.push(format!("  {} more", num_lines - lines.len()));
+        }
+        let (home, end_of_line, end) = match is_live {
+            true => ("\x1b[H", "\x1b[K", "\x1b[J"),
+            false => ("", "", ""),
+        };
+        write!(out, "{home}")?;
+        for line in lines {
+            let line: String = line.chars().take(width).collect();
+            writeln!(out, "{}{end_of_line}", line.trim_end())?;
+        }
+        write!(out, "{end}")?;
+        Ok(())
+    }
+
+    fn lines(&self, server: &FoundServer) -> Vec<String> {
+        let name = printable(server.uri.server.nspace.as_bytes());
+        let pid = server
+            .pid
+            .map_or_else(String::new, |pid| format!(", process {pid}"));
+        let sum = |of: fn(&Row) -> f64| self.rows.iter().map(of).sum::<f64>();
+        let mut lines = vec![
+            format!("server {name}{pid}"),
+            format!(
+                "  {} processes, {:.1} % of a processor, {:.1} MB",
+                self.rows.len(),
+                sum(|row| row.percent),
+                sum(|row| row.resident),
+            ),
+        ];
+        let job = |row: &Row| printable(row.proc.nspace.as_bytes());
+        let width = self.rows.iter().map(|row| job(row).chars().count());
+        let width = width.max().unwrap_or(0).max(3);
+        lines.push(format!(
+            "  {:<width$} {:>6} {:>8} S {:>6} {:>11} {:>9} {:>9} {:>4} command",
+            "job", "rank", "pid", "cpu %", "time", "MB", "MB virt", "thr"
+        ));
+        lines.extend(self.rows.iter().map(|row| {
+            format!(
+                "  {:<width$} {:>6} {:>8} {:1} {:>6.1} {:>11} {:>9.1} {:>9.1} {:>4} {}",
+                job(row),
+                row.proc.rank.to_string(),
+                row.pid,
+                printable(row.state.as_bytes()),
+                row.percent,
+                clock(row.seconds),
+                row.resident,
+                row.virtual_size,
+                row.threads,
+                printable(row.command.as_bytes()),
+            )
+        }));
+        lines
+    }
+}
+
+/// A number with one digit behind the point, as people are shown it.
+fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+/// Seconds as minutes, seconds and hundredths.
+fn clock(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).floor();
+    format!("{minutes:.0}:{:05.2}", seconds - minutes * 60.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pmix_types::{Rank, Timeval};
+
+    use super::*;
+
+    fn row(rank: u32, seconds: i64, resident: f32) -> Row {
+        let time = Timeval {
+            tv_sec: seconds,
+            tv_usec: 500_000,
+        };
+        let figures = vec![
+            Info::new(keys::PROCID, Proc::new("job", Rank::new(rank))),
+            Info::new(keys::PROC_PID, Value::Pid(100)),
+            Info::new(keys::PROC_TIME, Value::Timeval(time)),
+            Info::new(keys::PROC_PERCENT_CPU, Value::Float(7.0)),
+            Info::new(keys::PROC_RSS, Value::Float(resident)),
+        ];
+        Row::of(&Info::new(keys::PROC_RESOURCE_USAGE, figures)).unwrap()
+    }
+
+    fn ranks(rows: &Rows) -> Vec<u32> {
+        rows.rows.iter().map(|row| row.proc.rank.as_raw()).collect()
+    }
+
+    #[test]
+    fn the_share_is_that_since_the_snapshot_before() {
+        let (mut rows, now) = (Rows::default(), Instant::now());
+        rows.next(vec![row(0, 1, 3.0), row(1, 1, 2.0)], now);
+        assert_eq!(rows.rows[0].percent, 7.0, "since its start");
+        let later = now + Duration::from_secs(4);
+        rows.next(vec![row(1, 3, 2.0), row(0, 1, 3.0), row(2, 9, 1.0)], later);
+        let shares: Vec<_> = rows.rows.iter().map(|row| row.percent).collect();
+        assert_eq!(shares, [50.0, 0.0, 7.0]);
+        for (order, expected) in [
+            (TopOrder::Cpu, [1, 2, 0]),
+            (TopOrder::Time, [2, 1, 0]),
+            (TopOrder::Memory, [0, 1, 2]),
+            (TopOrder::Rank, [0, 1, 2]),
+        ] {
+            rows.sort(order);
+            assert_eq!(ranks(&rows), expected, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn who_it_is_must_be_said_and_nothing_else() {
+        assert!(Row::of(&Info::new("k", true)).is_none());
+        assert!(Row::of(&Info::new("k", Vec::<Info<'_>>::new())).is_none());
+        let only = vec![Info::new(keys::PROCID, Proc::new("job", Rank::new(0)))];
+        assert_eq!(Row::of(&Info::new("k", only)).unwrap().resident, 0.0);
+        let mad = vec![
+            Info::new(keys::PROCID, Proc::new("job", Rank::new(0))),
+            Info::new(keys::PROC_RSS, Value::Float(f32::NAN)),
+            Info::new(
+                keys::PROC_TIME,
+                Value::Timeval(Timeval {
+                    tv_sec: i64::MAX,
+                    tv_usec: i64::MIN,
+                }),
+            ),
+        ];
+        let row = Row::of(&Info::new("k", mad)).unwrap();
+        assert!(row.resident == 0.0 && row.seconds.is_finite());
+    }
+
+    #[test]
+    fn time_has_minutes() {
+        assert_eq!(clock(0.0), "0:00.00");
+        assert_eq!(clock(61.5), "1:01.50");
+        assert_eq!(clock(6000.25), "100:00.25");
+    }
+}
