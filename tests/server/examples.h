@@ -30,6 +30,14 @@ typedef struct {
     bool exit_code_given;
 } myrel_t;
 
+/* What a query brought. Some programs wait for the lock, one looks at the flag. */
+typedef struct {
+    volatile bool active;
+    mylock_t lock;
+    pmix_info_t *info;
+    size_t ninfo;
+} myquery_data_t;
+
 static inline void lock_make(mylock_t *lock)
 {
     memset(lock, 0, sizeof(*lock));
@@ -73,6 +81,20 @@ static inline void release_drop(myrel_t *release)
     free(release->nspace);
 }
 
+static inline void query_make(myquery_data_t *query)
+{
+    memset(query, 0, sizeof(*query));
+    lock_make(&query->lock);
+}
+
+static inline void query_drop(myquery_data_t *query)
+{
+    lock_drop(&query->lock);
+    if (query->info != NULL) {
+        PMIX_INFO_FREE(query->info, query->ninfo);
+    }
+}
+
 static inline void take_any(int first, ...)
 {
     (void) first;
@@ -84,6 +106,8 @@ static inline void take_any(int first, ...)
 #define DEBUG_WAKEUP_THREAD(lock) lock_wake(lock)
 #define DEBUG_CONSTRUCT_MYREL(release) release_make(release)
 #define DEBUG_DESTRUCT_MYREL(release) release_drop(release)
+#define DEBUG_CONSTRUCT_MYQUERY(query) query_make(query)
+#define DEBUG_DESTRUCT_MYQUERY(query) query_drop(query)
 #define EXAMPLES_HIDE_UNUSED_PARAMS(...) take_any(0, __VA_ARGS__)
 
 #endif

@@ -156,6 +156,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Attach(args) => tool::attach_to(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Kill(args) => tool::kill(global, &args),
+        Command::Release(args) => tool::release(global, &args),
         Command::Map(command) => opened(global, |context| map::run(context, command)),
         Command::Get(args) => opened(global, |context| get::run(context, &args)),
         Command::Run(args) => opened(global, |context| run::run(context, *args, &global.mca)),

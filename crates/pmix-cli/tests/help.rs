@@ -156,8 +156,8 @@ fn help_names_no_file_of_the_sources() {
         due.extend(words.map(|word| vec![name.to_owned(), word.to_owned(), "--help".to_owned()]));
     }
     for name in [
-        "get", "run", "query", "ps", "top", "kill", "events", "attach", "publish", "lookup",
-        "hello", "info", "attr", "status",
+        "get", "run", "query", "ps", "top", "kill", "release", "events", "attach", "publish",
+        "lookup", "hello", "info", "attr", "status",
     ] {
         due.push(vec![name.to_owned(), "--help".to_owned()]);
     }

@@ -9,6 +9,7 @@ mod get;
 mod groups;
 mod hello;
 mod jobs;
+mod stop;
 
 use std::io;
 use std::net::TcpStream;
@@ -46,6 +47,9 @@ impl Client {
     /// Connects to a server and asks it for the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without
     /// a name takes the one that the server gives it.
     ///
+    /// A client whose job says so (`PMIX_DEBUG_STOP_IN_INIT`) tells its server that it is ready for a debugger,
+    /// and returns when it is released (`PMIX_DEBUGGER_RELEASE`), however long that takes.
+    ///
     /// # Errors
     ///
     /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
@@ -60,6 +64,7 @@ impl Client {
         let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);
         let mut client = Self { core, connection };
         client.run(Core::INIT)?;
+        client.stop_in_init()?;
         Ok(client)
     }
 

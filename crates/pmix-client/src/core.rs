@@ -256,6 +256,11 @@ impl Core {
         self.unasked.poll_event()
     }
 
+    /// Takes the oldest event with a status, and returns whether there was one.
+    pub(crate) fn take_event(&mut self, status: Status) -> bool {
+        self.unasked.take_event(status)
+    }
+
     /// Returns the next piece of output that this process pulls, oldest first.
     pub fn poll_output(&mut self) -> Option<Forwarded> {
         self.unasked.poll_output()

@@ -9,6 +9,7 @@ use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 
 use crate::placement::{Policy, place};
 use crate::session_dir::{JobDir, SessionDir};
+use crate::stops::StopPoint;
 use crate::{Error, Plan, process};
 use pmix_topology::{Cpuset, Level, Topology};
 
@@ -137,10 +138,30 @@ fn wide(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Info<'static>> {
     if let Some(xml) = bound.topology.as_ref().and_then(Topology::xml) {
         infos.push(Info::new(keys::HWLOC_XML_V2, text(xml.as_bytes())));
     }
+    infos.extend(of_stops(plan));
     if bound.oversubscribed {
         infos.push(Info::new(keys::NODE_OVERSUBSCRIBED, true));
     }
     infos
+}
+
+/// Where processes stop for a debugger. OpenPMIx stops all of a job for which it finds the key, whoever the
+/// value names.
+fn of_stops(plan: &Plan) -> impl Iterator<Item = Info<'static>> + use<'_> {
+    let stopping = StopPoint::ALL.into_iter().filter_map(|point| {
+        let ranks = plan.stops.at(point);
+        (!ranks.is_empty()).then_some((point.key(), ranks))
+    });
+    stopping.map(
+        |(key, ranks)| match ranks.len() == plan.layout.here().len() {
+            true => Info::new(key, true),
+            false => {
+                let proc = |rank: &Rank| Proc::new(plan.nspace.clone(), *rank);
+                let procs: Vec<_> = ranks.iter().map(proc).collect();
+                Info::new(key, procs)
+            }
+        },
+    )
 }
 
 /// What holds for this node.

@@ -49,6 +49,7 @@
 //!     stdin_rank: Some(pmix_types::Rank::new(0)),
 //!     announce: false,
 //!     process_sets: Vec::new(),
+//!     stops: pmix_launch::DebugStops::default(),
 //! };
 //! let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
 //! let standard = Standard {
@@ -78,6 +79,7 @@ mod run;
 mod service;
 mod session_dir;
 mod signals;
+mod stops;
 mod topology;
 
 pub use environment::Export;
@@ -89,4 +91,5 @@ pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
 pub use process::{Ending, end_with_launcher, signal_number};
 pub use run::{Standard, launch};
+pub use stops::DebugStops;
 pub use topology::this_machine;

@@ -11,7 +11,7 @@ use pmix_types::Rank;
 use preg_core::Preg;
 
 use crate::environment::Export;
-use crate::{Error, FilePattern, Layout, Policy};
+use crate::{DebugStops, Error, FilePattern, Layout, Policy};
 use pmix_topology::Cpuset;
 
 /// A job to start.
@@ -36,6 +36,8 @@ pub struct Plan {
     pub announce: bool,
     /// Names for some of the processes, which these find by queries.
     pub process_sets: Vec<ProcessSet>,
+    /// Where processes stop for a debugger.
+    pub stops: DebugStops,
     /// The environment that children inherit, without what [another launcher](crate::Export) left.
     pub environment: Vec<(OsString, OsString)>,
     /// The encoders of maps.
@@ -203,6 +205,11 @@ impl Plan {
         {
             return Err(Error::request(format!(
                 "rank {rank} is to read standard input, the job has {asked} processes"
+            )));
+        }
+        if let Some(rank) = self.stops.stranger(self.layout.here()) {
+            return Err(Error::request(format!(
+                "rank {rank} is to stop for a debugger, and is not started here"
             )));
         }
         // Ranks that the applications do not number have no program.

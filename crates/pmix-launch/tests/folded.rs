@@ -71,6 +71,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        stops: pmix_launch::DebugStops::default(),
         process_sets: Vec::new(),
     }
 }

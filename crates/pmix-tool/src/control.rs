@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Process Management", "Job control".
 
 use pmix_client::Ask;
-use pmix_types::{Info, Proc, keys};
+use pmix_types::{DataRange, Info, Proc, Status, keys};
 
 use crate::{Error, Tool};
 
@@ -53,5 +53,20 @@ impl Tool {
                 "the server refused the control of processes",
             )),
         }
+    }
+
+    /// Has the primary server tell processes that wait for a debugger to go on (`PMIX_DEBUGGER_RELEASE`); the
+    /// wildcard rank means all of a job. It tells those that begin to wait later, too.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`. That none of them waits is none.
+    pub fn release(&self, targets: Vec<Proc<'_>>) -> Result<(), Error> {
+        let infos = vec![
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::EVENT_CUSTOM_RANGE, targets),
+        ];
+        let release = Status::DEBUGGER_RELEASE;
+        self.wait(Ask::notify(release, DataRange::CUSTOM, infos))
     }
 }

@@ -38,7 +38,9 @@ pub(crate) use ranks::Ranks;
 pub(crate) use run::{AppArgs, NextApp, Run};
 pub(crate) use sets::{Diff, Lists, Parts, Position, Slice};
 pub(crate) use target::Target;
-pub(crate) use tool::{Attach, AttachTo, Events, Kill, Ps, QueryArgs, Stream, Top, TopOrder};
+pub(crate) use tool::{
+    Attach, AttachTo, Events, Kill, Ps, QueryArgs, Release, Stream, Top, TopOrder,
+};
 pub(crate) use wire::{
     BufferArg, CallType, PsquashArg, Wire, WireCommand, WireDecode, WireEncode, data_type, layout,
     module,
@@ -176,6 +178,11 @@ Examples:
   pmix kill --signal USR1 --ranks 0,2-4 run-n01-4711@1
   pmix kill --pause --pid 4711 job.1";
 
+const RELEASE_EXAMPLES: &str = "\
+Examples:
+  pmix release run-n01-4711@1
+  pmix release --ranks 0 run-n01-4711@1";
+
 const EVENTS_EXAMPLES: &str = "\
 Examples:
   pmix events
@@ -230,6 +237,9 @@ pub(crate) enum Command {
     /// End, stop, continue or signal the processes of a running job.
     #[command(arg_required_else_help = true, after_help = KILL_EXAMPLES)]
     Kill(Kill),
+    /// Let the processes of a job go on that wait for a debugger.
+    #[command(arg_required_else_help = true, after_help = RELEASE_EXAMPLES)]
+    Release(Release),
     /// Show what becomes of jobs and processes, as a server tells it, until it ends.
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),

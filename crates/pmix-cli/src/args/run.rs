@@ -140,6 +140,12 @@ pub(crate) struct Run {
     /// What the job is called; made of the node and the launcher's process number by default.
     #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
+    /// Have each process wait in PMIx_Init for a debugger, until `pmix release` or the debugger lets it go on.
+    #[arg(long, help_heading = "Debugging")]
+    pub(crate) stop_in_init: bool,
+    /// Tell programs to stop for a debugger where they choose; those that know of it do, and say so.
+    #[arg(long, help_heading = "Debugging")]
+    pub(crate) stop_in_app: bool,
 }
 
 /// What is said of one application; those that follow a `:` take these options only.

@@ -154,6 +154,19 @@ pub(crate) struct Kill {
     pub(crate) attach: Attach,
 }
 
+/// Arguments of `release`.
+#[derive(Args)]
+pub(crate) struct Release {
+    /// The job.
+    #[arg(value_name = "NSPACE")]
+    pub(crate) nspace: String,
+    /// Only these ranks of the job, for example 0,2-4.
+    #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
+    pub(crate) ranks: Option<Ranks>,
+    #[command(flatten)]
+    pub(crate) attach: Attach,
+}
+
 /// Arguments of `attach`.
 #[derive(Args)]
 pub(crate) struct AttachTo {

@@ -7,13 +7,14 @@ mod mca;
 mod placement;
 mod report;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pmix_launch::{
-    Cause, Ending, FilePattern, Layout, Outcome, Output, OutputFiles, OutputForm, Plan,
+    Cause, DebugStops, Ending, FilePattern, Layout, Outcome, Output, OutputFiles, OutputForm, Plan,
     RankOutcome, Standard,
 };
 use pmix_mca::Environment;
@@ -183,6 +184,10 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
     };
+    let stops = DebugStops {
+        in_init: all_if(args.stop_in_init, &layout),
+        in_app: all_if(args.stop_in_app, &layout),
+    };
     let nspace = args.nspace;
     Ok(Plan {
         // Programs make keys of it, and one that begins with "pmix" would be taken for reserved.
@@ -207,7 +212,16 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
         process_sets: args.process_sets,
+        stops,
     })
+}
+
+/// All ranks that are started here, or none.
+fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
+    match is_asked {
+        true => layout.here().iter().copied().collect(),
+        false => BTreeSet::new(),
+    }
 }
 
 /// What becomes of the output. Tags and whole lines are of no use in files of a process's own, so who asks

@@ -7,6 +7,7 @@ mod kill;
 mod ps;
 mod publish;
 mod query;
+mod release;
 mod top;
 
 use pmix_client::SharedClient;
@@ -22,6 +23,7 @@ pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
 pub(crate) use query::run as query;
+pub(crate) use release::run as release;
 pub(crate) use top::run as top;
 
 /// The server that the options mean; none if they leave it open.

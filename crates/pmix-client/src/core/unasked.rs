@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pmix_proto::{Event, Output};
-use pmix_types::{Info, IntoOwned as _, IofChannel, Proc};
+use pmix_types::{Info, IntoOwned as _, IofChannel, Proc, Status};
 
 use crate::Question;
 
@@ -132,6 +132,14 @@ impl UnaskedQueue {
         let kept = self.events.pop_front()?;
         self.bytes = self.bytes.saturating_sub(kept.bytes);
         Some(kept.what)
+    }
+
+    /// Takes the oldest event with a status, if there is one.
+    pub(super) fn take_event(&mut self, status: Status) -> bool {
+        let place = { self.events.iter() }.position(|kept| kept.what.status == status);
+        let taken = place.and_then(|place| self.events.remove(place));
+        self.bytes = { self.bytes }.saturating_sub(taken.as_ref().map_or(0, |kept| kept.bytes));
+        taken.is_some()
     }
 
     pub(super) fn poll_output(&mut self) -> Option<Forwarded> {

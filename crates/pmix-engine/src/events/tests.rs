@@ -144,7 +144,7 @@ fn a_custom_range_names_processes_or_whole_jobs() {
 }
 
 #[test]
-fn a_custom_range_and_its_list_belong_together() {
+fn a_custom_range_has_a_list_of_processes() {
     let (peer, source) = peer(0);
     let new = |range, infos| {
         let reporter = Reporter::Peer(peer);
@@ -152,10 +152,6 @@ fn a_custom_range_and_its_list_belong_together() {
     };
     let listed = vec![Info::new(keys::EVENT_CUSTOM_RANGE, source.clone())];
     assert_eq!(new(DataRange::CUSTOM, vec![]), Err(Status::ERR_BAD_PARAM));
-    assert_eq!(
-        new(DataRange::LOCAL, listed.clone()),
-        Err(Status::ERR_BAD_PARAM)
-    );
     assert!(new(DataRange::CUSTOM, listed).is_ok());
     let wrong = vec![Info::new(keys::EVENT_CUSTOM_RANGE, "a.0")];
     assert_eq!(new(DataRange::CUSTOM, wrong), Err(Status::ERR_BAD_PARAM));
@@ -163,6 +159,33 @@ fn a_custom_range_and_its_list_belong_together() {
         new(DataRange::from_raw(8), vec![]),
         Err(Status::ERR_BAD_PARAM)
     );
+}
+
+#[test]
+fn a_list_of_processes_narrows_any_other_range() {
+    let mut fixture = Fixture::all();
+    let targets = vec![Proc::new("a", Rank::new(2)), Proc::new("b", Rank::WILDCARD)];
+    let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, targets)];
+    let told = fixture.take(notification(0, CODE, DataRange::LOCAL, infos.clone()));
+    assert_eq!(told, [2, 3]);
+    let told = fixture.take(notification(0, CODE, DataRange::NAMESPACE, infos));
+    assert_eq!(told, [2]);
+}
+
+#[test]
+fn the_host_hears_who_waits_for_a_debugger_and_who_is_released_whatever_the_range() {
+    let (peer, source) = peer(0);
+    let concerns_host = |reporter, status, range| {
+        let made = Notification::new(reporter, status, source.clone(), range, vec![]);
+        made.unwrap().concerns_host()
+    };
+    let own = Reporter::Peer(peer);
+    for status in [Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE] {
+        assert!(concerns_host(own, status, DataRange::LOCAL));
+        assert!(concerns_host(own, status, DataRange::RM));
+        assert!(!concerns_host(Reporter::Host, status, DataRange::SESSION));
+    }
+    assert!(!concerns_host(own, CODE, DataRange::LOCAL));
 }
 
 #[test]

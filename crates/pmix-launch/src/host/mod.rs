@@ -48,6 +48,8 @@ pub(crate) enum HostMessage {
     Log(Log, Completion<()>),
     Monitor(Monitor, Completion<Vec<Info<'static>>>),
     PushStdin(PushStdin, Completion<()>),
+    /// A process waits for a debugger, or is released by one.
+    Debugger(NotifyEvent),
     /// What processes do together ended without success, and who did not come.
     Missing(Failed),
     /// What became of a group.
@@ -142,8 +144,11 @@ impl Host for LocalHost {
         done.succeed(());
     }
 
-    /// All whom an event could reach are on this node.
-    fn notify_event(&self, _: NotifyEvent, done: Completion<()>) {
+    /// All whom an event could reach are on this node, and were told.
+    fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
+        if [Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE].contains(&call.status) {
+            self.messages.send(HostMessage::Debugger(call));
+        }
         done.succeed(());
     }
 

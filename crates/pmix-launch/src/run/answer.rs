@@ -141,6 +141,7 @@ impl Session<'_> {
                 }
             }
             HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
+            HostMessage::Debugger(call) => self.debugger_event(&call),
             HostMessage::Log(call, done) => {
                 let job = self
                     .jobs

@@ -8,6 +8,9 @@
 
 use pmix_types::{Key, keys};
 
+use super::debug::Wish;
+use crate::stops::StopPoint;
+
 /// A directive of a spawn.
 #[derive(Debug)]
 pub(super) struct Directive {
@@ -59,6 +62,8 @@ pub(super) enum Asked {
     Host,
     Wdir,
     Variable,
+    /// What concerns debuggers.
+    Debug(Wish),
     /// That who asks is sent the output; the server does it with what passes through the launcher.
     Forwarded,
 }
@@ -84,6 +89,8 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     BINDTO => Obeyed(A::BindTo),
     CPUS_PER_PROC => Obeyed(A::CoresEach),
     CPU_LIST => Obeyed(A::Cpus),
+    DEBUG_STOP_IN_APP => Obeyed(A::Debug(Wish::Stop(StopPoint::InApp))),
+    DEBUG_STOP_IN_INIT => Obeyed(A::Debug(Wish::Stop(StopPoint::InInit))),
     DISPLAY_MAP => Obeyed(A::Announce),
     FIRST_ENVAR => Obeyed(A::Variable),
     FWD_STDDIAG => Obeyed(A::Forwarded),
@@ -131,8 +138,6 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     DEBUG_DAEMONS_PER_NODE => Refused,
     DEBUG_DAEMONS_PER_PROC => Refused,
     DEBUG_JOB => Refused,
-    DEBUG_STOP_IN_APP => Refused,
-    DEBUG_STOP_IN_INIT => Refused,
     DEBUG_STOP_ON_EXEC => Refused,
     DEBUG_TARGET => Refused,
     DO_NOT_LAUNCH => Refused,

@@ -31,13 +31,11 @@ use crate::{Cause, process::Process, service};
 impl Session<'_> {
     /// Tells of a job that has started.
     pub(super) fn tell_start(&self, job: &Job<'_>) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
         let name = Text::new(job.nspace.as_bytes().to_vec());
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),
             Info::new(keys::NSPACE, Value::String(Some(name))),
-            Info::new(keys::EVENT_TIMESTAMP, Value::Time(seconds.unwrap_or(0))),
+            timestamp(),
         ];
         self.tell(Status::EVENT_JOB_START, &job.proc(Rank::new(0)), &infos);
     }
@@ -121,7 +119,7 @@ impl Session<'_> {
         self.tell(Status::EVENT_JOB_END, &job.proc(Rank::new(0)), &infos);
     }
 
-    fn tell(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
+    pub(super) fn tell(&self, status: Status, source: &Proc<'static>, infos: &[Info<'_>]) {
         if let Err(e) = self
             .server
             .notify(status, source, DataRange::SESSION, infos)
@@ -129,6 +127,13 @@ impl Session<'_> {
             tracing::debug!("{status} is not told: {e}");
         }
     }
+}
+
+/// When something happened: now.
+pub(super) fn timestamp() -> Info<'static> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
+    Info::new(keys::EVENT_TIMESTAMP, Value::Time(seconds.unwrap_or(0)))
 }
 
 /// What happened, for people.

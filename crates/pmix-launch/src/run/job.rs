@@ -12,6 +12,7 @@ use pmix_types::{Nspace, Proc, Rank};
 use rustix::process::Pid;
 
 use super::stop::Stop;
+use super::stopped::Debugging;
 use crate::process::{Process, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
@@ -69,6 +70,7 @@ pub(super) struct Job<'a> {
     pub(super) table: Table,
     pub(super) dir: JobDir,
     pub(super) stop: Stop,
+    pub(super) debugging: Debugging,
     /// Whether its failure has had its consequences for other jobs.
     pub(super) has_failed: bool,
     /// Whether what it left behind is not waited for any longer.

@@ -6,6 +6,7 @@ mod children;
 mod connected;
 mod construct;
 mod control;
+mod debug;
 mod directives;
 mod events;
 mod groups;
@@ -21,6 +22,7 @@ mod session_control;
 mod spawn;
 mod start;
 mod stop;
+mod stopped;
 mod support;
 
 use std::os::fd::BorrowedFd;

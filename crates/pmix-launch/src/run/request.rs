@@ -11,6 +11,7 @@ use pmix_server::upcall::Spawn;
 use pmix_topology::{Cpuset, Level};
 use pmix_types::{App as SpawnApp, Info, Status, Text, Value, keys};
 
+use super::debug::DebugRequest;
 use super::directives::{Asked, Directive, Effect};
 use crate::environment::is_foreign;
 use crate::{App, Error, Export, MapBy};
@@ -75,6 +76,7 @@ pub(super) struct Request {
     pub(super) spawn_timeout: Option<Duration>,
     /// Whether it is not to be started unless who asks is sent its output.
     pub(super) needs_forwarding: bool,
+    pub(super) debug: DebugRequest,
     /// Where applications start that do not say it themselves.
     wdir: Option<PathBuf>,
     /// What is done to the variables of all applications.
@@ -142,6 +144,7 @@ impl Request {
             Asked::Host => here(text_of(info)?, host)?,
             Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
             Asked::Variable => self.exports.extend(envar(info)?),
+            Asked::Debug(wish) => self.debug.take(wish, info, None),
             Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
         }
         Ok(())
@@ -196,6 +199,9 @@ impl Request {
             match Directive::of(&info.key).map(|directive| directive.effect) {
                 Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(own(text_of(info)?).into()),
                 Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
+                Some(Effect::Obeyed(Asked::Debug(wish))) => {
+                    self.debug.take(wish, info, Some(self.apps.len()));
+                }
                 _ => self.take(info, host)?,
             }
         }

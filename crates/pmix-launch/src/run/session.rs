@@ -277,6 +277,7 @@ impl Session<'_> {
         {
             self.tell_end_of_process(job, process);
         }
+        self.debugged_ended(index, rank);
         if let Some(order) = order {
             self.obey(index, order);
         }

@@ -156,6 +156,7 @@ impl Session<'_> {
             announce: request.announce.unwrap_or(false),
             stdin_rank: None,
             process_sets: Vec::new(),
+            stops: request.debug.stops(&request.apps),
             ..self.plan.clone()
         })
     }

@@ -23,6 +23,7 @@ use super::log::Logs;
 use super::missing::Missing;
 use super::session::{FORWARD, INPUT, SIGNALS, Session};
 use super::stop::Stop;
+use super::stopped::Debugging;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
@@ -79,6 +80,7 @@ impl<'a> Session<'a> {
             nspace: Nspace::new(plan.nspace.clone()).to_shared(),
             dir: JobDir::create(&self.dir, number, plan.layout.here())?,
             stop: Stop::new(&plan, Instant::now()).sparing_exit_codes_if(spares_exit_codes),
+            debugging: Debugging::new(&plan.stops),
             table: Table::default(),
             has_failed: false,
             is_abandoned: false,

@@ -129,6 +129,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),
         announce: false,
+        stops: pmix_launch::DebugStops::default(),
         process_sets: match act {
             "sets" => vec![ProcessSet {
                 name: "tail".to_owned(),

@@ -7,7 +7,7 @@
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_CHECK_NSPACE`,
 //! `PMIX_CHECK_RANK`, `PMIX_CHECK_PROCID` and their loading counterparts.
 
-use crate::{Bytes, Key, Nspace, Proc, Rank, Text};
+use crate::{Bytes, DataArray, Key, Nspace, Proc, Rank, Text, Truth, Value};
 
 /// The first `limit` bytes.
 fn cut(text: Text<'_>, limit: usize) -> Text<'_> {
@@ -109,5 +109,61 @@ impl Proc<'_> {
     #[must_use]
     pub fn matches(&self, other: &Proc<'_>) -> bool {
         self.nspace.matches(&other.nspace) && self.rank.matches(other.rank)
+    }
+}
+
+impl Value<'_> {
+    /// Returns whether a directive with this value is for a process, where its type "varies" because it may
+    /// name some processes of a job (`PMIX_DEBUG_STOP_IN_APP` and its like): a rank, a process or an array of
+    /// either names them, a value that is not false means all.
+    #[must_use]
+    pub fn is_for(&self, proc: &Proc<'_>) -> bool {
+        match self {
+            Self::Rank(rank) => rank.matches(proc.rank),
+            Self::Proc(named) => named.matches(proc),
+            Self::DataArray(DataArray::Rank(ranks)) => {
+                ranks.iter().any(|rank| rank.matches(proc.rank))
+            }
+            Self::DataArray(DataArray::Proc(procs)) => procs.iter().any(|one| one.matches(proc)),
+            _ => self.truth() != Truth::False,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directive_is_for_all_processes_or_for_those_that_it_names() {
+        let proc = |rank| Proc::new("job", Rank::new(rank));
+        let second = |value: Value<'_>| [0, 1].map(|rank| value.is_for(&proc(rank)));
+        for (value, expected) in [
+            (Value::Undef, [true, true]),
+            (Value::from(true), [true, true]),
+            (Value::from(false), [false, false]),
+            (Value::Rank(Rank::WILDCARD), [true, true]),
+            (Value::Rank(Rank::new(1)), [false, true]),
+            (Value::Proc(proc(1)), [false, true]),
+            (Value::Proc(Proc::new("", Rank::WILDCARD)), [true, true]),
+            (
+                Value::Proc(Proc::new("other", Rank::new(1))),
+                [false, false],
+            ),
+            (
+                Value::DataArray(DataArray::Proc(vec![proc(1)])),
+                [false, true],
+            ),
+            (
+                Value::DataArray(DataArray::Rank(vec![Rank::new(0)])),
+                [true, false],
+            ),
+            (
+                Value::DataArray(DataArray::Proc(Vec::new())),
+                [false, false],
+            ),
+        ] {
+            assert_eq!(second(value.clone()), expected, "{value:?}");
+        }
     }
 }

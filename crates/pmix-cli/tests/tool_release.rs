@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs of `pmix run` that stop for a debugger, and `pmix release`.
+
+mod command;
+
+use std::io::{BufRead as _, BufReader};
+
+use command::launcher::Running;
+use serde_json::Value as Json;
+
+const NAME: &str = "debugged@1";
+
+/// A job of processes that greet each other, where they stop for a debugger, and what the launcher says of it.
+fn stopped(args: &[&str]) -> (Running, String) {
+    let hello = [env!("CARGO_BIN_EXE_pmix"), "hello"];
+    let named = ["-n", "3", "--host", "n1", "--nspace", NAME];
+    let mut running = Running::start(&[&named, args, &hello].concat());
+    let mut said = String::new();
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    running.child.stderr = Some(errors.into_inner());
+    (running, said)
+}
+
+/// The event that says that all are there, which is kept for who comes later.
+fn ready(running: &Running) -> Json {
+    let args = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "PMIX_READY_FOR_DEBUG",
+    ];
+    running.tool(&args).json()
+}
+
+/// What an event says under a key.
+fn info<'e>(event: &'e Json, key: &str) -> &'e Json {
+    let mut infos = event["infos"].as_array().unwrap().iter();
+    let found = infos.find(|info| info["key"] == key);
+    &found.unwrap_or_else(|| panic!("{key} in {event}"))["value"]["data"]
+}
+
+#[test]
+fn processes_wait_in_init_until_they_are_released() {
+    let (running, said) = stopped(&["--stop-in-init"]);
+    let pids = running.tool(&["--json", "ps", NAME]).json();
+    let rank = |rank: usize| format!("rank {rank} is process {}", pids["procs"][rank]["pid"]);
+    let expected = format!(
+        "pmix run: job {NAME} waits in PMIx_Init for a debugger: {}, {}, {}; `pmix release {NAME}` lets it go on\n",
+        rank(0),
+        rank(1),
+        rank(2)
+    );
+    assert_eq!(said, expected);
+    let event = ready(&running);
+    assert_eq!(event["name"], "PMIX_READY_FOR_DEBUG");
+    assert_eq!(event["affected"][0]["nspace"], NAME);
+    assert_eq!(info(&event, "pmix.brkpnt"), "pmix-init");
+    assert_eq!(info(&event, "pmix.nspace"), NAME);
+    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);
+    assert_eq!((released.code, released.stderr.as_str()), (0, ""));
+    assert_eq!(released.json()["ranks"], serde_json::json!([[1, 1]]));
+    let released = running.tool(&["release", NAME]);
+    assert_eq!((released.code, released.text().as_str()), (0, ""));
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
+fn a_job_that_waits_is_ended_like_any_other() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    assert_eq!(running.tool(&["kill", NAME]).code, 0);
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}
+
+#[test]
+fn a_job_that_there_is_not_is_not_released() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    let pid = running.child.id().to_string();
+    let args = ["--json", "release", "--pid", &pid, "absent@1"];
+    let outcome = running.tool(&args);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.json()["status"], -46);
+    assert!(
+        outcome.stderr.contains("no job \"absent@1\""),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(0));
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The stop in init: a client that is to be debugged waits there until a debugger releases it.
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIX_DEBUG_STOP_IN_INIT`; the name of the
+//! breakpoint is stated there.
+
+use pmix_proto::Role;
+use pmix_types::{DataRange, Info, Status, keys};
+
+use super::Client;
+use crate::Error;
+use crate::connection::Deadline;
+
+/// What the breakpoint in init is called.
+const IN_INIT: &str = "pmix-init";
+
+impl Client {
+    /// Waits for the release, if the job info says that this process is to stop in init.
+    ///
+    /// OpenPMIx lets every process stop whatever the value is; here one that the value does not name goes
+    /// on. What is not known when init ends was not said of the job, so nobody is asked.
+    pub(super) fn stop_in_init(&mut self) -> Result<(), Error> {
+        if self.core.settings().role != Role::CLIENT {
+            return Ok(());
+        }
+        let only_here = [Info::new(keys::OPTIONAL, true)];
+        let known = self.core.known_data();
+        let found = known.get(&self.job(), keys::DEBUG_STOP_IN_INIT, &only_here);
+        match found {
+            Some(Ok(value)) if value.is_for(self.proc()) => self.wait_for_release(),
+            _ => Ok(()),
+        }
+    }
+
+    fn wait_for_release(&mut self) -> Result<(), Error> {
+        let release = [Status::DEBUGGER_RELEASE];
+        self.register_events(&release, &[])?;
+        let ready = [
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::EVENT_DO_NOT_CACHE, true),
+            Info::new(keys::BREAKPOINT, IN_INIT),
+        ];
+        self.notify(Status::READY_FOR_DEBUG, DataRange::RM, &ready)?;
+        // The event is for init, and not for handlers that the program registers later.
+        while !self.core.take_event(Status::DEBUGGER_RELEASE) {
+            if let Some(error) = self.core.lost() {
+                return Err(error.clone());
+            }
+            self.turn(Deadline::after(None));
+        }
+        self.deregister_events(&release)
+    }
+}

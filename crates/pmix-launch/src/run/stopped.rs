@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which processes of a job that is debugged have come to the points where they stop.
+
+use std::collections::BTreeSet;
+
+use pmix_types::Rank;
+
+use crate::stops::{DebugStops, StopPoint};
+
+/// What the libraries of processes call the point in init.
+pub(super) const IN_INIT: &[u8] = b"pmix-init";
+
+/// Which processes of a job are to come to the points where they stop.
+#[derive(Debug, Default)]
+pub(super) struct Debugging {
+    in_init: Awaited,
+    in_app: Awaited,
+}
+
+/// The processes that are to stop at one point.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    missing: BTreeSet<Rank>,
+    /// Whether any has come.
+    has_any: bool,
+}
+
+impl Awaited {
+    fn new(ranks: &BTreeSet<Rank>) -> Self {
+        Self {
+            missing: ranks.clone(),
+            has_any: false,
+        }
+    }
+
+    /// A process has come. Whether it was the last one.
+    fn come(&mut self, rank: Rank) -> bool {
+        let is_new = self.missing.remove(&rank);
+        self.has_any |= is_new;
+        is_new && self.missing.is_empty()
+    }
+
+    /// A process will not come any more. Whether the others wait for nobody else.
+    pub(super) fn ended(&mut self, rank: Rank) -> bool {
+        self.missing.remove(&rank) && self.missing.is_empty() && self.has_any
+    }
+}
+
+impl Debugging {
+    pub(super) fn new(stops: &DebugStops) -> Self {
+        Self {
+            in_init: Awaited::new(&stops.in_init),
+            in_app: Awaited::new(&stops.in_app),
+        }
+    }
+
+    pub(super) fn at(&mut self, point: StopPoint) -> &mut Awaited {
+        match point {
+            StopPoint::InInit => &mut self.in_init,
+            StopPoint::InApp => &mut self.in_app,
+        }
+    }
+
+    /// A process says that it stopped. The point at which all have come with it, if they have.
+    pub(super) fn said(&mut self, rank: Rank, breakpoint: &[u8]) -> Option<StopPoint> {
+        let point = match breakpoint == IN_INIT && self.in_init.missing.contains(&rank) {
+            true => StopPoint::InInit,
+            false => StopPoint::InApp,
+        };
+        self.at(point).come(rank).then_some(point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_have_come_when_the_last_has_or_has_ended_once_and_for_each_point() {
+        let ranks = |ranks: &[u32]| ranks.iter().copied().map(Rank::new).collect();
+        let mut debugging = Debugging::new(&DebugStops {
+            in_init: ranks(&[0, 1, 2]),
+            in_app: ranks(&[1]),
+        });
+        let rank = Rank::new;
+        assert_eq!(debugging.said(rank(1), IN_INIT), None);
+        assert_eq!(
+            debugging.said(rank(1), b"main loop"),
+            Some(StopPoint::InApp)
+        );
+        assert_eq!(debugging.said(rank(1), b"main loop"), None);
+        assert_eq!(debugging.said(rank(9), IN_INIT), None);
+        assert!(!debugging.at(StopPoint::InInit).ended(rank(2)));
+        assert_eq!(debugging.said(rank(0), IN_INIT), Some(StopPoint::InInit));
+        assert_eq!(debugging.said(rank(0), IN_INIT), None);
+        assert!(!debugging.at(StopPoint::InInit).ended(rank(0)));
+    }
+
+    #[test]
+    fn nobody_is_ready_where_all_ended_before_they_came() {
+        let mut debugging = Debugging::new(&DebugStops {
+            in_init: [Rank::new(0)].into(),
+            ..DebugStops::default()
+        });
+        assert!(!debugging.at(StopPoint::InInit).ended(Rank::new(0)));
+    }
+}
