@@ -15,6 +15,17 @@ use crate::walk::{Writers, is_ours, kind, untrusted, walk};
 /// Links to what is open already, which only the kernel can follow.
 const OPEN_ALREADY: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
+/// Opens a file for writing behind what it holds, otherwise as [`create`] does.
+///
+/// # Errors
+/// As of [`create`].
+pub fn append(path: &Path) -> io::Result<File> {
+    let file = open(path, false)?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;
+    Ok(file)
+}
+
 /// Opens a file for writing, for its owner alone (mode 0600), empty, made if it is not there.
 ///
 /// In a directory that others can write to no symbolic link is followed but those of root and the
@@ -24,6 +35,10 @@ const OPEN_ALREADY: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/
 /// # Errors
 /// The file cannot be made, or somebody else put something in its place.
 pub fn create(path: &Path) -> io::Result<File> {
+    open(path, true)
+}
+
+fn open(path: &Path, is_emptied: bool) -> io::Result<File> {
     if OPEN_ALREADY.iter().any(|link| path.starts_with(link)) {
         return File::create(path);
     }
@@ -46,7 +61,9 @@ pub fn create(path: &Path) -> io::Result<File> {
         if stat.st_uid == user {
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
-        file.set_len(0)?;
+        if is_emptied {
+            file.set_len(0)?;
+        }
     }
     // Only opening was not to wait, for a pipe that nobody reads.
     let flags = rustix::fs::fcntl_getfl(&file)?;

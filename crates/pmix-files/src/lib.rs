@@ -29,7 +29,7 @@ mod process;
 mod trust;
 mod walk;
 
-pub use create::create;
+pub use create::{append, create};
 pub use fault::Fault;
 pub use process::was_there;
 pub use trust::{Trust, Trusted, read_regular};

@@ -184,7 +184,7 @@ fn of_node(plan: &Plan, bound: &Bound) -> Info<'static> {
 fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> Info<'static> {
     let mut about = vec![
         Info::new(keys::RANK, Value::Rank(rank)),
-        // Nothing is started again.
+        // How often it was started again; told anew when it is.
         Info::new(keys::REINCARNATION, 0u32),
         Info::new(keys::SPAWNED, places.parent.is_some()),
         Info::new(keys::PROCDIR, path(&places.job.of_process(rank))),

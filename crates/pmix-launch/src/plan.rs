@@ -151,6 +151,8 @@ pub enum OutputForm {
     Lines,
     /// Whole lines go out, each behind the process that wrote it.
     Tagged,
+    /// Whole lines go out, each behind the process that wrote it, its node and its process id.
+    Detailed,
 }
 
 /// Files for the output of each process, which hold what it wrote, without tags.

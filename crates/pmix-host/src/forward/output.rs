@@ -57,6 +57,12 @@ pub enum LineForm {
     Whole,
     /// Lines go out whole, each behind the name of the process and of the stream: `[<nspace>,0]<stdout>: `.
     Tagged,
+    /// Lines go out whole, each behind the number of the job, which is what stands behind the last `@` of its
+    /// name or all of that, the rank, the node, the process id and the stream: `[1,0][n01:4711]<stdout>: `.
+    Detailed {
+        /// The process id.
+        pid: i32,
+    },
 }
 
 /// Says where what a process writes to a stream goes.
@@ -123,6 +129,8 @@ pub struct OutputForwarder<'a> {
     /// What was read since it was last asked for, if it is.
     chunks: Option<Vec<OutputChunk>>,
     piece: Vec<u8>,
+    /// The name of the node, for tags.
+    host: String,
 }
 
 /// Holds a piece of what a process wrote; one without bytes is the end of the stream.
@@ -167,7 +175,15 @@ impl<'a> OutputForwarder<'a> {
             unread: Vec::new(),
             chunks: None,
             piece: vec![0; TURN],
+            host: String::new(),
         }
+    }
+
+    /// Sets the name of the node, which stands in [detailed](LineForm::Detailed) tags.
+    #[must_use]
+    pub fn on_host(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.host);
+        self
     }
 
     /// Keeps what is read until [`take_chunks`](Self::take_chunks) is called, if `kept` says so.
@@ -200,7 +216,7 @@ impl<'a> OutputForwarder<'a> {
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
         let stream = Some(Stream {
             is_shown: shown.is_some(),
-            lines: shown.and_then(|form| lines(&source, form, kind)),
+            lines: shown.and_then(|form| lines(&source, form, kind, &self.host)),
             file,
             source,
             pipe,
@@ -226,7 +242,7 @@ impl<'a> OutputForwarder<'a> {
         kind: OutputStream,
         bytes: &[u8],
     ) {
-        let lines = lines(source, form, kind);
+        let lines = lines(source, form, kind, &self.host);
         let out = self.sinks[kind as usize].buffer();
         match lines {
             Some(mut lines) => {
@@ -437,11 +453,19 @@ impl<'a> OutputForwarder<'a> {
 }
 
 /// What puts the lines of a stream together, if that is asked for.
-fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream) -> Option<Lines> {
+fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream, host: &str) -> Option<Lines> {
+    let stream = kind.name();
+    let Proc { nspace, rank } = source;
     match form {
         LineForm::Plain => None,
         LineForm::Whole => Some(Lines::new("")),
-        LineForm::Tagged => Some(Lines::tagged(source, kind.name())),
+        LineForm::Tagged => Some(Lines::tagged(source, stream)),
+        LineForm::Detailed { pid } => {
+            let name = nspace.to_string();
+            let number = name.rsplit('@').next().unwrap_or_default();
+            let tag = format!("[{number},{rank}][{host}:{pid}]<{stream}>: ");
+            Some(Lines::new(tag))
+        }
     }
 }
 

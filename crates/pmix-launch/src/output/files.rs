@@ -35,8 +35,9 @@ impl<'a> Files<'a> {
     }
 
     /// The files for standard output and error of a process, for their owner alone, emptied if they
-    /// were there. Two that are joined are one file, and have one place in it.
-    pub(super) fn of(&self, rank: Rank) -> Result<[OutputFile; 2], Error> {
+    /// were there and the process is the first of its rank. Two that are joined are one file, and have one
+    /// place in it.
+    pub(super) fn of(&self, rank: Rank, is_first: bool) -> Result<[OutputFile; 2], Error> {
         let cannot_write =
             |path: &Path, error| Error::unusable(format!("cannot write {}", path.display()), error);
         let open = |stream: &str| {
@@ -45,7 +46,11 @@ impl<'a> Files<'a> {
             if let Some(dir) = name.parent().filter(|dir| !dir.as_os_str().is_empty()) {
                 make(&self.asked.dir.join(dir))?;
             }
-            let file = pmix_files::create(&path).map_err(|e| cannot_write(&path, e))?;
+            let opened = match is_first {
+                true => pmix_files::create(&path),
+                false => pmix_files::append(&path),
+            };
+            let file = opened.map_err(|e| cannot_write(&path, e))?;
             Ok(OutputFile { path, file })
         };
         let output = open("stdout")?;
@@ -95,8 +100,8 @@ mod tests {
         let dir = tmp.path().join("a/b");
         let asked = asked(&dir);
         let files = Files::create(&asked, names(11), false).unwrap();
-        files.of(Rank::new(10)).unwrap();
-        files.of(Rank::new(9)).unwrap();
+        files.of(Rank::new(10), true).unwrap();
+        files.of(Rank::new(9), true).unwrap();
         let mut names: Vec<_> = std::fs::read_dir(&dir)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -119,12 +124,17 @@ mod tests {
             ..asked(tmp.path())
         };
         let files = Files::create(&asked, names(2), true).unwrap();
-        let mut streams = files.of(Rank::new(1)).unwrap();
+        let mut streams = files.of(Rank::new(1), true).unwrap();
         for (stream, text) in [(0, "a"), (1, "b"), (0, "c")] {
             streams[stream].file.write_all(text.as_bytes()).unwrap();
         }
         let path = tmp.path().join("job@1/out.1.stdout");
-        assert_eq!(std::fs::read(path).unwrap(), b"abc");
+        assert_eq!(std::fs::read(&path).unwrap(), b"abc");
+        let mut again = files.of(Rank::new(1), false).unwrap();
+        again[1].file.write_all(b"d").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"abcd");
+        files.of(Rank::new(1), true).unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), b"");
     }
 
     #[test]
@@ -134,12 +144,12 @@ mod tests {
         std::fs::write(&precious, "x").unwrap();
         let asked = asked(&dir);
         let files = Files::create(&asked, names(2), false).unwrap();
-        files.of(Rank::new(0)).unwrap();
+        files.of(Rank::new(0), true).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir.join("rank.0.stdout")), 0o600);
         std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
         symlink(&precious, dir.join("rank.1.stderr")).unwrap();
-        let error = files.of(Rank::new(1)).unwrap_err().to_string();
+        let error = files.of(Rank::new(1), true).unwrap_err().to_string();
         assert!(
             error.contains("rank.1.stderr") && error.contains("mode 0777"),
             "{error}"

@@ -68,11 +68,11 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Standard output and standard error of a process.
-    pub(crate) fn of(&self, rank: Rank) -> Result<Streams, Error> {
+    /// Standard output and standard error of a process, the first of its rank or one that is started again.
+    pub(crate) fn of(&self, rank: Rank, is_first: bool) -> Result<Streams, Error> {
         let mut files = [None, None];
         if let Some(asked) = &self.files {
-            files = asked.of(rank)?.map(Some);
+            files = asked.of(rank, is_first)?.map(Some);
         }
         let cannot = |e| Error::system("cannot hand the output on", e);
         let mut merged = None;

@@ -18,6 +18,6 @@ pub(crate) use ending::{of_signal, signal_name};
 pub(crate) use affinity::allowed;
 pub(crate) use orphans::Orphans;
 pub(crate) use program::find as find_program;
-pub(crate) use spawn::{Spawner, Standard, Started};
+pub(crate) use spawn::{CommandForm, Spawner, Standard, Started};
 pub(crate) use table::{Link, Process, Table};
 pub(crate) use watcher::Watcher;

@@ -28,11 +28,27 @@ pub(crate) struct Spawner<'a> {
     plan: &'a Plan,
     apps: Vec<Prepared>,
     confinement: Option<CpuAffinity>,
+    has_rank: bool,
+}
+
+/// How the command line of each process is made of that of its application.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CommandForm {
+    /// The command that runs the application in turn, with its own arguments (`PMIX_FORKEXEC_AGENT`);
+    /// without words the application is run itself.
+    pub(crate) agent: Vec<OsString>,
+    /// Whether the rank stands behind the name of the program (`PMIX_INDEX_ARGV`).
+    pub(crate) has_rank: bool,
 }
 
 /// What is the same for each process of an application.
 struct Prepared {
+    /// What is run: the program of the application, or that of the agent.
     program: PathBuf,
+    /// How it is called.
+    name: OsString,
+    /// The arguments in front of those of the application.
+    args: Vec<OsString>,
     vars: Variables,
 }
 
@@ -53,7 +69,8 @@ pub(crate) struct Started {
 
 impl<'a> Spawner<'a> {
     /// Finds the programs, so that nothing starts if one of them is missing.
-    pub(crate) fn new(plan: &'a Plan, bound: &Bound) -> Result<Self, Error> {
+    /// With an agent it is that which has to be there: where the application is, it knows.
+    pub(crate) fn new(plan: &'a Plan, bound: &Bound, form: &CommandForm) -> Result<Self, Error> {
         let here = Path::new("");
         let prepare = |app: &crate::App| {
             let vars = of_children(&plan.environment, &app.exports, bound.oversubscribed);
@@ -67,8 +84,12 @@ impl<'a> Spawner<'a> {
                 let cannot = format!("cannot start in {}", wdir.display());
                 entered.map_err(|e| Error::unusable(cannot, e))?;
             }
-            let found = program::find(&app.program, path.map(OsString::as_os_str), wdir);
-            let cannot = format!("cannot run {}", app.program.display());
+            let (name, args) = match form.agent.split_first() {
+                Some((agent, args)) => (agent, [args, std::slice::from_ref(&app.program)].concat()),
+                None => (&app.program, Vec::new()),
+            };
+            let found = program::find(name, path.map(OsString::as_os_str), wdir);
+            let cannot = format!("cannot run {}", name.display());
             let program = found.map_err(|e| Error::program(&cannot, e))?;
             if let Some(interpreter) = program::missing_interpreter(&program, wdir) {
                 let what = format!("{cannot}: its interpreter {}", interpreter.display());
@@ -76,7 +97,12 @@ impl<'a> Spawner<'a> {
             }
             // A relative path is taken from where the child starts, or from where we are.
             let program = std::path::absolute(&program).unwrap_or(program);
-            Ok(Prepared { program, vars })
+            Ok(Prepared {
+                program,
+                name: name.clone(),
+                args,
+                vars,
+            })
         };
         Ok(Self {
             plan,
@@ -84,6 +110,7 @@ impl<'a> Spawner<'a> {
             confinement: (!bound.cpus.is_empty())
                 .then(CpuAffinity::begin)
                 .transpose()?,
+            has_rank: form.has_rank,
         })
     }
 
@@ -134,8 +161,13 @@ impl<'a> Spawner<'a> {
     fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
         let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
         let mut command = Command::new(&prepared.program);
+        let mut name = prepared.name.clone();
+        if self.has_rank {
+            name.push(format!("-{rank}"));
+        }
         command
-            .arg0(&app.program)
+            .arg0(name)
+            .args(&prepared.args)
             .args(&app.args)
             .env_clear()
             .envs(self.compat(rank))

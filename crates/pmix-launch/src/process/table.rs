@@ -35,6 +35,8 @@ pub(crate) struct Process {
     signals: u64,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
+    /// How often it was started again.
+    pub(crate) num_restarts: u32,
 }
 
 impl Process {
@@ -54,6 +56,7 @@ impl Process {
             signals: 0,
             started,
             ended: None,
+            num_restarts: 0,
         }
     }
 
@@ -111,6 +114,28 @@ impl Table {
     pub(crate) fn push(&mut self, process: Process) {
         self.processes.push(process);
         self.num_running += 1;
+    }
+
+    /// Puts a process that was just started in the place of one that has ended, which is reaped.
+    pub(crate) fn replace(&mut self, place: usize, process: Process) {
+        let Some(old) = self.processes.get_mut(place) else {
+            return self.push(process);
+        };
+        // Its number is free afterwards.
+        let _ = waitid(WaitId::Pid(old.pid), WaitIdOptions::EXITED);
+        let num_restarts = old.num_restarts.saturating_add(1);
+        *old = Process {
+            num_restarts,
+            ..process
+        };
+        self.num_running += 1;
+    }
+
+    /// Kills what a process left behind in its process group.
+    pub(crate) fn kill_group(&mut self, place: usize) {
+        if let Some(process) = self.processes.get_mut(place) {
+            process.signal(Signal::KILL);
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {

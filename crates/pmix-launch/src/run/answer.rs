@@ -8,7 +8,6 @@ use pmix_server::Collective;
 use pmix_server::upcall::Abort;
 use pmix_types::{Nspace, Proc, Status};
 
-use super::job::Job;
 use super::session::Session;
 use crate::host::HostMessage;
 use crate::process::Link;
@@ -147,7 +146,9 @@ impl Session<'_> {
                     .jobs
                     .named(&call.proc.nspace)
                     .or_else(|| self.jobs.get(0));
-                let form = job.map(Job::form).unwrap_or_default();
+                let form = job
+                    .map(|job| job.form_of(call.proc.rank))
+                    .unwrap_or_default();
                 self.logs.log(call, form, done, &mut self.forward);
             }
             HostMessage::Refused(proc, what) => {

@@ -26,8 +26,11 @@ impl Session<'_> {
             let nspace = job.nspace.clone();
             let cause = job.stop.cause().cloned();
             let is_spawned = job.origin.is_some();
+            let origin = job.origin.as_ref();
+            let is_apart = origin.is_some_and(|origin| origin.is_reported_apart);
             if let Some(cause) = cause
                 && self.cause.is_none()
+                && !is_apart
                 && !matches!(cause, Cause::WithJob { .. })
             {
                 let name = nspace.to_string();

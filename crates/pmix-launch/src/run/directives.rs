@@ -54,7 +54,37 @@ pub(super) enum Asked {
     KeepGoing,
     /// Whether another exit code than 0 ends the job.
     EndsByExitCode,
-    Announce,
+    /// That it is shown where processes run.
+    ShowMap,
+    ShowMapDetailed,
+    ShowAllocation,
+    ShowTopology,
+    ShowProcessors,
+    /// Whether what is shown is for programs.
+    Parseable,
+    ShowProgress,
+    /// Whether the job is only prepared.
+    PrepareOnly,
+    /// Whether what becomes of its children is theirs alone.
+    ChildrenApart,
+    /// How often a process that ends badly is started again.
+    Restarts,
+    /// The command that runs each process.
+    Agent,
+    /// Whether the rank stands in the command line.
+    RankInArgv,
+    /// How many processes each part of the node has.
+    ProcsPerPart,
+    /// Whether processes may not outnumber processors.
+    WithinProcessors,
+    /// The processes that its own are to be on the node of.
+    Beside,
+    BesideEach,
+    BesideOnNode,
+    /// Whether tags say where processes run.
+    DetailedTags,
+    /// Several of these, by words.
+    Options,
     /// How long the job may run.
     JobLimit,
     /// How long it may take until it is started.
@@ -89,50 +119,70 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     BINDTO => Obeyed(A::BindTo),
     CPUS_PER_PROC => Obeyed(A::CoresEach),
     CPU_LIST => Obeyed(A::Cpus),
+    COLOCATE_NPERNODE => Obeyed(A::BesideOnNode),
+    COLOCATE_NPERPROC => Obeyed(A::BesideEach),
+    COLOCATE_PROCS => Obeyed(A::Beside),
     DEBUG_STOP_IN_APP => Obeyed(A::Debug(Wish::Stop(StopPoint::InApp))),
     DEBUG_STOP_IN_INIT => Obeyed(A::Debug(Wish::Stop(StopPoint::InInit))),
-    DISPLAY_MAP => Obeyed(A::Announce),
+    DISPLAY_ALLOCATION => Obeyed(A::ShowAllocation),
+    DISPLAY_MAP => Obeyed(A::ShowMap),
+    DISPLAY_MAP_DETAILED => Obeyed(A::ShowMapDetailed),
+    DISPLAY_PARSEABLE_OUTPUT => Obeyed(A::Parseable),
+    DISPLAY_PROCESSORS => Obeyed(A::ShowProcessors),
+    DISPLAY_TOPOLOGY => Obeyed(A::ShowTopology),
+    DO_NOT_LAUNCH => Obeyed(A::PrepareOnly),
+    EXEC_AGENT => Obeyed(A::Agent),
     FIRST_ENVAR => Obeyed(A::Variable),
+    FORKEXEC_AGENT => Obeyed(A::Agent),
     FWD_STDDIAG => Obeyed(A::Forwarded),
     FWD_STDERR => Obeyed(A::Forwarded),
     FWD_STDOUT => Obeyed(A::Forwarded),
     HOST => Obeyed(A::Host),
+    INDEX_ARGV => Obeyed(A::RankInArgv),
     IOF_FILE_ONLY => Obeyed(A::FilesAlone),
     IOF_FILE_PATTERN => Obeyed(A::FilePattern),
     IOF_MERGE_STDERR_STDOUT => Obeyed(A::Merged),
     IOF_OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
     IOF_OUTPUT_TO_FILE => Obeyed(A::OutputFile),
+    IOF_TAG_DETAILED_OUTPUT => Obeyed(A::DetailedTags),
+    IOF_TAG_FULLNAME_OUTPUT => Obeyed(A::TagsOutput),
     IOF_TAG_OUTPUT => Obeyed(A::TagsOutput),
     JOB_CONTINUOUS => Obeyed(A::KeepGoing),
     JOB_RECOVERABLE => Obeyed(A::KeepGoing),
     JOB_TIMEOUT => Obeyed(A::JobLimit),
     MAPBY => Obeyed(A::MapBy),
+    MAX_RESTARTS => Obeyed(A::Restarts),
     MERGE_STDERR_STDOUT => Obeyed(A::Merged),
+    NO_OVERSUBSCRIBE => Obeyed(A::WithinProcessors),
     OUTPUT_NOCOPY => Obeyed(A::FilesAlone),
     OUTPUT_TO_DIRECTORY => Obeyed(A::OutputDir),
     OUTPUT_TO_FILE => Obeyed(A::OutputFile),
+    PPR => Obeyed(A::ProcsPerPart),
     PREPEND_ENVAR => Obeyed(A::Variable),
     RANKBY => Obeyed(A::RankBy),
-    REPORT_BINDINGS => Obeyed(A::Announce),
+    REPORT_BINDINGS => Obeyed(A::ShowMap),
+    REPORT_CHILD_SEP => Obeyed(A::ChildrenApart),
+    RUNTIME_OPTIONS => Obeyed(A::Options),
     SET_ENVAR => Obeyed(A::Variable),
+    SHOW_LAUNCH_PROGRESS => Obeyed(A::ShowProgress),
     SPAWN_CHILD_SEP => Obeyed(A::Separate),
     SPAWN_TIMEOUT => Obeyed(A::SpawnLimit),
     TAG_OUTPUT => Obeyed(A::TagsOutput),
     TIMEOUT => Obeyed(A::SpawnLimit),
     UNSET_ENVAR => Obeyed(A::Variable),
     WDIR => Obeyed(A::Wdir),
-    // Programs of any kind run, and ends are told to all who register for them.
+    // Programs of any kind run, ends are told to all who register for them, messages that come again are
+    // counted, and nothing changes with who chose the directory.
+    AGGREGATE_HELP => Given,
     NON_PMI => Given,
     NOTIFY_COMPLETION => Given,
     NOTIFY_JOB_EVENTS => Given,
     NOTIFY_PROC_ABNORMAL_TERMINATION => Given,
     NOTIFY_PROC_TERMINATION => Given,
     PERSONALITY => Given,
+    WDIR_USER_SPECIFIED => Given,
     ADD_HOST => Refused,
     ADD_HOSTFILE => Refused,
-    COLOCATE_NPERNODE => Refused,
-    COLOCATE_NPERPROC => Refused,
-    COLOCATE_PROCS => Refused,
     COSPAWN_APP => Refused,
     DEBUGGER_DAEMONS => Refused,
     DEBUG_DAEMONS_PER_NODE => Refused,
@@ -140,18 +190,11 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     DEBUG_JOB => Refused,
     DEBUG_STOP_ON_EXEC => Refused,
     DEBUG_TARGET => Refused,
-    DO_NOT_LAUNCH => Refused,
-    EXEC_AGENT => Refused,
-    FORKEXEC_AGENT => Refused,
     FWD_STDIN => Refused,
     HOSTFILE => Refused,
-    INDEX_ARGV => Refused,
     IOF_TIMESTAMP_OUTPUT => Refused,
     IOF_XML_OUTPUT => Refused,
-    MAX_RESTARTS => Refused,
-    NO_OVERSUBSCRIBE => Refused,
     NO_PROCS_ON_HEAD => Refused,
-    PPR => Refused,
     PREFIX => Refused,
     PRELOAD_BIN => Refused,
     PRELOAD_FILES => Refused,
@@ -223,7 +266,7 @@ mod tests {
         for key in [keys::NON_PMI, keys::TIMEOUT, keys::FWD_STDOUT, keys::MAPBY] {
             assert!(supported.contains(key), "{key}");
         }
-        for key in [keys::PPR, keys::HOSTFILE] {
+        for key in [keys::PREFIX, keys::HOSTFILE] {
             assert!(!supported.contains(key), "{key}");
         }
     }

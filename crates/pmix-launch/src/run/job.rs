@@ -11,9 +11,10 @@ use pmix_server::upcall::Spawn;
 use pmix_types::{Nspace, Proc, Rank};
 use rustix::process::Pid;
 
+use super::display::Display;
 use super::stop::Stop;
 use super::stopped::Debugging;
-use crate::process::{Process, Table};
+use crate::process::{CommandForm, Process, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
 
@@ -51,6 +52,18 @@ pub(super) struct Origin {
     pub(super) is_separate: bool,
     /// Whether it is ended even when the job of its parent ends well.
     pub(super) ends_with_parent: bool,
+    /// Whether what becomes of it is not what becomes of the launcher.
+    pub(super) is_reported_apart: bool,
+    /// Whether the same holds for the jobs that it asks for.
+    pub(super) reports_children_apart: bool,
+    /// What is shown before it starts.
+    pub(super) display: Display,
+    /// Whether it is said how many of its processes have started.
+    pub(super) shows_progress: bool,
+    /// How the command lines of its processes are made.
+    pub(super) form: CommandForm,
+    /// How often each of its processes is started again if it ends badly.
+    pub(super) max_restarts: u32,
 }
 
 /// A job that was asked for and is not started yet.
@@ -89,13 +102,25 @@ impl Job<'_> {
         unsound.map(|process| self.proc(process.rank)).collect()
     }
 
-    /// How lines of its processes go out.
-    pub(super) fn form(&self) -> LineForm {
+    /// How lines of one of its processes go out.
+    pub(super) fn form(&self, pid: Pid) -> LineForm {
         match self.plan.output.form {
             OutputForm::Plain => LineForm::Plain,
             OutputForm::Lines => LineForm::Whole,
             OutputForm::Tagged => LineForm::Tagged,
+            OutputForm::Detailed => LineForm::Detailed {
+                pid: pid.as_raw_nonzero().get(),
+            },
         }
+    }
+
+    /// How lines in the name of one of its processes go out.
+    pub(super) fn form_of(&self, rank: Rank) -> LineForm {
+        let process = match self.plan.output.form {
+            OutputForm::Detailed => self.table.iter().find(|process| process.rank == rank),
+            _ => self.table.iter().next(),
+        };
+        process.map_or(LineForm::Plain, |process| self.form(process.pid))
     }
 
     /// Whether a process was asked for by one of another job.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this node has, as queries are told.
+//! What this node has, as queries are told and jobs show.
 
+use pmix_topology::Cpuset;
 use pmix_types::{DataArray, Info, Text, Value, keys};
 
 use crate::process;
@@ -10,7 +11,7 @@ use crate::process;
 pub(super) fn allocation(host: &[u8]) -> Value<'static> {
     let mut node = vec![Info::new(keys::HOSTNAME, text(host))];
     node.push(Info::new(keys::MAX_PROCS, num_processors()));
-    if let Some(total) = number_behind("/proc/meminfo", "MemTotal:") {
+    if let Some(total) = memory_kb() {
         node.push(Info::new(keys::AVAIL_PHYS_MEMORY, total));
     }
     let node = Value::DataArray(DataArray::Info(node));
@@ -25,6 +26,21 @@ pub(super) fn num_processors() -> u32 {
     allowed
         .or_else(|| u32::try_from(all()).ok())
         .unwrap_or(u32::MAX)
+}
+
+/// The processors that processes may run on, of some of them or all, such as `0-3`.
+pub(super) fn processors(of: Option<&Cpuset>) -> String {
+    match (process::allowed(), of) {
+        (Some(allowed), Some(of)) => allowed.and(of).to_string(),
+        (Some(allowed), None) => allowed.to_string(),
+        (None, Some(of)) => of.to_string(),
+        (None, None) => format!("0-{}", num_processors().saturating_sub(1)),
+    }
+}
+
+/// How much memory the node has, in kB.
+pub(super) fn memory_kb() -> Option<u64> {
+    number_behind("/proc/meminfo", "MemTotal:")
 }
 
 /// The number behind a word at the start of a line of a file.

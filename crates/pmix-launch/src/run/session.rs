@@ -66,6 +66,8 @@ pub(super) struct Session<'a> {
     /// How many jobs and how many processes were started so far.
     pub(super) num_jobs: u64,
     pub(super) num_procs: u32,
+    /// How many jobs were prepared and not to be started; each has a name.
+    pub(super) num_prepared: u64,
     /// The context id of the last group that was assigned one. No two groups have the same, and none
     /// has 0.
     pub(super) last_context: u64,
@@ -261,11 +263,15 @@ impl Session<'_> {
         };
         tracing::info!("rank {rank} of {} ended: {ending}", job.nspace);
         let proc = job.proc(rank);
-        let order = job.stop.ended(rank, ending, link, now);
         self.published.proc_ended(&proc);
         self.monitors.proc_ended(&proc);
         let ended = self.constructions.proc_ended(&proc, &self.jobs);
         self.tell_constructed(ended);
+        if self.restarts(index, place) {
+            return;
+        }
+        let job = self.jobs.get_mut(index);
+        let order = job.and_then(|job| job.stop.ended(rank, ending, link, now));
         // Nobody is to wait for it; of one that is connected the server sees the end itself.
         if link != Link::Connected
             && let Err(e) = self.server.deregister_client(&proc)

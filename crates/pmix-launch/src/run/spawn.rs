@@ -8,11 +8,14 @@ use std::time::Instant;
 use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
-use pmix_types::{Nspace, Status};
+use pmix_types::{Nspace, Proc, Status};
 
 use super::job::{Origin, PlanRef, Waiting};
+use super::node;
 use super::request::{Refusal, Request};
 use super::session::Session;
+use crate::job_info;
+use crate::process::Spawner;
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
@@ -65,9 +68,28 @@ impl Session<'_> {
         }
         let num_procs = request.num_procs()?;
         self.check_room(num_procs)?;
+        self.check_processors(&request, num_procs)?;
+        if let Some(stranger) = (request.beside.iter()).find(|proc| !self.has_proc(proc)) {
+            let Proc { nspace, rank } = stranger;
+            let why = format!("rank {rank} of {nspace} is not there to have processes beside it");
+            return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
+        }
         let nspace = self.next_nspace();
         let plan = self.plan_of(&request, nspace.clone(), num_procs)?;
+        if request.is_only_prepared {
+            return self.prepare_only(&request, &plan);
+        }
+        let parent = self.jobs.named(&call.proc.nspace);
+        let parent = parent.and_then(|parent| parent.origin.as_ref());
+        let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
         let origin = Origin {
+            is_reported_apart,
+            // What holds for its children holds for theirs.
+            reports_children_apart: is_reported_apart || request.reports_children_apart,
+            display: request.display,
+            shows_progress: request.shows_progress,
+            form: request.form.clone(),
+            max_restarts: request.max_restarts,
             parent: call.proc,
             number: self.num_jobs,
             offset: self.num_procs,
@@ -91,6 +113,42 @@ impl Session<'_> {
                 Err(Refusal::of(&error))
             }
         }
+    }
+
+    /// Prepares a job that is not to be started: its programs are found, its processes placed, and what is
+    /// asked for is shown.
+    fn prepare_only(&mut self, request: &Request, plan: &Plan) -> Result<Nspace<'static>, Refusal> {
+        let prepared = job_info::bind(plan).and_then(|bound| {
+            Spawner::new(plan, &bound, &request.form)?;
+            Ok(bound)
+        });
+        let bound = prepared.map_err(|error| Refusal::of(&error))?;
+        self.show(request.display, plan, &bound);
+        // Its name is not that of another.
+        self.num_prepared += 1;
+        Ok(Nspace::new(plan.nspace.clone()))
+    }
+
+    /// Whether there are processors for so many more processes, where these may not be outnumbered.
+    fn check_processors(&self, request: &Request, num_procs: u32) -> Result<(), Refusal> {
+        if !request.is_within_processors {
+            return Ok(());
+        }
+        let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
+        let most = node::num_processors();
+        if running.saturating_add(num_procs) <= most {
+            return Ok(());
+        }
+        let why = format!(
+            "{num_procs} more processes, with {running} running, outnumber the {most} processors"
+        );
+        Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
+    }
+
+    /// Whether a process, or with the wildcard a job, is one of this session.
+    fn has_proc(&self, proc: &Proc<'_>) -> bool {
+        let job = self.jobs.named(&proc.nspace);
+        job.is_some_and(|job| job.table.iter().any(|one| proc.rank.matches(one.rank)))
     }
 
     /// Whether so many more processes may be started by requests.
@@ -120,7 +178,8 @@ impl Session<'_> {
             Some((base, number)) if is_number(number) => (base, number.parse().unwrap_or(0)),
             _ => (first.as_str(), 1u64),
         };
-        let suffix = format!("@{}", number.saturating_add(self.num_jobs));
+        let number = number.saturating_add(self.num_jobs);
+        let suffix = format!("@{}", number.saturating_add(self.num_prepared));
         let mut most = base.len().min(Nspace::MAX_LEN - suffix.len());
         while !base.is_char_boundary(most) {
             most -= 1;
@@ -153,7 +212,7 @@ impl Session<'_> {
                         .map(|_| false)
                 })
                 .unwrap_or(self.plan.keep_going),
-            announce: request.announce.unwrap_or(false),
+            announce: false,
             stdin_rank: None,
             process_sets: Vec::new(),
             stops: request.debug.stops(&request.apps),
@@ -208,6 +267,7 @@ fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, 
         (None, None, None) => None,
     };
     let form = match (request.tags_output, first.form) {
+        _ if request.has_detailed_tags => OutputForm::Detailed,
         (Some(true), _) => OutputForm::Tagged,
         (Some(false), OutputForm::Tagged) => OutputForm::Plain,
         (_, form) => form,
@@ -234,10 +294,12 @@ fn policy_of(request: &Request, first: Policy) -> Policy {
         map_by,
         bind_to: request.bind_to.or(named).unwrap_or(first.bind_to),
         parts_each: request.cores_each.unwrap_or(first.parts_each),
-        procs_each: match request.map_by {
-            Some(_) => 1,
-            None => first.procs_each,
+        procs_each: match (request.procs_each, request.map_by) {
+            (Some(each), _) => each,
+            (None, Some(_)) => 1,
+            (None, None) => first.procs_each,
         },
-        strict: false,
+        // So many on each part, and no more.
+        strict: request.procs_each.is_some() && request.bind_to != Some(None),
     }
 }

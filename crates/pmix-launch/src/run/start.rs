@@ -17,6 +17,7 @@ use pmix_types::{Nspace, Proc, Text};
 
 use super::Standard;
 use super::connected::Connected;
+use super::display::Display;
 use super::groups::Groups;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
@@ -28,10 +29,13 @@ use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input};
 use crate::job_info::{self, Bound};
 use crate::output::{Route, Streams};
-use crate::process::{self, Orphans, Spawner, Started, Table, Watcher, limits};
+use crate::process::{self, CommandForm, Orphans, Spawner, Started, Table, Watcher, limits};
 use crate::session_dir::{JobDir, SessionDir};
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
+
+/// After how many processes it is said how many have started, where that is asked for.
+const PROGRESS: usize = 100;
 
 impl<'a> Session<'a> {
     /// Starts every process of this node.
@@ -43,7 +47,7 @@ impl<'a> Session<'a> {
         // Before anything is made that would have to be taken back.
         check_limits(plan, standard)?;
         let bound = job_info::bind(plan)?;
-        let spawner = Spawner::new(plan, &bound)?;
+        let spawner = Spawner::new(plan, &bound, &CommandForm::default())?;
         let mut session = Self::prepare(plan, standard, observer)?;
         session.start_prepared(PlanRef::Given(plan), None, &bound, &spawner)?;
         Ok(session)
@@ -57,7 +61,8 @@ impl<'a> Session<'a> {
     ) -> Result<(), Error> {
         let prepared = plan.clone();
         let bound = job_info::bind(&prepared)?;
-        let spawner = Spawner::new(&prepared, &bound)?;
+        let form = origin.as_ref().map(|origin| origin.form.clone());
+        let spawner = Spawner::new(&prepared, &bound, &form.unwrap_or_default())?;
         self.start_prepared(plan, origin, &bound, &spawner)
     }
 
@@ -97,7 +102,12 @@ impl<'a> Session<'a> {
         }
         let num_procs = u32::try_from(plan.layout.num_procs()).unwrap_or(u32::MAX);
         self.num_procs = self.num_procs.saturating_add(num_procs);
-        self.announce(&plan, bound);
+        let asked = job.origin.as_ref().map(|origin| origin.display);
+        let display = asked.unwrap_or_else(|| Display {
+            map: plan.announce,
+            ..Display::default()
+        });
+        self.show(display, &plan, bound);
         self.jobs.push(job);
         self.run(index, &plan, spawner, &route, bound)?;
         if let Some(job) = self.jobs.get(index) {
@@ -138,6 +148,7 @@ impl<'a> Session<'a> {
             server,
             dir,
             forward: OutputForwarder::new(FORWARD, standard.output, standard.errors)
+                .on_host(&String::from_utf8_lossy(plan.layout.host()))
                 .keep_chunks_if(plan.forward_io),
             logs: Logs::default(),
             missing: Missing::default(),
@@ -148,6 +159,7 @@ impl<'a> Session<'a> {
             connected: Connected::default(),
             num_jobs: 0,
             num_procs: 0,
+            num_prepared: 0,
             last_context: 0,
             constructions: Constructions::default(),
             cause: None,
@@ -198,19 +210,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says where each process will run, if that is asked for.
-    fn announce(&mut self, plan: &Plan, bound: &Bound) {
-        if !plan.announce {
-            return;
+    /// Shows what is asked for of a job that is to start.
+    pub(super) fn show(&mut self, display: Display, plan: &Plan, bound: &Bound) {
+        let lines = display.lines(plan, bound);
+        if !lines.is_empty() {
+            self.forward.write_error(lines.as_bytes());
         }
-        let host = String::from_utf8_lossy(plan.layout.host());
-        let lines: String = (plan.layout.here().iter().enumerate())
-            .map(|(index, rank)| match bound.cpus.get(index) {
-                Some(cpus) => format!("rank {rank} on {host}: bound to processors {cpus}\n"),
-                None => format!("rank {rank} on {host}: not bound\n"),
-            })
-            .collect();
-        self.forward.write_error(lines.as_bytes());
     }
 
     /// Starts the processes of a job.
@@ -226,6 +231,8 @@ impl<'a> Session<'a> {
         let job = self.jobs.get(index);
         let origin = job.and_then(|job| job.origin.as_ref());
         let start_by = origin.and_then(|origin| origin.start_by);
+        let shows_progress = origin.is_some_and(|origin| origin.shows_progress);
+        let num_here = plan.layout.here().len();
         for (place, &rank) in plan.layout.here().iter().enumerate() {
             if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
                 return Err(Error::late());
@@ -234,7 +241,7 @@ impl<'a> Session<'a> {
                 stdio: [output, errors],
                 merged,
                 files,
-            } = route.of(rank)?;
+            } = route.of(rank, true)?;
             let standard = process::Standard {
                 input: input::of(plan, rank, self.standard.input)?,
                 output,
@@ -245,16 +252,23 @@ impl<'a> Session<'a> {
             let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
             let mut started = spawner.start(rank, bound.cpus.get(place), &vars, standard)?;
             started.output = merged.or(started.output);
-            self.adopt(index, started, files)?;
+            self.adopt(index, None, started, files)?;
+            let num_started = place + 1;
+            if shows_progress && (num_started % PROGRESS == 0 || num_started == num_here) {
+                let line = format!("{nspace}: {num_started} of {num_here} processes started\n");
+                self.forward.write_error(line.as_bytes());
+            }
             // Those that run are not kept waiting for those that do not.
             self.serve();
         }
         Ok(())
     }
 
-    fn adopt(
+    /// Takes a process that was started: a new one, or one in the place of another.
+    pub(super) fn adopt(
         &mut self,
         index: usize,
+        place: Option<usize>,
         started: Started,
         files: [Option<OutputFile>; 2],
     ) -> Result<(), Error> {
@@ -269,11 +283,15 @@ impl<'a> Session<'a> {
             let (nspace, pid) = (&job.nspace, process.pid);
             tracing::info!("rank {rank} of {nspace} runs {program} as process {pid}");
         }
-        job.table.push(process);
+        let form = job.form(process.pid);
+        match place {
+            Some(place) => job.table.replace(place, process),
+            None => job.table.push(process),
+        }
         let source = job.proc(rank);
         let asked = job.plan.output.files.as_ref();
         let is_shown = asked.is_none_or(|asked| asked.is_copied);
-        let shown = is_shown.then(|| job.form());
+        let shown = is_shown.then_some(form);
         let registry = self.poll.registry();
         let streams = [
             (OutputStream::Output, started.output),

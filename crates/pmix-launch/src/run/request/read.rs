@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the values of directives are read.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
+
+use pmix_topology::{Cpuset, Level};
+use pmix_types::{DataArray, Info, Proc, Status, Text, Value, keys};
+
+use super::Refusal;
+use crate::Export;
+use crate::environment::is_foreign;
+
+/// A directive that the launcher does not know is ignored, unless who asks cannot do without it.
+pub(super) fn unknown(info: &Info<'_>) -> Result<(), Refusal> {
+    if info.is_required() {
+        return Err(Refusal::unsupported(&info.key));
+    }
+    tracing::debug!("{} is ignored", info.key);
+    Ok(())
+}
+
+/// Shortens a limit of time; 0 seconds are no limit.
+pub(super) fn shorten(limit: &mut Option<Duration>, seconds: usize) {
+    let new = u64::try_from(seconds).map_or(Duration::MAX, Duration::from_secs);
+    if !new.is_zero() {
+        *limit = Some(limit.map_or(new, |old| old.min(new)));
+    }
+}
+
+pub(super) fn own(text: &Text<'_>) -> OsString {
+    OsStr::from_bytes(text.as_bytes()).to_owned()
+}
+
+pub(super) fn text_of<'a>(info: &'a Info<'static>) -> Result<&'a Text<'static>, Refusal> {
+    match &info.value {
+        Value::String(Some(text)) => Ok(text),
+        _ => Err(Refusal::bad(format!("{} without text", info.key))),
+    }
+}
+
+pub(super) fn number(info: &Info<'static>) -> Result<usize, Refusal> {
+    let number: Option<u32> = info.value.to_number().ok();
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| Refusal::bad(format!("{} without a number", info.key)))
+}
+
+pub(super) fn level(name: &str) -> Option<Level> {
+    Some(match name {
+        "node" => Level::Node,
+        "package" | "socket" => Level::Package,
+        "numa" => Level::Numa,
+        "l3cache" => Level::L3Cache,
+        "l2cache" => Level::L2Cache,
+        "l1cache" => Level::L1Cache,
+        "core" => Level::Core,
+        "hwthread" => Level::HwThread,
+        _ => return None,
+    })
+}
+
+pub(super) fn bind(text: &Text<'_>) -> Result<Option<Level>, Refusal> {
+    let text = text.to_str_lossy().to_ascii_lowercase();
+    // What is bound although there are too few is bound here, too.
+    let word = text.split(':').next().unwrap_or_default();
+    match word {
+        "none" => Ok(None),
+        word => match level(word) {
+            Some(level) => Ok(Some(level)),
+            None => Err(Refusal::unsupported(format_args!("PMIX_BINDTO {word:?}"))),
+        },
+    }
+}
+
+/// Ranks are numbered in the order in which they are dealt out.
+pub(super) fn rank(text: &Text<'_>) -> Result<(), Refusal> {
+    let text = text.to_str_lossy().to_ascii_lowercase();
+    match text.as_str() {
+        "slot" | "byslot" | "fill" => Ok(()),
+        word => Err(Refusal::unsupported(format_args!("PMIX_RANKBY {word:?}"))),
+    }
+}
+
+pub(super) fn cpus(text: &Text<'_>) -> Result<Cpuset, Refusal> {
+    let cpus = Cpuset::parse(&text.to_str_lossy()).ok();
+    let cpus = cpus.filter(|cpus| !cpus.is_empty());
+    cpus.ok_or_else(|| Refusal::bad("PMIX_CPU_LIST is no list of processors"))
+}
+
+/// Whether this node is among those that are named, with or without slots behind it.
+pub(super) fn here(text: &Text<'_>, host: &[u8]) -> Result<(), Refusal> {
+    let mut words = text.as_bytes().split(|byte| *byte == b',');
+    let is_here = |word: &[u8]| {
+        let name = word.split(|byte| *byte == b':').next().unwrap_or_default();
+        name == host || name == b"localhost"
+    };
+    match words.any(is_here) {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            Status::ERR_JOB_FAILED_TO_MAP,
+            "PMIX_HOST names other nodes than this one",
+        )),
+    }
+}
+
+/// A variable that the environment of an application has. What tells who asks for the job which
+/// process it is itself is not for its children.
+pub(super) fn variable(text: &OsString) -> Option<Export> {
+    let at = memchr::memchr(b'=', text.as_bytes())?;
+    let (name, value) = text.as_bytes().split_at(at);
+    let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(&value[1..]));
+    // Those of PMIx itself are set for each process whatever stands here.
+    let is_own = is_foreign(name)
+        && !name.as_bytes().starts_with(b"PMIX_")
+        && name != "OMPI_MCA_orte_precondition_transports";
+    (!name.is_empty() && !is_own).then(|| Export::Set(name.to_owned(), value.to_owned()))
+}
+
+/// What a directive does to a variable, if it is one for that.
+pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
+    let is = |key: &str| info.key.is(key);
+    if is(keys::UNSET_ENVAR) {
+        return Ok(Some(Export::Unset(own(text_of(info)?))));
+    }
+    let all = [
+        keys::SET_ENVAR,
+        keys::ADD_ENVAR,
+        keys::PREPEND_ENVAR,
+        keys::APPEND_ENVAR,
+        keys::FIRST_ENVAR,
+    ];
+    if !all.into_iter().any(is) {
+        return Ok(None);
+    }
+    let Value::Envar(envar) = &info.value else {
+        return Err(Refusal::bad(format!("{} without a variable", info.key)));
+    };
+    let name = envar.envar.as_ref().map(own).unwrap_or_default();
+    let value = envar.value.as_ref().map(own).unwrap_or_default();
+    if name.is_empty() || name.as_bytes().contains(&b'=') {
+        return Err(Refusal::bad(format!("{} without a name", info.key)));
+    }
+    let separator = envar.separator;
+    Ok(Some(match () {
+        () if is(keys::SET_ENVAR) => Export::Set(name, value),
+        () if is(keys::ADD_ENVAR) => Export::Default(name, value),
+        () if is(keys::APPEND_ENVAR) => Export::Append(name, value, separator),
+        // First means in front, wherever it stood before.
+        () => Export::Prepend(name, value, separator),
+    }))
+}
+
+/// The processes that an array names, or one that stands alone.
+pub(super) fn procs(info: &Info<'static>) -> Result<Vec<Proc<'static>>, Refusal> {
+    match &info.value {
+        Value::DataArray(DataArray::Proc(procs)) if !procs.is_empty() => Ok(procs.clone()),
+        Value::Proc(proc) => Ok(vec![proc.clone()]),
+        _ => Err(Refusal::bad(format!("{} without processes", info.key))),
+    }
+}
+
+/// The words of a command line, between which there are blanks.
+pub(super) fn command(info: &Info<'static>) -> Result<Vec<OsString>, Refusal> {
+    let words = text_of(info)?.as_bytes().split(u8::is_ascii_whitespace);
+    let words = words.filter(|word| !word.is_empty());
+    let words: Vec<_> = words
+        .map(|word| OsStr::from_bytes(word).to_owned())
+        .collect();
+    match words.is_empty() {
+        true => Err(Refusal::bad(format!("{} without a command", info.key))),
+        false => Ok(words),
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use pmix_types::{Envar, Rank, keys};
+
+use super::*;
+use crate::run::directives::DIRECTIVES;
+
+fn taken(infos: Vec<Info<'static>>) -> Result<Request, Refusal> {
+    let mut request = Request::default();
+    let app = SpawnApp {
+        info: infos,
+        ..program()
+    };
+    let app = request.app(&app, b"n1")?;
+    request.apps.push(app);
+    Ok(request)
+}
+
+fn program() -> SpawnApp<'static> {
+    SpawnApp {
+        cmd: Some("true".into()),
+        maxprocs: 2,
+        ..SpawnApp::default()
+    }
+}
+
+#[test]
+fn what_is_not_done_is_refused_by_its_name() {
+    let all = DIRECTIVES.iter();
+    for Directive { key, name, .. } in all.filter(|one| one.effect == Effect::Refused) {
+        let refusal = taken(vec![Info::new(*key, true)]).unwrap_err();
+        assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED, "{name}");
+        assert!(refusal.why.ends_with(name), "{}", refusal.why);
+        taken(vec![Info::new(*key, false)]).unwrap();
+    }
+    for (key, value) in [
+        (keys::MAPBY, "ppr:2:board"),
+        (keys::PPR, "0:node"),
+        (keys::RUNTIME_OPTIONS, "no-such-option"),
+        (keys::RUNTIME_OPTIONS, "fwd-environment=no"),
+        (keys::MAPBY, "seq"),
+        (keys::RANKBY, "node"),
+        (keys::BINDTO, "board"),
+    ] {
+        let refusal = taken(vec![Info::new(key, value)]).unwrap_err();
+        assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED, "{value}");
+    }
+    let elsewhere = taken(vec![Info::new(keys::HOST, "n2,n3:4")]).unwrap_err();
+    assert_eq!(elsewhere.status, Status::ERR_JOB_FAILED_TO_MAP);
+}
+
+#[test]
+fn directives_say_where_processes_run_and_for_how_long() {
+    let request = taken(vec![
+        Info::new(keys::PERSONALITY, "ompi"),
+        Info::new(keys::HOST, "n2,n1:4"),
+        Info::new(keys::MAPBY, "core:PE=2:OVERSUBSCRIBE"),
+        Info::new(keys::RANKBY, "slot"),
+        Info::new(keys::BINDTO, "none"),
+        Info::new(keys::TAG_OUTPUT, true),
+        Info::new(keys::JOB_TIMEOUT, 9i32),
+        Info::new(keys::TIMEOUT, 0i32),
+        Info::new(keys::WDIR, "/tmp"),
+    ]);
+    let request = request.unwrap();
+    assert_eq!(request.map_by, Some(MapBy::Level(Level::Core)));
+    assert_eq!((request.cores_each, request.bind_to), (Some(2), Some(None)));
+    assert_eq!(request.tags_output, Some(true));
+    assert_eq!(request.timeout, Some(Duration::from_secs(9)));
+    assert_eq!(request.apps[0].wdir, Some("/tmp".into()));
+    assert_eq!(request.num_procs().unwrap(), 2);
+}
+
+#[test]
+fn what_is_unknown_is_ignored_unless_it_is_required() {
+    for key in ["example.unknown", keys::TIMEOUT_STACKTRACES] {
+        let info = Info::new(key, false);
+        taken(vec![info.clone()]).unwrap();
+        let refusal = taken(vec![info.required()]).unwrap_err();
+        assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED);
+        assert!(refusal.why.ends_with(key), "{}", refusal.why);
+    }
+    for one in DIRECTIVES.iter().filter(|one| one.effect == Effect::Given) {
+        taken(vec![Info::new(one.key, true).required()]).unwrap();
+    }
+    taken(vec![Info::new(keys::TAG_OUTPUT, true).required()]).unwrap();
+}
+
+#[test]
+fn the_time_limit_of_the_spawn_is_not_that_of_the_job() {
+    for key in [keys::TIMEOUT, keys::SPAWN_TIMEOUT] {
+        let request = taken(vec![Info::new(key, 30i32)]).unwrap();
+        assert_eq!(request.timeout, None);
+        let asked = Instant::now();
+        let after = |seconds| request.is_late(asked, asked + Duration::from_secs(seconds));
+        assert!(!after(29) && after(30));
+    }
+    let unlimited = taken(vec![Info::new(keys::TIMEOUT, 0i32)]).unwrap();
+    let asked = Instant::now();
+    assert!(!unlimited.is_late(asked, asked + Duration::from_secs(1000)));
+}
+
+#[test]
+fn what_is_said_of_the_job_holds_for_all_its_applications() {
+    let unset = |name: &'static str| Info::new(keys::UNSET_ENVAR, name);
+    let mut request = Request::default();
+    for info in [Info::new(keys::WDIR, "/job"), unset("J")] {
+        request.take(&info, b"n1").unwrap();
+    }
+    let first = SpawnApp {
+        cwd: Some("/app".into()),
+        info: vec![unset("A")],
+        ..program()
+    };
+    let first = request.app(&first, b"n1").unwrap();
+    let second = request.app(&program(), b"n1").unwrap();
+    assert_eq!(first.wdir, Some("/app".into()));
+    assert_eq!(second.wdir, Some("/job".into()));
+    let unset = |name: &str| Export::Unset(name.into());
+    assert_eq!(first.exports, [unset("J"), unset("A")]);
+    assert_eq!(second.exports, [unset("J")]);
+}
+
+#[test]
+fn variables_are_changed_in_the_order_of_the_directives() {
+    let envar = |name: &'static str, value: &'static str| {
+        Value::Envar(Box::new(Envar {
+            envar: Some(name.into()),
+            value: Some(value.into()),
+            separator: b':',
+        }))
+    };
+    let request = taken(vec![
+        Info::new(keys::SET_ENVAR, envar("A", "1")),
+        Info::new(keys::PREPEND_ENVAR, envar("P", "front")),
+        Info::new(keys::UNSET_ENVAR, "U"),
+    ]);
+    let expected = [
+        Export::Set("A".into(), "1".into()),
+        Export::Prepend("P".into(), "front".into(), b':'),
+        Export::Unset("U".into()),
+    ];
+    assert_eq!(request.unwrap().apps[0].exports, expected);
+    assert!(taken(vec![Info::new(keys::SET_ENVAR, envar("", "1"))]).is_err());
+    assert!(taken(vec![Info::new(keys::SET_ENVAR, "A=1")]).is_err());
+}
+
+#[test]
+fn so_many_processes_on_each_part_are_asked_for_in_two_ways() {
+    for (key, text) in [
+        (keys::PPR, "2:package"),
+        (keys::MAPBY, "PPR:2:Package:NoOversubscribe"),
+    ] {
+        let request = taken(vec![Info::new(key, text)]).unwrap();
+        assert_eq!(request.map_by, Some(MapBy::Level(Level::Package)));
+        assert_eq!(request.procs_each, Some(2));
+        assert_eq!(request.is_within_processors, key == keys::MAPBY);
+    }
+}
+
+#[test]
+fn options_say_what_directives_say() {
+    let options = "Error-Nonzero-Status=false, max-restarts=3,donotlaunch,exec-agent=strace -f,\
+                   report-child-jobs-separately,show-progress=yes,aggregate-help";
+    let request = taken(vec![Info::new(keys::RUNTIME_OPTIONS, options)]).unwrap();
+    assert_eq!(request.ends_by_exit_code, Some(false));
+    assert_eq!(request.max_restarts, 3);
+    assert!(request.is_only_prepared && request.reports_children_apart && request.shows_progress);
+    assert_eq!(request.form.agent, ["strace", "-f"]);
+    for wrong in [
+        "max-restarts",
+        "max-restarts=-1",
+        "recoverable=perhaps",
+        "exec-agent=",
+    ] {
+        assert!(
+            taken(vec![Info::new(keys::RUNTIME_OPTIONS, wrong)]).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn the_number_of_processes_beside_others_follows_from_these() {
+    let others = vec![Proc::new("a", Rank::new(0)), Proc::new("b", Rank::new(3))];
+    let beside = |number: Info<'static>| {
+        let mut request = taken(vec![
+            Info::new(keys::COLOCATE_PROCS, others.clone()),
+            number,
+        ])?;
+        request.count_beside().map(|()| request.apps[0].num_procs)
+    };
+    assert_eq!(beside(Info::new(keys::COLOCATE_NPERPROC, 3u16)).unwrap(), 6);
+    assert_eq!(beside(Info::new(keys::COLOCATE_NPERNODE, 3u16)).unwrap(), 3);
+    let mut alone = taken(vec![Info::new(keys::COLOCATE_NPERPROC, 3u16)]).unwrap();
+    assert!(alone.count_beside().is_err(), "beside nobody");
+    assert!(taken(vec![Info::new(keys::COLOCATE_PROCS, "a,0")]).is_err());
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes that are started again when they end badly (`PMIX_MAX_RESTARTS`).
+//!
+//! A process that was told to end by somebody who controls it is not started again, nor is one of a job that is
+//! being ended. What a process left behind in its process group is killed first. The new one has the same
+//! rank, place, directories and files, behind whose content it writes; it finds how often it was started
+//! again as `PMIX_REINCARNATION`, and reads no input. Each restart is told as `PMIX_ERR_PROC_RESTART`.
+
+use std::process::Stdio;
+
+use pmix_server::{Credentials, HostObject, Registration};
+use pmix_types::{Info, Status, Value, keys};
+
+use super::session::Session;
+use crate::job_info::Bound;
+use crate::output::{Route, Streams};
+use crate::process::{self, Link, Process, Spawner};
+use crate::{Error, Plan};
+
+impl Session<'_> {
+    /// Starts a process that has ended again, if its job says so. Whether it was.
+    pub(super) fn restarts(&mut self, index: usize, place: usize) -> bool {
+        let Some(number) = self.next_restart(index, place) else {
+            return false;
+        };
+        let ended = self
+            .jobs
+            .get(index)
+            .and_then(|job| job.table.get(place))
+            .cloned();
+        match self.start_again(index, place, number) {
+            Ok(()) => {
+                // Of one that is not started again the end is told elsewhere.
+                if let (Some(job), Some(ended)) = (self.jobs.get(index), ended) {
+                    self.tell_end_of_process(job, &ended);
+                    let proc = job.proc(ended.rank);
+                    self.tell_of_process(Status::ERR_PROC_RESTART, &proc, None, None);
+                }
+                true
+            }
+            Err(error) => {
+                tracing::warn!("a process is not started again: {error}");
+                false
+            }
+        }
+    }
+
+    /// The number of the restart of a process, if it is to be started again.
+    fn next_restart(&self, index: usize, place: usize) -> Option<u32> {
+        let job = self.jobs.get(index)?;
+        let most = job.origin.as_ref()?.max_restarts;
+        let process = job.table.get(place)?;
+        let (ending, _) = process.ended?;
+        let is_bad = !ending.is_success() || process.link == Link::Connected;
+        let may = is_bad && !job.stop.is_ending() && !process.was_killed_by_command();
+        (may && process.num_restarts < most).then(|| process.num_restarts + 1)
+    }
+
+    fn start_again(&mut self, index: usize, place: usize, number: u32) -> Result<(), Error> {
+        let Some(job) = self.jobs.get_mut(index) else {
+            return Ok(());
+        };
+        job.table.kill_group(place);
+        let (plan, nspace) = (job.plan.clone(), job.nspace.clone());
+        let form = job.origin.as_ref().map(|origin| origin.form.clone());
+        let Some(Process {
+            rank, pid, cpus, ..
+        }) = job.table.get(place).cloned()
+        else {
+            return Ok(());
+        };
+        let proc = job.proc(rank);
+        let refused = |e| Error::server("the process cannot be registered again", e);
+        if let Err(e) = self.server.deregister_client(&proc) {
+            tracing::debug!("rank {rank} is not deregistered: {e}");
+        }
+        let infos = [Info::new(
+            keys::PROC_INFO_ARRAY,
+            vec![
+                Info::new(keys::RANK, Value::Rank(rank)),
+                Info::new(keys::REINCARNATION, number),
+            ],
+        )];
+        let num_here = u32::try_from(plan.layout.here().len()).unwrap_or(u32::MAX);
+        let update = Registration::new(&infos);
+        (self.server.register_nspace(&nspace, num_here, update)).map_err(refused)?;
+        let user = Credentials::new(
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        );
+        let object = HostObject(u64::from(rank.as_raw()));
+        (self.server.register_client(&proc, user, object)).map_err(refused)?;
+        let bound = Bound {
+            cpus: cpus.into_iter().collect(),
+            oversubscribed: is_oversubscribed(&plan),
+            ..Bound::default()
+        };
+        let route = Route::new(&plan, self.standard.output, self.standard.errors)?;
+        let Streams {
+            stdio: [output, errors],
+            merged,
+            files,
+        } = route.of(rank, false)?;
+        let spawner = Spawner::new(&plan, &bound, &form.unwrap_or_default())?;
+        let vars = self.server.setup_fork(&proc);
+        let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
+        let standard = process::Standard {
+            input: Stdio::null(),
+            output,
+            errors,
+        };
+        let mut started = spawner.start(rank, bound.cpus.first(), &vars, standard)?;
+        started.output = merged.or(started.output);
+        self.watcher.forget(pid);
+        tracing::info!("rank {rank} of {nspace} is started again, for the time {number}");
+        self.adopt(index, Some(place), started, files)
+    }
+}
+
+/// Whether a job has more processes here than processors that they may run on.
+fn is_oversubscribed(plan: &Plan) -> bool {
+    let most = process::allowed().map_or(usize::MAX, |cpus| cpus.len() as usize);
+    plan.layout.here().len() > most
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Spawns with directives, and what becomes of them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what its processes do is told by the environment"
+)]
+
+use pmix_client::Client;
+use pmix_proto::{Request, reply, request};
+use pmix_types::{App, Info, Proc, Rank, Status, Value, keys};
+
+use crate::actors::peer;
+use crate::stage::{Played, play, play_plan};
+
+/// Asks for a job, and says what comes of it.
+pub(crate) fn start(
+    client: &mut Client,
+    argv: &[&str],
+    maxprocs: i32,
+    env: &[&'static str],
+    infos: Vec<Info<'static>>,
+) -> Status {
+    let app = App {
+        cmd: argv.first().map(|word| (*word).to_owned().into()),
+        argv: argv.iter().map(|word| (*word).to_owned().into()).collect(),
+        env: env.iter().map(|var| (*var).into()).collect(),
+        maxprocs,
+        ..App::default()
+    };
+    let apps = vec![app];
+    let request = Request::Spawn(request::Spawn { infos, apps });
+    let payload = client.request(&request).unwrap();
+    let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+    println!("{}", answer.status);
+    answer.status
+}
+
+fn is(key: &'static str) -> Info<'static> {
+    Info::new(key, true)
+}
+
+const CMDLINE: &str = "tr '\\0' ' ' < /proc/$$/cmdline; echo";
+
+pub(crate) fn commands(mut client: Client) {
+    let agent = Info::new(keys::FORKEXEC_AGENT, "env AGENT=yes");
+    start(
+        &mut client,
+        &["sh", "-c", "echo agent $AGENT"],
+        1,
+        &[],
+        vec![agent],
+    );
+    let indexed = vec![is(keys::INDEX_ARGV)];
+    start(&mut client, &["sh", "-c", CMDLINE], 2, &[], indexed);
+    let missing = Info::new(keys::FORKEXEC_AGENT, "/no/such/agent -x");
+    let status = start(&mut client, &["true"], 1, &[], vec![missing]);
+    assert_eq!(status, Status::ERR_JOB_EXE_NOT_FOUND);
+    client.finalize().unwrap();
+}
+
+pub(crate) fn shown(mut client: Client) {
+    let host = |key: &'static str| Info::new(key, "elsewhere,here");
+    let all = || {
+        vec![
+            is(keys::DISPLAY_MAP_DETAILED),
+            is(keys::DISPLAY_ALLOCATION),
+            host(keys::DISPLAY_TOPOLOGY),
+            host(keys::DISPLAY_PROCESSORS),
+        ]
+    };
+    let prepared = [
+        all(),
+        vec![is(keys::DO_NOT_LAUNCH), is(keys::DISPLAY_PARSEABLE_OUTPUT)],
+    ];
+    start(&mut client, &["echo", "never"], 2, &[], prepared.concat());
+    let progress = [all(), vec![is(keys::SHOW_LAUNCH_PROGRESS)]].concat();
+    start(&mut client, &["true"], 3, &[], progress);
+    let tagged = vec![is(keys::IOF_TAG_DETAILED_OUTPUT)];
+    start(&mut client, &["sh", "-c", "echo pid $$"], 1, &[], tagged);
+    let elsewhere = vec![Info::new(keys::DISPLAY_TOPOLOGY, "elsewhere")];
+    let status = start(&mut client, &["true"], 1, &[], elsewhere);
+    assert_eq!(status, Status::ERR_JOB_FAILED_TO_MAP);
+    client.finalize().unwrap();
+}
+
+pub(crate) fn counted(mut client: Client) {
+    let within = vec![is(keys::NO_OVERSUBSCRIBE)];
+    let status = start(&mut client, &["true"], 1_000_000, &[], within);
+    assert_eq!(status, Status::ERR_JOB_FAILED_TO_MAP);
+    let beside = |proc: Proc<'static>| {
+        vec![
+            Info::new(keys::COLOCATE_PROCS, vec![proc]),
+            Info::new(keys::COLOCATE_NPERPROC, 3u16),
+        ]
+    };
+    let own = peer(&client, 0);
+    start(&mut client, &["echo", "beside"], 1, &[], beside(own));
+    let nobody = Proc::new("nobody", Rank::new(0));
+    let status = start(&mut client, &["true"], 1, &[], beside(nobody));
+    assert_eq!(status, Status::ERR_NOT_FOUND);
+    client.finalize().unwrap();
+}
+
+/// Asks for a job of this program that asks for one that fails.
+pub(crate) fn apart(mut client: Client) {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let argv = [
+        &program,
+        "--exact",
+        "actors::actor",
+        "--ignored",
+        "--nocapture",
+    ];
+    let apart = std::env::var_os("TOGETHER").is_none();
+    let infos = vec![Info::new(keys::REPORT_CHILD_SEP, Value::Bool(apart))];
+    start(&mut client, &argv, 1, &["ACT=fails_below"], infos);
+    client.finalize().unwrap();
+}
+
+pub(crate) fn fails_below(mut client: Client) {
+    start(&mut client, &["sh", "-c", "exit 9"], 1, &[], Vec::new());
+    client.finalize().unwrap();
+}
+
+/// Asks for jobs whose processes fail, and hears what becomes of them.
+pub(crate) fn restarted(mut client: Client) {
+    let codes = [
+        Status::ERR_PROC_RESTART,
+        Status::ERR_EXIT_NONZERO_TERM,
+        Status::EVENT_PROC_TERMINATED,
+        Status::EVENT_JOB_END,
+    ];
+    client.register_events(&codes, &[]).unwrap();
+    let place = std::env::var("PLACE").unwrap();
+    let most = |number: u32| Info::new(keys::MAX_RESTARTS, number);
+    // Fails twice, then goes well.
+    let script = format!("echo x >> {place}/a; echo went; [ $(wc -l < {place}/a) -gt 2 ]");
+    let files = Info::new(keys::IOF_OUTPUT_TO_FILE, format!("{place}/out"));
+    start(
+        &mut client,
+        &["sh", "-c", &script],
+        1,
+        &[],
+        vec![most(5), files],
+    );
+    tell_until_end(&mut client);
+    // Always fails.
+    start(
+        &mut client,
+        &["sh", "-c", "exit 7"],
+        1,
+        &[],
+        vec![most(2), is(keys::JOB_CONTINUOUS)],
+    );
+    tell_until_end(&mut client);
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let argv = [
+        &program,
+        "--exact",
+        "actors::actor",
+        "--ignored",
+        "--nocapture",
+    ];
+    start(&mut client, &argv, 2, &["ACT=comes_again"], vec![most(1)]);
+    tell_until_end(&mut client);
+    client.finalize().unwrap();
+}
+
+fn tell_until_end(client: &mut Client) {
+    loop {
+        let event = client
+            .next_event(std::time::Duration::from_secs(50))
+            .unwrap();
+        let event = event.expect("an event comes in time");
+        println!("{} {}", event.source.nspace, event.status);
+        if event.status == Status::EVENT_JOB_END {
+            return;
+        }
+    }
+}
+
+/// The first process of rank 1 ends between init and finalize; the second one exchanges with rank 0.
+pub(crate) fn comes_again(mut client: Client) {
+    let own = client.proc().clone();
+    let times = client.get(&own, keys::REINCARNATION, &[]).unwrap();
+    if own.rank.as_raw() == 1 && times == Value::Uint32(0) {
+        std::process::exit(3);
+    }
+    println!("rank {} was started again {times:?} times", own.rank);
+    // Rank 0 cannot wait for who is lost before it comes again, so it tries until it does.
+    let fence = || pmix_client::Fence::new();
+    while client.fence(&fence()).is_err() {}
+    println!("rank {} has met the other", own.rank);
+    client.finalize().unwrap();
+}
+
+fn well(act: &str) -> Played {
+    let played = play_plan(act, 1, &[], |plan| plan.max_spawned = u32::MAX);
+    assert_eq!(
+        played.outcome.cause, None,
+        "{}{}",
+        played.output, played.errors
+    );
+    played
+}
+
+#[test]
+fn an_agent_runs_the_program_and_the_rank_stands_behind_its_name() {
+    let played = well("commands");
+    for line in ["agent yes\n", "sh-0 -c", "sh-1 -c"] {
+        assert!(played.output.contains(line), "{line} in {}", played.output);
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_shown_and_a_job_that_is_only_prepared_is_not_started() {
+    let played = well("shown");
+    assert!(!played.output.contains("never"), "{}", played.output);
+    assert_eq!(played.outcome.num_spawned, 2);
+    for line in [
+        "map nspace=shown@2 rank=1 host=here cpus=none app=0 program=\"echo\" wdir=\"",
+        "allocation host=here processors=",
+        "topology host=here ",
+        "processors host=here cpus=",
+        "rank 2 on here: not bound, true of application 0 in ",
+        "shown@3: 3 of 3 processes started\n",
+        "here has ",
+        "processes on here may run on processors ",
+        "here consists of these parts: ",
+    ] {
+        assert!(played.errors.contains(line), "{line} in {}", played.errors);
+    }
+    let tagged = played.output.lines().find(|line| line.contains("pid "));
+    let (tag, pid) = tagged.unwrap().split_once("<stdout>: pid ").unwrap();
+    assert_eq!(tag, format!("[4,0][here:{pid}]"));
+}
+
+#[test]
+fn processes_are_counted_by_processors_and_by_others_that_they_are_beside() {
+    let played = well("counted");
+    assert_eq!(played.output.matches("beside\n").count(), 3);
+}
+
+#[test]
+fn what_becomes_of_children_is_the_launchers_unless_it_is_reported_apart() {
+    let played = play("apart", 1);
+    assert_eq!(played.outcome.exit_code(), 0, "{}", played.output);
+    let codes: Vec<_> = played
+        .outcome
+        .spawned
+        .iter()
+        .map(|job| job.exit_code)
+        .collect();
+    assert!(codes.contains(&9), "{codes:?}");
+    let vars = [("TOGETHER", std::path::Path::new("yes"))];
+    let played = crate::stage::play_with("apart", 1, &vars);
+    assert_eq!(played.outcome.exit_code(), 9, "{}", played.output);
+}
+
+#[test]
+fn a_process_that_ends_badly_is_started_again_and_others_meet_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let played = crate::stage::play_with("restarted", 1, &[("PLACE", dir.path())]);
+    let output = &played.output;
+    let num_of = |line: &str| output.matches(line).count();
+    assert_eq!(num_of("restarted@2 PMIX_ERR_PROC_RESTART"), 2, "{output}");
+    assert_eq!(
+        num_of("restarted@2 PMIX_ERR_EXIT_NONZERO_TERM"),
+        2,
+        "{output}"
+    );
+    assert_eq!(
+        num_of("restarted@2 PMIX_EVENT_PROC_TERMINATED"),
+        1,
+        "{output}"
+    );
+    let written = std::fs::read_to_string(dir.path().join("out.restarted@2.0"));
+    assert_eq!(written.unwrap(), "went\nwent\nwent\n");
+    assert_eq!(num_of("restarted@3 PMIX_ERR_PROC_RESTART"), 2, "{output}");
+    assert_eq!(
+        num_of("restarted@3 PMIX_ERR_EXIT_NONZERO_TERM"),
+        3,
+        "{output}"
+    );
+    assert_eq!(num_of("restarted@4 PMIX_ERR_PROC_RESTART"), 1, "{output}");
+    assert!(
+        output.contains("rank 1 was started again Uint32(1) times\n"),
+        "{output}"
+    );
+    assert_eq!(num_of("has met the other"), 2, "{output}");
+    let codes: Vec<_> = played
+        .outcome
+        .spawned
+        .iter()
+        .map(|job| job.exit_code)
+        .collect();
+    assert_eq!(codes, [0, 7, 0], "{}", played.errors);
+}
