@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
 
+mod image;
 pub(crate) mod musl;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +13,8 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{build_of_capi, cargo, output, root, run};
 
-use crate::manual;
+use crate::files::{copy, directory, write};
+use crate::{manual, sbom};
 
 /// The name by which programs look for the library.
 const SONAME: &str = "libpmix.so.2";
@@ -86,6 +88,12 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
     let there = installed.is_ok();
     outcome.check("dist", installed);
     if there {
+        bills(
+            &mut outcome,
+            folder,
+            &[sbom::COMMAND, sbom::LIBRARY],
+            host(),
+        );
         outcome.check("symbols", symbols(folder));
         outcome.check("needed libraries", needed(folder));
         outcome.check("C library", old_enough(folder, build.glibc));
@@ -95,11 +103,29 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
             Ok(_) => {
                 outcome.check("pkg-config", compiled(folder));
                 outcome.check("client", client(folder));
+                image::check(&mut outcome, folder);
             }
             Err(_) => outcome.skip("pkg-config", "there is no pkg-config"),
         }
     }
     outcome
+}
+
+/// Writes the bills of materials of what is installed in a directory, where their tool is or may be installed.
+pub(crate) fn bills(
+    outcome: &mut Outcome,
+    folder: &Path,
+    products: &[sbom::Product],
+    target: Result<String, String>,
+) {
+    match sbom::tool() {
+        Ok(tool) => {
+            let written = target.and_then(|target| sbom::bills(&tool, folder, products, &target));
+            outcome.check("bills of materials", written);
+        }
+        Err(why) if install::may_install() => outcome.check("bills of materials", Err(why)),
+        Err(why) => outcome.skip("bills of materials", &why),
+    }
 }
 
 /// Builds the library and the command; the answer is where they are.
@@ -139,7 +165,7 @@ fn built(build: Build<'_>) -> Result<PathBuf, String> {
 }
 
 /// What cargo calls this machine.
-fn host() -> Result<String, String> {
+pub(crate) fn host() -> Result<String, String> {
     let said = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
     let said = String::from_utf8_lossy(&said).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
@@ -412,25 +438,6 @@ fn four_say(job: &mut Command, part: &str) -> Result<(), String> {
         4 => Ok(()),
         _ => Err(format!("four processes say {said:?}")),
     }
-}
-
-pub(crate) fn directory(folder: &Path) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
-}
-
-pub(crate) fn write(file: &Path, text: &[u8]) -> Result<(), String> {
-    file.parent().map_or(Ok(()), directory)?;
-    fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
-}
-
-/// Copies a file; a program that runs keeps the one that it has.
-pub(crate) fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    to.parent().map_or(Ok(()), directory)?;
-    // What is not there need not be removed.
-    let _ = fs::remove_file(to);
-    let fault = |e: std::io::Error| format!("{} to {}: {e}", from.display(), to.display());
-    fs::copy(from, to).map_err(fault)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(fault)
 }
 
 fn link(name: &str, at: &Path) -> Result<(), String> {

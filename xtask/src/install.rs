@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::process::{in_ci, output, root};
+use crate::process::{cargo, in_ci, output, root};
 
 /// Whether the command line has `--install`.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -162,6 +162,33 @@ fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {
     }
     eprintln!("installing {requirement} from PyPI");
     output(pip("install").args(["--quiet", "--no-input", requirement])).map(drop)
+}
+
+/// A program of crates.io in one version, built below the target directory if it is not there. It is built to be
+/// used a few times: without optimisation.
+///
+/// # Errors
+/// It is missing and nothing may be installed, or cargo does not install it.
+pub fn tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, String> {
+    let place = scratch("tools")?.join(format!("{name}-{version}"));
+    let program = place.join("bin").join(name);
+    if program.is_file() {
+        return Ok(program);
+    }
+    if !may_install() {
+        return Err(format!("no {name} {version}; `--install` gets it"));
+    }
+    eprintln!("installing {name} {version} from crates.io");
+    let mut command = cargo(["install", "--locked", "--debug", "--quiet", name]);
+    command.args(["--version", version]).args(options);
+    command.arg("--root").arg(&place);
+    command
+        .arg("--target-dir")
+        .arg(target().join("tools/build"));
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command.env("CARGO_INCREMENTAL", "0");
+    output(&mut command)?;
+    Ok(program)
 }
 
 /// The wheel's files without a virtual environment: downloaded and unpacked.

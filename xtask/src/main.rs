@@ -8,10 +8,12 @@
 
 mod ci;
 mod dist;
+mod files;
 mod fuzz;
 mod manual;
 mod matrix;
 mod package;
+mod sbom;
 mod tables;
 mod test;
 mod tidy;

@@ -14,7 +14,7 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{cargo, output, root, run};
 
-use crate::dist;
+use crate::{dist, files, sbom};
 
 /// What the package is called; no package of Debian is.
 const NAME: &str = "pmix-rs";
@@ -108,7 +108,7 @@ fn pack(published: &[Published]) -> Result<(), String> {
     let unpacked = install::target().join("package/unpacked");
     // What is not there need not be removed.
     let _ = fs::remove_dir_all(&unpacked);
-    dist::directory(&unpacked)?;
+    files::directory(&unpacked)?;
     let mut command = cargo([
         "package",
         "--locked",
@@ -171,8 +171,8 @@ fn compiled(published: &[Published]) -> Result<(), String> {
         let (name, version) = (&one.name, &one.version);
         let _ = writeln!(manifest, "{name} = {{ path = \"{name}-{version}\" }}");
     }
-    dist::write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
-    dist::copy(
+    files::write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
+    files::copy(
         &root().join("Cargo.lock"),
         &folder.join("Cargo.lock"),
         0o644,
@@ -188,7 +188,17 @@ pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     install::packages(NEEDED);
-    let made = made(folder, profile);
+    let staged = staged(folder, profile);
+    if staged.is_ok() {
+        let products = [sbom::COMMAND, sbom::LIBRARY];
+        dist::bills(
+            &mut outcome,
+            &folder.join("stage/usr"),
+            &products,
+            dist::host(),
+        );
+    }
+    let made = staged.and_then(|()| made(folder));
     match made {
         Ok(package) => {
             outcome.check("deb", Ok(()));
@@ -206,8 +216,8 @@ pub(crate) fn deb(folder: &Path, profile: &str) -> Outcome {
     outcome
 }
 
-/// The package, from what `cargo xtask dist` installs.
-fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
+/// What goes into the package, from what `cargo xtask dist` installs.
+fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     let stage = folder.join("stage");
     let _ = fs::remove_dir_all(&stage);
     let home = stage.join(HOME);
@@ -219,13 +229,13 @@ fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
     // The command and its pages are found by everybody; the library by who asks for it.
     let moved = |from: &str, to: &str| {
         let to = stage.join(to);
-        to.parent().map_or(Ok(()), dist::directory)?;
+        to.parent().map_or(Ok(()), files::directory)?;
         fs::rename(home.join(from), &to).map_err(|e| format!("{}: {e}", to.display()))
     };
     moved("bin/pmix", "usr/bin/pmix")?;
     moved("share", "usr/share")?;
     let _ = fs::remove_dir_all(home.join("bin"));
-    dist::directory(&home.join("bin"))?;
+    files::directory(&home.join("bin"))?;
     let command = home.join("bin/pmix");
     symlink("../../../bin/pmix", &command).map_err(|e| format!("{}: {e}", command.display()))?;
     let text = |file: &str| {
@@ -235,14 +245,23 @@ fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
     let doc = stage.join("usr/share/doc").join(NAME);
     let terms = "pmix-rs is under the terms of the MIT licence or of the Apache licence 2.0, as you choose.";
     let terms = [terms, &*text("LICENSE-MIT")?, &*text("LICENSE-APACHE")?].join("\n\n");
-    dist::write(&doc.join("copyright"), terms.as_bytes())?;
+    files::write(&doc.join("copyright"), terms.as_bytes())?;
     for file in ["README.md", "CHANGELOG.md"] {
-        dist::write(&doc.join(file), text(file)?.as_bytes())?;
+        files::write(&doc.join(file), text(file)?.as_bytes())?;
     }
+    Ok(())
+}
+
+/// The package, from what goes into it.
+fn made(folder: &Path) -> Result<PathBuf, String> {
+    let stage = folder.join("stage");
     let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
     let architecture = String::from_utf8_lossy(&architecture).trim().to_owned();
     let version = env!("CARGO_PKG_VERSION");
-    let files = [stage.join("usr/bin/pmix"), home.join("lib/libpmix.so.2")];
+    let files = [
+        stage.join("usr/bin/pmix"),
+        stage.join(HOME).join("lib/libpmix.so.2"),
+    ];
     let (major, minor) = dist::newest_libc(&files)?;
     let control = format!(
         "Package: {NAME}\nVersion: {version}\nArchitecture: {architecture}\n\
@@ -254,7 +273,7 @@ fn made(folder: &Path, profile: &str) -> Result<PathBuf, String> {
          /{HOME}, beside Debian's own libpmix and not in its place.\n",
         kibibytes(&stage)?,
     );
-    dist::write(&stage.join("DEBIAN/control"), control.as_bytes())?;
+    files::write(&stage.join("DEBIAN/control"), control.as_bytes())?;
     let package = folder.join(format!("{NAME}_{version}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
     build
@@ -306,7 +325,7 @@ fn works(top: &Path) -> Result<(), String> {
     let home = top.join(HOME);
     let scratch = install::scratch("deb/program")?;
     let (source, program) = (scratch.join("version.c"), scratch.join("version"));
-    dist::write(&source, dist::PROGRAM.as_bytes())?;
+    files::write(&source, dist::PROGRAM.as_bytes())?;
     let mut asked = Command::new("pkg-config");
     asked.args(["--cflags", "--libs", "pmix"]);
     asked.env("PKG_CONFIG_PATH", home.join("lib/pkgconfig"));

@@ -11,7 +11,10 @@ use xtask::Outcome;
 use xtask::install;
 use xtask::process::{cargo, output, root, run};
 
-use super::{command_files, copy, directory, host, run_of};
+use crate::files::{copy, directory};
+use crate::sbom;
+
+use super::{bills, command_files, host, run_of};
 
 /// What it needs, as Debian calls it; the last two for trying it.
 const PACKAGES: &[&str] = &[
@@ -49,6 +52,7 @@ pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
         return outcome;
     }
     let command = folder.join("bin/pmix");
+    bills(&mut outcome, folder, &[sbom::COMMAND], Ok(target));
     outcome.check("needs nothing", alone(&command));
     outcome.check("plugin", says_what_it_lacks(&command));
     match install::is_root() {
