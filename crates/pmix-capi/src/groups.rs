@@ -67,20 +67,32 @@ fn group(
     Ok(move |made: Outcome| then(made.map(|group| (Status::SUCCESS, group.into_infos()))))
 }
 
-/// Who led, and whether the invitation is accepted.
+/// Who leads, if that is said, and whether the invitation is accepted.
 ///
 /// # Safety
 /// It is NULL or valid.
 unsafe fn answer(
     leader: *const pmix_proc_t,
     opt: pmix_group_opt_t,
-) -> Result<(Proc<'static>, bool)> {
+) -> Result<(Option<Proc<'static>>, bool)> {
     // SAFETY: the caller says so.
-    let leader = unsafe { proc_at(leader) }.ok_or(Status::ERR_BAD_PARAM)?;
+    let leader = unsafe { proc_at(leader) };
     match GroupOption::from_raw(opt) {
         GroupOption::ACCEPT => Ok((leader, true)),
         GroupOption::DECLINE => Ok((leader, false)),
         _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+/// Who invited to a group: whom the program names, or else whom the library heard of.
+fn inviter(
+    client: &SharedClient,
+    name: &Text<'_>,
+    leader: Option<Proc<'static>>,
+) -> Result<Proc<'static>> {
+    match leader {
+        Some(leader) => Ok(leader),
+        None => client.invited_by(name).map_err(|error| fault(&error)),
     }
 }
 
@@ -162,11 +174,12 @@ exported! {
             // SAFETY: as above.
             let (name, (leader, accepts)) = unsafe { (text_at(grp)?, answer(leader, opt)?) };
             if !accepts {
+                let leader = inviter(&client, &name, leader)?;
                 return client.wait(Ask::group_decline(&name, &leader)).map_err(|error| fault(&error));
             }
             // SAFETY: as above.
             unsafe { wait_group(results, nresult, |client| {
-                Ok(client.group_join(&name, &leader, &infos_at(info, ninfo)?))
+                Ok(client.group_join(&name, leader.as_ref(), &infos_at(info, ninfo)?))
             }) }
         })())
     }
@@ -179,12 +192,13 @@ exported! {
             // SAFETY: as above.
             let directives = unsafe { infos_at(info, ninfo)? };
             let begun = match accepts {
-                true => client.start_group_join(&name, &leader, &directives, group(cbfunc, cbdata)?),
+                true => client.start_group_join(&name, leader.as_ref(), &directives, group(cbfunc, cbdata)?),
                 false => {
                     let then = infos(cbfunc, cbdata)?;
                     let declined = move |sent: std::result::Result<(), Error>| {
                         then(sent.map(|()| (Status::SUCCESS, Vec::new())));
                     };
+                    let leader = inviter(&client, &name, leader)?;
                     client.start(Ask::group_decline(&name, &leader), declined)
                 }
             };

@@ -391,6 +391,10 @@ impl Core {
             // The reply to what was given up is nobody's.
             None => {}
             Some(Asker::Operation(id)) => self.answer(id, &response.payload),
+            Some(Asker::Context(of)) => {
+                self.context_assigned(of, &response.payload, now);
+                self.advance_groups(now);
+            }
             Some(asker) => {
                 let done = self.read_done(response.command, &response.payload);
                 self.said(asker, done.map(drop));

@@ -75,18 +75,19 @@ impl Group {
     }
 }
 
-/// Says how the construction of a group goes on when one of those who were invited does not take part,
-/// or the leader is lost.
+/// Says how the construction of a group goes on when one of those who were invited or who construct it does not
+/// take part, or the leader is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
     /// The group is formed without the process.
     GoOnWithout,
-    /// The group is formed without the process, and these are invited.
+    /// The group is formed without the process, and these are invited; who is to take part in a construction
+    /// hears `PMIX_GROUP_INVITED` and constructs the group without naming anybody.
     Invite(Vec<Proc<'static>>),
     /// The group is not formed; all who take part are told.
     Abort,
     /// The leader is lost, and this process leads in its place. The first that says so does: all hear of it
-    /// as `PMIX_GROUP_LEADER_SELECTED`, and those who had accepted are waited for again.
+    /// as `PMIX_GROUP_LEADER_SELECTED`, and those who had accepted are waited for again, or who construct it.
     Lead,
 }

@@ -12,6 +12,9 @@
 //! ended: one that is added, or one that others list while its server has not called. All are answered alike: with
 //! the members, leaders first, in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` if one gave it.
 //!
+//! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
+//! process is left that could call, where the host knows ([`Processes::num_running`]).
+//!
 //! There is no clock inside: time is an argument, and a construction ends when the shortest time
 //! (`PMIX_TIMEOUT`) of those who called is over ([`Constructions::handle_timeout`]).
 //!
@@ -43,6 +46,12 @@ pub trait Processes {
 
     /// Returns which server a process is or was at, by a number of the host's.
     fn server_of(&self, proc: &Proc<'_>) -> Option<usize>;
+
+    /// Returns how many processes have not ended, of all jobs, if that is known. With it calls end that wait for
+    /// others of which none is left; otherwise these wait until their time is over.
+    fn num_running(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Reports that a construction has ended.
@@ -114,7 +123,9 @@ impl<T> Constructions<T> {
                 until,
                 part,
             };
-            return self.added(early);
+            let mut ended = self.added(early);
+            ended.extend(self.end_early(processes));
+            return ended;
         }
         let count = value(&call.directives, keys::GROUP_BOOTSTRAP);
         let leaders = match count.map(|count| count.to_number::<u64>()) {
@@ -160,7 +171,46 @@ impl<T> Constructions<T> {
             self.index.concern(id, &proc);
         }
         self.index.limit(id, before, one.until);
-        self.end_if_complete(id)
+        let mut ended = self.end_if_complete(id);
+        ended.extend(self.end_deserted(&[id], processes));
+        ended
+    }
+
+    /// Ends the calls of the only process that is left: nobody adds it.
+    fn end_early(&mut self, processes: &impl Processes) -> Vec<EndedConstruction<T>> {
+        let mut ended = Vec::new();
+        if self.early.is_empty() || processes.num_running().is_none_or(|left| left > 1) {
+            return ended;
+        }
+        while let Some((id, early)) = self.early.pop_first() {
+            early.forget(id, &mut self.index);
+            ended.push(failed(vec![early.part.token], Status::ERR_LOST_CONNECTION));
+        }
+        ended
+    }
+
+    /// Ends those of some that wait for leaders where no process is left that could be one of them.
+    fn end_deserted(
+        &mut self,
+        ids: &[Id],
+        processes: &impl Processes,
+    ) -> Vec<EndedConstruction<T>> {
+        let waiting = ids.iter().filter(|id| {
+            let one = self.open.get(*id);
+            one.is_some_and(One::waits_for_unknown)
+        });
+        let waiting: Vec<_> = waiting.copied().collect();
+        let Some(num_running) = processes.num_running().filter(|_| !waiting.is_empty()) else {
+            return Vec::new();
+        };
+        let mut ended = Vec::new();
+        for id in waiting {
+            let one = self.open.get(&id);
+            if one.is_some_and(|one| one.is_deserted(num_running, processes)) {
+                ended.extend(self.fail(id, Status::ERR_LOST_CONNECTION));
+            }
+        }
+        ended
     }
 
     /// One calls that others add, or have added.
@@ -190,8 +240,9 @@ impl<T> Constructions<T> {
         self.end_if_complete(*id)
     }
 
-    /// Takes note that a process has ended. Returns what has ended by it: a construction that it did not call
-    /// for, if it leads it or is added to it, unless that may do without it.
+    /// Takes note that a process has ended, which counts as running no longer. Returns what has ended by it: a
+    /// construction that it did not call for, if it leads it or is added to it, unless that may do without it, and
+    /// what waits for others if none is left.
     pub fn proc_ended(
         &mut self,
         proc: &Proc<'_>,
@@ -216,6 +267,9 @@ impl<T> Constructions<T> {
         for one in self.failed.values_mut() {
             one.lose(proc, processes);
         }
+        ended.extend(self.end_early(processes));
+        let open: Vec<_> = self.open.keys().copied().collect();
+        ended.extend(self.end_deserted(&open, processes));
         let index = &mut self.index;
         self.failed.retain(|id, one| {
             let is_over = one.is_complete();

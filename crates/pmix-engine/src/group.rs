@@ -28,3 +28,4 @@ mod serve;
 mod translate;
 
 pub(crate) use known::Groups;
+pub(crate) use news::steered;

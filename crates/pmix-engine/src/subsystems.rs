@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use pmix_proto::{Frame, Request, Tag};
-use pmix_types::{Nspace, Proc};
+use pmix_proto::{Frame, Request, Tag, request};
+use pmix_types::{Nspace, Proc, Status};
 
 use crate::admission::Admission;
-use crate::collective::Collectives;
+use crate::collective::{Collectives, GroupNews, Steered};
 use crate::control::Control;
 use crate::cx::Cx;
 use crate::events::{Events, Notification};
 use crate::exchange::Exchange;
 use crate::finalize::Finalizing;
-use crate::group::Groups;
+use crate::group::{self, Groups};
 use crate::host::Answer;
 use crate::ids::ClientId;
 use crate::iof::Forwarding;
@@ -141,7 +141,10 @@ impl Subsystems {
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
             Request::Notify(request) => {
-                if let Some((ticket, follow)) = self.groups.learn_from_proc(cx, ticket, &request) {
+                if let Some(ticket) = self.steered(cx, ticket, &request)
+                    && let Some((ticket, follow)) =
+                        self.groups.learn_from_proc(cx, ticket, &request)
+                {
                     self.events.notify_event(cx, ticket, &request);
                     self.raise_all(cx, follow);
                 }
@@ -213,6 +216,7 @@ impl Subsystems {
             }
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
             Timer::Get(id) => self.exchange.get_expired(cx, id),
+            Timer::Steering(id) => self.collectives.steering_expired(cx, id),
             Timer::Leader(id) => {
                 let follow = self.groups.leader_expired(cx, id);
                 self.raise_all(cx, follow);
@@ -228,10 +232,42 @@ impl Subsystems {
             self.collectives.member_left(cx, &left);
         }
         while let Some(news) = cx.group_news.pop_front() {
+            if let GroupNews::Steered(steered) = news {
+                self.tell_steered(cx, steered);
+                continue;
+            }
             for event in self.groups.heed(cx, news) {
                 self.events.raise(cx, event);
             }
         }
+    }
+
+    /// Tells of a construction that is led; if an answer is wanted and nobody hears of it, it ends.
+    fn tell_steered(&mut self, cx: &mut Cx, steered: Steered) {
+        let (asks, is_elsewhere) = (steered.asks, steered.is_elsewhere);
+        let event = group::steered(cx, steered);
+        let is_heard = { event.as_ref() }.is_some_and(|event| self.events.hears(cx, event));
+        self.raise_all(cx, event.into_iter().collect());
+        if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
+            self.collectives.nobody_decides(cx, id);
+        }
+    }
+
+    /// A process reports an event that may decide what becomes of a construction. Returns the ticket if it does
+    /// not.
+    fn steered(
+        &mut self,
+        cx: &mut Cx,
+        ticket: Ticket,
+        request: &request::Notify<'_>,
+    ) -> Option<Ticket> {
+        let (status, infos) = (request.status, &request.infos);
+        match self.collectives.heed_member(cx, &ticket, status, infos) {
+            Ok(false) => return Some(ticket),
+            Ok(true) => cx.reply_status(ticket, Status::SUCCESS),
+            Err(error) => cx.reply_error(ticket, &error),
+        }
+        None
     }
 
     /// Tells of events that follow from what happened.

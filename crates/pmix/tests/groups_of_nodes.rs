@@ -117,7 +117,16 @@ fn carry(servers: &[Server], calls: &Receiver<(usize, Call)>) -> Result<()> {
                         && (&own.id, own.operation) == (&other_call.id, other_call.operation)
                 };
                 let Some(place) = parts.iter().position(is_other) else {
-                    parts.push(part);
+                    // One process alone has nobody on the other node.
+                    match &*part.call.procs {
+                        [one] if one.rank != Rank::WILDCARD => {
+                            last_context += 1;
+                            let context = Value::Size(last_context);
+                            part.done
+                                .succeed(vec![Info::new(keys::GROUP_CONTEXT_ID, context)]);
+                        }
+                        _ => parts.push(part),
+                    }
                     continue;
                 };
                 let other = parts.remove(place);
@@ -295,6 +304,51 @@ fn those_who_are_invited_from_another_node_join() -> Result<()> {
     });
     for group in outcomes? {
         assert_eq!(group?.members, procs(&[0, 1, 2, 3]));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_group_that_is_formed_by_invitation_has_the_context_id_that_its_leader_asks_for() -> Result<()>
+{
+    let outcomes = run(|rank, mut client| {
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        client.fence(&Fence::new())?;
+        let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true).required();
+        invite_and_use(rank, client, &[assign])
+    });
+    for group in outcomes? {
+        let group = group?;
+        assert_eq!(group.members, procs(&[0, 1, 2, 3]));
+        assert_eq!(group.context_id, Some(1));
+    }
+    Ok(())
+}
+
+#[test]
+fn one_that_joins_need_not_say_who_leads() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        let nobody = None;
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        let early = status_of(client.group_join(NAME, nobody, &[]));
+        client.fence(&Fence::new())?;
+        let made = match rank {
+            0 => client.group_invite(NAME, &procs(&[0, 1, 2]), &[]).map(drop),
+            3 => Ok(()),
+            _ => {
+                expect(&mut client, Status::GROUP_INVITED)?;
+                client.group_join(NAME, nobody, &[]).map(drop)
+            }
+        };
+        let made = status_of(made);
+        // An invitation that was answered is none any longer.
+        let late = status_of(client.group_decline(NAME, nobody));
+        client.finalize()?;
+        Ok((early, made, late))
+    });
+    for outcome in outcomes? {
+        let not_found = Status::ERR_NOT_FOUND;
+        assert_eq!(outcome?, (not_found, Status::SUCCESS, not_found));
     }
     Ok(())
 }

@@ -289,6 +289,11 @@ fn clients_invite_join_decline_and_leave() {
     three_processes_hold("invite.c");
 }
 
+#[test]
+fn handlers_steer_the_construction_of_groups() {
+    three_processes_hold("led.c");
+}
+
 /// Runs a program as the three processes of a job, each of which says that all of it held.
 fn three_processes_hold(name: &str) {
     each(name, |program, folder| {

@@ -56,7 +56,8 @@ impl Client {
     ///
     /// Directives: `pmix.timeout` is how many seconds to wait, [`Settings::time_limit`] at the most;
     /// with `pmix.grp.opt` the group is formed without those who decline or are lost;
-    /// `pmix.grp.notterm` has the loss of members told later on.
+    /// `pmix.grp.notterm` has the loss of members told later on; with `pmix.grp.actxid` the group has a context id
+    /// that the host assigns, if it assigns any, which it has to if this is required.
     ///
     /// # Errors
     ///
@@ -82,7 +83,8 @@ impl Client {
     }
 
     /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`). It
-    /// came as the event `PMIX_GROUP_INVITED`, whose source is the leader. If that is lost, one of those who
+    /// came as the event `PMIX_GROUP_INVITED`, whose source is the leader; without a leader it is the last that this
+    /// process heard of, which it has to be registered for, and has not answered. If that is lost, one of those who
     /// joined may lead in its place, but never this client: its program cannot be asked while it waits.
     ///
     /// Directive: `pmix.timeout` is how many seconds to wait, [`Settings::time_limit`] at the most.
@@ -91,16 +93,17 @@ impl Client {
     ///
     /// `PMIX_GROUP_CONSTRUCT_ABORT` if the group is not formed, or without this process;
     /// `PMIX_GROUP_LEADER_FAILED` if the leader is lost and none of those who joined leads in its place;
-    /// `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a bad name or leader; what the server answers, or that
-    /// it does not.
+    /// `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a bad name or leader; `PMIX_ERR_NOT_FOUND` if none is given and
+    /// no invitation was heard of; what the server answers, or that it does not.
     ///
     /// [`Settings::time_limit`]: crate::Settings::time_limit
-    pub fn group_join(
+    pub fn group_join<'l>(
         &mut self,
         name: &str,
-        leader: &Proc<'_>,
+        leader: impl Into<Option<&'l Proc<'l>>>,
         infos: &[Info<'_>],
     ) -> Result<Group, Error> {
+        let leader = leader.into();
         let end = self.group_end(infos)?;
         let now = Instant::now();
         let formed = self.wait_until(end, |core, end| {
@@ -109,12 +112,17 @@ impl Client {
         group(formed)
     }
 
-    /// Declines the invitation of a leader (`PMIx_Group_join`).
+    /// Declines the invitation of a leader (`PMIx_Group_join`), which is found as by [`group_join`](Self::group_join).
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name; what the server answers, or that it does not.
-    pub fn group_decline(&mut self, name: &str, leader: &Proc<'_>) -> Result<(), Error> {
+    /// `PMIX_ERR_BAD_PARAM` for a bad name; `PMIX_ERR_NOT_FOUND` if no invitation was heard of; what the server answers, or that it does not.
+    pub fn group_decline<'l>(
+        &mut self,
+        name: &str,
+        leader: impl Into<Option<&'l Proc<'l>>>,
+    ) -> Result<(), Error> {
+        let leader = leader.into();
         self.wait(|core, end| core.group_decline(name, leader, end))?;
         Ok(())
     }

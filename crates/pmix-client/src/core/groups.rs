@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use pmix_proto::{Event, Request, request};
+use pmix_proto::{Command, Event, Request, reply, request};
 use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys};
 
 use super::operation::{Answer, Asker, OperationId, Waiting};
@@ -182,54 +182,72 @@ impl Core {
     }
 
     /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`):
-    /// [`Answer::Group`]. It came as the event `PMIX_GROUP_INVITED`, whose source is the leader.
+    /// [`Answer::Group`]. It came as the event `PMIX_GROUP_INVITED`, whose source is the leader; without a leader
+    /// it is the last that was heard of and not answered.
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or leader;
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name or leader; `PMIX_ERR_NOT_FOUND` if none is
+    /// given and no invitation was heard of;
     /// `PMIX_ERR_NOT_SUPPORTED` for a directive that is required and not served.
-    pub fn group_join(
+    pub fn group_join<'l>(
         &mut self,
         name: &str,
-        leader: &Proc<'_>,
+        leader: impl Into<Option<&'l Proc<'l>>>,
         infos: &[Info<'_>],
         end: Option<Instant>,
         now: Instant,
     ) -> Result<OperationId, Error> {
         let name = Text::from(name).into_owned();
-        self.join(name, leader, infos, end, now)
+        self.join(name, leader.into(), infos, end, now)
     }
 
     /// As [`group_join`](Self::group_join), with a name that need not be UTF-8.
     pub(crate) fn join(
         &mut self,
         name: Text<'static>,
-        leader: &Proc<'_>,
+        leader: Option<&Proc<'_>>,
         infos: &[Info<'_>],
         end: Option<Instant>,
         now: Instant,
     ) -> Result<OperationId, Error> {
         self.check_begun()?;
-        let leader = leader.clone().into_owned();
+        let leader = self.leader_of(&name, leader)?;
         let of = self.groups.join(&name, &leader, infos, end)?;
         Ok(self.begin_group(of, end, now))
     }
 
-    /// Declines the invitation of a leader (`PMIx_Group_join`): [`Answer::Done`].
+    /// Declines the invitation of a leader (`PMIx_Group_join`), which is found as by [`group_join`](Self::group_join):
+    /// [`Answer::Done`].
     ///
     /// # Errors
     ///
-    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name.
-    pub fn group_decline(
+    /// As [`commit`](Self::commit); `PMIX_ERR_BAD_PARAM` for a bad name; `PMIX_ERR_NOT_FOUND` if no leader is given
+    /// and no invitation was heard of.
+    pub fn group_decline<'l>(
         &mut self,
         name: &str,
-        leader: &Proc<'_>,
+        leader: impl Into<Option<&'l Proc<'l>>>,
         end: Option<Instant>,
     ) -> Result<OperationId, Error> {
-        let (name, leader) = (Text::from(name).into_owned(), leader.clone().into_owned());
+        let name = Text::from(name).into_owned();
         check_name(&name)?;
+        let leader = self.leader_of(&name, leader.into())?;
+        self.groups.declined(&name, &leader);
         let declined = invitation(Status::GROUP_INVITE_DECLINED, &name, &leader);
         self.done(&Request::Notify(declined), end)
+    }
+
+    /// Returns the leader that is named, or else the one that invited this process to a group of this name.
+    pub(crate) fn leader_of(
+        &self,
+        name: &Text<'_>,
+        leader: Option<&Proc<'_>>,
+    ) -> Result<Proc<'static>, Error> {
+        match leader {
+            Some(leader) => Ok(leader.clone().into_owned()),
+            None => self.groups.leader_of(name),
+        }
     }
 
     /// Says how an invitation goes on; without a decision as was said when it began.
@@ -246,6 +264,9 @@ impl Core {
     ) -> Result<(), Error> {
         if let Some(decision) = &decision {
             self.groups.check(question, decision)?;
+        }
+        if let Some(said) = question.said(decision.as_ref()) {
+            return self.send(&Request::Notify(said)).map(drop);
         }
         self.groups.decide(question, decision);
         self.advance_groups(now);
@@ -282,18 +303,36 @@ impl Core {
 
     /// Takes an event in; tells whether the program is not to hear of it as of any other.
     pub(super) fn hear(&mut self, event: &Event<'static>, now: Instant) -> bool {
+        self.groups.overhear(event);
         let is_taken = self.groups.wants(event) && self.groups.hear(event);
         if event.status == Status::GROUP_LEADER_FAILED {
             self.groups.choose_by(now.checked_add(CHOICE_TIME));
         }
         self.advance_groups(now);
-        is_taken
+        is_taken || self.asks_of_construct(event)
+    }
+
+    /// Asks the program how a construction goes on, if that is what an event is about.
+    fn asks_of_construct(&mut self, event: &Event<'static>) -> bool {
+        let constructs = |name: &Text<'_>| self.operations.constructs(name);
+        let question = Question::of_construct(event, constructs);
+        match question {
+            Some(question) if self.unasked.has_room_for_question() => {
+                self.unasked.keep_question(question, event.clone());
+                true
+            }
+            _ => false,
+        }
     }
 
     /// What became of something that was said for invitations.
     pub(super) fn said(&mut self, asker: Asker, outcome: Result<(), Error>) {
         match (asker, outcome) {
             (Asker::Said(of), outcome) => self.groups.sent(of, outcome),
+            (Asker::Context(of), Ok(())) => self.groups.assigned(of, Ok(None)),
+            (Asker::Context(of), Err(error)) => self.groups.assigned(of, Err(error)),
+            // Whatever became of the group of the leader alone.
+            (Asker::Assigned(of, id), _) => self.groups.assigned(of, Ok(id)),
             (Asker::Heard, Err(error)) if !hears_all_the_same(&error) => {
                 self.hearing = Hearing::No;
                 self.groups.fail(&error);
@@ -362,8 +401,46 @@ impl Core {
         }
     }
 
+    /// Asks for a context id by a group of this process alone.
+    fn ask_for_context_id(&mut self, of: OpId, name: Text<'static>, now: Instant) {
+        let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+        let construct = Request::GroupConstruct(request::GroupConstruct {
+            group: Some(name),
+            procs: vec![self.settings.proc.clone()],
+            infos: vec![assign],
+        });
+        self.expect_group(&construct, Asker::Context(of), now);
+    }
+
+    /// A group of this process alone has a context id, which is what it was for.
+    pub(super) fn context_assigned(&mut self, of: OpId, payload: &[u8], now: Instant) {
+        let made = reply::Group::decode(&self.form, None, payload).map_err(Error::from);
+        let name = self.groups.name(of).cloned().unwrap_or_default();
+        let made = made.and_then(|made| Group::constructed(name, made, Command::GROUP_CONSTRUCT));
+        match made {
+            Err(error) => self.groups.assigned(of, Err(error)),
+            Ok(group) => {
+                let destruct = Request::GroupDestruct(request::GroupDestruct {
+                    group: Some(group.name),
+                    procs: vec![self.settings.proc.clone()],
+                    infos: Vec::new(),
+                });
+                let id = group.context_id;
+                self.expect_group(&destruct, Asker::Assigned(of, id), now);
+            }
+        }
+    }
+
+    fn expect_group(&mut self, request: &Request<'_>, asker: Asker, now: Instant) {
+        match self.send(request) {
+            Ok(tag) => self.operations.expect(tag, asker, self.say_end(now)),
+            Err(error) => self.said(asker, Err(error)),
+        }
+    }
+
     fn take_step(&mut self, step: Step, now: Instant) {
         match step {
+            Step::Context(of, name) => self.ask_for_context_id(of, name, now),
             Step::Notify(of, event) => match (self.send(&Request::Notify(event)), of) {
                 (Ok(tag), Some(of)) => {
                     let end = self.say_end(now);

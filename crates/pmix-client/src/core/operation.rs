@@ -121,6 +121,9 @@ pub(super) enum Asker {
     Operation(OperationId),
     /// An invitation or its acceptance, which has sent an event.
     Said(OpId),
+    /// An invitation, whose group is to have a context id; and the same once that is assigned.
+    Context(OpId),
+    Assigned(OpId, Option<u64>),
     /// The registration for the events of groups, which all invitations share.
     Heard,
 }
@@ -211,6 +214,12 @@ impl Operations {
     /// The operation of an invitation or its acceptance.
     pub(super) fn of_group(&self, of: OpId) -> Option<OperationId> {
         self.of_groups.get(&of).copied()
+    }
+
+    /// Whether a group of this name is constructed.
+    pub(super) fn constructs(&self, name: &Text<'_>) -> bool {
+        let mut open = self.open.values();
+        open.any(|open| matches!(&open.waiting, Waiting::Constructed(of) if of == name))
     }
 
     /// Takes an operation that ends out. Whoever does says how it ended.

@@ -2,9 +2,12 @@
 //! The invitations of this process, and those that it accepted: which events they wait for, what is
 //! sent when one comes, and how each of them ends. Events and times go in, steps come out.
 
+mod context;
 mod end;
+mod heard;
 mod invite;
 mod leader;
+mod steer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -12,9 +15,11 @@ use std::time::Instant;
 use pmix_proto::{Event, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
 
-use self::invite::{Invite, is_answer};
+use self::heard::Heard;
+use self::invite::{Directives, Invite, is_answer};
+use self::steer::check_steers;
 use super::said::{
-    about, bad, check_name, check_required, ended_here, group_of, members, notify, says,
+    about, bad, check_name, check_required, ended_here, group_of, members, notify, value,
 };
 use super::{Decision, Group};
 use crate::Error;
@@ -40,6 +45,8 @@ const MAX_GIVEN_UP: usize = 64;
 /// Says what is to be done next.
 #[derive(Debug)]
 pub(crate) enum Step {
+    /// A number that no other group has is to be asked for.
+    Context(OpId, Text<'static>),
     /// An event is to be sent. If it is an operation's, that is to be told what became of it.
     Notify(Option<OpId>, request::Notify<'static>),
     /// A group is to be left, into which this process came too late.
@@ -52,12 +59,21 @@ pub(crate) enum Step {
     End(OpId, Result<Group, Error>),
 }
 
-/// Names what a [`Decision`] is about: an invitation, and a process that does not take part, or the leader
-/// that is lost.
+/// Names what a [`Decision`] is about: an invitation or a construction, and a process that does not take part, or
+/// the leader that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    op: OpId,
+    of: Of,
     about: Proc<'static>,
+}
+
+/// What is to be decided about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Of {
+    /// An invitation, or the acceptance of one.
+    Operation(OpId),
+    /// The construction of a group that another process, or this one, leads; and the event that asks.
+    Construct(Text<'static>, Status),
 }
 
 /// The invitations and joins that have not ended.
@@ -68,6 +84,7 @@ pub(crate) struct Operations {
     open: BTreeMap<OpId, Operation>,
     steps: VecDeque<Step>,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
+    heard: Heard,
 }
 
 #[derive(Debug)]
@@ -87,9 +104,8 @@ enum Kind {
         /// Whether the leader is lost, and another is chosen; and when nobody is waited for any longer.
         is_lost: bool,
         chosen_by: Option<Instant>,
-        /// What holds if this process leads in the end: whether the group may be smaller, and whether the
-        /// loss of members is told.
-        directives: (bool, bool),
+        /// What holds if this process leads in the end.
+        directives: Directives,
     },
 }
 
@@ -123,6 +139,7 @@ impl Operations {
             open: BTreeMap::new(),
             steps: VecDeque::new(),
             given_up: VecDeque::new(),
+            heard: Heard::default(),
         }
     }
 
@@ -142,7 +159,7 @@ impl Operations {
         check_name(name)?;
         check_required(infos)?;
         let (invite, to) = Invite::new(&self.own, procs, infos)?;
-        let invited = notify(Status::GROUP_INVITED, name, to, Vec::new());
+        let invited = notify(Status::GROUP_INVITED, name, to, invite.said());
         let op = self.open(name, limit, Kind::Invite(invite));
         match self.open.get(&op).map(|operation| &operation.kind) {
             // Who invites nobody is the group.
@@ -150,6 +167,30 @@ impl Operations {
             _ => self.steps.push_back(Step::Notify(Some(op), invited)),
         }
         Ok(op)
+    }
+
+    /// Returns who invited this process to a group of a name, the last of them if several have and were not
+    /// answered.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if nobody has.
+    pub(crate) fn leader_of(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
+        let leader = self.heard.leader(name).cloned();
+        leader.ok_or_else(|| {
+            let message = format!("no invitation to {name} was heard of that waits for an answer");
+            Error::new(Status::ERR_NOT_FOUND, message)
+        })
+    }
+
+    /// An invitation is declined.
+    pub(crate) fn declined(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
+        self.heard.answered(name, leader);
+    }
+
+    /// Takes note of an event, whoever it is for.
+    pub(crate) fn overhear(&mut self, event: &Event<'static>) {
+        self.heard.hear(event);
     }
 
     /// Accepts an invitation.
@@ -172,6 +213,8 @@ impl Operations {
         }
         self.given_up
             .retain(|(other, of)| (other, of) != (name, leader));
+        let mut directives = Directives::new(infos);
+        directives.wants_context_id |= self.heard.answered(name, leader);
         let accepted = notify(
             Status::GROUP_INVITE_ACCEPTED,
             name,
@@ -183,10 +226,7 @@ impl Operations {
             has_answered: false,
             is_lost: false,
             chosen_by: None,
-            directives: (
-                says(infos, keys::GROUP_OPTIONAL),
-                says(infos, keys::GROUP_NOTIFY_TERMINATION),
-            ),
+            directives,
         };
         let op = self.open(name, limit, join);
         self.steps.push_back(Step::Notify(Some(op), accepted));
@@ -219,8 +259,9 @@ impl Operations {
             (Ok(()), Kind::Invite(invite)) if invite.is_complete() => {
                 let (name, members) = (operation.name.clone(), invite.members());
                 let event = invite.completed(&self.own, &name, &members);
+                let context_id = invite.context_id();
                 self.steps.push_back(Step::Tell(event));
-                self.formed(op, name, members);
+                self.formed(op, name, members, context_id);
             }
             (Ok(()), Kind::Invite(_)) => {}
             (Err(error), _) => self.abort(op, error),
@@ -295,7 +336,8 @@ impl Operations {
     }
 
     fn ask(&mut self, op: OpId, about: Proc<'static>, event: &Event<'static>) {
-        let question = Question { op, about };
+        let of = Of::Operation(op);
+        let question = Question { of, about };
         self.steps.push_back(Step::Ask(question, event.clone()));
     }
 
@@ -306,7 +348,11 @@ impl Operations {
     /// `PMIX_ERR_BAD_PARAM` if it invites nobody, or processes that are or were invited already, or is none
     /// for one that leads, or for one that does not.
     pub(crate) fn check(&self, question: &Question, decision: &Decision) -> Result<(), Error> {
-        let kind = self.open.get(&question.op).map(|open| &open.kind);
+        let op = match &question.of {
+            Of::Operation(op) => *op,
+            Of::Construct(_, status) => return check_steers(*status, decision),
+        };
+        let kind = self.open.get(&op).map(|open| &open.kind);
         match (kind, decision) {
             (Some(Kind::Invite(invite)), Decision::Invite(procs)) => {
                 invite.check_replacement(procs)
@@ -321,7 +367,10 @@ impl Operations {
 
     /// Goes on as the program decided, or as it said when it began.
     pub(crate) fn decide(&mut self, question: &Question, decision: Option<Decision>) {
-        let op = question.op;
+        let op = match &question.of {
+            Of::Operation(op) => *op,
+            Of::Construct(..) => return,
+        };
         let name = match self.open.get(&op) {
             None => return,
             Some(operation) => operation.name.clone(),
@@ -337,7 +386,8 @@ impl Operations {
             Some(Decision::Invite(procs)) => {
                 let to = invite.replace(procs);
                 if !to.is_empty() {
-                    let invited = notify(Status::GROUP_INVITED, &name, to, Vec::new());
+                    let said = invite.said();
+                    let invited = notify(Status::GROUP_INVITED, &name, to, said);
                     self.steps.push_back(Step::Notify(Some(op), invited));
                 }
                 self.complete_if_answered(op);
@@ -381,6 +431,11 @@ impl Operations {
         self.open.len()
     }
 
+    /// The group that an operation is about.
+    pub(crate) fn name(&self, op: OpId) -> Option<&Text<'static>> {
+        self.open.get(&op).map(|operation| &operation.name)
+    }
+
     /// The operations of a name that have not ended.
     pub(crate) fn named(&self, name: &Text<'_>) -> Vec<OpId> {
         let of = self.open.iter().filter(|(_, open)| open.name == *name);
@@ -397,6 +452,7 @@ impl Operations {
         self.open.remove(&op);
         let is_of = |step: &Step| match step {
             Step::Notify(of, _) => *of == Some(op),
+            Step::Context(of, _) => *of == op,
             Step::End(of, _) => *of == op,
             _ => false,
         };
@@ -475,6 +531,13 @@ impl Operations {
             return;
         };
         if let Kind::Invite(invite) = &mut operation.kind {
+            if !invite.has_context_id() {
+                if invite.asks_for_context_id() {
+                    let name = operation.name.clone();
+                    self.steps.push_back(Step::Context(op, name));
+                }
+                return;
+            }
             let complete = invite.complete(&operation.name);
             self.steps.push_back(Step::Notify(Some(op), complete));
         }
@@ -487,17 +550,25 @@ impl Operations {
         };
         let members = Proc::owned_list(members(event).unwrap_or_default());
         if members.contains(&self.own) {
-            return self.formed(op, operation.name.clone(), members);
+            let context_id = value(&event.infos, keys::GROUP_CONTEXT_ID);
+            let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
+            return self.formed(op, operation.name.clone(), members, context_id);
         }
         let message = format!("{} was formed without this process", operation.name);
         self.end(op, Err(Error::new(Status::GROUP_CONSTRUCT_ABORT, message)));
     }
 
-    fn formed(&mut self, op: OpId, name: Text<'static>, members: Vec<Proc<'static>>) {
+    fn formed(
+        &mut self,
+        op: OpId,
+        name: Text<'static>,
+        members: Vec<Proc<'static>>,
+        context_id: Option<u64>,
+    ) {
         let group = Group {
             name,
             members,
-            context_id: None,
+            context_id,
             infos: Vec::new(),
         };
         self.end(op, Ok(group));

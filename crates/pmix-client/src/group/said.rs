@@ -120,10 +120,11 @@ pub(super) fn bad(message: impl Into<String>) -> Error {
 }
 
 /// The directives of an invitation, and those of a join.
-const SERVED: [&str; 3] = [
+const SERVED: [&str; 4] = [
     keys::TIMEOUT,
     keys::GROUP_OPTIONAL,
     keys::GROUP_NOTIFY_TERMINATION,
+    keys::GROUP_ASSIGN_CONTEXT_ID,
 ];
 
 /// Refuses what is required and not served.

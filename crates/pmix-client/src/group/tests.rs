@@ -46,6 +46,7 @@ fn ended(operations: &mut Operations) -> Option<Status> {
             }
             Step::Notify(Some(op), _) => operations.sent(op, Ok(())),
             Step::Ask(question, _) => operations.decide(&question, None),
+            Step::Context(op, _) => operations.assigned(op, Ok(Some(7))),
             Step::Notify(None, _) | Step::Leave(_) | Step::Tell(_) => {}
         }
     }
@@ -215,7 +216,7 @@ fn one_that_gives_up_without_a_leader_says_so_and_ends() {
 #[test]
 fn a_directive_that_is_required_and_not_served_is_refused() {
     let mut operations = Operations::new(proc(1));
-    let mut info = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    let mut info = Info::new(keys::GROUP_LOCAL_ONLY, true);
     for (is_required, expected) in [(false, Ok(())), (true, Err(Status::ERR_NOT_SUPPORTED))] {
         if is_required {
             info.set_required();
@@ -251,4 +252,126 @@ fn who_hears_of_no_leader_waits_no_longer_than_was_said() {
     assert_eq!(operations.next_choice(), None);
     operations.give_up_leaders(later);
     assert_eq!(ended(&mut operations), None);
+}
+
+/// An invitation to the group by process 1, which process 0 has accepted.
+fn answered(assign: Info<'static>) -> (Operations, u64) {
+    let mut operations = Operations::new(proc(1));
+    let procs = vec![proc(0), proc(1)];
+    let op = operations.invite(&name(), procs, &[assign], None).unwrap();
+    match operations.poll() {
+        Some(Step::Notify(Some(of), invited)) => {
+            let has_key = |info: &Info<'_>| info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID);
+            assert!(of == op && invited.infos.iter().any(has_key));
+            operations.sent(of, Ok(()));
+        }
+        other => panic!("{other:?}"),
+    }
+    operations.hear(&heard(Status::GROUP_INVITE_ACCEPTED, 0, vec![]));
+    assert!(matches!(operations.poll(), Some(Step::Context(of, _)) if of == op));
+    assert!(operations.poll().is_none());
+    (operations, op)
+}
+
+#[test]
+fn a_context_id_is_waited_for_and_told_to_all() {
+    let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    let (mut operations, op) = answered(assign.clone());
+    operations.assigned(op, Ok(Some(7)));
+    let Some(Step::Notify(Some(of), formed)) = operations.poll() else {
+        panic!("nothing is said");
+    };
+    let id = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(7));
+    assert!(formed.infos.contains(&id));
+    operations.sent(of, Ok(()));
+    assert!(matches!(operations.poll(), Some(Step::Tell(event)) if event.infos.contains(&id)));
+    match operations.poll() {
+        Some(Step::End(_, Ok(group))) => assert_eq!(group.context_id, Some(7)),
+        other => panic!("{other:?}"),
+    }
+    // One that hears of it has the same.
+    let mut operations = Operations::new(proc(1));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    ended(&mut operations);
+    let mut event = complete(&[0, 1]);
+    event.infos.push(id);
+    operations.hear(&event);
+    match operations.poll() {
+        Some(Step::End(_, Ok(group))) => assert_eq!(group.context_id, Some(7)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_host_that_assigns_no_context_id_ends_what_needs_one() {
+    let assign = || Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    let (mut operations, op) = answered(assign());
+    operations.assigned(op, Ok(None));
+    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+    let (mut operations, op) = answered(assign().required());
+    operations.assigned(op, Ok(None));
+    assert_eq!(ended(&mut operations), Some(Status::ERR_NOT_SUPPORTED));
+    // One that refuses ends it for all.
+    let refused = crate::Error::new(Status::ERR_NOT_SUPPORTED, "no groups");
+    let (mut operations, op) = answered(assign());
+    operations.assigned(op, Err(refused));
+    let aborts = matches!(operations.poll(), Some(Step::Notify(None, said)) if said.status == Status::GROUP_CONSTRUCT_ABORT);
+    assert!(aborts);
+    assert_eq!(ended(&mut operations), Some(Status::ERR_NOT_SUPPORTED));
+}
+
+#[test]
+fn one_that_declines_while_a_context_id_is_asked_for_ends_it() {
+    let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    let (mut operations, op) = answered(assign);
+    operations.hear(&heard(Status::GROUP_INVITE_DECLINED, 0, vec![]));
+    let declined = Some(Status::GROUP_INVITE_DECLINED);
+    assert_eq!(ended(&mut operations), declined);
+    // What is assigned then is for nobody.
+    operations.assigned(op, Ok(Some(7)));
+    assert!(operations.poll().is_none());
+}
+
+#[test]
+fn who_leads_in_the_place_of_another_asks_for_what_that_one_wanted() {
+    let mut operations = Operations::new(proc(1));
+    let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
+    operations.overhear(&heard(Status::GROUP_INVITED, 0, vec![assign]));
+    operations.join(&name(), &proc(0), &[], None).unwrap();
+    ended(&mut operations);
+    let lost = Info::new(keys::EVENT_AFFECTED_PROC, proc(0));
+    operations.hear(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
+    operations.hear(&selected(0, Some(1), &[1]));
+    let mut steps = std::iter::from_fn(|| operations.poll());
+    assert!(steps.any(|step| matches!(step, Step::Context(..))));
+}
+
+#[test]
+fn the_last_who_invited_and_was_not_answered_leads() {
+    let mut operations = Operations::new(proc(1));
+    let missing = operations.leader_of(&name()).unwrap_err();
+    assert_eq!(missing.status(), Status::ERR_NOT_FOUND);
+    for leader in [2, 3, 4, 5] {
+        operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
+    }
+    // One gave up, one is lost, one was answered.
+    operations.overhear(&heard(Status::GROUP_CONSTRUCT_ABORT, 5, vec![]));
+    let lost = Info::new(keys::EVENT_AFFECTED_PROC, proc(4));
+    operations.overhear(&heard(Status::GROUP_LEADER_FAILED, 9, vec![lost]));
+    assert_eq!(operations.leader_of(&name()), Ok(proc(3)));
+    operations.declined(&name(), &proc(3));
+    assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
+    // One that is added to a construction is not invited to join.
+    let added = Info::new(keys::GROUP_ADD_MEMBERS, vec![proc(1)]);
+    operations.overhear(&heard(Status::GROUP_INVITED, 6, vec![added]));
+    assert_eq!(operations.leader_of(&name()), Ok(proc(2)));
+    // What a peer may leave behind is bounded.
+    for leader in 10..200 {
+        operations.overhear(&heard(Status::GROUP_INVITED, leader, vec![]));
+    }
+    for leader in (136..200).rev() {
+        assert_eq!(operations.leader_of(&name()), Ok(proc(leader)));
+        operations.declined(&name(), &proc(leader));
+    }
+    assert!(operations.leader_of(&name()).is_err());
 }

@@ -172,18 +172,20 @@ impl SharedClient {
     }
 
     /// Accepts the invitation of a leader, and waits until the group is formed; see
-    /// [`Client::group_join`](crate::Client::group_join). [`Ask::group_decline`] declines.
+    /// [`Client::group_join`](crate::Client::group_join). [`Ask::group_decline`] declines, for which
+    /// [`invited_by`](Self::invited_by) tells the leader.
     ///
     /// # Errors
     ///
     /// As [`Client::group_join`](crate::Client::group_join), without a limit but `pmix.timeout`;
     /// `PMIX_ERR_WOULD_BLOCK` in a callback.
-    pub fn group_join(
+    pub fn group_join<'l>(
         &self,
         name: &Text<'_>,
-        leader: &Proc<'_>,
+        leader: impl Into<Option<&'l Proc<'l>>>,
         infos: &[Info<'_>],
     ) -> Result<Group, Error> {
+        let leader = leader.into();
         self.wait_for_group(|then| self.start_group_join(name, leader, infos, then))
     }
 
@@ -194,17 +196,27 @@ impl SharedClient {
     ///
     /// `PMIX_ERR_BAD_PARAM` for a bad name, leader or time; that the server was lost. `then` is not
     /// called then.
-    pub fn start_group_join(
+    pub fn start_group_join<'l>(
         &self,
         name: &Text<'_>,
-        leader: &Proc<'_>,
+        leader: impl Into<Option<&'l Proc<'l>>>,
         infos: &[Info<'_>],
         then: impl FnOnce(Result<Group, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let name = name.clone().into_owned();
+        let (name, leader) = (name.clone().into_owned(), leader.into());
         self.begin_group(infos, Box::new(then), |core, end, now| {
             core.join(name, leader, infos, end, now)
         })
+    }
+
+    /// Returns who invited this process to a group of a name: the last of those that it heard of, as
+    /// `PMIX_GROUP_INVITED`, and has not answered.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if it heard of none.
+    pub fn invited_by(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
+        lock(&self.0.state).core.leader_of(name, None)
     }
 
     fn wait_for_group(

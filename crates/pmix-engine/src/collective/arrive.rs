@@ -16,7 +16,7 @@ use super::tracker::{Key, Phase, Tracker};
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
-use crate::infos::timeout;
+use crate::infos::{is_set, timeout};
 use crate::peers::Ticket;
 use crate::registry::ClientState;
 use crate::timer::Timer;
@@ -205,6 +205,7 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
         };
+        let leads = is_set(&infos, keys::GROUP_LEADER);
         tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
@@ -223,6 +224,9 @@ impl Collectives {
             }
             cx.timers.set(until, Timer::Collective(id));
         }
+        if leads {
+            self.led(cx, id, client);
+        }
         self.go_on(cx, id);
     }
 
@@ -231,7 +235,7 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
-        if tracker.phase != Phase::Gathering {
+        if tracker.phase != Phase::Gathering || tracker.is_undecided() {
             return;
         }
         if tracker.has_lost_participant && !tracker.is_tolerant {

@@ -80,7 +80,11 @@ impl Collectives {
             };
             let took_part = tracker.lose(client);
             match tracker.phase {
-                Phase::Gathering if took_part => self.lost_in_gathering(cx, id, proc),
+                Phase::Gathering if took_part => {
+                    if !self.lost_while_led(cx, id, client, proc) {
+                        self.lost_in_gathering(cx, id, proc);
+                    }
+                }
                 Phase::Gathering | Phase::Hosting => {}
                 Phase::Failed(_) => self.tidy(id),
             }
@@ -95,9 +99,10 @@ impl Collectives {
         if tracker.key.0 == Collective::GroupConstruct
             && let (_, participants, Some(name)) = &tracker.key
         {
+            let leader = self.leader_of(id).map(|leader| vec![leader.clone()]);
             cx.group_news.push_back(GroupNews::InviteFailed {
                 name: name.clone(),
-                procs: participants.to_procs(),
+                procs: leader.unwrap_or_else(|| participants.to_procs()),
                 proc: proc.clone(),
             });
         }
@@ -172,6 +177,10 @@ impl Collectives {
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
+        self.stop_asking(cx, id);
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
         let tickets = tracker.take_tickets();
         if let Some(until) = tracker.until.take() {
             cx.timers.cancel(until, Timer::Collective(id));

@@ -7,6 +7,7 @@ use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Va
 
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
+use super::steering::Steered;
 use crate::Error;
 use crate::host::Group;
 use crate::ids::ClientId;
@@ -40,6 +41,8 @@ pub(crate) enum GroupNews {
         procs: Vec<Proc<'static>>,
         proc: Proc<'static>,
     },
+    /// Somebody is to hear of a construction that is led, or to decide what becomes of it.
+    Steered(Steered),
 }
 
 /// A member has left a group.
@@ -200,7 +203,7 @@ pub(crate) fn listed<'i>(infos: &'i [Info<'static>]) -> Option<&'i [Proc<'static
 }
 
 /// The processes that infos name under a key.
-fn procs_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i [Proc<'static>]> {
+pub(super) fn procs_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i [Proc<'static>]> {
     match &infos.iter().find(|info| info.key.is(key))?.value {
         Value::DataArray(DataArray::Proc(procs)) => Some(procs),
         _ => None,

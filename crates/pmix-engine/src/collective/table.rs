@@ -32,6 +32,8 @@ pub(crate) struct Collectives {
     pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.
     pub(super) early: EarlyCalls,
+    /// Constructions about which somebody is to decide.
+    pub(super) asking: BTreeSet<TrackerId>,
     /// How many are under way, here and with the host, by the job of who began them.
     under_way: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
@@ -58,6 +60,9 @@ impl Collectives {
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, tracker) in &self.trackers {
             recount.deadline(tracker.until, Timer::Collective(*id));
+            let steering = tracker.steering.as_ref();
+            let until = steering.and_then(|steering| steering.until);
+            recount.deadline(until, Timer::Steering(*id));
             tracker.tickets().for_each(|ticket| recount.request(ticket));
         }
         for (id, call) in &self.early.calls {

@@ -9,6 +9,7 @@ use pmix_types::{Info, Nspace, Proc, Status, keys};
 use super::group_call;
 use super::kind::{Collective, GroupName};
 use super::participants::Participants;
+use super::steering::Steering;
 use crate::Error;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::ids::ClientId;
@@ -42,6 +43,8 @@ pub(super) struct Tracker {
     /// Participants of other nodes that were lost since it began: what comes of them may be that of
     /// another incarnation.
     pub(super) stale: Vec<Proc<'static>>,
+    /// Who leads it, if it is a construction that somebody leads.
+    pub(super) steering: Option<Steering>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
     /// How much there is to remember of it, once it has failed.
@@ -84,6 +87,7 @@ impl Tracker {
             is_tolerant: false,
             collects: false,
             stale: Vec::new(),
+            steering: None,
             until: None,
             weight: 0,
         }

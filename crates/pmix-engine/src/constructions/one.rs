@@ -334,6 +334,20 @@ impl<T> One<T> {
         self.led.push(part);
     }
 
+    /// Whether leaders are waited for of whom it is not known who they are.
+    pub(super) fn waits_for_unknown(&self) -> bool {
+        matches!(self.leaders, Leaders::Counted(count) if self.num_led < count)
+    }
+
+    /// Whether such leaders are waited for, and of so many processes that have not ended none is left that has
+    /// not called.
+    pub(super) fn is_deserted(&self, num_running: usize, processes: &impl Processes) -> bool {
+        self.waits_for_unknown() && num_running <= self.called.len() && {
+            let called = self.called.iter();
+            called.filter(|proc| !processes.has_ended(proc)).count() >= num_running
+        }
+    }
+
     /// Whether all have called.
     pub(super) fn is_complete(&self) -> bool {
         let is_led = match self.leaders {

@@ -21,6 +21,10 @@ impl Processes for Job {
     fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
         usize::try_from(proc.rank.as_raw() / self.1).ok()
     }
+
+    fn num_running(&self) -> Option<usize> {
+        Some(6 - self.0.len())
+    }
 }
 
 fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
@@ -313,4 +317,43 @@ fn a_whole_job_that_leads_is_waited_for_by_its_processes() {
     let ended = all.proc_ended(&procs(&[5])[0], &job);
     let ended: Vec<_> = ended.into_iter().map(outcome).collect();
     assert_eq!(ended, [(vec![0, 1], Err(Status::ERR_LOST_CONNECTION))]);
+}
+
+#[test]
+fn one_that_waits_to_be_added_ends_with_the_last_that_could_add_it() {
+    let now = Instant::now();
+    let mut all = Constructions::default();
+    let mut gone = Vec::new();
+    assert_eq!(all.take(0, 0, &joins(2), &Job(gone.clone(), 6), now), []);
+    for rank in [0, 1, 3, 4, 5] {
+        gone.push(rank);
+        let ended = all.proc_ended(&procs(&[rank])[0], &Job(gone.clone(), 6));
+        let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+        match rank {
+            5 => assert_eq!(ended, [(vec![0], Err(Status::ERR_LOST_CONNECTION))]),
+            _ => assert_eq!(ended, []),
+        }
+    }
+    assert!(is_empty(&all));
+    // One that calls when the others have ended is told the same at once.
+    let late = all.take(1, 0, &joins(2), &Job(gone.clone(), 6), now);
+    let late: Vec<_> = late.into_iter().map(outcome).collect();
+    assert_eq!(late, [(vec![1], Err(Status::ERR_LOST_CONNECTION))]);
+    assert!(is_empty(&all));
+}
+
+#[test]
+fn leaders_that_count_themselves_end_with_the_last_that_could_be_one_of_them() {
+    let now = Instant::now();
+    let mut all = Constructions::default();
+    let job = Job(vec![1, 4], 6);
+    for rank in [0, 2, 3] {
+        let call = leader(rank, 4, vec![]);
+        let token = usize::try_from(rank).unwrap();
+        assert_eq!(all.take(token, 0, &call, &job, now), []);
+    }
+    let ended = all.proc_ended(&procs(&[5])[0], &Job(vec![1, 4, 5], 6));
+    let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+    let lost = Err(Status::ERR_LOST_CONNECTION);
+    assert_eq!(ended, [(vec![0, 2, 3], lost)]);
 }

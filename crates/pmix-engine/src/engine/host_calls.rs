@@ -202,6 +202,12 @@ impl Engine {
     ) -> Result<(), Error> {
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
+        let collectives = &mut self.subsystems.collectives;
+        if collectives.heed_other(&mut self.cx, source, status, infos) {
+            self.subsystems.heed_groups(&mut self.cx);
+            self.close_refused();
+            return Ok(());
+        }
         let groups = &mut self.subsystems.groups;
         let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();

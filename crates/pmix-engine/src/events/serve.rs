@@ -37,6 +37,13 @@ impl Events {
         }
     }
 
+    /// Whether a local process hears of an event.
+    pub(crate) fn hears(&self, cx: &Cx, notification: &Notification) -> bool {
+        let sessions = sessions(&cx.store);
+        let mut interested = self.registry.interested(notification).into_iter();
+        interested.any(|(peer, listener)| notification.is_for(peer, listener, &sessions))
+    }
+
     /// Sends an event to peers; it is packed once for all that read the same.
     fn tell(cx: &mut Cx, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();

@@ -226,7 +226,10 @@ impl Groups {
         if !is_server && let Some(follow) = self.said(cx, status, name, source, infos) {
             return Some(follow);
         }
+        // It is about a construction, and not about an invitation.
+        let is_steered = is_server && chosen(infos).is_some();
         let ended = match (status, &about) {
+            (Status::GROUP_LEADER_FAILED, _) if is_steered => None,
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, _) => Some(source),
             (Status::GROUP_LEADER_FAILED, Some(leader)) => Some(leader),
             _ => None,
@@ -240,6 +243,8 @@ impl Groups {
             }
         }
         match (status, about, list) {
+            // It is added to a construction, which is no invitation.
+            (Status::GROUP_INVITED, ..) if value(infos, keys::GROUP_ADD_MEMBERS).is_some() => {}
             // The loss of the leader came before its invitation.
             (Status::GROUP_INVITED, ..)
                 if self.selections.by_key.contains_key(&key_of(name, source)) =>
@@ -268,6 +273,7 @@ impl Groups {
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, ..) => {
                 self.invitation_ended(name, source);
             }
+            (Status::GROUP_LEADER_FAILED, ..) if is_steered => {}
             (Status::GROUP_LEADER_FAILED, Some(leader), _) => {
                 let key = (name.clone().into_owned(), leader);
                 let (_, follow) = self.leader_lost(cx, &key, false)?;

@@ -13,7 +13,7 @@ use super::known::{Groups, Known, changed};
 use super::members::Members;
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, in_wanted_order,
+    Collective, EndedGroup, GroupNews, MemberLeft, Participants, Steered, each, in_wanted_order,
     is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
@@ -40,6 +40,7 @@ impl Groups {
                 self.release(cx, &name, &told);
                 Vec::new()
             }
+            GroupNews::Steered(told) => steered(cx, told).into_iter().collect(),
             GroupNews::InviteFailed { name, procs, proc } => {
                 let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
                 event.into_iter().collect()
@@ -298,6 +299,24 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
     if let Err(error) = stored {
         tracing::debug!(%error, "what a member shares with its group is not stored");
     }
+}
+
+/// The event about a construction that is led. Who is invited hears of it from who leads.
+pub(crate) fn steered(cx: &Cx, told: Steered) -> Option<Notification> {
+    let Steered {
+        status,
+        name,
+        to,
+        about,
+        more,
+        ..
+    } = told;
+    let mut event = event(cx, status, &name, to, &about)?;
+    if status == Status::GROUP_INVITED {
+        event.source = about;
+    }
+    event.infos.extend(more);
+    Some(event)
 }
 
 /// The event that tells the members of a group about one of them.

@@ -87,6 +87,11 @@ impl Processes for Jobs<'_> {
         let process = there.or_else(|| job.table.iter().find(is_it));
         process.is_some_and(|process| process.ended.is_some())
     }
+
+    fn num_running(&self) -> Option<usize> {
+        Some(Jobs::num_running(self))
+    }
+
     fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
         self.named(&proc.nspace).map(|_| HERE)
     }

@@ -4,11 +4,46 @@
 use std::collections::{HashMap, HashSet};
 
 use pmix_proto::{Event, request};
-use pmix_types::{Info, Proc, Status, Text, keys};
+use pmix_types::{Info, Proc, Status, Text, Value, keys};
 
 use crate::Error;
 use crate::group::Decision;
 use crate::group::said::{about, bad, membership, notify, says};
+
+/// What is asked for with an invitation, besides a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Directives {
+    /// Whether the group may be smaller.
+    is_optional: bool,
+    /// Whether the loss of members is told.
+    notifies: bool,
+    /// Whether the group is to have a number that no other has.
+    pub(super) wants_context_id: bool,
+    needs_context_id: bool,
+}
+
+impl Directives {
+    pub(super) fn new(infos: &[Info<'_>]) -> Self {
+        let is_required =
+            |info: &Info<'_>| info.key.is(keys::GROUP_ASSIGN_CONTEXT_ID) && info.is_required();
+        let wants_context_id = says(infos, keys::GROUP_ASSIGN_CONTEXT_ID);
+        Self {
+            is_optional: says(infos, keys::GROUP_OPTIONAL),
+            notifies: says(infos, keys::GROUP_NOTIFY_TERMINATION),
+            wants_context_id,
+            needs_context_id: wants_context_id && infos.iter().any(is_required),
+        }
+    }
+}
+
+/// How far the context id of a group has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Context {
+    Wanted,
+    Asked,
+    /// It is this, or the host assigns none, or none is wanted.
+    Known(Option<u64>),
+}
 
 /// An invitation that this process made.
 #[derive(Debug)]
@@ -23,8 +58,8 @@ pub(super) struct Invite {
     undecided: HashMap<Proc<'static>, Status>,
     /// Those who do not take part.
     without: HashSet<Proc<'static>>,
-    is_optional: bool,
-    notifies: bool,
+    directives: Directives,
+    context: Context,
     /// Whether all have answered, and the server was told.
     is_complete: bool,
 }
@@ -37,6 +72,15 @@ impl Invite {
         infos: &[Info<'_>],
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
         let everyone: HashSet<_> = procs.iter().cloned().collect();
+        Self::of(own, procs, everyone, Directives::new(infos))
+    }
+
+    fn of(
+        own: &Proc<'static>,
+        procs: Vec<Proc<'static>>,
+        everyone: HashSet<Proc<'static>>,
+        directives: Directives,
+    ) -> Result<(Self, Vec<Proc<'static>>), Error> {
         if !everyone.contains(own) {
             return Err(bad("the leader of a group is not among its members"));
         }
@@ -50,8 +94,11 @@ impl Invite {
             waiting: to.iter().cloned().collect(),
             undecided: HashMap::new(),
             without: HashSet::new(),
-            is_optional: says(infos, keys::GROUP_OPTIONAL),
-            notifies: says(infos, keys::GROUP_NOTIFY_TERMINATION),
+            directives,
+            context: match directives.wants_context_id {
+                true => Context::Wanted,
+                false => Context::Known(None),
+            },
             is_complete: false,
         };
         Ok((invite, to))
@@ -66,15 +113,47 @@ impl Invite {
     pub(super) fn in_place(
         own: &Proc<'static>,
         procs: Vec<Proc<'static>>,
-        (is_optional, notifies): (bool, bool),
+        directives: Directives,
     ) -> Result<(Self, Vec<Proc<'static>>), Error> {
-        let (invite, to) = Self::new(own, procs, &[])?;
-        let invite = Self {
-            is_optional,
-            notifies,
-            ..invite
-        };
-        Ok((invite, to))
+        let everyone = procs.iter().cloned().collect();
+        Self::of(own, procs, everyone, directives)
+    }
+
+    /// What those who are invited hear besides.
+    pub(super) fn said(&self) -> Vec<Info<'static>> {
+        let wants = self.directives.wants_context_id;
+        let wants = wants.then(|| Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
+        wants.into_iter().collect()
+    }
+
+    /// Whether it is known which context id the group has, if any.
+    pub(super) fn has_context_id(&self) -> bool {
+        matches!(self.context, Context::Known(_))
+    }
+
+    /// Whether the context id is to be asked for, which it is once.
+    pub(super) fn asks_for_context_id(&mut self) -> bool {
+        let is_wanted = self.context == Context::Wanted;
+        if is_wanted {
+            self.context = Context::Asked;
+        }
+        is_wanted
+    }
+
+    /// Whether there is no group without a context id.
+    pub(super) const fn needs_context_id(&self) -> bool {
+        self.directives.needs_context_id
+    }
+
+    pub(super) fn assign(&mut self, id: Option<u64>) {
+        self.context = Context::Known(id);
+    }
+
+    pub(super) const fn context_id(&self) -> Option<u64> {
+        match self.context {
+            Context::Known(id) => id,
+            Context::Wanted | Context::Asked => None,
+        }
     }
 
     /// Whether it waits for an event about its group.
@@ -113,7 +192,7 @@ impl Invite {
 
     /// What follows if nobody decides; without it the group is not formed.
     pub(super) fn by_default(&self) -> Option<Decision> {
-        self.is_optional.then_some(Decision::GoOnWithout)
+        self.directives.is_optional.then_some(Decision::GoOnWithout)
     }
 
     /// Whether these processes may be invited in the place of another.
@@ -172,11 +251,18 @@ impl Invite {
     pub(super) fn complete(&mut self, name: &Text<'static>) -> request::Notify<'static> {
         self.is_complete = true;
         let members = self.members();
-        let mut more = vec![membership(&members)];
-        if self.notifies {
+        let mut more = self.about(&members);
+        if self.directives.notifies {
             more.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
         }
         notify(Status::GROUP_CONSTRUCT_COMPLETE, name, members, more)
+    }
+
+    /// What the members hear about the group.
+    fn about(&self, members: &[Proc<'static>]) -> Vec<Info<'static>> {
+        let id = self.context_id().map(Value::Size);
+        let id = id.map(|id| Info::new(keys::GROUP_CONTEXT_ID, id));
+        [membership(members)].into_iter().chain(id).collect()
     }
 
     /// The same event as the leader's own program hears of it.
@@ -187,7 +273,7 @@ impl Invite {
         members: &[Proc<'static>],
     ) -> Event<'static> {
         let status = Status::GROUP_CONSTRUCT_COMPLETE;
-        let said = notify(status, name, members.to_vec(), vec![membership(members)]);
+        let said = notify(status, name, members.to_vec(), self.about(members));
         Event {
             status,
             source: own.clone(),

@@ -60,7 +60,8 @@ impl Operations {
         match Invite::in_place(own, listed, *directives) {
             Ok((invite, to)) => {
                 let old = Info::new(keys::EVENT_AFFECTED_PROC, about(event).clone());
-                let invited = notify(Status::GROUP_INVITED, &operation.name, to, vec![old]);
+                let more = [vec![old], invite.said()].concat();
+                let invited = notify(Status::GROUP_INVITED, &operation.name, to, more);
                 let is_answered = invite.is_answered();
                 operation.kind = Kind::Invite(invite);
                 match is_answered {

@@ -310,4 +310,9 @@ impl Processes for Jobs<'_> {
     fn server_of(&self, proc: &Proc<'_>) -> Option<usize> {
         self.0.iter().position(|node| node.hosts(proc))
     }
+
+    fn num_running(&self) -> Option<usize> {
+        let procs = self.0.iter().flat_map(|node| &node.procs);
+        Some(procs.filter(|proc| !self.has_ended(proc)).count())
+    }
 }

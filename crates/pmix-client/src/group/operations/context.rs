@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The context id of a group that is formed by invitation (`PMIX_GROUP_ASSIGN_CONTEXT_ID`). Hosts assign one where
+//! a group is constructed, so the leader constructs one of itself alone, under the same name, and takes it apart
+//! before it says that all have accepted:
+//!
+//! ```text
+//! all have accepted ── construct of the leader alone ── its context id ── destruct ── CONSTRUCT_COMPLETE, with the id
+//! ```
+
+use pmix_types::Status;
+
+use super::{Kind, OpId, Operations};
+use crate::Error;
+
+impl Operations {
+    /// Says which number the group of an invitation has; none if the host assigns none.
+    pub(crate) fn assigned(&mut self, op: OpId, assigned: Result<Option<u64>, Error>) {
+        let Some(open) = self.open.get_mut(&op) else {
+            return;
+        };
+        let (name, Kind::Invite(invite)) = (&open.name, &mut open.kind) else {
+            return;
+        };
+        match assigned {
+            Ok(None) if invite.needs_context_id() => {
+                let message = format!("the host assigns no context id, which {name} has to have");
+                self.abort(op, Error::new(Status::ERR_NOT_SUPPORTED, message));
+            }
+            Ok(id) => {
+                invite.assign(id);
+                self.complete_if_answered(op);
+            }
+            Err(error) => self.abort(op, error),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The invitations that this process heard of and has not answered.
+
+use std::collections::VecDeque;
+
+use pmix_proto::Event;
+use pmix_types::{Proc, Status, Text, keys};
+
+use crate::group::said::{about, check_name, group_of, says, value};
+
+/// How many are remembered; with more the oldest are forgotten.
+const MAX_HEARD: usize = 64;
+
+/// Holds the invitations that were not answered.
+#[derive(Debug, Default)]
+pub(super) struct Heard(VecDeque<Invited>);
+
+#[derive(Debug)]
+struct Invited {
+    name: Text<'static>,
+    leader: Proc<'static>,
+    wants_context_id: bool,
+}
+
+impl Heard {
+    /// Takes an event in that passes by.
+    pub(super) fn hear(&mut self, event: &Event<'static>) {
+        let Some(name) = group_of(event).filter(|name| check_name(name).is_ok()) else {
+            return;
+        };
+        match event.status {
+            // Who is added to a construction constructs the group, too.
+            Status::GROUP_INVITED if value(&event.infos, keys::GROUP_ADD_MEMBERS).is_none() => {
+                self.remove(name, &event.source);
+                self.0.truncate(MAX_HEARD - 1);
+                self.0.push_front(Invited {
+                    name: name.clone(),
+                    leader: event.source.clone(),
+                    wants_context_id: says(&event.infos, keys::GROUP_ASSIGN_CONTEXT_ID),
+                });
+            }
+            Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
+                self.remove(name, &event.source);
+            }
+            Status::GROUP_LEADER_FAILED => self.remove(name, about(event)),
+            _ => {}
+        }
+    }
+
+    /// Who invited last to a group of this name.
+    pub(super) fn leader(&self, name: &Text<'_>) -> Option<&Proc<'static>> {
+        let mut named = self.0.iter().filter(|invited| invited.name == *name);
+        named.next().map(|invited| &invited.leader)
+    }
+
+    /// Takes an invitation out that is answered. Tells whether its group is to have a context id.
+    pub(super) fn answered(&mut self, name: &Text<'_>, leader: &Proc<'_>) -> bool {
+        let is_it = |invited: &Invited| invited.name == *name && invited.leader == *leader;
+        let place = self.0.iter().position(is_it);
+        let invited = place.and_then(|place| self.0.remove(place));
+        invited.is_some_and(|invited| invited.wants_context_id)
+    }
+
+    fn remove(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
+        self.0
+            .retain(|invited| invited.name != *name || invited.leader != *leader);
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Constructions of groups that one of the members leads: it decides what follows when one is lost, and another
+//! leads when it is lost itself.
+
+use std::time::Duration;
+
+use pmix_engine::Config;
+use pmix_proto::{Request, Tag, reply, request};
+use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
+
+use crate::collective::{DONE, procs, statuses};
+use crate::group::{construct, construct_of, heard, listen, num_groups, world};
+use crate::world::{Who, World};
+
+const LEADER_GONE: Option<Status> = Some(Status::GROUP_LEADER_FAILED);
+const LOST: Option<Status> = Some(Status::ERR_LOST_CONNECTION);
+const ABORTED: Option<Status> = Some(Status::GROUP_CONSTRUCT_ABORT);
+
+fn leads() -> Vec<Info<'static>> {
+    vec![Info::new(keys::GROUP_LEADER, true)]
+}
+
+/// What one says about another that is lost.
+fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> {
+    let lost = Proc::new("job", Rank::new(lost));
+    let mut infos = vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, vec![lost.clone()]),
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::GROUP_ID, "g"),
+        Info::new(keys::EVENT_AFFECTED_PROC, lost),
+    ];
+    infos.extend_from_slice(more);
+    Request::Notify(request::Notify {
+        status,
+        range: DataRange::CUSTOM,
+        infos,
+    })
+}
+
+fn without(lost: u32) -> Request<'static> {
+    let optional = Info::new(keys::GROUP_OPTIONAL, true);
+    about(Status::GROUP_INVITE_FAILED, lost, &[optional])
+}
+
+/// Some call for a group of four, the first of them as its leader.
+fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
+    let codes = [
+        Status::GROUP_INVITE_FAILED,
+        Status::GROUP_LEADER_FAILED,
+        Status::GROUP_LEADER_SELECTED,
+        Status::GROUP_MEMBERSHIP_UPDATE,
+        Status::GROUP_INVITED,
+    ];
+    listen(world, all, &codes);
+    let tags = ranks.iter().enumerate().map(|(place, rank)| {
+        let infos = if place == 0 { leads() } else { vec![] };
+        world.ask(all[*rank], &construct("g", &[0, 1, 2, 3], infos))
+    });
+    let tags = tags.collect();
+    world.run();
+    tags
+}
+
+fn of(all: &[Who], ranks: &[usize]) -> Vec<Who> {
+    ranks.iter().map(|rank| all[*rank]).collect()
+}
+
+fn members(world: &World, who: Who, tag: Tag) -> Vec<u32> {
+    let client = &world.clients[who];
+    let response = client.reply(tag).expect("no reply");
+    let group = reply::Group::decode(client.session.form(), None, &response.payload).unwrap();
+    let members = group.members.iter();
+    members.map(|proc| proc.rank.as_raw()).collect()
+}
+
+fn codes(world: &World, who: Who) -> Vec<(Status, Option<u32>)> {
+    let heard = heard(world, who).into_iter();
+    heard
+        .map(|(status, _, about)| (status, about.map(Rank::as_raw)))
+        .collect()
+}
+
+#[test]
+fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
+    // Rank 3 is where rank 0 is.
+    for per_node in [&[4][..], &[4, 2]] {
+        let (mut world, all) = world(per_node);
+        let tags = called(&mut world, &all, &[0, 1, 2]);
+        world.kill(all[3]);
+        world.run();
+        let three = of(&all, &[0, 1, 2]);
+        assert_eq!(statuses(&world, &three, &tags), [None; 3]);
+        let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+        assert_eq!(codes(&world, all[0]), [failed]);
+        assert_eq!(codes(&world, all[1]), []);
+        assert_eq!(world.status_of(all[0], &without(3)), DONE);
+        assert_eq!(statuses(&world, &three, &tags), [DONE; 3]);
+        for (who, tag) in three.iter().zip(&tags) {
+            assert_eq!(members(&world, *who, *tag), [0, 1, 2]);
+            let last = codes(&world, *who).pop();
+            assert_eq!(last, Some((Status::GROUP_MEMBERSHIP_UPDATE, None)));
+        }
+    }
+}
+
+#[test]
+fn a_leader_is_asked_about_those_who_were_gone_before_it_called() {
+    let (mut world, all) = world(&[4]);
+    for rank in [1, 3] {
+        world.kill(all[rank]);
+    }
+    world.run();
+    let left = of(&all, &[0, 2]);
+    let codes = [Status::GROUP_INVITE_FAILED];
+    listen(&mut world, &left, &codes);
+    let tags = [
+        world.ask(all[0], &construct("g", &[0, 1, 2, 3], leads())),
+        world.ask(all[2], &construct("g", &[0, 1, 2, 3], vec![])),
+    ];
+    world.run();
+    assert_eq!(heard(&world, all[0]).len(), 2);
+    assert_eq!(world.status_of(all[0], &without(1)), DONE);
+    assert_eq!(statuses(&world, &left, &tags), [None; 2]);
+    assert_eq!(world.status_of(all[0], &without(3)), DONE);
+    assert_eq!(statuses(&world, &left, &tags), [DONE; 2]);
+    assert_eq!(members(&world, all[2], tags[1]), [0, 2]);
+}
+
+#[test]
+fn one_that_had_called_is_no_member_if_the_leader_goes_on_without_it() {
+    let (mut world, all) = world(&[4]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[2]);
+    world.run();
+    assert_eq!(world.status_of(all[0], &without(2)), DONE);
+    let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
+    world.run();
+    assert_eq!(members(&world, all[3], last), [0, 1, 3]);
+    assert_eq!(members(&world, all[1], tags[1]), [0, 1, 3]);
+}
+
+#[test]
+fn a_leader_ends_it_or_has_nothing_to_say_or_says_nothing() {
+    let ends = [
+        (Some(about(Status::GROUP_INVITE_FAILED, 3, &[])), LOST),
+        (Some(about(Status::GROUP_CONSTRUCT_ABORT, 3, &[])), ABORTED),
+        (None, LOST),
+    ];
+    for (said, expected) in ends {
+        let (mut world, all) = world(&[4]);
+        let tags = called(&mut world, &all, &[0, 1, 2]);
+        world.kill(all[3]);
+        world.run();
+        match said {
+            Some(said) => assert_eq!(world.status_of(all[0], &said), DONE),
+            None => {
+                let time = Config::default().leader_time;
+                world.advance(time - Duration::from_millis(1));
+                assert_eq!(world.clients[all[0]].status(tags[0]), None);
+                world.advance(Duration::from_millis(2));
+            }
+        }
+        let three = of(&all, &[0, 1, 2]);
+        assert_eq!(statuses(&world, &three, &tags), [expected; 3]);
+        assert_eq!(num_groups(&world), 0);
+    }
+}
+
+#[test]
+fn nobody_but_the_leader_decides_about_others() {
+    let (mut world, all) = world(&[4]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[3]);
+    world.run();
+    let abort = about(Status::GROUP_CONSTRUCT_ABORT, 3, &[]);
+    for said in [without(3), abort] {
+        assert_eq!(world.status_of(all[1], &said), DONE);
+        assert_eq!(world.clients[all[0]].status(tags[0]), None);
+    }
+    // Nor the leader about one that is there.
+    assert_eq!(world.status_of(all[0], &without(1)), DONE);
+    assert_eq!(world.clients[all[0]].status(tags[0]), None);
+}
+
+#[test]
+fn nobody_is_waited_for_who_does_not_hear_of_it() {
+    let (mut world, all) = world(&[4]);
+    let tags = [0, 1, 2].map(|rank| {
+        let infos = if rank == 0 { leads() } else { vec![] };
+        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
+    });
+    world.kill(all[3]);
+    world.run();
+    let three = of(&all, &[0, 1, 2]);
+    assert_eq!(statuses(&world, &three, &tags), [LOST; 3]);
+}
+
+#[test]
+fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
+    let (mut world, all) = world(&[5]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[3]);
+    world.run();
+    let four = vec![Proc::new("job", Rank::new(4))];
+    let adds = Info::new(keys::GROUP_ADD_MEMBERS, four);
+    let replaced = about(Status::GROUP_INVITE_FAILED, 3, &[adds]);
+    assert_eq!(world.status_of(all[0], &replaced), DONE);
+    assert_eq!(codes(&world, all[4]), [(Status::GROUP_INVITED, Some(0))]);
+    assert_eq!(world.clients[all[0]].status(tags[0]), None);
+    let added = world.ask(all[4], &construct_of("g", vec![], vec![]));
+    world.run();
+    let mut tags = tags;
+    tags.push(added);
+    let four = of(&all, &[0, 1, 2, 4]);
+    for (who, tag) in four.iter().zip(&tags) {
+        assert_eq!(members(&world, *who, *tag), [0, 1, 2, 4]);
+    }
+    // Of a job that there is not, nobody can be added.
+    let (mut world, all) = self::world(&[4]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[3]);
+    world.run();
+    let adds = Info::new(keys::GROUP_ADD_MEMBERS, procs(&[("job", 9)]));
+    let replaced = about(Status::GROUP_INVITE_FAILED, 3, &[adds]);
+    let refused = Some(Status::ERR_NOT_FOUND);
+    assert_eq!(world.status_of(all[0], &replaced), refused);
+    assert_eq!(world.clients[all[0]].status(tags[0]), None);
+}
+
+#[test]
+fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
+    // Servers of other nodes wait at the host meanwhile, and their processes may lead, too.
+    for (per_node, new) in [(&[4][..], 2), (&[2, 2], 1), (&[2, 2], 3)] {
+        let (mut world, all) = world(per_node);
+        let tags = called(&mut world, &all, &[0, 2, 3]);
+        world.kill(all[0]);
+        world.run();
+        let lead = |lost| about(Status::GROUP_LEADER_FAILED, lost, &leads());
+        if new != 1 {
+            assert_eq!(world.status_of(all[new], &lead(0)), DONE);
+        }
+        let last = world.ask(all[1], &construct("g", &[0, 1, 2, 3], vec![]));
+        world.run();
+        if new == 1 {
+            assert_eq!(world.status_of(all[new], &lead(0)), DONE);
+        }
+        let asked = [(1, last), (2, tags[1]), (3, tags[2])];
+        for (rank, tag) in asked {
+            assert_eq!(members(&world, all[rank], tag), [1, 2, 3], "{per_node:?}");
+            let expected = [
+                (Status::GROUP_LEADER_FAILED, Some(0)),
+                (Status::GROUP_LEADER_SELECTED, Some(0)),
+                (Status::GROUP_MEMBERSHIP_UPDATE, None),
+            ];
+            assert_eq!(codes(&world, all[rank]), expected, "{per_node:?} {rank}");
+        }
+    }
+}
+
+#[test]
+fn a_new_leader_decides_about_those_who_are_lost_after_the_old_one() {
+    let (mut world, all) = world(&[4]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[0]);
+    world.run();
+    world.kill(all[3]);
+    world.run();
+    let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
+    assert_eq!(world.status_of(all[2], &lead), DONE);
+    let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+    assert_eq!(codes(&world, all[2]).last(), Some(&failed));
+    assert_eq!(world.clients[all[1]].status(tags[1]), None);
+    assert_eq!(world.status_of(all[2], &without(3)), DONE);
+    assert_eq!(members(&world, all[1], tags[1]), [1, 2]);
+    assert_eq!(members(&world, all[2], tags[2]), [1, 2]);
+}
+
+#[test]
+fn without_a_new_leader_it_ends_for_all() {
+    let declines = about(Status::GROUP_LEADER_FAILED, 0, &[]);
+    let abort = about(Status::GROUP_CONSTRUCT_ABORT, 0, &[]);
+    let ends = [
+        (vec![declines.clone(), declines], true, LEADER_GONE),
+        (vec![abort], false, ABORTED),
+        (vec![], true, LEADER_GONE),
+    ];
+    for (said, tells, expected) in ends {
+        let (mut world, all) = world(&[4]);
+        let tags = called(&mut world, &all, &[0, 1, 2]);
+        let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
+        // All have called, so that the group is formed.
+        world.run();
+        assert_eq!(world.clients[all[3]].status(last), DONE);
+        drop((world, all, tags));
+
+        let (mut world, all) = self::world(&[3]);
+        listen(
+            &mut world,
+            &all,
+            &[Status::GROUP_LEADER_FAILED, Status::GROUP_LEADER_SELECTED],
+        );
+        let group = |infos| construct("g", &[0, 1, 2], infos);
+        let first = world.ask(all[0], &group(leads()));
+        let second = world.ask(all[1], &group(vec![]));
+        world.run();
+        world.kill(all[0]);
+        world.run();
+        for one in &said {
+            let status = world.status_of(all[1], one);
+            assert_eq!(status, DONE);
+        }
+        if expected != ABORTED {
+            assert_eq!(world.clients[all[1]].status(second), None);
+            world.advance(Config::default().leader_time);
+        }
+        assert_eq!(world.clients[all[1]].status(second), expected);
+        assert_eq!(world.status_of(all[2], &group(vec![])), expected);
+        let selected = (Status::GROUP_LEADER_SELECTED, Some(0));
+        assert_eq!(codes(&world, all[1]).contains(&selected), tells);
+        assert_eq!(world.clients[all[0]].status(first), None);
+    }
+}
+
+#[test]
+fn all_who_have_called_and_lead_not_end_it_at_once() {
+    let (mut world, all) = world(&[4]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    world.kill(all[0]);
+    world.kill(all[3]);
+    world.run();
+    for rank in [1, 2] {
+        assert_eq!(world.clients[all[1]].status(tags[1]), None);
+        let declines = about(Status::GROUP_LEADER_FAILED, 0, &[]);
+        assert_eq!(world.status_of(all[rank], &declines), DONE);
+    }
+    let two = of(&all, &[1, 2]);
+    assert_eq!(statuses(&world, &two, &tags[1..]), [LEADER_GONE; 2]);
+}
