@@ -70,6 +70,8 @@ pub(crate) struct Places<'a> {
     pub(crate) server: &'a Proc<'static>,
     /// The process that asked for it, if one did.
     pub(crate) parent: Option<&'a Proc<'static>>,
+    /// What its processes debug, if they are daemons of a debugger.
+    pub(crate) debug_target: Option<&'a Proc<'static>>,
     /// How many processes of its session were started before it.
     pub(crate) offset: u32,
 }
@@ -85,6 +87,10 @@ pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Inf
     infos.push(Info::new(keys::SERVER_RANK, Value::Rank(server.rank)));
     if let Some(parent) = places.parent {
         infos.push(Info::new(keys::PARENT_ID, parent.clone()));
+    }
+    if let Some(target) = places.debug_target {
+        infos.push(Info::new(keys::DEBUG_TARGET, target.clone()));
+        infos.push(Info::new(keys::DEBUG_JOB, text(target.nspace.as_bytes())));
     }
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {

@@ -30,6 +30,11 @@ pub(crate) fn find(program: &OsStr, path: Option<&OsStr>, wdir: &Path) -> io::Re
             Err(_) => {}
         }
     }
+    // Where the application starts is looked in last, as mpirun does; not where the launcher happens to be.
+    let here = wdir.join(program);
+    if refused.is_none() && !wdir.as_os_str().is_empty() && check(&here).is_ok() {
+        return Ok(here);
+    }
     Err(refused.unwrap_or_else(|| Errno::NOENT.into()))
 }
 
@@ -84,6 +89,10 @@ mod tests {
         let find = |program: &str| super::find(program.as_ref(), Some(&path), dir.path());
         assert_eq!(find("prog").unwrap(), second.join("prog"));
         assert_eq!(find("b/prog").unwrap(), second.join("prog"));
+        put(&dir.path().join("here"), 0o755);
+        assert_eq!(find("here").unwrap(), dir.path().join("here"));
+        let elsewhere = super::find("here".as_ref(), Some(&path), Path::new(""));
+        assert_eq!(elsewhere.unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(find("absent").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(find("./prog").unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use pmix_server::upcall::NotifyEvent;
 use pmix_types::{Info, Proc, Rank, Status, Text, Value, keys};
 
-pub(super) use asked::{DebugRequest, Wish};
+pub(super) use asked::{DebugRequest, Wish, without_daemons};
 
 use super::events::timestamp;
 use super::job::Job;

@@ -48,6 +48,8 @@ pub(super) struct Origin {
     pub(super) start_by: Option<Instant>,
     /// Whether its other processes go on when one ends with another exit code than 0.
     pub(super) spares_exit_codes: bool,
+    /// What its processes debug, if they are daemons of a debugger.
+    pub(super) debug_target: Option<Proc<'static>>,
     /// Whether it goes on when the job of its parent fails.
     pub(super) is_separate: bool,
     /// Whether it is ended even when the job of its parent ends well.

@@ -6,6 +6,7 @@ mod children;
 mod connected;
 mod construct;
 mod control;
+mod daemons;
 mod debug;
 mod directives;
 mod display;

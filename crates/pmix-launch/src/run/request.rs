@@ -46,7 +46,7 @@ impl Refusal {
         Self::new(Status::ERR_NOT_SUPPORTED, why)
     }
 
-    fn bad(why: impl Into<String>) -> Self {
+    pub(super) fn bad(why: impl Into<String>) -> Self {
         Self::new(Status::ERR_BAD_PARAM, why)
     }
 }
@@ -129,6 +129,7 @@ impl Request {
             request.apps.push(app);
         }
         request.count_beside()?;
+        request.fill_node();
         Ok(request)
     }
 
@@ -139,6 +140,16 @@ impl Request {
         match sum {
             0 => Err(Refusal::bad("the applications have no processes")),
             sum => Ok(sum),
+        }
+    }
+
+    /// An application without a number of processes has as many as the node is to have (`ppr:N:node`).
+    fn fill_node(&mut self) {
+        let of_node = self.map_by == Some(MapBy::Level(Level::Node));
+        if let Some(each) = self.procs_each.filter(|_| of_node) {
+            let each = u32::try_from(each).unwrap_or(u32::MAX);
+            let unsaid = self.apps.iter_mut().filter(|app| app.num_procs == 0);
+            unsaid.for_each(|app| app.num_procs = each);
         }
     }
 
@@ -228,7 +239,7 @@ impl Request {
             Asked::Host => here(text_of(info)?, host)?,
             Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
             Asked::Variable => self.exports.extend(envar(info)?),
-            Asked::Debug(wish) => self.debug.take(wish, info, None),
+            Asked::Debug(wish) => { self.debug.take(wish, info, None) }.map_err(Refusal::bad)?,
             Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
         }
         Ok(())
@@ -307,7 +318,8 @@ impl Request {
                 Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(own(text_of(info)?).into()),
                 Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
                 Some(Effect::Obeyed(Asked::Debug(wish))) => {
-                    self.debug.take(wish, info, Some(self.apps.len()));
+                    let taken = self.debug.take(wish, info, Some(self.apps.len()));
+                    taken.map_err(Refusal::bad)?;
                 }
                 _ => self.take(info, host)?,
             }

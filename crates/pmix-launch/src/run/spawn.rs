@@ -50,10 +50,16 @@ impl Session<'_> {
         }
     }
 
-    fn spawn(&mut self, call: Spawn, asked: Instant) -> Result<Nspace<'static>, Refusal> {
+    /// Starts one job.
+    pub(super) fn spawn_one(
+        &mut self,
+        call: Spawn,
+        asked: Instant,
+    ) -> Result<Nspace<'static>, Refusal> {
         // Each application has one process at least, and costs as much as one to prepare.
         self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
-        let request = Request::of(&call, self.plan.layout.host())?;
+        let mut request = Request::of(&call, self.plan.layout.host())?;
+        let debug_target = self.place_daemons(&mut request)?;
         let parent = self.jobs.named(&call.proc.nspace);
         if parent.is_some_and(|parent| parent.stop.is_ending()) {
             let why = "it is being ended";
@@ -97,6 +103,7 @@ impl Session<'_> {
             spares_exit_codes: request.ends_by_exit_code == Some(false),
             is_separate: request.is_separate == Some(true),
             ends_with_parent: request.is_separate == Some(false),
+            debug_target,
         };
         let plan = PlanRef::Spawned(Arc::new(plan));
         let started = self.start_job(plan, Some(origin));
@@ -104,14 +111,19 @@ impl Session<'_> {
         match started {
             Ok(()) => Ok(nspace),
             Err(error) => {
-                if let Some(index) = self.jobs.place(&nspace).filter(|index| *index > 0) {
-                    if let Some(job) = self.jobs.get(index) {
-                        self.tell_failed_start(job);
-                    }
-                    self.dismiss(index);
-                }
+                self.give_up(&nspace);
                 Err(Refusal::of(&error))
             }
+        }
+    }
+
+    /// Ends a job that was not started with all that was asked for.
+    pub(super) fn give_up(&mut self, nspace: &Nspace<'_>) {
+        if let Some(index) = self.jobs.place(nspace).filter(|index| *index > 0) {
+            if let Some(job) = self.jobs.get(index) {
+                self.tell_failed_start(job);
+            }
+            self.dismiss(index);
         }
     }
 

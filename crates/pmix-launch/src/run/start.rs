@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
             job: &job.dir,
             server: &server,
             parent: job.origin.as_ref().map(|origin| &origin.parent),
+            debug_target: { job.origin.as_ref() }.and_then(|origin| origin.debug_target.as_ref()),
             offset: job.origin.as_ref().map_or(0, |origin| origin.offset),
         };
         let infos = job_info::of_job(plan, bound, &places);

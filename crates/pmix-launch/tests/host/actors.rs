@@ -49,6 +49,7 @@ fn actor() {
         "comes_again" => crate::directed::comes_again(connected(settings)),
         "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),
+        "debug" => crate::debugging::act(settings, std::env::var("PART").ok().as_deref()),
         "log" => log(connected(settings)),
         "flood" => flood(connected(settings)),
         "cleanup" => cleanup(connected(settings)),

@@ -9,7 +9,7 @@ use crate::actors::{peer, wait_for_all};
 use crate::stage::{play, play_plan};
 
 /// The answer to one query.
-fn ask(
+pub(crate) fn ask(
     client: &mut Client,
     names: &[&'static str],
     qualifiers: Vec<Info<'static>>,

@@ -7,6 +7,7 @@
 mod actors;
 mod asking;
 mod children;
+mod debugging;
 mod directed;
 mod monitors;
 mod stage;

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pmix_types::{DataArray, Info, Rank, Value};
+use pmix_server::upcall::Spawn;
+use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Value, keys};
 
 use crate::App;
 use crate::stops::{DebugStops, StopPoint};
@@ -16,12 +17,24 @@ use crate::stops::{DebugStops, StopPoint};
 pub(in crate::run) enum Wish {
     /// That processes stop.
     Stop(StopPoint),
+    /// Whether an application is daemons of a debugger (`PMIX_DEBUGGER_DAEMONS`).
+    Daemons,
+    /// What they debug: processes (`PMIX_DEBUG_TARGET`) or a job (`PMIX_DEBUG_JOB`).
+    Target,
+    /// How many there are on each node that has any of these.
+    PerNode,
+    /// How many there are for each of these.
+    PerProc,
 }
 
 /// All that a spawn asks for.
 #[derive(Debug, Default)]
 pub(in crate::run) struct DebugRequest {
     stops: Vec<Stop>,
+    has_daemons: bool,
+    target: Option<Proc<'static>>,
+    per_node: Option<u32>,
+    per_proc: Option<u32>,
 }
 
 /// A directive that processes stop.
@@ -35,25 +48,113 @@ struct Stop {
 
 impl DebugRequest {
     /// Takes a directive, of the job or of one application.
-    pub(in crate::run) fn take(&mut self, wish: Wish, info: &Info<'static>, app: Option<usize>) {
+    ///
+    /// # Errors
+    /// What is wrong with its value.
+    pub(in crate::run) fn take(
+        &mut self,
+        wish: Wish,
+        info: &Info<'static>,
+        app: Option<usize>,
+    ) -> Result<(), String> {
         match wish {
+            Wish::Daemons => self.has_daemons |= info.truth().is_true(),
+            Wish::Target => self.target = Some(target(info)?),
+            Wish::PerNode => self.per_node = Some(some(info)?),
+            Wish::PerProc => self.per_proc = Some(some(info)?),
             Wish::Stop(point) => self.stops.push(Stop {
                 point,
                 who: info.value.clone(),
                 app,
             }),
         }
+        Ok(())
+    }
+
+    /// Whether the job is daemons of a debugger.
+    pub(in crate::run) fn is_of_daemons(&self) -> bool {
+        self.has_daemons || self.per_node.is_some() || self.per_proc.is_some()
+    }
+
+    /// What the daemons debug.
+    ///
+    /// # Errors
+    /// It is not said.
+    pub(in crate::run) fn target(&self) -> Result<&Proc<'static>, String> {
+        let missing = "PMIX_DEBUGGER_DAEMONS without PMIX_DEBUG_TARGET";
+        self.target.as_ref().ok_or_else(|| missing.to_owned())
+    }
+
+    /// How many daemons there are for so many processes on this node, if it is said.
+    ///
+    /// # Errors
+    /// It is said in two ways.
+    pub(in crate::run) fn num_daemons(&self, num_targets: u32) -> Result<Option<u32>, String> {
+        match (self.per_node, self.per_proc) {
+            (Some(_), Some(_)) => {
+                Err("PMIX_DEBUG_DAEMONS_PER_NODE and PMIX_DEBUG_DAEMONS_PER_PROC".to_owned())
+            }
+            (None, per_proc) => Ok(per_proc.map(|each| each.saturating_mul(num_targets))),
+            (per_node, None) => Ok(per_node),
+        }
     }
 
     /// The ranks that stop. What is said of one application is for its processes alone.
+    /// Daemons of debuggers do not stop.
     pub(in crate::run) fn stops(&self, apps: &[App]) -> DebugStops {
         let mut stops = DebugStops::default();
+        if self.is_of_daemons() {
+            return stops;
+        }
         for Stop { point, who, app } in &self.stops {
             let all = ranks_of(apps, *app);
             stops.at_mut(*point).extend(named(who, all));
         }
         stops
     }
+}
+
+/// Takes daemons of a debugger out of a spawn that has them beside the applications that they debug. They
+/// are a job of their own.
+pub(in crate::run) fn without_daemons(mut call: Spawn) -> (Spawn, Option<Spawn>) {
+    let is_of_daemons = |infos: &[Info<'_>]| {
+        let says = |info: &Info<'_>| info.key.is(keys::DEBUGGER_DAEMONS) && info.truth().is_true();
+        infos.iter().any(says)
+    };
+    if is_of_daemons(&call.infos) {
+        return (call, None);
+    }
+    let apps = std::mem::take(&mut call.apps);
+    let (daemons, apps): (Vec<_>, Vec<_>) =
+        { apps.into_iter() }.partition(|app| is_of_daemons(&app.info));
+    if daemons.is_empty() || apps.is_empty() {
+        // One of both is all there is.
+        call.apps = [apps, daemons].concat();
+        return (call, None);
+    }
+    let mut of_daemons = call.clone();
+    of_daemons.apps = daemons;
+    call.apps = apps;
+    (call, Some(of_daemons))
+}
+
+/// What daemons debug; all of a job where it is named alone.
+fn target(info: &Info<'static>) -> Result<Proc<'static>, String> {
+    match &info.value {
+        Value::Proc(proc) => Ok(proc.clone()),
+        Value::String(Some(name)) => {
+            let nspace = Nspace::new(name.clone());
+            Ok(Proc::new(nspace, Rank::WILDCARD))
+        }
+        _ => Err(format!("{} names no processes", info.key)),
+    }
+}
+
+/// A number above 0.
+fn some(info: &Info<'static>) -> Result<u32, String> {
+    let number: Option<u32> = info.value.to_number().ok();
+    let number = number.filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{} without a number above 0", info.key))
 }
 
 /// The ranks of an application, or of all.
@@ -118,7 +219,9 @@ mod tests {
     fn ranks(who: Value<'static>, app: Option<usize>) -> Vec<u32> {
         let mut request = DebugRequest::default();
         let info = Info::new(keys::DEBUG_STOP_IN_APP, who);
-        request.take(Wish::Stop(StopPoint::InApp), &info, app);
+        request
+            .take(Wish::Stop(StopPoint::InApp), &info, app)
+            .unwrap();
         let stops = request.stops(&apps());
         assert!(stops.in_init.is_empty());
         stops.in_app.iter().map(|rank| rank.as_raw()).collect()

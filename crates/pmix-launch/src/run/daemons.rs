@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The daemons of debuggers: a job of their own, after the job that they debug or together with it.
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Co-Location of Debugger Daemons" and "Co-Spawn of
+//! Debugger Daemons".
+
+use std::time::Instant;
+
+use pmix_server::upcall::Spawn;
+use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
+
+use super::debug::without_daemons;
+use super::request::{Refusal, Request};
+use super::session::Session;
+
+impl Session<'_> {
+    /// Starts a job, and the daemons of a debugger that are asked for with it.
+    pub(super) fn spawn(
+        &mut self,
+        call: Spawn,
+        asked: Instant,
+    ) -> Result<Nspace<'static>, Refusal> {
+        let (call, daemons) = without_daemons(call);
+        let nspace = self.spawn_one(call, asked)?;
+        if let Some(mut daemons) = daemons {
+            let target = Proc::new(nspace.clone(), Rank::WILDCARD);
+            daemons.infos.push(Info::new(keys::DEBUG_TARGET, target));
+            if let Err(refusal) = self.spawn_one(daemons, asked) {
+                self.give_up(&nspace);
+                return Err(refusal);
+            }
+        }
+        Ok(nspace)
+    }
+
+    /// Has daemons of a debugger be as many as what they debug needs, if that is what the job is, and returns
+    /// what they debug. All run on this node, so each is beside it.
+    pub(super) fn place_daemons(
+        &self,
+        request: &mut Request,
+    ) -> Result<Option<Proc<'static>>, Refusal> {
+        if !request.debug.is_of_daemons() {
+            return Ok(None);
+        }
+        let target = request.debug.target().map_err(Refusal::bad)?;
+        let meant = self.jobs.named(&target.nspace).map_or(0, |job| {
+            let ranks = job.table.iter().map(|process| process.rank);
+            ranks.filter(|rank| target.rank.matches(*rank)).count()
+        });
+        let Some(meant @ 1..) = u32::try_from(meant).ok() else {
+            let Proc { nspace, rank } = target;
+            let why = format!("there is no rank {rank} of {nspace} to be debugged");
+            return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
+        };
+        let target = target.clone();
+        let num = request.debug.num_daemons(meant).map_err(Refusal::bad)?;
+        for app in &mut request.apps {
+            match (num, app.num_procs) {
+                (Some(num), _) => app.num_procs = num,
+                (None, 0) => app.num_procs = meant,
+                (None, _) => {}
+            }
+        }
+        Ok(Some(target))
+    }
+}
