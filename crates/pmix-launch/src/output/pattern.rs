@@ -131,8 +131,8 @@ impl FilePattern {
         self.is_extended
     }
 
-    /// The name for a process and a stream, which are as names of files have them: a slash in an nspace or
-    /// the name of a node becomes an underscore.
+    /// The name for a process and a stream. In an nspace or the name of a node a slash becomes an underscore, and
+    /// so does a dot in front, so that neither leads out of the directory.
     pub(super) fn name(&self, names: Names<'_>, rank: Rank, stream: &str) -> PathBuf {
         let Names {
             nspace,
@@ -141,8 +141,12 @@ impl FilePattern {
         } = names;
         let mut name = Vec::new();
         let plain = |text: &[u8]| -> Vec<u8> {
-            let plain = |byte: &u8| if *byte == b'/' { b'_' } else { *byte };
-            text.iter().map(plain).collect()
+            let plain = |(place, byte): (usize, &u8)| match byte {
+                b'/' => b'_',
+                b'.' if place == 0 => b'_',
+                byte => *byte,
+            };
+            text.iter().enumerate().map(plain).collect()
         };
         for part in &self.parts {
             match part {
@@ -177,6 +181,14 @@ mod tests {
         let pattern = FilePattern::parse(OsStr::new("%h/100%%-%n.%r.out")).unwrap();
         let name = pattern.name(NAMES, Rank::new(7), "stderr");
         assert_eq!(name, Path::new("n1/100%-a_b@1.007.out.stderr"));
+        let outside = Names {
+            nspace: "..",
+            host: b".",
+            ..NAMES
+        };
+        let pattern = FilePattern::parse(OsStr::new("%n/.%h/%r")).unwrap();
+        let name = pattern.name(outside, Rank::new(7), "stdout");
+        assert_eq!(name, Path::new("_./._/007.stdout"));
         let name = FilePattern::default().name(NAMES, Rank::new(7), "stdout");
         assert_eq!(name, Path::new("rank.007.stdout"));
         let one = FilePattern::of_one_file(OsStr::new("50%r"));

@@ -240,8 +240,14 @@ impl Session<'_> {
 }
 
 /// What becomes of the output of a job: as is asked for, else as that of the first one. Files are below a
-/// directory with the name of the job, or have it in their names, so that no two jobs write to the same.
+/// directory with the name of the job, or have it in their names, so that no two jobs write to the same;
+/// those of a pattern are as it says.
 fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
+    if request.output_dir.is_some() && request.output_file.is_some() {
+        let message =
+            "output is to go to a directory of files and to a named file: only one is possible";
+        return Err(Error::request(message));
+    }
     let is_copied = !request.is_in_files_alone.unwrap_or(false);
     let files = match (&request.output_dir, &request.output_file, &first.files) {
         (Some(dir), ..) => Some(OutputFiles {
@@ -274,7 +280,8 @@ fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, 
         }
         (None, None, Some(files)) => Some(OutputFiles {
             dir: files.dir.join(nspace),
-            ..files.clone()
+            name: files.name.clone(),
+            is_copied: (request.is_in_files_alone).map_or(files.is_copied, |is_alone| !is_alone),
         }),
         (None, None, None) => None,
     };
@@ -313,5 +320,37 @@ fn policy_of(request: &Request, first: Policy) -> Policy {
         },
         // So many on each part, and no more.
         strict: request.procs_each.is_some() && request.bind_to != Some(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_goes_to_one_kind_of_files_and_alone_where_that_is_asked_for() {
+        let files = OutputFiles {
+            dir: "out".into(),
+            name: FilePattern::default(),
+            is_copied: true,
+        };
+        let first = Output {
+            files: Some(files),
+            ..Output::default()
+        };
+        let is_copied = |is_in_files_alone| {
+            let mut request = Request::default();
+            request.is_in_files_alone = is_in_files_alone;
+            let files = output_of(&request, &first, "job@2").unwrap().files.unwrap();
+            assert_eq!(files.dir, Path::new("out/job@2"));
+            files.is_copied
+        };
+        let asked = [None, Some(true), Some(false)];
+        assert_eq!(asked.map(is_copied), [true, false, true]);
+        let mut both = Request::default();
+        both.output_dir = Some("dir".into());
+        both.output_file = Some("file".into());
+        let error = output_of(&both, &first, "job@2").unwrap_err();
+        assert!(error.to_string().contains("only one"), "{error}");
     }
 }
