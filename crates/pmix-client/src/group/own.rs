@@ -79,6 +79,7 @@ impl OwnGroups {
             return Ok(None);
         }
         let mut resolved = Vec::with_capacity(procs.len());
+        let mut counted = HashMap::new();
         // Whoever names a group often means each member once.
         let mut whole = HashSet::new();
         for proc in procs {
@@ -89,7 +90,11 @@ impl OwnGroups {
                         resolved.extend_from_slice(members);
                     }
                 }
-                Some(members) => resolved.push(of_rank(proc, members, &job_size)?),
+                Some(members) => {
+                    let of_group = counted.entry(&proc.nspace);
+                    let of_group = of_group.or_insert_with(|| Counted::new(members, &job_size));
+                    resolved.push(of_group.of_rank(proc)?);
+                }
             }
         }
         Ok(Some(resolved))
@@ -100,36 +105,55 @@ impl OwnGroups {
     }
 }
 
-/// The member that has a rank in its group; whole jobs among the members count as many as they have
-/// processes.
-fn of_rank(
-    proc: &Proc<'_>,
-    members: &[Proc<'static>],
-    job_size: impl Fn(&Nspace<'_>) -> Option<u32>,
-) -> Result<Proc<'static>, Error> {
-    let missing = || {
-        let message = format!("{} has no rank {}", proc.nspace, proc.rank);
-        Error::new(Status::ERR_NOT_FOUND, message)
-    };
-    let mut left = proc.rank.as_raw();
-    for member in members {
-        let size = match member.rank {
-            Rank::WILDCARD => job_size(&member.nspace).ok_or_else(missing)?,
-            _ => 1,
+/// The members of a group, each with the rank in the group of its first process; whole jobs count as many as
+/// they have processes.
+struct Counted<'m> {
+    members: Vec<(u64, &'m Proc<'static>)>,
+    /// How many processes there are.
+    size: u64,
+}
+
+impl<'m> Counted<'m> {
+    /// Counts as far as the sizes of jobs are known: nobody knows the ranks of those behind.
+    fn new(members: &'m [Proc<'static>], job_size: impl Fn(&Nspace<'_>) -> Option<u32>) -> Self {
+        let mut counted = Self {
+            members: Vec::with_capacity(members.len()),
+            size: 0,
         };
-        match left.checked_sub(size) {
-            Some(less) => left = less,
-            None if member.rank == Rank::WILDCARD => {
-                return Ok(Proc::new(member.nspace.clone(), Rank::new(left)));
-            }
-            None => return Ok(member.clone()),
+        for member in members {
+            let size = match member.rank {
+                Rank::WILDCARD => job_size(&member.nspace),
+                _ => Some(1),
+            };
+            let Some(size) = size else { break };
+            counted.members.push((counted.size, member));
+            counted.size += u64::from(size);
+        }
+        counted
+    }
+
+    /// The member that has a rank in the group.
+    fn of_rank(&self, proc: &Proc<'_>) -> Result<Proc<'static>, Error> {
+        let rank = u64::from(proc.rank.as_raw());
+        // Of those that begin at a rank, all but the last are jobs without processes.
+        let behind = self.members.partition_point(|(first, _)| *first <= rank);
+        let found = behind.checked_sub(1).and_then(|at| self.members.get(at));
+        let found = found.filter(|_| rank < self.size);
+        let Some((first, member)) = found else {
+            let message = format!("{} has no rank {}", proc.nspace, proc.rank);
+            return Err(Error::new(Status::ERR_NOT_FOUND, message));
+        };
+        match (member.rank, u32::try_from(rank - first)) {
+            (Rank::WILDCARD, Ok(rank)) => Ok(Proc::new(member.nspace.clone(), Rank::new(rank))),
+            _ => Ok((*member).clone()),
         }
     }
-    Err(missing())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn proc(nspace: &'static str, rank: u32) -> Proc<'static> {
@@ -175,9 +199,39 @@ mod tests {
         }
         let beyond = resolved(&groups, &[proc("g", 5)]).unwrap_err();
         assert_eq!(beyond.status(), Status::ERR_NOT_FOUND);
+        // Ranks in front of a job whose size nobody knows are known.
+        let unknown = |rank| groups.resolved(&[proc("g", rank)], |_| None);
+        assert_eq!(unknown(1), Ok(Some(vec![proc("job", 7)])));
+        assert_eq!(unknown(2).unwrap_err().status(), Status::ERR_NOT_FOUND);
+        let none = groups.resolved(&[proc("g", 2)], |_| Some(0));
+        assert_eq!(none.unwrap_err().status(), Status::ERR_NOT_FOUND);
         assert_eq!(resolved(&groups, &[all("job")]), Ok(None));
         groups.forget(&"g".into());
         assert_eq!(resolved(&groups, &[all("g")]), Ok(None));
+    }
+
+    #[test]
+    fn each_member_by_its_rank_in_the_group_is_found_without_counting_anew() {
+        let groups = OwnGroups::new(true);
+        let members: Vec<_> = (0..1000)
+            .map(|rank| proc("job", rank))
+            .chain([all("other")])
+            .collect();
+        groups.learn(Group {
+            name: "g".into(),
+            members: members.clone(),
+            context_id: None,
+            infos: vec![],
+        });
+        let num_asked = Cell::new(0);
+        let each: Vec<_> = (0..1003).map(|rank| proc("g", rank)).collect();
+        let resolved = groups.resolved(&each, |_| {
+            num_asked.set(num_asked.get() + 1);
+            Some(3)
+        });
+        let others = (0..3).map(|rank| proc("other", rank));
+        let expected = members.into_iter().take(1000).chain(others).collect();
+        assert_eq!((resolved, num_asked.get()), (Ok(Some(expected)), 1));
     }
 
     #[test]
