@@ -157,9 +157,8 @@ impl<T> Constructions<T> {
         one.lead(part, server, call, &leaders, processes);
         // Those who called before they were added.
         for proc in one.say_concerned() {
-            for other in self.index.of_proc(&proc) {
+            for other in self.index.waiting(&one.name, &proc) {
                 if let Some(early) = self.early.get(&other)
-                    && early.name == one.name
                     && one.wants(&early.part)
                     && let Some(early) = self.early.remove(&other)
                 {
@@ -227,6 +226,7 @@ impl<T> Constructions<T> {
             self.index.limit(id, None, early.until);
             if let Some(proc) = &early.part.proc {
                 self.index.concern(id, proc);
+                self.index.wait(id, &early.name, proc);
             }
             self.early.insert(id, early);
             return Vec::new();
@@ -370,6 +370,9 @@ impl<T> Constructions<T> {
 impl<T> Early<T> {
     fn forget(&self, id: Id, index: &mut Index) {
         index.settle(id, &self.part.proc, self.until);
+        if let Some(proc) = &self.part.proc {
+            index.end_wait(id, &self.name, proc);
+        }
     }
 }
 

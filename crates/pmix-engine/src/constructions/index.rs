@@ -14,6 +14,8 @@ pub(super) type Id = u64;
 pub(super) struct Index {
     last: Id,
     named: HashMap<Text<'static>, BTreeSet<Id>>,
+    /// The calls of processes that others have not added yet.
+    early: HashMap<(Text<'static>, Proc<'static>), BTreeSet<Id>>,
     /// Whole jobs stand under their wildcards.
     concerned: HashMap<Proc<'static>, BTreeSet<Id>>,
     limits: BTreeSet<(Instant, Id)>,
@@ -37,6 +39,29 @@ impl Index {
     pub(super) fn of_name(&self, name: &Text<'_>) -> Vec<Id> {
         let of_name = self.named.get(name.as_bytes()).into_iter().flatten();
         of_name.copied().collect()
+    }
+
+    /// Takes note that a process waits to be added to one with a name.
+    pub(super) fn wait(&mut self, id: Id, name: &Text<'static>, proc: &Proc<'static>) {
+        let waiting = self.early.entry((name.clone(), proc.clone()));
+        waiting.or_default().insert(id);
+    }
+
+    /// Returns the calls of a process that waits to be added to one with a name, the first that came first.
+    pub(super) fn waiting(&self, name: &Text<'static>, proc: &Proc<'static>) -> Vec<Id> {
+        let waiting = self.early.get(&(name.clone(), proc.clone()));
+        waiting.into_iter().flatten().copied().collect()
+    }
+
+    /// Forgets a call that has been added, or has ended.
+    pub(super) fn end_wait(&mut self, id: Id, name: &Text<'static>, proc: &Proc<'static>) {
+        let key = (name.clone(), proc.clone());
+        if let Some(waiting) = self.early.get_mut(&key) {
+            waiting.remove(&id);
+            if waiting.is_empty() {
+                self.early.remove(&key);
+            }
+        }
     }
 
     /// Takes note that the end of a process concerns one.
@@ -104,6 +129,7 @@ impl Index {
     /// Returns whether nothing is in it.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.named.is_empty() && self.concerned.is_empty() && self.limits.is_empty()
+        let is_unnamed = self.named.is_empty() && self.early.is_empty();
+        is_unnamed && self.concerned.is_empty() && self.limits.is_empty()
     }
 }

@@ -252,6 +252,27 @@ fn the_shortest_time_ends_it_for_all() {
     assert_eq!(all.poll_timeout(), None);
 }
 
+#[test]
+fn who_waits_for_many_is_found_for_one_by_its_name() {
+    let mut all = Constructions::default();
+    let (job, now) = (Job(vec![], 6), Instant::now());
+    let name = |number: usize| Text::from(format!("g{number}"));
+    for number in 0..10 {
+        let mut early = joins(4);
+        early.id = name(number);
+        assert!(all.take(number, 0, &early, &job, now).is_empty());
+    }
+    assert_eq!(all.index.waiting(&name(7), &procs(&[4])[0]).len(), 1);
+    for number in 0..10 {
+        let mut led = leader(0, 1, vec![adds(&[4])]);
+        led.id = name(number);
+        let ended = all.take(10 + number, 0, &led, &job, now);
+        let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+        assert_eq!(ended, [(vec![number, 10 + number], Ok(vec![0, 4]))]);
+    }
+    assert!(is_empty(&all));
+}
+
 /// What becomes of leaders 0 at server 0, and 2 and 3 at server 1, if some end; servers call before and after.
 fn leaders_of_two_servers(
     more: &[Info<'static>],
