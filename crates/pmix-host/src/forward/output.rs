@@ -113,7 +113,8 @@ const TURN: usize = 64 << 10;
 /// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
 /// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
 /// wait for each reader; when there is more, the pipes are not read, and the processes wait. A file that
-/// takes no more is named on the host's standard error, and is not written to any longer.
+/// takes no more is named on the host's standard error, and is not written to any longer; what it was to
+/// take is still read for those who pull it, or else the process is told that nobody reads.
 pub struct OutputForwarder<'a> {
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
     first: usize,
@@ -150,6 +151,8 @@ struct Stream {
     kind: OutputStream,
     /// Whether it goes to the stream of the host.
     is_shown: bool,
+    /// Whether it is kept for those who pull it, and was never shown.
+    is_for_pulls: bool,
     lines: Option<Lines>,
     file: Option<OutputFile>,
     /// Whether it stands among those that may have more to read.
@@ -216,6 +219,7 @@ impl<'a> OutputForwarder<'a> {
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
         let stream = Some(Stream {
             is_shown: shown.is_some(),
+            is_for_pulls: shown.is_none() && self.chunks.is_some(),
             lines: shown.and_then(|form| lines(&source, form, kind, &self.host)),
             file,
             source,
@@ -334,7 +338,7 @@ impl<'a> OutputForwarder<'a> {
             let read = match stream.is_shown {
                 true if sink.is_full() => Read::More,
                 true => stream.read(&mut self.piece, Some(sink.buffer()), self.chunks.as_mut()),
-                false if stream.file.is_some() => {
+                false if stream.file.is_some() || stream.is_for_pulls => {
                     stream.read(&mut self.piece, None, self.chunks.as_mut())
                 }
                 // Who wrote for a reader that went away is told as if the pipe had been its own.

@@ -125,3 +125,35 @@ fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
     assert_eq!(read(output), "last words");
     drop(held);
 }
+
+#[test]
+fn what_a_file_takes_no_more_of_is_still_kept_for_those_who_pull() {
+    let mut poll = Poll::new().unwrap();
+    let (output, output_end) = io::pipe().unwrap();
+    let (errors, errors_end) = io::pipe().unwrap();
+    let text = "x".repeat(1 << 20);
+    let mut forwarder =
+        OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd()).keep_chunks_if(true);
+    let path = PathBuf::from("/dev/full");
+    let file = File::options().write(true).open(&path).unwrap();
+    let delivery = Delivery {
+        shown: None,
+        file: Some(OutputFile { path, file }),
+    };
+    let (reader, mut writer) = pipe();
+    let (source, kind) = (Proc::new("job", Rank::new(0)), OutputStream::Output);
+    let added = forwarder.add(poll.registry(), source, delivery, kind, reader);
+    added.unwrap();
+    let written = text.clone();
+    let writing = std::thread::spawn(move || writer.write_all(written.as_bytes()));
+    finish(&mut forwarder, &mut poll);
+    writing.join().unwrap().unwrap();
+    let kept: Vec<_> = { forwarder.take_chunks().into_iter() }
+        .flat_map(|chunk| chunk.bytes)
+        .collect();
+    assert_eq!(kept.len(), text.len());
+    drop(forwarder);
+    drop((output_end, errors_end));
+    assert_eq!(read(output), "");
+    assert!(read(errors).contains("is no longer written to /dev/full"));
+}
