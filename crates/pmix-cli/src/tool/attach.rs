@@ -63,13 +63,11 @@ fn follow(
     ))?;
     let procs = match ps::procs(tool, &args.nspace)? {
         Ok(procs) => procs,
-        Err(status @ Status::ERR_NOT_FOUND) => {
-            let message = format!("the server has no job {:?} ({status})", args.nspace);
-            let failure = Failure::new(Exit::Negative, status, message);
-            return Err(failure.cure("`pmix ps` shows the jobs that there are"));
+        // A server that does not tell the processes of a job may forward their output all the same.
+        Err(_) => {
+            refuse_unknown(tool, &args.nspace)?;
+            Vec::new()
         }
-        // A server that does not tell its processes may forward their output all the same.
-        Err(_) => Vec::new(),
     };
     let is_meant = |rank: &Rank| {
         let is_in = |(first, last): &(u32, u32)| (*first..=*last).contains(&rank.as_raw());
@@ -114,6 +112,19 @@ fn follow(
         0 => Exit::Ok,
         code => Exit::Job(code),
     })
+}
+
+/// Refuses a job that is not among those that the server tells: of such a one no end would come.
+fn refuse_unknown(tool: &Tool, nspace: &str) -> Result<(), Failure> {
+    match ps::names(tool) {
+        Ok(names) if !names.iter().any(|name| name == nspace) => {
+            let status = Status::ERR_NOT_FOUND;
+            let message = format!("the server has no job {nspace:?} ({status})");
+            let failure = Failure::new(Exit::Negative, status, message);
+            Err(failure.cure("`pmix ps` shows the jobs that there are"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How a job ended.
