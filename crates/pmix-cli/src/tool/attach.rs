@@ -138,14 +138,17 @@ impl Ending {
     fn of(infos: &[Info<'_>]) -> Self {
         let find = |key: &str| infos.iter().find(|info| info.key.is(key));
         let number = |key: &str| find(key).and_then(|info| info.value.to_number::<i32>().ok());
-        let is_well = find(keys::JOB_TERM_STATUS).is_none_or(|info| match &info.value {
-            Value::Status(status) => status.is_success(),
-            value => value.to_number::<i32>().is_ok_and(|status| status == 0),
+        let status = find(keys::JOB_TERM_STATUS).map(|info| match &info.value {
+            Value::Status(status) => status.as_raw(),
+            value => value.to_number().unwrap_or(Status::ERROR.as_raw()),
         });
-        let exit_code = match (number(keys::EXIT_CODE), is_well) {
-            (Some(code), _) if code != 0 => u8::try_from(code & 0xff).unwrap_or(1).max(1),
-            (_, true) => 0,
-            (_, false) => 1,
+        let code = number(keys::EXIT_CODE).filter(|code| *code != 0);
+        // No status is a positive number: PRRTE says the exit code so.
+        let code = code.or_else(|| status.filter(|status| *status > 0));
+        let exit_code = match (code, status) {
+            (Some(code), _) => u8::try_from(code & 0xff).unwrap_or(1).max(1),
+            (None, None | Some(0)) => 0,
+            (None, Some(_)) => 1,
         };
         let text = find(keys::EVENT_TEXT_MESSAGE).and_then(|info| match &info.value {
             Value::String(Some(text)) => Some(printable(text.as_bytes())),
@@ -282,5 +285,29 @@ fn piece_json(piece: &Forwarded) -> Json {
     match std::str::from_utf8(&piece.data) {
         Ok(text) => json!({ "rank": rank, "stream": stream, "text": text }),
         Err(_) => json!({ "rank": rank, "stream": stream, "hex": HEXLOWER.encode(&piece.data) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_ends_with_its_exit_code_however_its_server_tells_it() {
+        let status = |raw| Info::new(keys::JOB_TERM_STATUS, Status::from_raw(raw));
+        let code = |code: i32| Info::new(keys::EXIT_CODE, code);
+        for (infos, expected) in [
+            (vec![], 0),
+            (vec![status(0)], 0),
+            (vec![status(0), code(0)], 0),
+            (vec![status(-404), code(3)], 3),
+            // As prterun does.
+            (vec![status(3)], 3),
+            (vec![status(-404)], 1),
+            (vec![status(-402), code(256)], 1),
+            (vec![code(-1)], 255),
+        ] {
+            assert_eq!(Ending::of(&infos).exit_code, expected, "{infos:?}");
+        }
     }
 }
