@@ -4,11 +4,8 @@
 
 use std::ffi::{c_char, c_void};
 
-use pmix_client::{Answers, Ask};
-use pmix_types::{
-    ABI_VERSION, AllocDirective, App, Info, IntoOwned as _, Key, Proc, Query, Status, Text, Value,
-    keys,
-};
+use pmix_client::{Answers, Ask, OwnAnswers};
+use pmix_types::{AllocDirective, App, Info, Key, Proc, Query, Status, Text, Value, keys};
 
 use crate::abi::*;
 use crate::answers::{credential, found, infos, op, spawned, validated};
@@ -272,20 +269,12 @@ answered! {
     }
 }
 
-/// The answers to queries that ask for nothing but the version of the interface. They need neither a
-/// server nor init.
-fn abi_versions(queries: &[Query<'_>]) -> Option<Answers> {
-    let asked: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
-    let abi = [
-        keys::QUERY_STABLE_ABI_VERSION,
-        keys::QUERY_PROVISIONAL_ABI_VERSION,
-    ];
-    let is_abi = |key: &&Text<'_>| key.as_str().is_some_and(|key| abi.contains(&key));
-    let all = !asked.is_empty() && asked.iter().all(is_abi);
-    let info = |key: &Text<'_>| Info::new(key.clone().into_owned(), ABI_VERSION);
-    all.then(|| {
-        let infos = asked.into_iter().map(info).collect();
-        (Status::SUCCESS, infos)
+/// What this library answers to queries itself. What is left needs a server; this needs neither a server nor init.
+fn own_answers(queries: Vec<Query<'static>>) -> OwnAnswers {
+    let is_tool = crate::state::state().tool.is_some();
+    OwnAnswers::of(queries, is_tool, |key| {
+        let is_asked = is_tool && key == keys::QUERY_AVAIL_SERVERS;
+        is_asked.then(|| pmix_tool::available_servers(&pmix_tool::Search::from_env()))
     })
 }
 
@@ -296,17 +285,22 @@ exported! {
             clear_out(results, nresults);
             queried(queries, nqueries)
         };
-        let known = asked.as_deref().ok().and_then(abi_versions);
-        let answer = match (known, own_host()) {
-            (Some(known), _) => Ok(known),
-            (None, Some(own)) => own.wait(|host, own, to| {
-                host.query(own, &asked?, to);
-                Ok(())
-            }),
-            (None, None) => client().and_then(|client| {
-                client.wait(Ask::query(asked?)).map_err(|error| fault(&error))
-            }),
-        };
+        let answer = asked.and_then(|asked| {
+            let mut known = own_answers(asked);
+            let left = known.take_left();
+            if left.is_empty() {
+                return known.with(None);
+            }
+            let answer = match own_host() {
+                Some(own) => own.wait(|host, own, to| {
+                    host.query(own, &left, to);
+                    Ok(())
+                }),
+                // Nobody to ask is not an answer.
+                None => client()?.wait(Ask::query(left)).map_err(|error| fault(&error)),
+            };
+            known.with(Some(answer))
+        });
         // SAFETY: as above.
         code(answer.and_then(|answer| unsafe { hand_out_infos(answer, results, nresults) }))
     }
@@ -317,14 +311,17 @@ exported! {
             // SAFETY: C says so.
             let asked = unsafe { queried(queries, nqueries)? };
             let then = infos(cbfunc, cbdata)?;
-            if let Some(known) = abi_versions(&asked) {
-                return later(move || then(Ok(known)));
+            let mut known = own_answers(asked);
+            let left = known.take_left();
+            if left.is_empty() {
+                return later(move || then(known.with(None)));
             }
+            let then = move |answer| then(known.with(Some(answer)));
             let Some(own) = own_host() else {
-                return client()?.start(Ask::query(asked), then).map_err(|error| fault(&error));
+                return client()?.start(Ask::query(left), then).map_err(|error| fault(&error));
             };
             let ask = |host: &CHost, own: &Proc<'static>, to| {
-                host.query(own, &asked, to);
+                host.query(own, &left, to);
                 Ok(())
             };
             own.start(ask, then)

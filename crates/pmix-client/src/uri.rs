@@ -3,6 +3,7 @@
 //!
 //! Source: OpenPMIx, `ptl/base`, the form of `PMIX_SERVER_URI`.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
@@ -16,6 +17,7 @@ use crate::Error;
 /// let uri: pmix_client::Uri = "prte.1@0.7;tcp6://[::1]:4711".parse()?;
 /// assert_eq!(uri.server.nspace, "prte.1@0");
 /// assert_eq!(uri.address.port(), 4711);
+/// assert_eq!(uri.to_string(), "prte.1@0.7;tcp6://[::1]:4711");
 /// # Ok::<(), pmix_client::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,17 @@ pub struct Uri {
     pub server: Proc<'static>,
     /// The address on which it listens.
     pub address: SocketAddr,
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Proc { nspace, rank }, address) = (&self.server, self.address);
+        let kind = match address {
+            SocketAddr::V4(_) => "tcp4",
+            SocketAddr::V6(_) => "tcp6",
+        };
+        write!(f, "{nspace}.{rank};{kind}://{address}")
+    }
 }
 
 impl FromStr for Uri {

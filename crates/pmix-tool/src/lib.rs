@@ -27,6 +27,7 @@ mod control;
 mod error;
 mod rendezvous;
 mod search;
+mod servers;
 mod tool;
 mod walk;
 
@@ -36,4 +37,5 @@ pub use error::Error;
 pub use pmix_client::{Ask, ClientEvent, Uri};
 pub use rendezvous::{FoundServer, PassedOver};
 pub use search::{Listing, Search, Target};
+pub use servers::available_servers;
 pub use tool::Tool;

@@ -6,11 +6,11 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pmix_client::{Answers, Ask, ClientEvent, SharedClient};
-use pmix_types::{Proc, Query, Status};
+use pmix_client::{Answers, Ask, ClientEvent, OwnAnswers, SharedClient};
+use pmix_types::{IntoOwned as _, Proc, Query, Status, keys};
 
 use crate::attachment::{Attachment, Identity};
-use crate::{Error, FoundServer};
+use crate::{Error, FoundServer, Search, available_servers};
 
 /// Connects a process with the servers that it attached to. One of them is primary: what is asked is
 /// asked of it.
@@ -173,13 +173,21 @@ impl Tool {
         Ok(primary.client())
     }
 
-    /// Asks the primary server (`PMIx_Query_info`).
+    /// Asks the primary server (`PMIx_Query_info`). What the library knows itself it is not asked for: the version
+    /// of the interface, what clients and tools support, and the servers of this node
+    /// (`PMIX_QUERY_AVAIL_SERVERS`), as the environment of this process tells where to look.
     ///
     /// # Errors
     ///
     /// What the server answers, or that it was lost.
     pub fn query(&self, queries: Vec<Query<'_>>) -> Result<Answers, Error> {
-        self.wait(Ask::query(queries))
+        let asks_nothing = queries.is_empty();
+        let mut own = OwnAnswers::of(queries.into_owned(), true, |key| {
+            (key == keys::QUERY_AVAIL_SERVERS).then(|| available_servers(&Search::from_env()))
+        });
+        let left = own.take_left();
+        let asks_server = asks_nothing || !left.is_empty();
+        own.with(asks_server.then(|| self.wait(Ask::query(left))))
     }
 
     /// Sends a request to the primary server and waits for the reply.

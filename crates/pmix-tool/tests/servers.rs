@@ -164,3 +164,50 @@ fn a_server_that_a_tool_leaves_is_not_lost() {
     );
     server.finalize().unwrap();
 }
+
+#[test]
+fn a_tool_knows_itself_without_a_server() {
+    let tool = Tool::new();
+    let query = |key: &'static str, qualifiers| Query {
+        keys: vec![Text::from(key)],
+        qualifiers,
+    };
+    let level = vec![Info::new(keys::TOOL_ATTRIBUTES, "PMIx_tool_init")];
+    let queries = vec![
+        query(keys::QUERY_STABLE_ABI_VERSION, vec![]),
+        query(keys::QUERY_ATTRIBUTE_SUPPORT, level),
+    ];
+    let (status, infos) = tool.query(queries).unwrap();
+    assert_eq!((status, infos.len()), (Status::SUCCESS, 2));
+    assert_eq!(infos[0].value, Value::from(pmix_types::ABI_VERSION));
+    let functions = infos[1].value.as_infos().unwrap();
+    assert_eq!(functions[0].key.to_string(), "PMIx_tool_init");
+    let asked = vec![query(keys::JOB_SIZE, vec![])];
+    let refused = tool.query(asked).unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_UNREACH);
+}
+
+#[test]
+fn the_servers_of_a_node_are_those_that_live() {
+    let (one, top) = server("one");
+    let search = Search::from_env().host("n01").server_dir(top.path());
+    let told = |search: &Search| {
+        let value = pmix_tool::available_servers(search);
+        value.as_infos().unwrap().to_vec()
+    };
+    let servers = told(&search);
+    assert_eq!(servers.len(), 1);
+    assert!(servers[0].key.is(keys::SERVER_INFO_ARRAY));
+    let about = servers[0].value.as_infos().unwrap();
+    let pid = i32::try_from(std::process::id()).unwrap();
+    for info in [
+        Info::new(keys::SERVER_NSPACE, "one"),
+        Info::new(keys::SERVER_RANK, Value::Rank(Rank::new(0))),
+        Info::new(keys::SERVER_URI, one.uri().to_owned()),
+        Info::new(keys::SERVER_PIDINFO, Value::Pid(pid)),
+    ] {
+        assert!(about.contains(&info), "{info:?} in {about:?}");
+    }
+    one.finalize().unwrap();
+    assert_eq!(told(&search), []);
+}

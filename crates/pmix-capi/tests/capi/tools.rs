@@ -78,6 +78,27 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
 }
 
 #[test]
+fn queries_of_a_tool_are_answered_by_its_library_and_its_server() {
+    each("tool.c", |program, library| {
+        let top = folder();
+        let server = server("one", top.path());
+        let infos = [
+            Info::new(keys::NODE_MAP, "n01,n02"),
+            Info::new(keys::PROC_MAP, "0,1;2"),
+        ];
+        let job = "one.job".into();
+        server.deregister_nspace(&job).expect("the job goes");
+        let made = server.register_nspace(&job, 2, &infos);
+        made.expect("a job");
+        let mut command = tool(program, library, "queries");
+        // Where the library looks for servers.
+        command.env("TMPDIR", top.path()).arg(top.path());
+        assert_eq!(must(&mut command), "queries: ok\n");
+        server.finalize().expect("the server ends");
+    });
+}
+
+#[test]
 fn a_tool_that_loses_its_server_is_told_and_goes_on_with_another() {
     each("tool.c", |program, library| {
         let (first, second) = (folder(), folder());

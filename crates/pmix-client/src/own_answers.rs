@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the library of a client answers to queries itself: the version of the interface, and what it supports.
+//!
+//! Source: PMIx Standard, chapter "Query operations", and `PMIX_CLIENT_ATTRIBUTES` and its like.
+
+use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
+use pmix_types::{ABI_VERSION, Info, Key, Query, Status, Value, keys};
+
+use crate::Answers;
+
+/// The attributes that this library obeys, by function; others go to the server.
+const CLIENT: &[SupportedFunction<'static>] = &[
+    ("PMIx_Fence", &["COLLECT_DATA"]),
+    (
+        "PMIx_Get",
+        &[
+            "DATA_SCOPE",
+            "GET_POINTER_VALUES",
+            "GET_REFRESH_CACHE",
+            "GET_STATIC_VALUES",
+            "HOSTNAME",
+            "IMMEDIATE",
+            "NODEID",
+            "OPTIONAL",
+            "SESSION_INFO",
+            "TIMEOUT",
+        ],
+    ),
+    ("PMIx_Group_construct", &["GROUP_LEADER", "TIMEOUT"]),
+    (
+        "PMIx_Group_invite",
+        &["GROUP_NOTIFY_TERMINATION", "GROUP_OPTIONAL", "TIMEOUT"],
+    ),
+    (
+        "PMIx_Notify_event",
+        &["EVENT_CUSTOM_RANGE", "EVENT_NON_DEFAULT", "RANGE"],
+    ),
+    (
+        "PMIx_Query_info",
+        &[
+            "CLIENT_ATTRIBUTES",
+            "CLIENT_FUNCTIONS",
+            "QUERY_ATTRIBUTE_SUPPORT",
+            "QUERY_PROVISIONAL_ABI_VERSION",
+            "QUERY_STABLE_ABI_VERSION",
+        ],
+    ),
+    (
+        "PMIx_Register_event_handler",
+        &[
+            "EVENT_AFFECTED_PROC",
+            "EVENT_AFFECTED_PROCS",
+            "EVENT_CUSTOM_RANGE",
+            "EVENT_HDLR_AFTER",
+            "EVENT_HDLR_APPEND",
+            "EVENT_HDLR_BEFORE",
+            "EVENT_HDLR_FIRST",
+            "EVENT_HDLR_FIRST_IN_CATEGORY",
+            "EVENT_HDLR_LAST",
+            "EVENT_HDLR_LAST_IN_CATEGORY",
+            "EVENT_HDLR_NAME",
+            "EVENT_HDLR_PREPEND",
+            "EVENT_ONESHOT",
+            "RANGE",
+        ],
+    ),
+];
+
+/// What a tool obeys besides.
+const TOOL: &[SupportedFunction<'static>] = &[
+    (
+        "PMIx_Query_info",
+        &["QUERY_AVAIL_SERVERS", "TOOL_ATTRIBUTES", "TOOL_FUNCTIONS"],
+    ),
+    (
+        "PMIx_tool_attach_to_server",
+        &[
+            "CONNECT_MAX_RETRIES",
+            "CONNECT_RETRY_DELAY",
+            "CONNECT_SYSTEM_FIRST",
+            "CONNECT_TO_SYSTEM",
+            "PRIMARY_SERVER",
+            "SERVER_NSPACE",
+            "SERVER_PIDINFO",
+            "SERVER_TMPDIR",
+            "SERVER_URI",
+            "SYSTEM_TMPDIR",
+            "TIMEOUT",
+            "TOOL_ATTACHMENT_FILE",
+        ],
+    ),
+    (
+        "PMIx_tool_init",
+        &[
+            "CONNECT_MAX_RETRIES",
+            "CONNECT_RETRY_DELAY",
+            "CONNECT_SYSTEM_FIRST",
+            "CONNECT_TO_SYSTEM",
+            "LAUNCHER",
+            "SERVER_NSPACE",
+            "SERVER_PIDINFO",
+            "SERVER_TMPDIR",
+            "SERVER_URI",
+            "SYSTEM_TMPDIR",
+            "TOOL_ATTACHMENT_FILE",
+            "TOOL_CONNECT_OPTIONAL",
+            "TOOL_DO_NOT_CONNECT",
+            "TOOL_NSPACE",
+            "TOOL_RANK",
+        ],
+    ),
+    ("PMIx_tool_set_server", &["TIMEOUT", "WAIT_FOR_CONNECTION"]),
+];
+
+/// The part of queries that the library answers itself, and what is left of them for the server.
+#[derive(Debug, Default)]
+pub struct OwnAnswers {
+    found: Vec<Info<'static>>,
+    left: Vec<Query<'static>>,
+}
+
+impl OwnAnswers {
+    /// Answers what a client knows itself, or, if `is_tool` says so, a tool. `known` says more: it is
+    /// called with each key that is not about support.
+    pub fn of(
+        queries: Vec<Query<'static>>,
+        is_tool: bool,
+        mut known: impl FnMut(&str) -> Option<Value<'static>>,
+    ) -> Self {
+        let mut own = Self::default();
+        for mut query in queries {
+            if is_about_support(&query) {
+                own.support(query, is_tool);
+                continue;
+            }
+            let num_keys = query.keys.len();
+            query.keys.retain(|key| {
+                let value = match key.as_str().unwrap_or_default() {
+                    keys::QUERY_STABLE_ABI_VERSION | keys::QUERY_PROVISIONAL_ABI_VERSION => {
+                        Some(Value::from(ABI_VERSION))
+                    }
+                    key => known(key),
+                };
+                let is_known = value.is_some();
+                own.found
+                    .extend(value.map(|value| Info::new(Key::new(key.clone()), value)));
+                !is_known
+            });
+            // One without keys is wrong, and the server says so.
+            if !query.keys.is_empty() || num_keys == 0 {
+                own.left.push(query);
+            }
+        }
+        own
+    }
+
+    /// Takes what is to be asked of the server.
+    pub fn take_left(&mut self) -> Vec<Query<'static>> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Returns all that is found, with what the server answered if it was asked. An error of the server leaves what
+    /// is known here, if anything is.
+    ///
+    /// # Errors
+    ///
+    /// That of the server, if nothing is known here.
+    pub fn with<E>(self, answer: Option<Result<Answers, E>>) -> Result<Answers, E> {
+        let mut found = self.found;
+        match answer {
+            None => Ok((Status::SUCCESS, found)),
+            Some(Err(error)) if found.is_empty() => Err(error),
+            Some(Err(_)) => Ok((Status::ERR_PARTIAL_SUCCESS, found)),
+            Some(Ok((status, more))) => {
+                let is_partly = !found.is_empty() && !status.is_success();
+                found.extend(more);
+                match is_partly {
+                    true => Ok((Status::ERR_PARTIAL_SUCCESS, found)),
+                    false => Ok((status, found)),
+                }
+            }
+        }
+    }
+
+    /// Answers a query about support at the levels that are known here, and leaves the others.
+    fn support(&mut self, mut query: Query<'static>, is_tool: bool) {
+        let own: &[_] = match is_tool {
+            true => &[(SupportLevel::Client, CLIENT), (SupportLevel::Tool, TOOL)],
+            false => &[(SupportLevel::Client, CLIENT)],
+        };
+        for (level, table) in own {
+            self.found.extend(level.answer(&query, table));
+        }
+        let names_levels = !query.qualifiers.is_empty();
+        let is_own = |info: &Info<'_>| {
+            let mut levels = own.iter().flat_map(|(level, _)| level.keys());
+            levels.any(|key| info.key.is(key))
+        };
+        query.qualifiers.retain(|info| !is_own(info));
+        // Without qualifiers all levels are asked for.
+        if !names_levels || !query.qualifiers.is_empty() {
+            self.left.push(query);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::Attribute;
+
+    use super::*;
+
+    fn query(names: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
+        let keys = names.iter().map(|key| (*key).into()).collect();
+        Query { keys, qualifiers }
+    }
+
+    fn own(queries: Vec<Query<'static>>, is_tool: bool) -> (Vec<String>, Vec<Query<'static>>) {
+        let mut own = OwnAnswers::of(queries, is_tool, |key| {
+            (key == "known").then(|| 1u32.into())
+        });
+        let left = own.take_left();
+        let found = own.found.iter().map(|info| info.key.to_string());
+        (found.collect(), left)
+    }
+
+    #[test]
+    fn every_name_of_the_tables_is_an_attribute() {
+        for (function, attributes) in CLIENT.iter().chain(TOOL) {
+            for name in *attributes {
+                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_known_here_is_not_asked_of_the_server() {
+        let abi = keys::QUERY_STABLE_ABI_VERSION;
+        let (found, left) = own(vec![query(&[abi, "known"], vec![])], false);
+        assert_eq!((found.len(), left), (2, vec![]));
+        let mixed = vec![query(&[abi, keys::JOB_SIZE], vec![]), query(&[], vec![])];
+        let (found, left) = own(mixed, false);
+        assert_eq!(found, [abi]);
+        assert_eq!(left, [query(&[keys::JOB_SIZE], vec![]), query(&[], vec![])]);
+    }
+
+    #[test]
+    fn each_level_is_answered_by_whose_it_is() {
+        let support = keys::QUERY_ATTRIBUTE_SUPPORT;
+        let level = |key: &'static str| Info::new(key, "PMIx_Query_info");
+        let client = || vec![query(&[support], vec![level(keys::CLIENT_ATTRIBUTES)])];
+        assert_eq!(own(client(), false), (vec![support.to_owned()], vec![]));
+        let tool = || vec![query(&[support], vec![level(keys::TOOL_FUNCTIONS)])];
+        assert_eq!(own(tool(), false), (vec![], tool()), "it is no tool");
+        assert_eq!(own(tool(), true), (vec![support.to_owned()], vec![]));
+        let host = level(keys::HOST_ATTRIBUTES);
+        let both = query(
+            &[support],
+            vec![level(keys::CLIENT_FUNCTIONS), host.clone()],
+        );
+        let (found, left) = own(vec![both], false);
+        assert_eq!(
+            (found.len(), left),
+            (1, vec![query(&[support], vec![host])])
+        );
+        let all = query(&[support], vec![]);
+        let (found, left) = own(vec![all.clone()], true);
+        assert_eq!((found.len(), left), (4, vec![all]));
+    }
+
+    #[test]
+    fn both_answers_are_one() {
+        let known = || {
+            OwnAnswers::of(vec![query(&["known"], vec![])], false, |_| {
+                Some(1u32.into())
+            })
+        };
+        type Told = Result<Answers, Status>;
+        let told = known().with::<Status>(None).unwrap();
+        assert_eq!((told.0, told.1.len()), (Status::SUCCESS, 1));
+        let refused: Told = Err(Status::ERR_NOT_FOUND);
+        let told = known().with(Some(refused.clone())).unwrap();
+        assert_eq!((told.0, told.1.len()), (Status::ERR_PARTIAL_SUCCESS, 1));
+        assert_eq!(OwnAnswers::default().with(Some(refused.clone())), refused);
+        let more: Told = Ok((Status::SUCCESS, vec![Info::new("b", 2u32)]));
+        let told = known().with(Some(more)).unwrap();
+        assert_eq!((told.0, told.1.len()), (Status::SUCCESS, 2));
+    }
+}
