@@ -36,6 +36,7 @@
 //!     preg: Arc::new(pmix_builtin::open_preg(&params)?),
 //!     params,
 //!     tmpdir: "/tmp".into(),
+//!     syslog: "/dev/log".into(),
 //!     output: Output::default(),
 //!     timeout: None,
 //!     grace: Duration::from_secs(2),

@@ -46,6 +46,9 @@ pub struct Plan {
     pub params: Params,
     /// Where the directory of the session is made.
     pub tmpdir: PathBuf,
+    /// The socket of the daemon of the system log, to which processes may log; `/dev/log` where nothing
+    /// else was set up.
+    pub syslog: PathBuf,
     /// What becomes of the output.
     pub output: Output,
     /// The job is ended after this time.

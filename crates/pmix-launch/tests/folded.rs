@@ -59,6 +59,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
         params,
         tmpdir: tmpdir.to_owned(),
+        syslog: "/dev/log".into(),
         output: Output::default(),
         timeout: Some(Duration::from_secs(60)),
         grace: Duration::from_secs(1),

@@ -198,6 +198,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         preg: Arc::clone(&context.preg),
         params: context.params.clone(),
         tmpdir: tmpdir(&environment.vars),
+        syslog: "/dev/log".into(),
         environment: environment.vars,
         output,
         timeout: args.timeout,

@@ -8,6 +8,7 @@ use pmix_server::Collective;
 use pmix_server::upcall::Abort;
 use pmix_types::{Nspace, Proc, Status};
 
+use super::log::Outlets;
 use super::session::Session;
 use crate::host::HostMessage;
 use crate::process::Link;
@@ -149,7 +150,15 @@ impl Session<'_> {
                 let form = job
                     .map(|job| job.form_of(call.proc.rank))
                     .unwrap_or_default();
-                self.logs.log(call, form, done, &mut self.forward);
+                let who = self.called(&call.proc);
+                let outlets = Outlets {
+                    forward: &mut self.forward,
+                    syslog: &self.plan.syslog,
+                };
+                for fault in self.logs.log(call, form, done, outlets) {
+                    let line = format!("what {who} logs is not taken: {fault}");
+                    self.missing.warn_of(line, Instant::now());
+                }
             }
             HostMessage::Refused(proc, what) => {
                 let who = self.called(&proc);

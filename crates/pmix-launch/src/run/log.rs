@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes ask to be logged: the launcher has two channels, its standard streams.
+//! What processes ask to be logged: the launcher has its standard streams and the system log of the node.
+
+mod asked;
+mod repeated;
+mod syslog;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::time::Instant;
 
 use pmix_host::forward::{LineForm, OutputForwarder, OutputStream};
 use pmix_server::Completion;
 use pmix_server::upcall::Log;
-use pmix_types::{Info, Proc, Status, Value, keys};
+use pmix_types::{Info, Proc, Status};
+
+use self::asked::{Channel, Form};
+use self::repeated::Repeated;
 
 /// How many bytes of one process wait for room; what is beyond is refused.
 const MOST_OF_ONE: usize = 1 << 20;
@@ -23,6 +32,98 @@ pub(super) struct Logs {
     num_bytes: usize,
     /// How many of them are of which process.
     of_proc: HashMap<Proc<'static>, usize>,
+    repeated: Repeated,
+}
+
+/// Where texts go.
+pub(super) struct Outlets<'f, 'a> {
+    pub(super) forward: &'f mut OutputForwarder<'a>,
+    /// The socket of the system log.
+    pub(super) syslog: &'f Path,
+}
+
+/// Why a channel does not take a text.
+#[derive(Debug)]
+struct Fault {
+    status: Status,
+    why: String,
+}
+
+impl Fault {
+    fn new(status: Status, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+}
+
+/// What became of the texts of one request.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Those that the streams take when there is room.
+    texts: Vec<(OutputStream, Vec<u8>)>,
+    /// How many texts have gone elsewhere.
+    num_sent: usize,
+    faults: Vec<(&'static str, Fault)>,
+}
+
+impl Taken {
+    fn of(call: &Log, asked: &Form, log_socket: &Path) -> Self {
+        let mut taken = Self::default();
+        for info in &call.data {
+            let Some((channel, name)) = Channel::of(info) else {
+                continue;
+            };
+            // With "once" the first channel that works is the only one.
+            if asked.is_once && taken.num_taken() > 0 {
+                break;
+            }
+            let result = taken.add(channel, name, info, call, asked, log_socket);
+            taken.faults.extend(result.err().map(|fault| (name, fault)));
+        }
+        taken
+    }
+
+    fn add(
+        &mut self,
+        channel: Channel,
+        name: &str,
+        info: &Info<'_>,
+        call: &Log,
+        asked: &Form,
+        log_socket: &Path,
+    ) -> Result<(), Fault> {
+        if channel == Channel::Missing {
+            let why = "pmix run does not log there";
+            return Err(Fault::new(Status::ERR_NOT_SUPPORTED, why));
+        }
+        let text = asked::text(&info.value).ok_or_else(|| {
+            let why = format!("a value of type {} is no text", info.value.data_type());
+            Fault::new(Status::ERR_BAD_PARAM, why)
+        })?;
+        let text = asked.write(name, text);
+        match channel {
+            Channel::Stream(stream) => self.texts.push((stream, text)),
+            _ => {
+                syslog::send(log_socket, asked.priority, &call.proc, &text)?;
+                self.num_sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn num_taken(&self) -> usize {
+        self.texts.len() + self.num_sent
+    }
+
+    fn status(&self, is_once: bool) -> Status {
+        match (self.num_taken(), self.faults.first()) {
+            (0, None) => Status::ERR_NOT_SUPPORTED,
+            (0, Some((_, fault))) => fault.status,
+            (_, None) => Status::SUCCESS,
+            _ if is_once => Status::SUCCESS,
+            _ => Status::ERR_PARTIAL_SUCCESS,
+        }
+    }
 }
 
 /// What one request asks for.
@@ -36,46 +137,66 @@ pub(super) struct Entry {
 }
 
 impl Logs {
-    /// Writes what is for the streams of the launcher; nothing else is supported.
+    /// Writes what is for the streams of the launcher or the system log. Returns what is to be said of the
+    /// channels that did not take their text, since who asks is answered with a status alone.
     pub(super) fn log(
         &mut self,
         call: Log,
         form: LineForm,
         done: Completion<()>,
-        forward: &mut OutputForwarder<'_>,
-    ) {
-        let once = (call.directives.iter())
-            .any(|info| info.key.is(keys::LOG_ONCE) && info.truth().is_true());
-        let source = call.proc.clone();
-        let (mut texts, mut refused) = (Vec::new(), 0);
-        for info in call.data {
-            let is_log = info.key.as_bytes().starts_with(b"pmix.log");
-            match channel(info) {
-                // With "once" the first channel that works is the only one.
-                Some(_) if once && !texts.is_empty() => {}
-                Some(text) => texts.push(text),
-                None => refused += usize::from(is_log),
+        outlets: Outlets<'_, '_>,
+    ) -> Vec<String> {
+        let asked = match Form::read(&call.directives, &call.data) {
+            Ok(asked) => asked,
+            Err(fault) => {
+                answer(done, fault.status);
+                return vec![fault.why];
             }
-        }
-        let status = match (texts.len(), refused) {
-            (0, _) => return answer(done, Status::ERR_NOT_SUPPORTED),
-            (_, 0) => Status::SUCCESS,
-            _ if once => Status::SUCCESS,
-            _ => Status::ERR_PARTIAL_SUCCESS,
         };
+        if let Some(kind) = asked.kind.clone()
+            && self.repeated.is_known(kind, Instant::now())
+        {
+            answer(done, Status::SUCCESS);
+            return Vec::new();
+        }
+        let taken = Taken::of(&call, &asked, outlets.syslog);
+        let status = taken.status(asked.is_once);
+        let faults = taken.faults.into_iter();
+        let faults: Vec<_> = faults
+            .map(|(name, fault)| format!("{name}: {}", fault.why))
+            .collect();
         let entry = Entry {
-            source,
+            source: call.proc,
             form,
-            texts,
+            texts: taken.texts,
             status,
             done,
         };
-        if self.is_empty() && entry.has_room(forward) {
-            return entry.write(forward);
-        }
-        if let Err(refused) = self.push(entry) {
+        if entry.texts.is_empty() || (self.is_empty() && entry.has_room(outlets.forward)) {
+            entry.write(outlets.forward);
+        } else if let Err(refused) = self.push(entry) {
             tracing::debug!("{:?} logs more than is read", refused.source);
             refused.done.fail(Status::ERR_OUT_OF_RESOURCE);
+        }
+        faults
+    }
+
+    /// When messages that are alike are to be told of, those that were counted.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.repeated.deadline()
+    }
+
+    /// Says how many messages were not written, as they are like others.
+    pub(super) fn tick(&mut self, now: Instant) {
+        for line in self.repeated.tick(now) {
+            tracing::warn!("{line}");
+        }
+    }
+
+    /// The same at the end.
+    pub(super) fn end(&mut self) {
+        for line in self.repeated.take() {
+            tracing::warn!("{line}");
         }
     }
 
@@ -120,6 +241,7 @@ impl Logs {
     /// Drops all that waits. Returns how many bytes that is.
     pub(super) fn lose(&mut self) -> u64 {
         let all = std::mem::take(self);
+        self.repeated = all.repeated;
         for entry in all.waiting {
             entry.done.fail(Status::ERR_LOST_CONNECTION);
         }
@@ -159,19 +281,5 @@ fn answer(done: Completion<()>, status: Status) {
     match status {
         Status::SUCCESS => done.succeed(()),
         status => done.fail(status),
-    }
-}
-
-/// The stream that an info is for, and what is to be written there.
-fn channel(info: Info<'static>) -> Option<(OutputStream, Vec<u8>)> {
-    let kind = match () {
-        () if info.key.is(keys::LOG_STDOUT) => OutputStream::Output,
-        () if info.key.is(keys::LOG_STDERR) => OutputStream::Errors,
-        () => return None,
-    };
-    match info.value {
-        Value::String(Some(text)) => Some((kind, text.as_bytes().to_vec())),
-        Value::ByteObject(bytes) => Some((kind, bytes.into_owned())),
-        _ => None,
     }
 }

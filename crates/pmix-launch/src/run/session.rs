@@ -121,6 +121,7 @@ impl Session<'_> {
             let now = Instant::now();
             self.published.tick(now);
             self.tick_monitors(now);
+            self.logs.tick(now);
             let ended = self.constructions.handle_timeout(now);
             self.tell_constructed(ended);
             self.missing.tick(now);
@@ -379,6 +380,7 @@ impl Session<'_> {
         let others = [
             self.published.deadline(),
             self.monitors.deadline(),
+            self.logs.deadline(),
             self.missing.deadline(),
             self.constructions.poll_timeout(),
         ];
@@ -431,6 +433,7 @@ impl Session<'_> {
         let ended = self.server.deregister_nspace(&nspace);
         self.serve();
         self.missing.write();
+        self.logs.end();
         if let Err(e) = ended.and_then(|()| self.server.finalize()) {
             tracing::warn!("the server did not end as it should: {e}");
         }

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::monitors;
+use crate::{logs, monitors};
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
@@ -59,6 +59,9 @@ fn actor() {
         "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
+        "channels" => logs::channels(connected(settings)),
+        "no_daemon" => logs::no_daemon(connected(settings)),
+        "alike" => logs::alike(connected(settings)),
         "watch" => monitors::watch(connected(settings)),
         "used" => monitors::used(connected(settings)),
         other => panic!("no act is called {other}"),

@@ -9,6 +9,7 @@ mod asking;
 mod children;
 mod debugging;
 mod directed;
+mod logs;
 mod monitors;
 mod stage;
 

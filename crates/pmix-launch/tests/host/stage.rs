@@ -116,6 +116,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
         params,
         tmpdir: tmp.path().to_owned(),
+        syslog: tmp.path().join("no-log"),
         output: Output::default(),
         timeout: Some(Duration::from_secs(60)),
         grace: Duration::from_secs(5),

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a request to log asks for: the channels, and how texts are written there.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pmix_host::forward::OutputStream;
+use pmix_types::{Info, Status, Text, Value, keys};
+
+use super::Fault;
+use super::repeated::Kind;
+use super::syslog;
+
+/// A place where texts go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    /// A standard stream of the launcher.
+    Stream(OutputStream),
+    /// The system log of the node, which is the only one.
+    Syslog,
+    /// One that the launcher does not have.
+    Missing,
+}
+
+impl Channel {
+    /// The channel that an info is for, with its name; none for an info that says something else.
+    pub(super) fn of(info: &Info<'_>) -> Option<(Self, &'static str)> {
+        Some(match info.key.as_text().as_str()? {
+            keys::LOG_STDOUT => (Self::Stream(OutputStream::Output), "stdout"),
+            keys::LOG_STDERR => (Self::Stream(OutputStream::Errors), "stderr"),
+            keys::LOG_SYSLOG => (Self::Syslog, "syslog"),
+            keys::LOG_LOCAL_SYSLOG => (Self::Syslog, "local syslog"),
+            keys::LOG_GLOBAL_SYSLOG => (Self::Syslog, "global syslog"),
+            keys::LOG_EMAIL => (Self::Missing, "email (PMIX_LOG_EMAIL)"),
+            keys::LOG_JOB_RECORD => (Self::Missing, "a job record (PMIX_LOG_JOB_RECORD)"),
+            keys::LOG_GLOBAL_DATASTORE => {
+                (Self::Missing, "a data store (PMIX_LOG_GLOBAL_DATASTORE)")
+            }
+            keys::LOG_MSG => (Self::Missing, "no channel in particular (PMIX_LOG_MSG)"),
+            _ => return None,
+        })
+    }
+}
+
+/// How texts are written.
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    /// Whether the first channel that works is the only one (`PMIX_LOG_ONCE`).
+    pub(super) is_once: bool,
+    /// The priority of the system log.
+    pub(super) priority: u8,
+    /// What messages are alike by, if those that are alike are written once.
+    pub(super) kind: Option<Kind>,
+    /// The time that stands in front.
+    stamp: Option<String>,
+    /// Whether the name of the channel stands in front.
+    is_tagged: bool,
+}
+
+impl Form {
+    /// Reads the directives; those that say which messages are alike may be among the data.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a priority that there is not, `PMIX_ERR_NOT_SUPPORTED` for XML where it is
+    /// required.
+    pub(super) fn read(directives: &[Info<'_>], data: &[Info<'_>]) -> Result<Self, Fault> {
+        let mut form = Self::default();
+        let (mut priority, mut time, mut has_stamp, mut generates) = (None, None, false, false);
+        let (mut is_alike, mut key, mut value) = (false, None, None);
+        for info in directives.iter().chain(data) {
+            let flag = info.truth().is_true();
+            match info.key.as_text().as_str() {
+                Some(keys::LOG_ONCE) => form.is_once = flag,
+                Some(keys::LOG_TAG_OUTPUT) => form.is_tagged = flag,
+                Some(keys::LOG_TIMESTAMP_OUTPUT) => has_stamp = flag,
+                Some(keys::LOG_GENERATE_TIMESTAMP) => generates = flag,
+                Some(keys::LOG_TIMESTAMP) => {
+                    time = info.value.to_number::<u64>().ok().or(match info.value {
+                        Value::Time(time) => u64::try_from(time).ok(),
+                        _ => None,
+                    });
+                }
+                Some(keys::LOG_SYSLOG_PRI) => {
+                    let number = info.value.to_number().map_err(|_| {
+                        let why = "PMIX_LOG_SYSLOG_PRI without a number";
+                        Fault::new(Status::ERR_BAD_PARAM, why)
+                    })?;
+                    priority = Some(number);
+                }
+                Some(keys::LOG_AGG) => is_alike = flag,
+                Some(keys::LOG_KEY) => key = text(&info.value),
+                Some(keys::LOG_VAL) => value = text(&info.value),
+                Some(keys::LOG_XML_OUTPUT) if flag && info.is_required() => {
+                    let why = "XML (PMIX_LOG_XML_OUTPUT) is not written";
+                    return Err(Fault::new(Status::ERR_NOT_SUPPORTED, why));
+                }
+                _ => {}
+            }
+        }
+        form.priority = syslog::priority(priority).ok_or_else(|| {
+            let why = "PMIX_LOG_SYSLOG_PRI is no priority, a number from 0 to 191";
+            Fault::new(Status::ERR_BAD_PARAM, why)
+        })?;
+        let stated = time.and_then(|time| UNIX_EPOCH.checked_add(Duration::from_secs(time)));
+        let at = match generates {
+            true => SystemTime::now(),
+            false => stated.unwrap_or_else(SystemTime::now),
+        };
+        form.stamp = has_stamp.then(|| pmix_proto::ctime(at));
+        form.kind = match (is_alike, key, value) {
+            (true, Some(key), Some(value)) => Some((key, value)),
+            _ => None,
+        };
+        Ok(form)
+    }
+
+    /// A text as it goes to a channel.
+    pub(super) fn write(&self, channel: &str, text: Vec<u8>) -> Vec<u8> {
+        let stamp = self.stamp.as_ref().map(|stamp| format!("[{stamp}]"));
+        let tag = self.is_tagged.then(|| format!("[{channel}]"));
+        let front = [stamp, tag].into_iter().flatten().collect::<String>();
+        match front.is_empty() {
+            true => text,
+            false => [format!("{front} ").as_bytes(), &text].concat(),
+        }
+    }
+}
+
+/// The text that a value holds.
+pub(super) fn text(value: &Value<'_>) -> Option<Vec<u8>> {
+    match value {
+        Value::String(Some(text)) => Some(Text::as_bytes(text).to_vec()),
+        Value::ByteObject(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(infos: &[Info<'_>]) -> Result<Form, Status> {
+        Form::read(infos, &[]).map_err(|fault| fault.status)
+    }
+
+    #[test]
+    fn time_and_tag_stand_in_front_where_they_are_wanted() {
+        let time = Info::new(keys::LOG_TIMESTAMP, Value::Time(0));
+        let plain = read(&[time.clone()]).unwrap();
+        assert_eq!(plain.write("stdout", b"x".to_vec()), b"x");
+        let both = [
+            time,
+            Info::new(keys::LOG_TIMESTAMP_OUTPUT, true),
+            Info::new(keys::LOG_TAG_OUTPUT, true),
+        ];
+        let both = read(&both).unwrap().write("stdout", b"x\ny".to_vec());
+        assert_eq!(both, b"[Thu Jan  1 00:00:00 1970][stdout] x\ny");
+        // A time that no clock has.
+        let mad = [
+            Info::new(keys::LOG_TIMESTAMP, Value::Time(i64::MAX)),
+            Info::new(keys::LOG_TIMESTAMP_OUTPUT, true),
+        ];
+        assert!(read(&mad).unwrap().write("stdout", vec![]).len() > 20);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for priority in [Value::from("x"), Value::Int(-1), Value::Int(192)] {
+            let refused = read(&[Info::new(keys::LOG_SYSLOG_PRI, priority)]);
+            assert_eq!(refused.err(), Some(Status::ERR_BAD_PARAM));
+        }
+        assert!(read(&[Info::new(keys::LOG_XML_OUTPUT, true)]).is_ok());
+        let xml = Info::new(keys::LOG_XML_OUTPUT, true).required();
+        assert_eq!(read(&[xml]).err(), Some(Status::ERR_NOT_SUPPORTED));
+    }
+
+    #[test]
+    fn messages_are_alike_by_key_and_value_if_that_is_wanted() {
+        let (key, value) = (Info::new(keys::LOG_KEY, "k"), Info::new(keys::LOG_VAL, "v"));
+        let agg = Info::new(keys::LOG_AGG, true);
+        assert_eq!(read(&[key.clone(), value.clone()]).unwrap().kind, None);
+        let kind = Some((b"k".to_vec(), b"v".to_vec()));
+        let all = [agg.clone(), key.clone(), value.clone()];
+        assert_eq!(read(&all).unwrap().kind, kind);
+        let among_data = Form::read(&[agg], &[key, value]).map_err(|fault| fault.status);
+        assert_eq!(among_data.unwrap().kind, kind);
+    }
+}

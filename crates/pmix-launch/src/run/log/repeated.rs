@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages that many processes log alike (`PMIX_LOG_AGG`): the first is written, the others are counted.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long is counted before it is told.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How many kinds are told apart; messages of further ones are all written.
+const MOST: usize = 256;
+
+/// What messages are alike by: `PMIX_LOG_KEY` and `PMIX_LOG_VAL`.
+pub(super) type Kind = (Vec<u8>, Vec<u8>);
+
+/// The messages that were logged since the period began, with how many there were after the first.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    kinds: BTreeMap<Kind, u64>,
+    until: Option<Instant>,
+}
+
+impl Repeated {
+    /// Notes a message. Returns whether one like it was written, so that this one need not be.
+    pub(super) fn is_known(&mut self, kind: Kind, now: Instant) -> bool {
+        if let Some(count) = self.kinds.get_mut(&kind) {
+            *count += 1;
+            return true;
+        }
+        if self.kinds.len() < MOST {
+            self.kinds.insert(kind, 0);
+            self.until.get_or_insert_with(|| now + PERIOD);
+        }
+        false
+    }
+
+    /// When to call [`Self::tick`].
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Returns what is to be said of what was counted, if the period is over.
+    pub(super) fn tick(&mut self, now: Instant) -> Vec<String> {
+        match self.until.is_some_and(|until| until <= now) {
+            true => self.take(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Returns what is to be said of what was counted, and begins anew.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        self.until = None;
+        let kinds = std::mem::take(&mut self.kinds).into_iter();
+        let counted = kinds.filter(|(_, count)| *count > 0);
+        let line = |((key, value), count): (Kind, u64)| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
+            let (key, value) = (text(&key), text(&value));
+            format!("{count} more messages were logged like the first of {key} / {value}")
+        };
+        counted.map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(value: &str) -> Kind {
+        (b"help".to_vec(), value.into())
+    }
+
+    #[test]
+    fn the_first_is_written_and_the_others_are_counted() {
+        let (mut repeated, now) = (Repeated::default(), Instant::now());
+        let known: Vec<_> = (0..4).map(|_| repeated.is_known(kind("a"), now)).collect();
+        assert_eq!(known, [false, true, true, true]);
+        assert!(!repeated.is_known(kind("b\n"), now));
+        assert_eq!(repeated.tick(now), Vec::<String>::new());
+        let said = ["3 more messages were logged like the first of help / a"];
+        assert_eq!(repeated.deadline(), Some(now + PERIOD));
+        assert_eq!(repeated.tick(now + PERIOD), said);
+        assert!(repeated.deadline().is_none());
+        assert!(!repeated.is_known(kind("a"), now), "it is told again");
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_kinds() {
+        let (mut repeated, now) = (Repeated::default(), Instant::now());
+        for number in 0..1000 {
+            assert!(!repeated.is_known(kind(&number.to_string()), now));
+        }
+        assert_eq!(repeated.kinds.len(), MOST);
+        assert!(!repeated.is_known(kind("999"), now));
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system log: datagrams to the socket of this node's daemon.
+//!
+//! | part | content |
+//! | --- | --- |
+//! | `<PRI>` | facility and severity, as `syslog(3)` has them; a severity alone is of the facility `user` |
+//! | `pmix[PID]: ` | the tag, with the process id of the launcher |
+//! | `NSPACE,RANK: ` | who logs |
+//! | text | one line, without control characters |
+//!
+//! There is no time: the daemon adds that of its arrival, in the node's own time zone.
+//!
+//! Source: RFC 3164, "syslog Message Parts"; syslog(3).
+
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use pmix_types::{Proc, Status};
+
+use super::Fault;
+
+/// The most bytes of one message.
+const MOST: usize = 64 << 10;
+/// The most bytes of one datagram (RFC 3164, "The syslog message").
+const LINE: usize = 1024;
+/// The severity of a message that states none, as OpenPMIx has it: `LOG_ALERT`.
+const ALERT: u8 = 1;
+/// The facility `user`, and the largest priority there is.
+const USER: u8 = 1 << 3;
+const LARGEST: u8 = 191;
+
+/// Reads a priority (`PMIX_LOG_SYSLOG_PRI`).
+pub(super) fn priority(number: Option<i32>) -> Option<u8> {
+    let Some(number) = number else {
+        return Some(USER | ALERT);
+    };
+    let number = u8::try_from(number).ok().filter(|pri| *pri <= LARGEST)?;
+    // The facility `kern` is the kernel's alone.
+    Some(match number < USER {
+        true => USER | number,
+        false => number,
+    })
+}
+
+/// Sends a text to the daemon, line by line.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_AVAILABLE` if there is no daemon, `PMIX_ERR_OUT_OF_RESOURCE` if the text is too long or
+/// the daemon takes no more at present.
+pub(super) fn send(
+    socket: &Path,
+    priority: u8,
+    source: &Proc<'_>,
+    text: &[u8],
+) -> Result<(), Fault> {
+    if text.len() > MOST {
+        let why = format!("{} bytes are more than {MOST}", text.len());
+        return Err(Fault::new(Status::ERR_OUT_OF_RESOURCE, why));
+    }
+    let cannot = |error: std::io::Error| {
+        let status = match error.kind() {
+            std::io::ErrorKind::WouldBlock => Status::ERR_OUT_OF_RESOURCE,
+            _ => Status::ERR_NOT_AVAILABLE,
+        };
+        Fault::new(status, format!("{}: {error}", socket.display()))
+    };
+    let sender = UnixDatagram::unbound().map_err(cannot)?;
+    // Whoever logs more than is taken waits no longer than others.
+    sender.set_nonblocking(true).map_err(cannot)?;
+    for line in lines(priority, source, text) {
+        sender.send_to(line.as_bytes(), socket).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+/// The datagrams of a text.
+fn lines(priority: u8, source: &Proc<'_>, text: &[u8]) -> Vec<String> {
+    let pid = rustix::process::getpid().as_raw_nonzero();
+    let (nspace, rank) = (source.nspace.to_string(), source.rank);
+    let front = clean(&format!("<{priority}>pmix[{pid}]: {nspace},{rank}: "));
+    let room = LINE.saturating_sub(front.len()).max(LINE / 4);
+    let text = String::from_utf8_lossy(text);
+    let mut datagrams = Vec::new();
+    for line in text.lines().map(clean).filter(|line| !line.is_empty()) {
+        let mut rest = line.as_str();
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(rest.floor_char_boundary(room));
+            datagrams.push(format!("{front}{piece}"));
+            rest = behind;
+        }
+    }
+    datagrams
+}
+
+/// A text in which control characters are blanks, so that none begins a line of its own.
+fn clean(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Rank;
+
+    fn source() -> Proc<'static> {
+        Proc::new("job", Rank::new(3))
+    }
+
+    #[test]
+    fn a_priority_is_one_of_syslog() {
+        let read = |number| priority(Some(number));
+        assert_eq!(priority(None), Some(9));
+        assert_eq!([read(0), read(6), read(30)], [Some(8), Some(14), Some(30)]);
+        assert_eq!([read(-1), read(192), read(i32::MAX)], [None; 3]);
+    }
+
+    #[test]
+    fn each_line_is_a_datagram_of_who_logs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let daemon = UnixDatagram::bind(&path).unwrap();
+        send(
+            &path,
+            14,
+            &source(),
+            b"one\n\ntwo\x1b[31m\0red\r\n<0>kernel: lie",
+        )
+        .unwrap();
+        let mut buffer = [0; 2048];
+        let mut next = || {
+            let len = daemon.recv(&mut buffer).unwrap();
+            String::from_utf8(buffer[..len].to_vec()).unwrap()
+        };
+        let front = format!("<14>pmix[{}]: job,3: ", std::process::id());
+        for line in ["one", "two [31m red", "<0>kernel: lie"] {
+            assert_eq!(next(), format!("{front}{line}"));
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters_and_long_texts_refused() {
+        let text = "é".repeat(2000);
+        let datagrams = lines(14, &source(), text.as_bytes());
+        assert!(
+            datagrams.iter().all(|line| line.len() <= LINE),
+            "{datagrams:?}"
+        );
+        let whole: String = datagrams
+            .iter()
+            .map(|line| line.rsplit(' ').next().unwrap())
+            .collect();
+        assert_eq!(whole, text);
+        // A name that leaves no room is no reason to send nothing for ever.
+        let long = Proc::new("x".repeat(255), Rank::new(0));
+        assert_eq!(lines(14, &long, b"abc").len(), 1);
+        let path = Path::new("/no-such/log");
+        let status = |text: &[u8]| send(path, 14, &source(), text).unwrap_err().status;
+        assert_eq!(status(&vec![b'x'; MOST + 1]), Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(status(b"x"), Status::ERR_NOT_AVAILABLE);
+    }
+
+    #[test]
+    fn a_daemon_that_takes_nothing_holds_up_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let _daemon = UnixDatagram::bind(&path).unwrap();
+        let text = "line\n".repeat(10_000);
+        let fault = send(&path, 14, &source(), text.as_bytes()).unwrap_err();
+        assert_eq!(fault.status, Status::ERR_OUT_OF_RESOURCE);
+    }
+}
