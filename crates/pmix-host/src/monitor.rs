@@ -10,7 +10,8 @@
 //!
 //! What is used is told as infos ([`crate::usage`]). A request whose value is an array of a type
 //! `PMIX_PROC_STATS`, `PMIX_NODE_STATS`, `PMIX_DISK_STATS` or `PMIX_NET_STATS` is answered with one array
-//! of that type, as libraries of 4.2 and 5.0 know it.
+//! of that type, as libraries of 4.2 and 5.0 know it. Releases 4.2.2 and 5.0.11 do not read
+//! `PMIX_PROC_STATS` as they write it, so their programs ask for infos.
 //!
 //! The host looks at files and processes with its own rights, so it does that for its own user and the
 //! superuser alone.

@@ -62,6 +62,6 @@ pub use pmix_engine::{
     SecondConnection, UnaskedLimits,
 };
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
-pub use psec::psec_parameters;
+pub use psec::{CredentialService, psec_parameters};
 pub use server::Server;
 pub use wire_observer::WireObserver;

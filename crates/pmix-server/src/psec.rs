@@ -14,8 +14,11 @@
 //! Source: PMIx Standard, chapter "Security"; OpenPMIx, the components `native`, `munge` and
 //! `none` of the framework `psec`.
 
+mod credentials;
 mod munge;
 mod native;
+
+pub use self::credentials::CredentialService;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -47,6 +47,8 @@ pub(crate) enum HostMessage {
     SessionControl(SessionControl, Completion<Vec<Info<'static>>>),
     Log(Log, Completion<()>),
     Monitor(Monitor, Completion<Vec<Info<'static>>>),
+    GetCredential(GetCredential, Completion<Credential>),
+    ValidateCredential(ValidateCredential, Completion<Vec<Info<'static>>>),
     PushStdin(PushStdin, Completion<()>),
     /// A process waits for a debugger, or is released by one.
     Debugger(NotifyEvent),
@@ -199,13 +201,12 @@ impl Host for LocalHost {
     }
 
     fn get_credential(&self, call: GetCredential, done: Completion<Credential>) {
-        self.refuse(call.proc, "hand out a credential (PMIx_Get_credential)");
-        done.not_supported();
+        self.messages.send(HostMessage::GetCredential(call, done));
     }
 
     fn validate_credential(&self, call: ValidateCredential, done: Completion<Vec<Info<'static>>>) {
-        self.refuse(call.proc, "check a credential (PMIx_Validate_credential)");
-        done.not_supported();
+        self.messages
+            .send(HostMessage::ValidateCredential(call, done));
     }
 
     fn server_event(&self, event: ServerEvent) {

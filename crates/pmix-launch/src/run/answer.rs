@@ -95,6 +95,10 @@ impl Session<'_> {
                 let (status, found) = self.answer_query(call);
                 done.partly(status, found);
             }
+            HostMessage::GetCredential(call, done) => self.credentials.get(&call, done),
+            HostMessage::ValidateCredential(call, done) => {
+                self.credentials.validate(&call, done);
+            }
             HostMessage::Monitor(call, done) => self.monitor(&call, done),
             HostMessage::JobControl(call, done) => match self.control(&call) {
                 Status::SUCCESS => done.succeed(Vec::new()),

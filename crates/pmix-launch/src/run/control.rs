@@ -2,16 +2,35 @@
 //! Processes that control others of their job, or end it.
 
 use std::collections::{BTreeSet, HashSet};
+use std::time::Instant;
 
 use pmix_server::upcall::JobControl;
-use pmix_types::{Info, Proc, Rank, Status, keys};
+use pmix_types::{Attribute, Info, Proc, Rank, Status, Value, keys};
 use rustix::process::Signal;
 
 use super::session::Session;
 
 impl Session<'_> {
-    /// Does to the processes that are meant what is asked for: whatever comes down to a signal.
+    /// Does to the processes that are meant what is asked for: whatever comes down to a signal, and
+    /// definitions of process sets. What is not done is said.
     pub(super) fn control(&mut self, call: &JobControl) -> Status {
+        let refused = call.directives.iter().find(|info| is_refused(info));
+        if let Some(info) = refused {
+            let name = Attribute::by_key(&info.key.to_string());
+            let name = name.map_or_else(
+                || info.key.to_string(),
+                |known| known.full_name().to_owned(),
+            );
+            let who = self.called(&call.proc);
+            let line =
+                format!("{who} asked for {name} (PMIx_Job_control), which pmix run does not do");
+            self.missing.warn_of(line, Instant::now());
+            return Status::ERR_NOT_SUPPORTED;
+        }
+        let defined = self.define_sets(call);
+        if defined.is_some_and(|status| !status.is_success()) {
+            return defined.unwrap_or_default();
+        }
         let signals: Result<Vec<_>, Status> = call.directives.iter().map(signal_of).collect();
         let mut signals: Vec<_> = match signals {
             Ok(signals) => signals.into_iter().flatten().collect(),
@@ -21,7 +40,8 @@ impl Session<'_> {
         let mut seen = HashSet::new();
         signals.retain(|signal| seen.insert(signal.as_raw()));
         if signals.is_empty() {
-            return match call.directives.iter().any(tells) {
+            return match defined.is_some() || call.directives.iter().any(tells) {
+                _ if cancels_one(call) => Status::ERR_NOT_FOUND,
                 true => Status::SUCCESS,
                 false => Status::ERR_NOT_SUPPORTED,
             };
@@ -47,6 +67,30 @@ impl Session<'_> {
             _ => Status::SUCCESS,
         }
     }
+
+    /// Defines the process sets that are asked for (`PMIX_JOB_CTRL_DEFINE_PSET`), of the targets. None if
+    /// there are none.
+    fn define_sets(&self, call: &JobControl) -> Option<Status> {
+        let names = call
+            .directives
+            .iter()
+            .filter(|info| info.key.is(keys::JOB_CTRL_DEFINE_PSET));
+        let mut status = None;
+        for info in names {
+            let defined = match &info.value {
+                Value::String(Some(name)) if !call.targets.is_empty() => self
+                    .server
+                    .define_process_set(name, &call.targets)
+                    .map_err(|e| e.status()),
+                _ => Err(Status::ERR_BAD_PARAM),
+            };
+            match defined {
+                Ok(()) => status = Some(Status::SUCCESS),
+                Err(refused) => return Some(refused),
+            }
+        }
+        status
+    }
 }
 
 /// The signal that a directive comes down to; none for one that says how, not what.
@@ -63,13 +107,41 @@ fn signal_of(info: &Info<'_>) -> Result<Option<Signal>, Status> {
             signal.map(Some).ok_or(Status::ERR_BAD_PARAM)
         }
         () if tells(info) => Ok(None),
-        () if info.key.as_bytes().starts_with(b"pmix.jctrl.") => Err(Status::ERR_NOT_SUPPORTED),
         () => Ok(None),
     }
 }
 
+/// Whether the launcher does not do what a directive asks for: checkpoints, restarts and provisioning.
+fn is_refused(info: &Info<'_>) -> bool {
+    let is_done = [
+        keys::JOB_CTRL_KILL,
+        keys::JOB_CTRL_TERMINATE,
+        keys::JOB_CTRL_PAUSE,
+        keys::JOB_CTRL_RESUME,
+        keys::JOB_CTRL_SIGNAL,
+        keys::JOB_CTRL_DEFINE_PSET,
+    ];
+    let is_about_control = info.key.as_bytes().starts_with(b"pmix.jctrl.");
+    // What is said not to be wanted is not.
+    let is_unwanted = matches!(info.value, Value::Bool(false));
+    is_about_control && !is_unwanted && !tells(info) && !is_done.iter().any(|key| info.key.is(key))
+}
+
+/// Whether a request that goes on is to be cancelled: none does, each is done at once.
+fn cancels_one(call: &JobControl) -> bool {
+    call.directives.iter().any(|info| {
+        info.key.is(keys::JOB_CTRL_CANCEL) && matches!(info.value, Value::String(Some(_)))
+    })
+}
+
 /// Whether a process says something of itself and asks for nothing: that it may be preempted, how
-/// it takes a checkpoint. The launcher does neither.
+/// it takes a checkpoint, what it calls a request, or that it wants none to go on.
 fn tells(info: &Info<'_>) -> bool {
-    info.key.is(keys::JOB_CTRL_PREEMPTIBLE) || info.key.is(keys::JOB_CTRL_CHECKPOINT_METHOD)
+    let keys = [
+        keys::JOB_CTRL_PREEMPTIBLE,
+        keys::JOB_CTRL_CHECKPOINT_METHOD,
+        keys::JOB_CTRL_ID,
+        keys::JOB_CTRL_CANCEL,
+    ];
+    keys.iter().any(|key| info.key.is(key))
 }

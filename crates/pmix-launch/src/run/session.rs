@@ -11,7 +11,7 @@ use pmix_host::forward::{HeldStream, OutputForwarder};
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
-use pmix_server::{Completion, Server};
+use pmix_server::{Completion, CredentialService, Server};
 use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
@@ -84,6 +84,7 @@ pub(super) struct Session<'a> {
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
     pub(super) monitors: MonitorService,
+    pub(super) credentials: CredentialService,
     pub(super) protected: ProtectedPaths,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.

@@ -12,8 +12,9 @@ use pmix_host::forward::{Delivery, OutputFile, OutputForwarder, OutputStream};
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
-use pmix_server::{HostObject, Registration, WireObserver};
+use pmix_server::{CredentialService, HostObject, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
+use rustix::process::{getegid, geteuid};
 
 use super::Standard;
 use super::connected::Connected;
@@ -134,6 +135,9 @@ impl<'a> Session<'a> {
         tracing::info!("the files of the session are in {}", dir.path().display());
         let watched = server.watch(registry.as_fd());
         watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
+        let user = (geteuid().as_raw(), getegid().as_raw());
+        let credentials = CredentialService::new(&plan.params, user)
+            .map_err(|e| Error::server("credentials cannot be made", e))?;
         let watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
         let mut orphans = Orphans::adopt(plan.adopt);
         orphans.spare(watcher.pid());
@@ -167,6 +171,7 @@ impl<'a> Session<'a> {
             messages,
             published: PublishService::default(),
             monitors: MonitorService::default(),
+            credentials,
             protected: ProtectedPaths::new(kept(plan)),
             poll,
         })

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{logs, monitors};
+use crate::{credentials, logs, monitors};
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
@@ -59,6 +59,8 @@ fn actor() {
         "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
         "machine" => machine(connected(settings)),
+        "credentials" => credentials::credentials(connected(settings)),
+        "controls" => controls(connected(settings)),
         "channels" => logs::channels(connected(settings)),
         "no_daemon" => logs::no_daemon(connected(settings)),
         "alike" => logs::alike(connected(settings)),
@@ -183,6 +185,53 @@ fn control(mut client: Client) {
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
     assert_eq!(answer.status, Status::SUCCESS);
     println!("asked and done");
+    client.finalize().unwrap();
+}
+
+/// What comes down to no signal.
+fn controls(mut client: Client) {
+    let text = |key: &'static str, text: &'static str| Info::new(key, text);
+    let yes = |key: &'static str| Info::new(key, true);
+    let (success, unsupported) = (Status::SUCCESS, Status::ERR_NOT_SUPPORTED);
+    for (info, status) in [
+        (text(keys::JOB_CTRL_RESTART, "c1"), unsupported),
+        (text(keys::JOB_CTRL_CHECKPOINT, "c1"), unsupported),
+        (yes(keys::JOB_CTRL_CHECKPOINT_EVENT), unsupported),
+        (text(keys::JOB_CTRL_PROVISION, "n1"), unsupported),
+        (text(keys::JOB_CTRL_PROVISION_IMAGE, "image"), unsupported),
+        (yes(keys::JOB_CTRL_PREEMPTIBLE), success),
+        (text(keys::JOB_CTRL_ID, "r1"), success),
+        (
+            Info::new(keys::JOB_CTRL_CANCEL, Value::String(None)),
+            success,
+        ),
+        (text(keys::JOB_CTRL_CANCEL, "r1"), Status::ERR_NOT_FOUND),
+        (
+            Info::new(keys::JOB_CTRL_SIGNAL, 1000),
+            Status::ERR_BAD_PARAM,
+        ),
+        (Info::new(keys::JOB_CTRL_RESTART, false), unsupported),
+        (text(keys::JOB_CTRL_DEFINE_PSET, "own"), success),
+        (yes(keys::JOB_CTRL_DEFINE_PSET), Status::ERR_BAD_PARAM),
+    ] {
+        let said = format!("{info:?}");
+        let request = request::JobControl {
+            targets: vec![peer(&client, 0)],
+            infos: vec![info],
+        };
+        let payload = client.request(&Request::JobControl(request)).unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        assert_eq!(answer.status, status, "{said}");
+    }
+    let queries = vec![Query {
+        keys: vec![keys::QUERY_PSET_NAMES.into()],
+        qualifiers: Vec::new(),
+    }];
+    let payload = client
+        .request(&Request::Query(request::Query { queries }))
+        .unwrap();
+    let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+    assert_eq!(answer.infos.unwrap()[0].value, Value::from("own"));
     client.finalize().unwrap();
 }
 

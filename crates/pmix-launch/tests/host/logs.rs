@@ -23,7 +23,7 @@ fn each_channel_takes_what_is_for_it_and_those_that_are_missing_are_named() {
     while let Ok(len) = daemon.recv(&mut buffer) {
         received.push(String::from_utf8(buffer[..len].to_vec()).unwrap());
     }
-    let front = format!("pmix[{}]: channels@1,0: ", std::process::id());
+    let front = format!("pmix-run[{}]: channels@1,0: ", std::process::id());
     let expected = [
         format!("<9>{front}to syslog"),
         format!("<14>{front}to both"),

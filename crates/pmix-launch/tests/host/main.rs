@@ -7,6 +7,7 @@
 mod actors;
 mod asking;
 mod children;
+mod credentials;
 mod debugging;
 mod directed;
 mod logs;
@@ -89,6 +90,12 @@ fn one_process_can_end_another() {
         "{}",
         played.errors
     );
+}
+
+#[test]
+fn control_that_is_no_signal_is_done_or_refused_by_name() {
+    let played = play("controls", 1);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }
 
 #[test]

@@ -25,10 +25,14 @@ const OPT_SOCKET: c_int = 8;
 pub struct Munge {
     context: Context,
     decode: Decode,
+    /// Not there in a library that only reads.
+    encode: Option<(Encode, Free)>,
     strerror: Strerror,
     destroy: Destroy,
 }
 
+type Encode = unsafe extern "C" fn(*mut *mut c_char, Context, *const c_void, c_int) -> c_int;
+type Free = unsafe extern "C" fn(*mut c_void);
 type Decode = unsafe extern "C" fn(
     *const c_char,
     Context,
@@ -74,6 +78,12 @@ impl Munge {
                 symbol::<Destroy>(&opened, c"munge_ctx_destroy")?,
             )
         };
+        // SAFETY: likewise; what the library hands out is freed by free(3), as munge(3) says, which
+        // is found among the libraries that this one needs.
+        let encode = unsafe { symbol::<Encode>(&opened, c"munge_encode") };
+        // SAFETY: as above.
+        let free = unsafe { symbol::<Free>(&opened, c"free") };
+        let encode = encode.ok().zip(free.ok());
         // The functions above are used as long as the process lives.
         std::mem::forget(opened);
         // SAFETY: the function takes no arguments.
@@ -84,6 +94,7 @@ impl Munge {
         let munge = Self {
             context,
             decode,
+            encode,
             strerror,
             destroy,
         };
@@ -120,6 +131,29 @@ impl Munge {
             )
         };
         self.check(code).map(|()| (uid, gid))
+    }
+
+    /// Asks the daemon for a credential of this process's user and group, without a payload. It ends with a
+    /// NUL, as processes send it.
+    ///
+    /// # Errors
+    /// The library cannot make any, or the daemon does not answer.
+    pub fn encode(&mut self) -> Result<Vec<u8>, Error> {
+        let missing = || Error::new("munge: the library has no function munge_encode".to_owned());
+        let (encode, free) = self.encode.ok_or_else(missing)?;
+        let mut made: *mut c_char = ptr::null_mut();
+        // SAFETY: the context is one of this library; there is no payload; the pointer outlives the call.
+        let code = unsafe { encode(&raw mut made, self.context, ptr::null(), 0) };
+        let checked = self.check(code);
+        if made.is_null() {
+            checked?;
+            return Err(Error::new("munge: no credential was made".to_owned()));
+        }
+        // SAFETY: the library made a string that ends with a NUL, and nobody else has it.
+        let credential = unsafe { CStr::from_ptr(made) }.to_bytes_with_nul().to_vec();
+        // SAFETY: it was allocated by malloc(3) and is not used any more.
+        unsafe { free(made.cast()) };
+        checked.map(|()| credential)
     }
 
     fn check(&self, code: c_int) -> Result<(), Error> {

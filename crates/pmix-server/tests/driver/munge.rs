@@ -114,3 +114,22 @@ fn a_credential_of_munge_is_good_once() {
     drop(daemon);
     assert!(connect(&fresh).is_err(), "nobody is there to ask");
 }
+
+#[test]
+#[ignore = "needs munged"]
+fn what_the_library_makes_the_daemon_believes_once() {
+    let daemon = Daemon::start();
+    let library = std::ffi::OsStr::new("libmunge.so.2");
+    let mut munge = pmix_mca::Munge::open(library, Some(&daemon.socket())).unwrap();
+    let credential = munge.encode().unwrap();
+    assert!(credential.starts_with(b"MUNGE:") && credential.ends_with(b"\0"));
+    let own = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    assert_eq!(munge.decode(&credential).unwrap(), own);
+    let again = munge.decode(&credential).unwrap_err();
+    assert_eq!(again.status(), pmix_types::Status::ERR_INVALID_CRED);
+    let mut silent = pmix_mca::Munge::open(library, Some(Path::new("/no-such/socket"))).unwrap();
+    assert!(silent.encode().unwrap_err().to_string().contains("munge:"));
+}

@@ -84,6 +84,10 @@ fn programs() -> Vec<Program> {
         },
         program("control", &[4]),
         Program {
+            left_out: watching,
+            ..program("watched", &[1, 4])
+        },
+        Program {
             left_out: adding,
             ..program("added", &[4, 8])
         },
@@ -146,6 +150,11 @@ fn adding(launcher: &Launcher, _: &str) -> Option<&'static str> {
 
 fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Prterun(..)).then_some("prterun does not always end then")
+}
+
+fn watching(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("the host has no monitors and makes no credentials, prterun neither")
 }
 
 fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {

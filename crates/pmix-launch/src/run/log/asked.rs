@@ -75,10 +75,10 @@ impl Form {
                 Some(keys::LOG_TIMESTAMP_OUTPUT) => has_stamp = flag,
                 Some(keys::LOG_GENERATE_TIMESTAMP) => generates = flag,
                 Some(keys::LOG_TIMESTAMP) => {
-                    time = info.value.to_number::<u64>().ok().or(match info.value {
+                    time = match info.value {
                         Value::Time(time) => u64::try_from(time).ok(),
-                        _ => None,
-                    });
+                        _ => info.value.to_number().ok(),
+                    };
                 }
                 Some(keys::LOG_SYSLOG_PRI) => {
                     let number = info.value.to_number().map_err(|_| {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn time_and_tag_stand_in_front_where_they_are_wanted() {
         let time = Info::new(keys::LOG_TIMESTAMP, Value::Time(0));
-        let plain = read(&[time.clone()]).unwrap();
+        let plain = read(std::slice::from_ref(&time)).unwrap();
         assert_eq!(plain.write("stdout", b"x".to_vec()), b"x");
         let both = [
             time,

@@ -4,7 +4,7 @@
 //! | part | content |
 //! | --- | --- |
 //! | `<PRI>` | facility and severity, as `syslog(3)` has them; a severity alone is of the facility `user` |
-//! | `pmix[PID]: ` | the tag, with the process id of the launcher |
+//! | `pmix-run[PID]: ` | the tag, with the process id of the launcher |
 //! | `NSPACE,RANK: ` | who logs |
 //! | text | one line, without control characters |
 //!
@@ -78,7 +78,7 @@ pub(super) fn send(
 fn lines(priority: u8, source: &Proc<'_>, text: &[u8]) -> Vec<String> {
     let pid = rustix::process::getpid().as_raw_nonzero();
     let (nspace, rank) = (source.nspace.to_string(), source.rank);
-    let front = clean(&format!("<{priority}>pmix[{pid}]: {nspace},{rank}: "));
+    let front = clean(&format!("<{priority}>pmix-run[{pid}]: {nspace},{rank}: "));
     let room = LINE.saturating_sub(front.len()).max(LINE / 4);
     let text = String::from_utf8_lossy(text);
     let mut datagrams = Vec::new();
@@ -133,7 +133,7 @@ mod tests {
             let len = daemon.recv(&mut buffer).unwrap();
             String::from_utf8(buffer[..len].to_vec()).unwrap()
         };
-        let front = format!("<14>pmix[{}]: job,3: ", std::process::id());
+        let front = format!("<14>pmix-run[{}]: job,3: ", std::process::id());
         for line in ["one", "two [31m red", "<0>kernel: lie"] {
             assert_eq!(next(), format!("{front}{line}"));
         }

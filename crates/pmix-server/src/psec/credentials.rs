@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Credentials that processes ask for and that others validate: the upcalls `get_credential` and
+//! `validate_credential`, answered by the security modules of the server.
+//!
+//! | module | makes | believes |
+//! | --- | --- | --- |
+//! | `native` | user and group of who asks, which the server verified when it connected | the user and group of the host, or of who asks |
+//! | `munge` | one of MUNGE, for the user of the host alone | what the daemon of the node says, once |
+//! | `none` | nothing | nothing |
+//!
+//! `PMIX_CRED_TYPE` names the modules that will do, in their order, with commas between them; without it the
+//! one that the parameters want most makes the credential, and its form says which one is asked. The answer
+//! states the module (`PMIX_CRED_TYPE`) and, of a validation, user and group (`PMIX_USERID`, `PMIX_GRPID`).
+//!
+//! Source: PMIx Standard, chapter "Security".
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+
+use pmix_engine::host::{GetCredential, ValidateCredential};
+use pmix_mca::Params;
+use pmix_types::{Info, Status, Text, Value, keys};
+
+use super::{COMPONENTS, FRAMEWORK, psec_parameters};
+use crate::{Completion, Credential, Error};
+
+/// How long a credential may be.
+const LONGEST: usize = 64 << 10;
+/// How many questions may wait for the MUNGE daemon.
+const WAITING: usize = 1024;
+/// What every credential of MUNGE begins with.
+const MUNGE: &[u8] = b"MUNGE:";
+
+/// Makes and validates credentials for the processes of a host.
+///
+/// A host hands it the upcalls of that name. What the MUNGE daemon is asked is answered later, by a thread
+/// that begins with the first such question and ends with this structure.
+#[derive(Debug)]
+pub struct CredentialService {
+    /// The modules, the most wanted first.
+    modules: Vec<&'static str>,
+    /// The user and group of the host.
+    user: (u32, u32),
+    library: String,
+    socket: Option<PathBuf>,
+    munge: OnceLock<Option<SyncSender<Question>>>,
+}
+
+/// What the daemon is asked, and who is told the answer.
+enum Question {
+    Make(Completion<Credential>),
+    Validate(Vec<u8>, Completion<Vec<Info<'static>>>),
+}
+
+impl CredentialService {
+    /// Creates a service with the modules that these parameters select, for a host of this user and group.
+    ///
+    /// # Errors
+    ///
+    /// A setting that cannot be obeyed, or no module that is left.
+    pub fn new(params: &Params, user: (u32, u32)) -> Result<Self, Error> {
+        psec_parameters().check(params)?;
+        let headers: Vec<_> = COMPONENTS.iter().map(|one| one.header.clone()).collect();
+        let selection = pmix_mca::select(FRAMEWORK, &headers, params)?;
+        let chosen = selection.active.into_iter();
+        let modules = chosen
+            .filter_map(|index| COMPONENTS.get(index))
+            .map(|one| one.header.name);
+        let socket = params.text("psec_munge_socket", "");
+        Ok(Self {
+            modules: modules.collect(),
+            user,
+            library: params
+                .text("psec_munge_library", "libmunge.so.2")
+                .to_owned(),
+            socket: (!socket.is_empty()).then(|| PathBuf::from(socket)),
+            munge: OnceLock::new(),
+        })
+    }
+
+    /// Makes a credential of who asks.
+    ///
+    /// It fails with `PMIX_ERR_NOT_SUPPORTED` if no module is active that will do, with
+    /// `PMIX_ERR_NO_PERMISSIONS` if MUNGE is to make one of another user than the host's, and with
+    /// `PMIX_ERR_NOT_AVAILABLE` if the daemon does not answer.
+    pub fn get(&self, call: &GetCredential, done: Completion<Credential>) {
+        let asks = user_of(&call.directives);
+        let wanted = match wanted(&call.directives) {
+            Ok(wanted) => wanted,
+            Err(status) => return done.fail(status),
+        };
+        let module = match wanted {
+            None => self.modules.first().copied(),
+            Some(names) => names.into_iter().find_map(|name| self.module(name)),
+        };
+        match (module, asks) {
+            (Some("native"), Some((uid, gid))) => {
+                let credential = [uid.to_ne_bytes(), gid.to_ne_bytes()].concat();
+                done.succeed(made("native", credential));
+            }
+            (Some("munge"), Some((uid, _))) if uid == self.user.0 => {
+                self.ask(Question::Make(done));
+            }
+            (Some("munge"), _) => done.fail(Status::ERR_NO_PERMISSIONS),
+            (Some("none"), _) => done.succeed(made("none", Vec::new())),
+            _ => done.fail(Status::ERR_NOT_SUPPORTED),
+        }
+    }
+
+    /// Validates a credential.
+    ///
+    /// It fails with `PMIX_ERR_INVALID_CRED` if it is not believed, and with `PMIX_ERR_NOT_SUPPORTED` if the
+    /// module that reads it is not active.
+    pub fn validate(&self, call: &ValidateCredential, done: Completion<Vec<Info<'static>>>) {
+        if call.credential.len() > LONGEST {
+            return done.fail(Status::ERR_INVALID_CRED);
+        }
+        let credential = call.credential.as_slice();
+        let named = match wanted(&call.directives) {
+            Ok(wanted) => wanted,
+            Err(status) => return done.fail(status),
+        };
+        let form = match credential {
+            [] => "none",
+            bytes if bytes.starts_with(MUNGE) => "munge",
+            _ => "native",
+        };
+        if named.is_some_and(|names| !names.contains(&form)) {
+            return done.fail(Status::ERR_INVALID_CRED);
+        }
+        match self.module(form) {
+            Some("native") => {
+                let read = native(credential);
+                let known = [Some(self.user), user_of(&call.directives)];
+                match read.filter(|read| known.contains(&Some(*read))) {
+                    Some((uid, gid)) => done.succeed(proven("native", uid, gid)),
+                    None => done.fail(Status::ERR_INVALID_CRED),
+                }
+            }
+            Some("munge") => self.ask(Question::Validate(credential.to_vec(), done)),
+            // Nothing proves nothing.
+            Some(_) => done.fail(Status::ERR_INVALID_CRED),
+            None if form == "none" => done.fail(Status::ERR_INVALID_CRED),
+            None => done.fail(Status::ERR_NOT_SUPPORTED),
+        }
+    }
+
+    /// A module by its name, if it is active.
+    fn module(&self, name: &str) -> Option<&'static str> {
+        self.modules.iter().find(|module| **module == name).copied()
+    }
+
+    /// Asks the thread that asks the daemon.
+    fn ask(&self, question: Question) {
+        let start = || {
+            let library = OsStr::new(&self.library);
+            let started = start(library, self.socket.as_deref());
+            let started = started.inspect_err(|error| tracing::warn!("{error}"));
+            started.ok()
+        };
+        let Some(questions) = self.munge.get_or_init(start) else {
+            return question.fail(Status::ERR_NOT_AVAILABLE);
+        };
+        match questions.try_send(question) {
+            Ok(()) => {}
+            Err(TrySendError::Full(question)) => question.fail(Status::ERR_OUT_OF_RESOURCE),
+            Err(TrySendError::Disconnected(question)) => question.fail(Status::ERR_NOT_AVAILABLE),
+        }
+    }
+}
+
+impl Question {
+    fn fail(self, status: Status) {
+        match self {
+            Self::Make(done) => done.fail(status),
+            Self::Validate(_, done) => done.fail(status),
+        }
+    }
+
+    fn answer(self, munge: &mut pmix_mca::Munge) {
+        match self {
+            Self::Make(done) => match munge.encode() {
+                Ok(credential) => done.succeed(made("munge", credential)),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    done.fail(Status::ERR_NOT_AVAILABLE);
+                }
+            },
+            Self::Validate(credential, done) => match munge.decode(&credential) {
+                Ok((uid, gid)) => done.succeed(proven("munge", uid, gid)),
+                Err(error) => {
+                    tracing::debug!("a credential is not believed: {error}");
+                    done.fail(error.status());
+                }
+            },
+        }
+    }
+}
+
+/// Starts the thread that asks the daemon, which may take its time.
+fn start(library: &OsStr, socket: Option<&Path>) -> Result<SyncSender<Question>, Error> {
+    let mut munge = pmix_mca::Munge::open(library, socket)?;
+    let (questions, asked) = mpsc::sync_channel::<Question>(WAITING);
+    let thread = std::thread::Builder::new().name("munge-credentials".to_owned());
+    let answer = move || {
+        asked
+            .into_iter()
+            .for_each(|question| question.answer(&mut munge))
+    };
+    let cannot = |e| Error::io("no thread for the MUNGE library", e);
+    thread.spawn(answer).map_err(cannot)?;
+    Ok(questions)
+}
+
+/// The modules that will do (`PMIX_CRED_TYPE`); none if any does.
+fn wanted<'i>(directives: &'i [Info<'_>]) -> Result<Option<Vec<&'i str>>, Status> {
+    let Some(info) = directives.iter().find(|info| info.key.is(keys::CRED_TYPE)) else {
+        return Ok(None);
+    };
+    match &info.value {
+        Value::String(None) => Ok(None),
+        Value::String(Some(names)) => {
+            let names = names.as_str().ok_or(Status::ERR_BAD_PARAM)?;
+            Ok(Some(names.split(',').map(str::trim).collect()))
+        }
+        _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+/// The user and group of who asks, as the server says.
+fn user_of(directives: &[Info<'_>]) -> Option<(u32, u32)> {
+    let number = |key: &str| {
+        let info = directives.iter().find(|info| info.key.is(key));
+        info.and_then(|info| info.value.to_number().ok())
+    };
+    Some((number(keys::USERID)?, number(keys::GRPID)?))
+}
+
+/// The user and group of a native credential.
+fn native(credential: &[u8]) -> Option<(u32, u32)> {
+    let (uid, gid) = credential.split_first_chunk::<4>()?;
+    let gid: [u8; 4] = gid.try_into().ok()?;
+    Some((u32::from_ne_bytes(*uid), u32::from_ne_bytes(gid)))
+}
+
+fn made(module: &'static str, credential: Vec<u8>) -> Credential {
+    Credential {
+        credential,
+        infos: vec![kind(module)],
+    }
+}
+
+fn proven(module: &'static str, uid: u32, gid: u32) -> Vec<Info<'static>> {
+    vec![
+        kind(module),
+        Info::new(keys::USERID, uid),
+        Info::new(keys::GRPID, gid),
+    ]
+}
+
+fn kind(module: &'static str) -> Info<'static> {
+    Info::new(keys::CRED_TYPE, Value::String(Some(Text::from(module))))
+}
