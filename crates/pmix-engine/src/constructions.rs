@@ -137,7 +137,7 @@ impl<T> Constructions<T> {
         let is_it = |one: &One<T>| one.takes(server, &leaders, &part);
         let mut known = of_name.iter();
         if let Some(id) = known.find(|id| self.failed.get(*id).is_some_and(is_it)) {
-            return self.tell_late(*id, server, part);
+            return self.tell_late(*id, server, part, call, processes);
         }
         let mut known = of_name.iter();
         let id = match known.find(|id| self.open.get(*id).is_some_and(is_it)) {
@@ -155,19 +155,10 @@ impl<T> Constructions<T> {
         let before = one.until;
         one.limit(until);
         one.lead(part, server, call, &leaders, processes);
-        // Those who called before they were added.
-        for proc in one.say_concerned() {
-            for other in self.index.waiting(&one.name, &proc) {
-                if let Some(early) = self.early.get(&other)
-                    && one.wants(&early.part)
-                    && let Some(early) = self.early.remove(&other)
-                {
-                    early.forget(other, &mut self.index);
-                    one.limit(early.until);
-                    one.add(early.part);
-                }
-            }
-            self.index.concern(id, &proc);
+        let concerned = one.say_concerned();
+        take_early(one, &concerned, &mut self.early, &mut self.index);
+        for proc in &concerned {
+            self.index.concern(id, proc);
         }
         self.index.limit(id, before, one.until);
         let mut ended = self.end_if_complete(id);
@@ -342,9 +333,21 @@ impl<T> Constructions<T> {
         vec![failed(tokens, status)]
     }
 
-    /// Tells a server that calls late how it ended for the others.
-    fn tell_late(&mut self, id: Id, server: usize, part: Part<T>) -> Vec<EndedConstruction<T>> {
-        self.tell(id, |one| one.led_late(server, part))
+    /// Tells a server that calls late how it ended for the others, and those whom its leaders add.
+    fn tell_late(
+        &mut self,
+        id: Id,
+        server: usize,
+        part: Part<T>,
+        call: &Group,
+        processes: &impl Processes,
+    ) -> Vec<EndedConstruction<T>> {
+        if let Some(one) = self.failed.get_mut(&id) {
+            one.led_late(server, part, call, processes);
+            let added = one.say_concerned();
+            take_early(one, &added, &mut self.early, &mut self.index);
+        }
+        self.tell(id, |_| {})
     }
 
     /// Tells one that was added and calls late how it ended for the others.
@@ -372,6 +375,27 @@ impl<T> Early<T> {
         index.settle(id, &self.part.proc, self.until);
         if let Some(proc) = &self.part.proc {
             index.end_wait(id, &self.name, proc);
+        }
+    }
+}
+
+/// Takes those who called before they were added into a construction, if they are among these.
+fn take_early<T>(
+    one: &mut One<T>,
+    procs: &[Proc<'static>],
+    waiting: &mut BTreeMap<Id, Early<T>>,
+    index: &mut Index,
+) {
+    for proc in procs {
+        for other in index.waiting(&one.name, proc) {
+            if let Some(early) = waiting.get(&other)
+                && one.wants(&early.part)
+                && let Some(early) = waiting.remove(&other)
+            {
+                early.forget(other, index);
+                one.limit(early.until);
+                one.add(early.part);
+            }
         }
     }
 }

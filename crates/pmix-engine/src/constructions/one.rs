@@ -203,6 +203,11 @@ impl<T> One<T> {
         if !self.is_optional && !self.gone.is_empty() {
             self.fails(Status::ERR_LOST_CONNECTION);
         }
+        self.add_all(infos, processes);
+    }
+
+    /// Whom a leader adds.
+    fn add_all(&mut self, infos: &[Info<'_>], processes: &impl Processes) {
         for proc in procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default() {
             let Some(size) = processes.job_size(&proc.nspace) else {
                 self.fails(Status::ERR_NOT_FOUND);
@@ -326,12 +331,20 @@ impl<T> One<T> {
         true
     }
 
-    /// A server calls for its leaders, or a leader for itself, which is told how it ended.
-    pub(super) fn led_late(&mut self, server: usize, part: Part<T>) {
+    /// A server calls for its leaders, or a leader for itself, which is told how it ended, as are those whom they
+    /// add.
+    pub(super) fn led_late(
+        &mut self,
+        server: usize,
+        part: Part<T>,
+        call: &Group,
+        processes: &impl Processes,
+    ) {
         self.called_by(&part);
         self.num_led = self.num_led.saturating_add(1);
         self.awaited.remove(&server);
         self.led.push(part);
+        self.add_all(&call.directives, processes);
     }
 
     /// Whether leaders are waited for of whom it is not known who they are.

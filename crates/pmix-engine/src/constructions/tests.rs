@@ -378,3 +378,29 @@ fn leaders_that_count_themselves_end_with_the_last_that_could_be_one_of_them() {
     let lost = Err(Status::ERR_LOST_CONNECTION);
     assert_eq!(ended, [(vec![0, 2, 3], lost)]);
 }
+
+#[test]
+fn one_that_a_late_leader_adds_is_told_how_it_ended() {
+    let now = Instant::now();
+    let mut all = Constructions::default();
+    let job = Job(vec![5], 1);
+    let leaders = |rank, added: &[u32]| {
+        let listed = Info::new(keys::GROUP_MEMBERSHIP, procs(&[0, 1]));
+        (rank, call(procs(&[0, 1]), vec![listed, adds(added)]))
+    };
+    assert_eq!(all.take(0, 2, &joins(2), &job, now), []);
+    // One that is added has ended.
+    let lost = || Err(Status::ERR_LOST_CONNECTION);
+    for ((server, call), told) in [
+        (leaders(0, &[5]), vec![0]),
+        (leaders(1, &[2, 3]), vec![0, 1]),
+    ] {
+        let ended = all.take(server, server, &call, &job, now);
+        let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+        assert_eq!(ended, [(told, lost())]);
+    }
+    let late = all.take(3, 3, &joins(3), &job, now);
+    let late: Vec<_> = late.into_iter().map(outcome).collect();
+    assert_eq!(late, [(vec![3], lost())]);
+    assert!(is_empty(&all));
+}

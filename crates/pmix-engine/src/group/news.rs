@@ -11,6 +11,7 @@ use pmix_types::{
 
 use super::known::{Groups, Known, changed};
 use super::members::Members;
+use super::selections::absent;
 use crate::GroupChange;
 use crate::collective::{
     Collective, EndedGroup, GroupNews, MemberLeft, Participants, Steered, each, in_wanted_order,
@@ -27,7 +28,16 @@ impl Groups {
     pub(crate) fn heed(&mut self, cx: &mut Cx, news: GroupNews) -> Vec<Notification> {
         match news {
             GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
-                self.constructed(cx, ended).into_iter().collect()
+                let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
+                let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
+                let mut told: Vec<_> = self.constructed(cx, ended).into_iter().collect();
+                // Who was lost after it had called was in no group then.
+                for proc in called {
+                    if !absent(cx, &proc).is_empty() {
+                        told.extend(self.proc_gone(cx, &proc));
+                    }
+                }
+                told
             }
             GroupNews::Ended(ended) => {
                 self.forget(cx, &ended.name, &ended.participants);

@@ -15,6 +15,7 @@ mod group_bytes;
 mod group_hostile;
 mod group_leave;
 mod group_names;
+mod group_random;
 mod group_steered;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;

@@ -7,7 +7,9 @@ use std::time::Instant;
 use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::{DirectModex, Group};
 use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
-use pmix_types::{GroupOperation, Info, IntoOwned as _, Nspace, Proc, Status, Value, keys};
+use pmix_types::{
+    DataArray, GroupOperation, Info, IntoOwned as _, Nspace, Proc, Status, Value, keys,
+};
 
 use super::node::Node;
 
@@ -223,9 +225,13 @@ impl Host {
                 let shared = said().filter(|info| info.key.is(keys::GROUP_INFO));
                 let mut infos: Vec<_> = shared.cloned().collect();
                 let (_, (_, first)) = round.first_key_value().expect("nobody called");
-                let order = first.directives.iter();
-                let order = order.filter(|info| info.key.is(keys::GROUP_MEMBERSHIP));
-                infos.extend(order.cloned());
+                let order = listed(first);
+                let mut members: Vec<_> = order.iter().flat_map(|list| list.to_vec()).collect();
+                // Each node leaves out those of its own that do not take part.
+                for other in round.values().filter_map(|(_, call)| listed(call)) {
+                    members.retain(|proc| other.contains(proc));
+                }
+                infos.extend(order.map(|_| Info::new(keys::GROUP_MEMBERSHIP, members)));
                 if is(keys::GROUP_ASSIGN_CONTEXT_ID).is_some() {
                     self.last_context += 1;
                     let context = Value::Size(self.last_context);
@@ -290,6 +296,18 @@ impl Host {
                 self.answers.push((place, id, answer));
             }
         }
+    }
+}
+
+/// The members that a server lists.
+fn listed(call: &Group) -> Option<&[Proc<'static>]> {
+    let mut infos = call.directives.iter();
+    match &infos
+        .find(|info| info.key.is(keys::GROUP_MEMBERSHIP))?
+        .value
+    {
+        Value::DataArray(DataArray::Proc(procs)) => Some(procs),
+        _ => None,
     }
 }
 
