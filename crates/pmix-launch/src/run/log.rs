@@ -21,6 +21,8 @@ use self::repeated::Repeated;
 const MOST_OF_ONE: usize = 1 << 20;
 /// How many bytes of all processes wait for room.
 const MOST: usize = 16 << 20;
+/// How many channels that took nothing are named.
+const MOST_NAMED: usize = 8;
 /// How much goes out before the streams of the processes get their turn.
 const TURN: usize = 64 << 10;
 
@@ -63,7 +65,10 @@ struct Taken {
     texts: Vec<(OutputStream, Vec<u8>)>,
     /// How many texts have gone elsewhere.
     num_sent: usize,
+    /// The first channels that took nothing.
     faults: Vec<(&'static str, Fault)>,
+    /// What those for the system log cost.
+    num_bytes: usize,
 }
 
 impl Taken {
@@ -77,8 +82,11 @@ impl Taken {
             if asked.is_once && taken.num_taken() > 0 {
                 break;
             }
-            let result = taken.add(channel, name, info, call, asked, log_socket);
-            taken.faults.extend(result.err().map(|fault| (name, fault)));
+            if let Err(fault) = taken.add(channel, name, info, call, asked, log_socket)
+                && taken.faults.len() < MOST_NAMED
+            {
+                taken.faults.push((name, fault));
+            }
         }
         taken
     }
@@ -104,6 +112,8 @@ impl Taken {
         match channel {
             Channel::Stream(stream) => self.texts.push((stream, text)),
             _ => {
+                self.num_bytes = self.num_bytes.saturating_add(syslog::cost(&text));
+                syslog::fits(self.num_bytes)?;
                 syslog::send(log_socket, asked.priority, &call.proc, &text)?;
                 self.num_sent += 1;
             }

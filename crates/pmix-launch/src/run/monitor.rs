@@ -29,6 +29,10 @@ const QUERIES: [&str; 3] = [
     keys::QUERY_MEMORY_USAGE,
 ];
 
+/// Of how many processes one request is told, each counted as often as it is asked about, or of one job
+/// that has more.
+const MOST_ROWS: usize = 4096;
+
 impl Session<'_> {
     /// Serves a request to monitor something.
     pub(super) fn monitor(&mut self, call: &Monitor, done: Completion<Vec<Info<'static>>>) {
@@ -63,22 +67,20 @@ impl Session<'_> {
 
     /// Answers a query, with what is used.
     pub(super) fn answer_query(&mut self, call: Query) -> (Status, Vec<Info<'static>>) {
-        let (mut found, mut num_asked) = (Vec::new(), 0);
-        let mut seen = Vec::new();
+        let (mut found, mut num_asked, mut room) = (Vec::new(), 0, MOST_ROWS);
         let mut others = call;
         for mut query in std::mem::take(&mut others.queries) {
-            let is_own =
-                |key: &Text<'_>| QUERIES.iter().any(|own| key.as_bytes() == own.as_bytes());
-            let own: Vec<_> = query.keys.extract_if(.., |key| is_own(key)).collect();
-            for key in own {
+            let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
+            for own in QUERIES {
                 // What is asked twice is answered once.
-                let asked = (key, query.qualifiers.clone());
-                if !seen.contains(&asked) && seen.len() < QUERIES.len() * 64 {
+                if query.keys.iter().any(|key| is(key, own)) {
                     num_asked += 1;
-                    found.extend(self.used(&others.proc, &asked.0, &asked.1));
-                    seen.push(asked);
+                    found.extend(self.used(&others.proc, own, &query.qualifiers, &mut room));
                 }
             }
+            query
+                .keys
+                .retain(|key| !QUERIES.iter().any(|own| is(key, own)));
             if !query.keys.is_empty() {
                 others.queries.push(query);
             }
@@ -101,26 +103,28 @@ impl Session<'_> {
         }
     }
 
-    /// What is used, as the answer to one key of a query.
+    /// What is used, as the answer to one key of a query, if there is room for as many processes.
     fn used(
         &mut self,
         asker: &Proc<'static>,
-        key: &Text<'_>,
+        key: &'static str,
         qualifiers: &[Info<'_>],
+        room: &mut usize,
     ) -> Option<Info<'static>> {
         if !is_own_user(qualifiers) {
             return None;
         }
-        let is = |known: &str| key.as_bytes() == known.as_bytes();
-        let node = self.local_node();
+        let node = self.node_alone();
         let now = Instant::now();
-        if is(keys::QUERY_NODE_RESOURCE_USAGE) {
+        if key == keys::QUERY_NODE_RESOURCE_USAGE {
+            *room = less(*room, 1)?;
             let stats = self.monitors.measure_node(&node, now);
             let told = usage::of_node(&stats.ok()?, &wanted(qualifiers, "pmix.node."));
             return Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, vec![told]));
         }
         let procs = self.meant_processes(asker, qualifiers)?;
-        if is(keys::QUERY_PROC_RESOURCE_USAGE) {
+        *room = less(*room, procs.len().max(1))?;
+        if key == keys::QUERY_PROC_RESOURCE_USAGE {
             let wanted = wanted(qualifiers, "pmix.proc.");
             let wants_pss = wanted.has(keys::PROC_PSS);
             let stats = self.monitors.measure(&procs, &node, wants_pss, now);
@@ -171,11 +175,22 @@ impl Session<'_> {
     /// The node and the processes of the jobs that run on it.
     fn local_node(&self) -> LocalNode {
         LocalNode {
-            name: Text::new(self.plan.layout.host().to_vec()),
-            nodeid: 0,
             processes: self.jobs.iter().flat_map(running).collect(),
+            ..self.node_alone()
         }
     }
+
+    fn node_alone(&self) -> LocalNode {
+        LocalNode {
+            name: Text::new(self.plan.layout.host().to_vec()),
+            ..LocalNode::default()
+        }
+    }
+}
+
+/// What is left of the room for an answer; none if there was none.
+fn less(room: usize, rows: usize) -> Option<usize> {
+    (room > 0).then(|| room.saturating_sub(rows))
 }
 
 /// The processes of a job that have not ended.

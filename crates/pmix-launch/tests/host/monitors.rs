@@ -284,6 +284,17 @@ fn by_query(client: &mut Client) {
     let average = vec![Info::new(keys::QUERY_REPORT_AVG, true)];
     let (_, infos) = query(client, keys::QUERY_MEMORY_USAGE, average);
     assert_eq!(infos[0].value.as_infos().unwrap().len(), 3);
+    // What one request is told is bounded.
+    let many = (0..2100).map(|_| Query {
+        keys: vec![keys::QUERY_PROC_RESOURCE_USAGE.into()],
+        qualifiers: vec![
+            Info::new(keys::NSPACE, "used@1"),
+            Info::new(keys::PROC_RSS, true),
+        ],
+    });
+    let queries = many.collect();
+    let (status, infos) = answer(client, &Request::Query(request::Query { queries }));
+    assert_eq!((status, infos.len()), (Status::ERR_PARTIAL_SUCCESS, 2048));
     let nobody = vec![Info::new(keys::NSPACE, "nobody")];
     let told = query(client, keys::QUERY_PROC_RESOURCE_USAGE, nobody);
     assert_eq!(told, (Status::ERR_NOT_FOUND, vec![]));

@@ -19,7 +19,7 @@ use pmix_types::{Proc, Status};
 
 use super::Fault;
 
-/// The most bytes of one message.
+/// The most bytes of one request.
 const MOST: usize = 64 << 10;
 /// The most bytes of one datagram (RFC 3164, "The syslog message").
 const LINE: usize = 1024;
@@ -42,22 +42,38 @@ pub(super) fn priority(number: Option<i32>) -> Option<u8> {
     })
 }
 
+/// What a text costs: its bytes, and as much as a datagram if it has fewer.
+pub(super) fn cost(text: &[u8]) -> usize {
+    text.len().max(LINE)
+}
+
+/// Whether one request may send what costs so much.
+///
+/// # Errors
+///
+/// `PMIX_ERR_OUT_OF_RESOURCE` if it may not.
+pub(super) fn fits(num_bytes: usize) -> Result<(), Fault> {
+    match num_bytes <= MOST {
+        true => Ok(()),
+        false => {
+            let why = format!("{num_bytes} bytes are more than {MOST}");
+            Err(Fault::new(Status::ERR_OUT_OF_RESOURCE, why))
+        }
+    }
+}
+
 /// Sends a text to the daemon, line by line.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_AVAILABLE` if there is no daemon, `PMIX_ERR_OUT_OF_RESOURCE` if the text is too long or
-/// the daemon takes no more at present.
+/// `PMIX_ERR_NOT_AVAILABLE` if there is no daemon, `PMIX_ERR_OUT_OF_RESOURCE` if the daemon takes no more at
+/// present.
 pub(super) fn send(
     socket: &Path,
     priority: u8,
     source: &Proc<'_>,
     text: &[u8],
 ) -> Result<(), Fault> {
-    if text.len() > MOST {
-        let why = format!("{} bytes are more than {MOST}", text.len());
-        return Err(Fault::new(Status::ERR_OUT_OF_RESOURCE, why));
-    }
     let cannot = |error: std::io::Error| {
         let status = match error.kind() {
             std::io::ErrorKind::WouldBlock => Status::ERR_OUT_OF_RESOURCE,
@@ -157,7 +173,11 @@ mod tests {
         assert_eq!(lines(14, &long, b"abc").len(), 1);
         let path = Path::new("/no-such/log");
         let status = |text: &[u8]| send(path, 14, &source(), text).unwrap_err().status;
-        assert_eq!(status(&vec![b'x'; MOST + 1]), Status::ERR_OUT_OF_RESOURCE);
+        assert!(fits(MOST).is_ok());
+        assert_eq!(
+            fits(MOST + 1).unwrap_err().status,
+            Status::ERR_OUT_OF_RESOURCE
+        );
         assert_eq!(status(b"x"), Status::ERR_NOT_AVAILABLE);
     }
 
