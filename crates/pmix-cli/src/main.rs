@@ -48,6 +48,12 @@ fn main() {
     {
         run::watch();
     }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == run::STOPPER)
+    {
+        run::stop_on_exec(std::env::args_os().skip(2));
+    }
     let cli = parse(run::words(std::env::args_os())).unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);

@@ -95,3 +95,39 @@ fn a_job_that_there_is_not_is_not_released() {
     let (code, ..) = running.end();
     assert_eq!(code, Some(0));
 }
+
+#[test]
+fn processes_are_stopped_before_their_first_instruction_until_they_are_released() {
+    let (running, said) = stopped(&["--stop-on-exec"]);
+    assert!(
+        said.contains(" waits before its first instruction for a debugger: "),
+        "{said}"
+    );
+    let event = ready(&running);
+    assert_eq!(info(&event, "pmix.brkpnt"), "exec");
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    for proc in procs["procs"].as_array().unwrap() {
+        let pid = &proc["pid"];
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        // Stopped, and nobody is in the way of a debugger.
+        assert!(status.contains("State:\tT (stopped)"), "{status}");
+        assert!(status.contains("TracerPid:\t0"), "{status}");
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(words.ends_with("pmix\0hello\0"), "{words:?}");
+        // It has mapped the program and nothing else: the dynamic linker has not run.
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        assert!(!maps.contains("libc.so"), "{maps}");
+    }
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
+fn jobs_that_are_stopped_on_exec_are_ended_like_any_other() {
+    let (running, _) = stopped(&["--stop-on-exec", "--grace", "60"]);
+    running.signal("TERM");
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}

@@ -45,6 +45,7 @@
 //!     forward_io: false,
 //!     max_spawned: 1024,
 //!     watcher: None,
+//!     stopper: None,
 //!     cpus: None,
 //!     compat_env: true,
 //!     stdin_rank: Some(pmix_types::Rank::new(0)),
@@ -90,7 +91,7 @@ pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::FilePattern;
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
-pub use process::{Ending, end_with_launcher, signal_number};
+pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
 pub use run::{Standard, launch};
 pub use stops::DebugStops;
 pub use topology::this_machine;

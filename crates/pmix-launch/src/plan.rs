@@ -71,6 +71,9 @@ pub struct Plan {
     /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
     /// standard input: with it, processes end when this one is killed. Without it they go on.
     pub watcher: Option<Vec<OsString>>,
+    /// The command of a process that calls [`stop_on_exec`](crate::stop_on_exec) with what stands behind it.
+    /// Without it no process can be stopped on exec.
+    pub stopper: Option<Vec<OsString>>,
 }
 
 /// A name for some of the processes of a job.
@@ -211,6 +214,9 @@ impl Plan {
             return Err(Error::request(format!(
                 "rank {rank} is to read standard input, the job has {asked} processes"
             )));
+        }
+        if self.stopper.is_none() && !self.stops.on_exec.is_empty() {
+            return Err(Error::request("processes cannot be stopped on exec here"));
         }
         if let Some(rank) = self.stops.stranger(self.layout.here()) {
             return Err(Error::request(format!(

@@ -68,6 +68,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
         forward_io: false,
         max_spawned: 16,
         watcher: None,
+        stopper: None,
         cpus: None,
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),

@@ -140,6 +140,10 @@ pub(crate) struct Run {
     /// What the job is called; made of the node and the launcher's process number by default.
     #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
+    /// Stop each process before the first instruction of its program, until `pmix release` or a debugger
+    /// continues it.
+    #[arg(long, help_heading = "Debugging")]
+    pub(crate) stop_on_exec: bool,
     /// Have each process wait in PMIx_Init for a debugger, until `pmix release` or the debugger lets it go on.
     #[arg(long, help_heading = "Debugging")]
     pub(crate) stop_in_init: bool,

@@ -36,6 +36,9 @@ use crate::wire::Trace;
 /// The word by which this program becomes what ends the processes of a killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
 
+/// The word by which this program becomes one that is stopped before its first instruction.
+pub(crate) const STOPPER: &str = "run-stopped";
+
 /// The words of a command line as the argument parser takes them.
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let words: Vec<_> = words.collect();
@@ -185,6 +188,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
     };
     let stops = DebugStops {
+        on_exec: all_if(args.stop_on_exec, &layout),
         in_init: all_if(args.stop_in_init, &layout),
         in_app: all_if(args.stop_in_app, &layout),
     };
@@ -208,6 +212,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         forward_io: args.forward_io,
         max_spawned: args.max_spawned,
         watcher: Some(watcher()),
+        stopper: Some(vec!["/proc/self/exe".into(), STOPPER.into()]),
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,
         stdin_rank: args.stdin.0.map(Rank::new),
@@ -252,6 +257,14 @@ fn output(args: &mut Run) -> Result<Output, Failure> {
 fn watcher() -> Vec<OsString> {
     // Found although the file may have been replaced or removed since this one was started.
     vec!["/proc/self/exe".into(), WATCHER.into()]
+}
+
+/// Becomes a program that is stopped before its first instruction; this is no command of users.
+pub(crate) fn stop_on_exec(words: impl Iterator<Item = OsString>) -> ! {
+    let error = pmix_launch::stop_on_exec(words);
+    // As a shell that cannot execute what it found.
+    crate::trace::say(format!("error: the program is not stopped on exec: {error}\n").into_bytes());
+    std::process::exit(126)
 }
 
 /// Ends the processes of the launcher that started this one, when it is killed; this is no command

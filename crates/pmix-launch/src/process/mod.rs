@@ -3,6 +3,7 @@
 
 mod affinity;
 mod ending;
+mod exec_stop;
 pub(crate) mod limits;
 mod orphans;
 mod program;
@@ -11,6 +12,7 @@ mod table;
 mod watcher;
 
 pub use ending::{Ending, signal_number};
+pub use exec_stop::stop_on_exec;
 pub use watcher::end_with_launcher;
 
 pub(crate) use ending::{of_signal, signal_name};

@@ -12,6 +12,7 @@ use pmix_types::Rank;
 use rustix::process::Pid;
 
 use super::affinity::CpuAffinity;
+use super::exec_stop::hold;
 use super::program;
 use super::table::Process;
 use crate::environment::{Variables, compat, of_children};
@@ -138,10 +139,18 @@ impl<'a> Spawner<'a> {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)
         })?;
+        let mut process = Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started);
+        if self.plan.stops.on_exec.contains(&rank) {
+            process.is_held = hold(process.pid).map_err(|e| {
+                // Nobody else knows of it.
+                let _ = child.kill().and_then(|()| child.wait());
+                Error::system(format!("cannot stop rank {rank} on exec"), e)
+            })?;
+        }
         let pipes = pipes(&mut child)
             .map_err(|e| Error::system(format!("cannot read what rank {rank} writes"), e))?;
         Ok(Started {
-            process: Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started),
+            process,
             input: child.stdin.take(),
             output: pipes.0,
             errors: pipes.1,
@@ -160,13 +169,28 @@ impl<'a> Spawner<'a> {
 
     fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
         let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
-        let mut command = Command::new(&prepared.program);
         let mut name = prepared.name.clone();
         if self.has_rank {
             name.push(format!("-{rank}"));
         }
+        let stopper = self
+            .plan
+            .stopper
+            .as_deref()
+            .and_then(<[OsString]>::split_first);
+        let mut command = match stopper {
+            Some((stopper, words)) if self.plan.stops.on_exec.contains(&rank) => {
+                let mut command = Command::new(stopper);
+                command.args(words).arg(&prepared.program).arg(name);
+                command
+            }
+            _ => {
+                let mut command = Command::new(&prepared.program);
+                command.arg0(name);
+                command
+            }
+        };
         command
-            .arg0(name)
             .args(&prepared.args)
             .args(&app.args)
             .env_clear()

@@ -33,6 +33,8 @@ pub(crate) struct Process {
     pub(crate) link: Link,
     /// The signals that the launcher sent it while it ran: the bit of a signal is its number less 1.
     signals: u64,
+    /// Whether it is stopped because it executed its program.
+    pub(crate) is_held: bool,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
     /// How often it was started again.
@@ -54,6 +56,7 @@ impl Process {
             cpus,
             link: Link::None,
             signals: 0,
+            is_held: false,
             started,
             ended: None,
             num_restarts: 0,
@@ -191,6 +194,15 @@ impl Table {
     /// Sends a signal to every process and what it started, those that outlived it too.
     pub(crate) fn signal(&mut self, signal: Signal) {
         self.processes.iter_mut().for_each(|p| p.signal(signal));
+    }
+
+    /// Continues processes that were stopped as they executed their program.
+    pub(crate) fn release_held(&mut self, is_meant: impl Fn(Rank) -> bool) {
+        let held = self.processes.iter_mut().filter(|process| process.is_held);
+        for process in held.filter(|process| is_meant(process.rank)) {
+            process.is_held = false;
+            process.signal(Signal::CONT);
+        }
     }
 
     /// Sends a signal to the processes of some ranks that have not ended, and to what they

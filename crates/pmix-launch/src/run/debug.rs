@@ -12,14 +12,14 @@ mod asked;
 use std::collections::BTreeSet;
 
 use pmix_server::upcall::NotifyEvent;
-use pmix_types::{Info, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, keys};
 
 pub(super) use asked::{DebugRequest, Wish, without_daemons};
 
 use super::events::timestamp;
 use super::job::Job;
 use super::session::Session;
-use super::stopped::IN_INIT;
+use super::stopped::{IN_INIT, ON_EXEC};
 use crate::stops::StopPoint;
 
 /// How many processes a message names.
@@ -29,7 +29,7 @@ impl Session<'_> {
     /// A process waits for a debugger, or one lets processes go on.
     pub(super) fn debugger_event(&mut self, call: &NotifyEvent) {
         if call.status != Status::READY_FOR_DEBUG {
-            return;
+            return self.release(call);
         }
         let breakpoint = call.infos.iter().find_map(|info| match &info.value {
             Value::String(Some(text)) if info.key.is(keys::BREAKPOINT) => Some(text.clone()),
@@ -48,12 +48,50 @@ impl Session<'_> {
         }
     }
 
+    /// Lets processes go on that were stopped on exec. What waits for the event itself has had it.
+    fn release(&mut self, call: &NotifyEvent) {
+        let named = call
+            .infos
+            .iter()
+            .filter(|info| info.key.is(keys::EVENT_CUSTOM_RANGE));
+        let named: Vec<&Proc<'_>> = named.flat_map(|info| procs(&info.value)).collect();
+        let of_job = call.range == DataRange::NAMESPACE;
+        for job in self.jobs.iter_mut() {
+            let is_in_range = !of_job || job.nspace == call.source.nspace;
+            let meant: BTreeSet<Rank> = { named.iter() }
+                .filter(|proc| proc.nspace == job.nspace)
+                .map(|proc| proc.rank)
+                .collect();
+            let all = named.is_empty() || meant.contains(&Rank::WILDCARD);
+            if is_in_range {
+                job.table.release_held(|rank| all || meant.contains(&rank));
+            }
+        }
+    }
+
+    /// Tells of a job whose processes were started, that those that stop on exec have.
+    pub(super) fn stopped_on_exec(&mut self, index: usize) {
+        let Some(job) = self.jobs.get_mut(index) else {
+            return;
+        };
+        let held = job.table.iter().filter(|process| process.is_held);
+        let held: Vec<_> = held.map(|process| process.rank).collect();
+        let awaited = job.debugging.at(StopPoint::OnExec);
+        let is_ready = held
+            .into_iter()
+            .fold(false, |is_ready, rank| awaited.come(rank) || is_ready);
+        if is_ready {
+            self.tell_ready(index, StopPoint::OnExec, Text::from(ON_EXEC));
+        }
+    }
+
     /// Who ended will not stop any more, so that the others may be all there are.
     pub(super) fn debugged_ended(&mut self, index: usize, rank: Rank) {
         for point in StopPoint::ALL {
             let job = self.jobs.get_mut(index);
             if job.is_some_and(|job| job.debugging.at(point).ended(rank)) {
                 let breakpoint = match point {
+                    StopPoint::OnExec => Text::from(ON_EXEC),
                     StopPoint::InInit => Text::from(IN_INIT),
                     StopPoint::InApp => Text::default(),
                 };
@@ -83,6 +121,15 @@ impl Session<'_> {
     }
 }
 
+/// The processes that a value names.
+fn procs<'v>(value: &'v Value<'static>) -> &'v [Proc<'static>] {
+    match value {
+        Value::Proc(proc) => std::slice::from_ref(proc),
+        Value::DataArray(DataArray::Proc(procs)) => procs,
+        _ => &[],
+    }
+}
+
 /// The processes that stop at a point, as an event names them.
 fn stopped(job: &Job<'_>, point: StopPoint) -> Info<'static> {
     let ranks = job.plan.stops.at(point);
@@ -101,6 +148,7 @@ fn is_all(job: &Job<'_>, ranks: &BTreeSet<Rank>) -> bool {
 fn notice(job: &Job<'_>, point: StopPoint) -> String {
     let ranks = job.plan.stops.at(point);
     let place = match point {
+        StopPoint::OnExec => "before its first instruction",
         StopPoint::InInit => "in PMIx_Init",
         StopPoint::InApp => "in their program",
     };

@@ -3,7 +3,7 @@
 //!
 //! | event | when | infos |
 //! | --- | --- | --- |
-//! | `PMIX_EVENT_JOB_START` | the processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
+//! | `PMIX_EVENT_JOB_START`, `PMIX_LAUNCH_COMPLETE` | the processes of a job were started | `PMIX_NSPACE`, `PMIX_EVENT_TIMESTAMP` |
 //! | `PMIX_EVENT_PROC_TERMINATED` | a process ended well | `PMIX_EVENT_AFFECTED_PROC` |
 //! | `PMIX_ERR_EXIT_NONZERO_TERM` | it ended with another exit code than 0 | and `PMIX_EXIT_CODE`, `PMIX_EVENT_TEXT_MESSAGE` |
 //! | `PMIX_ERR_PROC_ABORTED_BY_SIG` | a signal ended it that the launcher had not sent it | and `PMIX_EXIT_CODE`, 128 and its number; the message names the signal |
@@ -38,6 +38,8 @@ impl Session<'_> {
             timestamp(),
         ];
         self.tell(Status::EVENT_JOB_START, &job.proc(Rank::new(0)), &infos);
+        // All were started, and those that stop on exec are stopped.
+        self.tell(Status::LAUNCH_COMPLETE, &job.proc(Rank::new(0)), &infos);
     }
 
     /// Tells of a process that has ended.

@@ -203,7 +203,12 @@ impl Session<'_> {
             _ => Interrupt::Again,
         };
         match (interrupt, Signal::from_named_raw(number)) {
-            (Interrupt::HandOn, Some(signal)) => self.signal_all(signal),
+            (Interrupt::HandOn, Some(signal)) => {
+                self.signal_all(signal);
+                // Who is stopped on exec cannot end.
+                let jobs = self.jobs.iter_mut();
+                jobs.for_each(|job| job.table.release_held(|_| true));
+            }
             (Interrupt::HandOn | Interrupt::Same, _) => {}
             (Interrupt::Again, _) => {
                 self.refuse_waiting();

@@ -114,6 +114,7 @@ impl<'a> Session<'a> {
         if let Some(job) = self.jobs.get(index) {
             self.tell_start(job);
         }
+        self.stopped_on_exec(index);
         Ok(())
     }
 

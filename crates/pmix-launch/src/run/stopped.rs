@@ -7,12 +7,16 @@ use pmix_types::Rank;
 
 use crate::stops::{DebugStops, StopPoint};
 
+/// What the point before the first instruction is called; nobody else names it.
+pub(super) const ON_EXEC: &[u8] = b"exec";
+
 /// What the libraries of processes call the point in init.
 pub(super) const IN_INIT: &[u8] = b"pmix-init";
 
 /// Which processes of a job are to come to the points where they stop.
 #[derive(Debug, Default)]
 pub(super) struct Debugging {
+    on_exec: Awaited,
     in_init: Awaited,
     in_app: Awaited,
 }
@@ -34,7 +38,7 @@ impl Awaited {
     }
 
     /// A process has come. Whether it was the last one.
-    fn come(&mut self, rank: Rank) -> bool {
+    pub(super) fn come(&mut self, rank: Rank) -> bool {
         let is_new = self.missing.remove(&rank);
         self.has_any |= is_new;
         is_new && self.missing.is_empty()
@@ -49,6 +53,7 @@ impl Awaited {
 impl Debugging {
     pub(super) fn new(stops: &DebugStops) -> Self {
         Self {
+            on_exec: Awaited::new(&stops.on_exec),
             in_init: Awaited::new(&stops.in_init),
             in_app: Awaited::new(&stops.in_app),
         }
@@ -56,6 +61,7 @@ impl Debugging {
 
     pub(super) fn at(&mut self, point: StopPoint) -> &mut Awaited {
         match point {
+            StopPoint::OnExec => &mut self.on_exec,
             StopPoint::InInit => &mut self.in_init,
             StopPoint::InApp => &mut self.in_app,
         }
@@ -81,6 +87,7 @@ mod tests {
         let mut debugging = Debugging::new(&DebugStops {
             in_init: ranks(&[0, 1, 2]),
             in_app: ranks(&[1]),
+            ..DebugStops::default()
         });
         let rank = Rank::new;
         assert_eq!(debugging.said(rank(1), IN_INIT), None);

@@ -126,6 +126,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         forward_io: false,
         max_spawned: 16,
         watcher: None,
+        stopper: None,
         cpus: None,
         compat_env: true,
         stdin_rank: Some(pmix_types::Rank::new(0)),
