@@ -92,7 +92,7 @@ fn an_output_that_nobody_reads_stops_neither_time_limits_nor_signals() {
     let mut running = Running::start(&[&SHORT[..], &job].concat());
     running.line();
     // Until no more fits, so that the launcher has something to lose.
-    let output = running.output.get_ref();
+    let output = running.output().get_ref();
     let (mut before, mut begun) = (u64::MAX, Instant::now());
     let start = begun;
     while begun.elapsed() < Duration::from_millis(300) || before == 0 {

@@ -184,8 +184,7 @@ fn what_cannot_be_attached_to_is_said() {
         "{}",
         outcome.stderr
     );
-    running.signal("KILL");
-    running.child.wait_with_output().unwrap();
+    drop(running);
     let running = job(&["--forward-io"]);
     let pid = running.child.id().to_string();
     let outcome = running.tool(&["attach", "--pid", &pid, "no-such-job"]);
@@ -195,8 +194,7 @@ fn what_cannot_be_attached_to_is_said() {
         "{}",
         outcome.stderr
     );
-    running.signal("KILL");
-    running.child.wait_with_output().unwrap();
+    drop(running);
 }
 
 #[test]
@@ -211,5 +209,4 @@ fn a_server_that_is_lost_ends_it() {
         .iter()
         .any(|line| line.contains("was lost before the job ended"));
     assert!(said, "{errors:?}");
-    running.child.wait_with_output().unwrap();
 }

@@ -2,7 +2,7 @@
 //! Runs `pmix run`, and sees to it that nothing of it is left.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -41,10 +41,11 @@ pub(crate) fn sorted(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// A launcher that runs, of which the test has the pipes.
+/// A launcher that runs, of which the test has the pipes. It is killed when it is dropped, so that a test that
+/// fails leaves no job.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    pub(crate) output: BufReader<std::process::ChildStdout>,
+    pub(crate) output: Option<BufReader<ChildStdout>>,
     pub(crate) tmp: TempDir,
     _watchdog: Watchdog,
 }
@@ -58,7 +59,7 @@ impl Running {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let output = child.stdout.take().map(BufReader::new);
         let _watchdog = Watchdog::of(&child);
         Self {
             child,
@@ -70,7 +71,7 @@ impl Running {
 
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        self.output().read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
@@ -96,17 +97,31 @@ impl Running {
     /// The exit code, what else it wrote, and what it said.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
+        self.output().read_to_string(&mut rest).unwrap();
         let (code, errors) = self.end_unread();
         (code, rest, errors)
     }
 
     /// The exit code where nobody reads what it writes any more, and what it said.
-    pub(crate) fn end_unread(self) -> (Option<i32>, String) {
-        drop(self.output);
-        let output = self.child.wait_with_output().unwrap();
+    pub(crate) fn end_unread(mut self) -> (Option<i32>, String) {
+        drop(self.output.take());
+        let mut errors = Vec::new();
+        let said = self.child.stderr.as_mut().unwrap();
+        said.read_to_end(&mut errors).unwrap();
+        let status = self.child.wait().unwrap();
         assert_nothing_left(&self.tmp);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), errors)
+        (status.code(), String::from_utf8_lossy(&errors).into_owned())
+    }
+
+    pub(crate) fn output(&mut self) -> &mut BufReader<ChildStdout> {
+        self.output.as_mut().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that was waited for is not killed again.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
