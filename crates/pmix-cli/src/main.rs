@@ -145,6 +145,7 @@ fn misuse(error: &clap::Error) -> ! {
 
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     let global = &cli.global;
+    run::mca::warn_of_unused(&global.mca, &cli.command);
     match cli.command {
         // What works where the configuration is broken opens nothing.
         Command::Completions { shell } => shell::completions(shell),

@@ -378,3 +378,20 @@ fn examples_of_the_help_are_right() {
         assert_eq!(pmix(&args).code, 0, "{args:?}");
     }
 }
+
+#[test]
+fn a_parameter_that_the_command_does_not_use_is_warned_of() {
+    let list = ["map", "count", "n[1-3]"];
+    for (name, value) in [
+        ("btl", "self,sm"),
+        ("gds_hash_whole", "3"),
+        ("nobody_knows", "1"),
+    ] {
+        let outcome = pmix(&[&["--mca", name, value], &list[..]].concat());
+        assert_eq!((outcome.code, outcome.text().trim()), (0, "3"), "{name}");
+        let said = format!("--mca {name}: this command uses no parameter of");
+        assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
+    }
+    let outcome = pmix(&[&["--mca", "preg", "native"], &list[..]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}

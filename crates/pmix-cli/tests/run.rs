@@ -303,7 +303,10 @@ fn a_wrong_command_line_is_told_with_its_cure() {
         (&["-x", "=1", "true"], "a variable is missing"),
         (&["-n", "0", "true"], "no processes"),
         (&["--wdir", "/no/such", "true"], "cannot start in /no/such"),
-        (&["--nodes", "a,b", "--procs", "0;1", "true"], "--host says"),
+        (
+            &["--nodes", "a,b", "--procs", "0;1", "true"],
+            "--node-name says",
+        ),
         (
             &[
                 "--nodes", "a,b", "--procs", "0;1", "--host", "b", "-n", "3", "true",

@@ -93,6 +93,21 @@ fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
 }
 
 #[test]
+fn a_name_of_this_node_is_no_node_to_start_on() {
+    let outcome = run(&["--host", "elsewhere", "echo", "x"]);
+    assert_eq!(outcome.text(), "x");
+    let said = "which is called elsewhere for them; srun";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    for options in [["--node-name", "elsewhere"], ["--host", "localhost"]] {
+        let outcome = run(&[&options[..], &["echo", "x"]].concat());
+        assert_eq!(
+            (outcome.text().as_str(), outcome.stderr.as_str()),
+            ("x", "")
+        );
+    }
+}
+
+#[test]
 fn parameters_that_are_not_ours_are_for_the_processes() {
     let script = "echo $OMPI_MCA_btl $PMIX_MCA_btl $PMIX_MCA_preg";
     let mca = ["--mca", "btl", "self,sm", "--mca", "preg", "^raw"];
@@ -127,7 +142,7 @@ fn where_processes_run_is_said_before_they_do() {
         "--report-bindings",
         "--cpus-per-rank",
         "2",
-        "--host",
+        "--node-name",
         "n1",
         "-n",
         "2",
@@ -140,7 +155,7 @@ fn where_processes_run_is_said_before_they_do() {
         let begin = format!("rank {rank} on n1: bound to processors ");
         assert!(line.starts_with(&begin), "{line}");
     }
-    let outcome = run(&["--display", "map,bind", "--host", "n1", "true"]);
+    let outcome = run(&["--display", "map,bind", "--node-name", "n1", "true"]);
     assert_eq!(outcome.stderr, "rank 0 on n1: not bound\n");
 }
 

@@ -31,7 +31,7 @@ fn sorted(outcome: &Outcome) -> Vec<String> {
 #[test]
 fn every_process_hears_from_every_other() {
     // No directory of the path has the command: `pmix` is the one that runs.
-    let outcome = run(&["-n", "4", "--host", "n1", "pmix", "hello"]);
+    let outcome = run(&["-n", "4", "--node-name", "n1", "pmix", "hello"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers answered"));
     assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
@@ -111,7 +111,17 @@ fn what_processes_share_they_do_not_ask_for() {
 
 #[test]
 fn two_applications_are_one_job() {
-    let outcome = run(&["-n", "2", "--host", "n1", PMIX, "hello", ":", PMIX, "hello"]);
+    let outcome = run(&[
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        PMIX,
+        "hello",
+        ":",
+        PMIX,
+        "hello",
+    ]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let expected = (0..3).map(|rank| format!("rank {rank} of 3 on n1: 3 peers answered"));
     assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
@@ -119,7 +129,7 @@ fn two_applications_are_one_job() {
 
 #[test]
 fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
-    let maps = ["--nodes", "n[1-1000]", "--procs", "*", "--host", "n7"];
+    let maps = ["--nodes", "n[1-1000]", "--procs", "*", "--node-name", "n7"];
     let procs: Vec<String> = (0..1000)
         .map(|n| format!("{}-{}", n * 4, n * 4 + 3))
         .collect();
@@ -146,7 +156,7 @@ fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
 #[test]
 fn who_waits_for_a_process_that_has_ended_is_told_and_so_is_the_user() {
     let script = "test $PMIX_RANK = 1 || exec \"$0\" hello --quiet";
-    let outcome = run(&["-n", "2", "--host", "n1", "sh", "-c", script, PMIX]);
+    let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", script, PMIX]);
     let expected = "a fence ended with PMIX_ERR_LOST_CONNECTION (-61): rank 1 on n1 did not come";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     assert_ne!(outcome.code, 0);

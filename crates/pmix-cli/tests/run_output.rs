@@ -196,7 +196,7 @@ fn output_that_goes_to_files_is_copied_with_tags_that_the_files_have_not() {
 #[test]
 fn names_of_files_follow_a_pattern_and_one_that_means_no_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let options = ["--nspace", "job", "--host", "n1"];
+    let options = ["--nspace", "job", "--node-name", "n1"];
     let name = ["--output-name", "%h/%n-%r"];
     let outcome = into_files(dir.path(), &[&options[..], &name].concat());
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);

@@ -12,7 +12,7 @@ use command::{command, finish};
 /// A job of two processes that have started, and that end when their output is read to its end.
 fn job() -> Running {
     let script = "echo up; sleep 30 & wait";
-    let mut running = Running::start(&["-n", "2", "--host", "n1", "sh", "-c", script]);
+    let mut running = Running::start(&["-n", "2", "--node-name", "n1", "sh", "-c", script]);
     assert_eq!([running.line(), running.line()], ["up", "up"]);
     running
 }
@@ -100,7 +100,15 @@ fn query_asks_the_server_that_has_the_job() {
     let running = job();
     let size = ["--json", "query", "--nspace", "other@1", "JOB_SIZE"];
     let mut other = command(&[
-        "run", "--host", "n1", "--nspace", "other@1", "-n", "3", "sleep", "30",
+        "run",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "other@1",
+        "-n",
+        "3",
+        "sleep",
+        "30",
     ]);
     let mut other = other
         .env("PATH", "/usr/bin:/bin")

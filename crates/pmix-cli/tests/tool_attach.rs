@@ -18,7 +18,15 @@ fn job(options: &[&str]) -> Running {
     let script = "exec 3>&2 2>/dev/null
         trap 'echo bye; printf open; echo oops >&3; exit $((3 * PMIX_RANK))' USR1
         echo up; echo err >&3; while :; do sleep 0.05; done";
-    let job = ["-n", "2", "--host", "n1", "--nspace", NAME, "--keep-going"];
+    let job = [
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "--keep-going",
+    ];
     let mut running = Running::start(&[&job, options, &["sh", "-c", script]].concat());
     assert_eq!([running.line(), running.line()], ["up", "up"]);
     running
@@ -143,7 +151,15 @@ fn ranks_and_streams_are_chosen_and_json_says_all() {
 fn short_lines_take_no_more_memory_than_long_ones() {
     let script = "trap 'yes \"\" | head -c 1000000; exit 0' USR1
         echo up; while :; do sleep 0.05; done";
-    let job = ["-n", "1", "--host", "n1", "--nspace", NAME, "--forward-io"];
+    let job = [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "--forward-io",
+    ];
     let mut running = Running::start(&[&job[..], &["sh", "-c", script]].concat());
     assert_eq!(running.line(), "up");
     let args = ["attach", "--tag-output", "--stream", "stdout", NAME];
@@ -161,7 +177,15 @@ fn short_lines_take_no_more_memory_than_long_ones() {
 fn output_that_nobody_reads_in_time_is_counted_and_the_end_of_the_job_is_not_lost() {
     let script = "trap 'head -c 100000000 /dev/zero; exit 7' USR1
         echo up; while :; do sleep 0.05; done";
-    let job = ["-n", "1", "--host", "n1", "--nspace", NAME, "--forward-io"];
+    let job = [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "--forward-io",
+    ];
     let mut running = Running::start(&[&job[..], &["sh", "-c", script]].concat());
     assert_eq!(running.line(), "up");
     let mut attached = Attached::start(&running, &["attach", "--stream", "stdout", NAME]);

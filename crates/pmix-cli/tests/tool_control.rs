@@ -17,7 +17,15 @@ const NAME: &str = "controlled@1";
 fn job() -> Running {
     let script = "trap 'echo $PMIX_RANK has it' USR1; echo up; while :; do sleep 0.05; done";
     let mut running = Running::start(&[
-        "-n", "2", "--host", "n1", "--nspace", NAME, "sh", "-c", script,
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "sh",
+        "-c",
+        script,
     ]);
     assert_eq!([running.line(), running.line()], ["up", "up"]);
     running

@@ -19,7 +19,7 @@ fn job() -> Running {
     let mut running = Running::start(&[
         "-n",
         "3",
-        "--host",
+        "--node-name",
         "n1",
         "--nspace",
         NAME,

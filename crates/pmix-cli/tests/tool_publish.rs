@@ -9,7 +9,15 @@ use command::finish;
 use command::launcher::Running;
 
 fn job() -> Running {
-    let mut running = Running::start(&["-n", "1", "--host", "n1", "sh", "-c", "echo up; sleep 60"]);
+    let mut running = Running::start(&[
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "sh",
+        "-c",
+        "echo up; sleep 60",
+    ]);
     assert_eq!(running.line(), "up");
     running
 }

@@ -13,7 +13,7 @@ const NAME: &str = "debugged@1";
 /// A job of processes that greet each other, where they stop for a debugger, and what the launcher says of it.
 fn stopped(args: &[&str]) -> (Running, String) {
     let hello = [env!("CARGO_BIN_EXE_pmix"), "hello"];
-    let named = ["-n", "3", "--host", "n1", "--nspace", NAME];
+    let named = ["-n", "3", "--node-name", "n1", "--nspace", NAME];
     let mut running = Running::start(&[&named, args, &hello].concat());
     let mut said = String::new();
     let mut errors = BufReader::new(running.child.stderr.take().unwrap());

@@ -20,7 +20,15 @@ fn job() -> Running {
     let script = "echo up; if [ $PMIX_RANK = 1 ]; then while :; do :; done; fi
         while :; do sleep 0.05; done";
     let mut running = Running::start(&[
-        "-n", "3", "--host", "n1", "--nspace", NAME, "sh", "-c", script,
+        "-n",
+        "3",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "sh",
+        "-c",
+        script,
     ]);
     for _ in 0..3 {
         assert_eq!(running.line(), "up");

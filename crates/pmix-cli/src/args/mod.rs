@@ -140,7 +140,7 @@ Examples:
   pmix run -n 4 hostname
   pmix run -n 2 --tag-output ./solver in.dat : -n 1 ./monitor
   pmix run -n 8 --map-by core --report ./solver
-  pmix run --nodes 'n[1-2]' --procs '0-3;4-7' --host n1 ./solver
+  pmix run --nodes 'n[1-2]' --procs '0-3;4-7' --node-name n1 ./solver
 
 Exit codes: 0 if every process ended with 0, else that of the first that did not: its exit code, or
 128 and the number of its signal. 124 when the time was up, 127 for a program that is not there,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--mca` as users of `mpirun` mean it: what is no parameter of ours is for the processes.
+//! `--mca` as users of `mpirun` mean it: what is no parameter of ours is for the processes. Where there are
+//! no processes, it is warned of.
 
 use pmix_launch::Export;
+
+use crate::args::Command;
 
 /// The frameworks of which this command itself reads parameters.
 const OWN: &[&str] = &["gds", "pcompress", "preg", "psec"];
@@ -118,6 +121,26 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
         }
     }
     exports
+}
+
+/// Warns of parameters of a command line that a command does not use, which starts no processes that would:
+/// those of other frameworks than it reads.
+pub(crate) fn warn_of_unused(pairs: &[String], command: &Command) {
+    let used: &[&str] = match command {
+        Command::Run(_) => return,
+        Command::Map(_) | Command::Wire(_) | Command::Plugins(_) => &["pcompress", "preg"],
+        Command::Get(_) => &["gds", "pcompress", "preg"],
+        Command::Completions { .. } | Command::Man { .. } => &[],
+        Command::Attr(_) | Command::Status(_) => &[],
+        _ => OWN,
+    };
+    for pair in pairs.chunks_exact(2) {
+        let name = &pair[0];
+        let framework = name.split('_').next().unwrap_or(name);
+        if !used.contains(&framework) {
+            tracing::warn!("--mca {name}: this command uses no parameter of {framework:?}");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 mod apps;
 mod habits;
-mod mca;
+pub(crate) mod mca;
 mod placement;
 mod report;
 
@@ -161,6 +161,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let named = args.host.clone();
     // A list of nodes is how mpirun says on which of them to start.
     let named = named.filter(|name| !name.contains([',', ':']));
+    let named = args.node_name.clone().or(named);
     let host = named.unwrap_or(system);
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
@@ -276,8 +277,9 @@ pub(crate) fn watch() -> ! {
 
 fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {
     let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
-    Layout::of_maps(host.as_bytes(), nodes, procs)
-        .map_err(|error| refused(error).cure("--host says what this node is called in the maps"))
+    Layout::of_maps(host.as_bytes(), nodes, procs).map_err(|error| {
+        refused(error).cure("--node-name says what this node is called in the maps")
+    })
 }
 
 fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {

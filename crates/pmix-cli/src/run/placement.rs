@@ -91,6 +91,14 @@ pub(super) fn check_nodes(args: &Run, host: &str) -> Result<(), Failure> {
         Some(hosts) if args.nodes.is_none() && hosts.contains([',', ':']) => {
             among(hosts.split(','), host)
         }
+        // One name has been taken for that of this node, and is.
+        Some(name) if args.nodes.is_none() && among([name.as_str()], host).is_err() => {
+            tracing::warn!(
+                "--host {name}: processes start on this node, {host}, which is called {name} for them; \
+                 srun, prterun and mpirun start them on other nodes, --node-name says that a name is meant"
+            );
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

@@ -81,7 +81,7 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// A tool whose servers are below the directory of the session; of a job with `--host n1`.
+    /// A tool whose servers are below the directory of the session; of a job with `--node-name n1`.
     pub(crate) fn tool_command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command
