@@ -196,6 +196,8 @@ static void log_text(void)
 int main(void)
 {
     begin();
+    /* Those that are not started yet use nothing. */
+    fence_all(false);
     use_monitored();
 #ifdef PMIX_NODE_STATS
     use_typed();
