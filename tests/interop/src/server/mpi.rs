@@ -187,6 +187,11 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let client = client.display().to_string();
     let wrapper = require_wrapper().map(|()| case("python3-pmix", Path::new(PYTHON), &[&client]));
     let mut cases = vec![mpi4py, wrapper];
+    // Nothing of Open MPI 4 has sessions.
+    match install::venv() {
+        Ok(python) => cases.extend(sessions(&python, launcher).map(Ok)),
+        Err(why) => cases.push(Err(why)),
+    }
     // The package of mpi4py was installed above.
     let pythons = [
         ("the wheel", install::venv()),
@@ -202,6 +207,23 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
         }
     }
     cases
+}
+
+/// Processes of mpi4py that make communicators of groups.
+fn sessions(python: &Path, launcher: &Launcher) -> [Case; 4] {
+    let program = process::root().join("tests/server/python/sessions.py");
+    [2, 4, 8, 16].map(|size| {
+        let mut command = launcher.command(size);
+        command.arg(python).arg(&program).arg(size.to_string());
+        let said = usize::try_from(size).unwrap_or(usize::MAX);
+        Case {
+            what: format!("server: Python under {}", launcher.title()),
+            name: format!("mpi4py, sessions on {size}"),
+            command,
+            limit: Duration::from_secs(90),
+            judge: Judge::Says(vec![("is content", said)], &["Traceback"]),
+        }
+    })
 }
 
 /// Processes of mpi4py that start others.
