@@ -25,7 +25,7 @@ pub struct StdinPipe {
 struct Piece {
     bytes: Vec<u8>,
     written: usize,
-    done: Option<Completion<()>>,
+    done: Option<Box<dyn FnOnce(Status)>>,
 }
 
 impl StdinPipe {
@@ -59,6 +59,22 @@ impl StdinPipe {
     /// Writes bytes as soon as there is room. The completion is answered when they are in the pipe, with
     /// `PMIX_ERR_IOF_COMPLETE` if the process closed it before.
     pub fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
+        let Some(done) = done else {
+            return self.add(bytes, None);
+        };
+        self.push_then(bytes, move |status| match status {
+            Status::SUCCESS => done.succeed(()),
+            status => done.fail(status),
+        });
+    }
+
+    /// Writes bytes as soon as there is room, and calls `done` when they are in the pipe: with `PMIX_SUCCESS`, or
+    /// with `PMIX_ERR_IOF_COMPLETE` if the process closed it before. It is not called if the pipe is dropped.
+    pub fn push_then(&mut self, bytes: Vec<u8>, done: impl FnOnce(Status) + 'static) {
+        self.add(bytes, Some(Box::new(done)));
+    }
+
+    fn add(&mut self, bytes: Vec<u8>, done: Option<Box<dyn FnOnce(Status)>>) {
         self.waiting.push_back(Piece {
             bytes,
             written: 0,
@@ -103,8 +119,8 @@ impl Piece {
     fn answer(self) {
         let is_written = self.is_written();
         match self.done {
-            Some(done) if is_written => done.succeed(()),
-            Some(done) => done.fail(Status::ERR_IOF_COMPLETE),
+            Some(done) if is_written => done(Status::SUCCESS),
+            Some(done) => done(Status::ERR_IOF_COMPLETE),
             None => {}
         }
     }

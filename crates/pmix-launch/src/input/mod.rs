@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What rank 0 reads, or another that is to. The other processes read nothing.
 
+mod pushed;
 mod terminal;
 
 use std::io;
@@ -13,6 +14,7 @@ use pmix_server::Completion;
 use pmix_server::upcall::PushStdin;
 use pmix_types::{Rank, Status, keys};
 
+pub(crate) use self::pushed::{Answer, PushedInput};
 use self::terminal::TerminalInput;
 use crate::{Error, Plan};
 
@@ -77,12 +79,17 @@ impl<'a> Input<'a> {
         if !is_meant {
             return done.fail(Status::ERR_NOT_FOUND);
         }
-        let mut directives = call.directives.iter();
-        let ends = call.data.is_empty()
-            || directives.any(|info| info.key.is(keys::IOF_COMPLETE) && info.truth().is_true());
+        let ends = ends(&call);
         feed.push(call.data, Some(done));
         if ends {
             feed.end();
         }
     }
+}
+
+/// Whether what is pushed is the end of the input.
+pub(crate) fn ends(call: &PushStdin) -> bool {
+    let mut directives = call.directives.iter();
+    call.data.is_empty()
+        || directives.any(|info| info.key.is(keys::IOF_COMPLETE) && info.truth().is_true())
 }

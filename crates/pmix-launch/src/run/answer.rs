@@ -4,13 +4,14 @@
 use std::time::{Duration, Instant};
 
 use pmix_host::cleanup;
-use pmix_server::Collective;
-use pmix_server::upcall::Abort;
-use pmix_types::{Nspace, Proc, Status};
+use pmix_server::upcall::{Abort, PushStdin};
+use pmix_server::{Collective, Completion};
+use pmix_types::{Nspace, Proc, Rank, Status};
 
 use super::log::Outlets;
 use super::session::Session;
 use crate::host::HostMessage;
+use crate::input::{self, Answer};
 use crate::process::Link;
 use crate::{Cause, Error};
 
@@ -144,7 +145,7 @@ impl Session<'_> {
                     tracing::warn!("{error}");
                 }
             }
-            HostMessage::PushStdin(call, done) => self.input.push(self.plan, call, done),
+            HostMessage::PushStdin(call, done) => self.push_input(call, done),
             HostMessage::Debugger(call) => self.debugger_event(&call),
             HostMessage::Log(call, done) => {
                 let job = self
@@ -169,6 +170,31 @@ impl Session<'_> {
                 let line = format!("{who} asked to {what}, which pmix run does not do");
                 self.missing.warn_of(line, Instant::now());
             }
+        }
+    }
+
+    /// Hands input to the processes that it is for: those of spawned jobs that were to have some, else the
+    /// reader of the first job.
+    fn push_input(&mut self, call: PushStdin, done: Completion<()>) {
+        let is_for = |nspace: &Nspace<'_>, rank: Rank| {
+            let mut targets = call.targets.iter();
+            targets.any(|proc| proc.nspace == *nspace && proc.rank.matches(rank))
+        };
+        let jobs = self.jobs.iter();
+        let is_pushed = { jobs }.any(|job| job.pushed.has(|rank| is_for(&job.nspace, rank)));
+        if !is_pushed {
+            let first = self.plan.nspace.as_bytes();
+            let mut targets = call.targets.iter();
+            let is_for_first = targets.any(|proc| proc.nspace.as_bytes() == first);
+            return match is_for_first || call.targets.is_empty() {
+                true => self.input.push(self.plan, call, done),
+                false => done.fail(Status::ERR_NOT_FOUND),
+            };
+        }
+        let (ends, answer) = (input::ends(&call), Answer::new(done));
+        for job in self.jobs.iter_mut() {
+            let nspace = &job.nspace;
+            (job.pushed).push(|rank| is_for(nspace, rank), &call.data, ends, &answer);
         }
     }
 

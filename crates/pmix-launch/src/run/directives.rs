@@ -83,6 +83,10 @@ pub(super) enum Asked {
     BesideOnNode,
     /// Whether tags say where processes run.
     DetailedTags,
+    /// That input may be pushed.
+    Input,
+    /// The rank that reads it.
+    Reader,
     /// Several of these, by words.
     Options,
     /// How long the job may run.
@@ -142,6 +146,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     FORKEXEC_AGENT => Obeyed(A::Agent),
     FWD_STDDIAG => Obeyed(A::Forwarded),
     FWD_STDERR => Obeyed(A::Forwarded),
+    FWD_STDIN => Obeyed(A::Input),
     FWD_STDOUT => Obeyed(A::Forwarded),
     HOST => Obeyed(A::Host),
     INDEX_ARGV => Obeyed(A::RankInArgv),
@@ -173,6 +178,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     SHOW_LAUNCH_PROGRESS => Obeyed(A::ShowProgress),
     SPAWN_CHILD_SEP => Obeyed(A::Separate),
     SPAWN_TIMEOUT => Obeyed(A::SpawnLimit),
+    STDIN_TGT => Obeyed(A::Reader),
     TAG_OUTPUT => Obeyed(A::TagsOutput),
     TIMEOUT => Obeyed(A::SpawnLimit),
     UNSET_ENVAR => Obeyed(A::Variable),
@@ -190,7 +196,6 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     ADD_HOST => Refused,
     ADD_HOSTFILE => Refused,
     COSPAWN_APP => Refused,
-    FWD_STDIN => Refused,
     HOSTFILE => Refused,
     IOF_TIMESTAMP_OUTPUT => Refused,
     IOF_XML_OUTPUT => Refused,
@@ -201,7 +206,6 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     SET_SESSION_CWD => Refused,
     SPAWN_PTY => Refused,
     SPAWN_TOOL => Refused,
-    STDIN_TGT => Refused,
     TIMESTAMP_OUTPUT => Refused,
 };
 

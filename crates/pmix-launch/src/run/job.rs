@@ -14,6 +14,7 @@ use rustix::process::Pid;
 use super::display::Display;
 use super::stop::Stop;
 use super::stopped::Debugging;
+use crate::input::PushedInput;
 use crate::process::{CommandForm, Process, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
@@ -64,6 +65,8 @@ pub(super) struct Origin {
     pub(super) shows_progress: bool,
     /// How the command lines of its processes are made.
     pub(super) form: CommandForm,
+    /// The rank that reads what is pushed, or all with the wildcard.
+    pub(super) reader: Option<Rank>,
     /// How often each of its processes is started again if it ends badly.
     pub(super) max_restarts: u32,
 }
@@ -85,6 +88,8 @@ pub(super) struct Job<'a> {
     pub(super) table: Table,
     pub(super) dir: JobDir,
     pub(super) stop: Stop,
+    /// What its processes read, if it was spawned to have input.
+    pub(super) pushed: PushedInput,
     pub(super) debugging: Debugging,
     /// Whether its failure has had its consequences for other jobs.
     pub(super) has_failed: bool,

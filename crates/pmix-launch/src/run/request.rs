@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pmix_server::upcall::Spawn;
 use pmix_topology::{Cpuset, Level};
-use pmix_types::{App as SpawnApp, Info, Proc, Status, Text, Value};
+use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value};
 
 use super::debug::DebugRequest;
 use super::directives::{Asked, Directive, Effect};
@@ -20,8 +20,8 @@ use super::display::Display;
 use crate::process::CommandForm;
 use crate::{App, Error, Export, MapBy};
 use read::{
-    bind, command, cpus, envar, here, level, number, own, procs, rank, shorten, text_of, unknown,
-    variable,
+    bind, command, cpus, envar, here, level, number, own, procs, rank, reader, shorten, text_of,
+    unknown, variable,
 };
 
 /// Why a job is not started.
@@ -90,6 +90,8 @@ pub(super) struct Request {
     pub(super) reports_children_apart: bool,
     /// How often a process of it that ends badly is started again (`PMIX_MAX_RESTARTS`).
     pub(super) max_restarts: u32,
+    /// The rank that reads what is pushed (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`), or all with the wildcard.
+    pub(super) reader: Option<Rank>,
     /// How the command lines of its processes are made.
     pub(super) form: CommandForm,
     /// How many processes each part of the node has (`ppr:N:PART`).
@@ -233,6 +235,14 @@ impl Request {
             Asked::BesideEach => self.num_beside = Some(number(info)?),
             Asked::BesideOnNode => self.num_beside_node = Some(number(info)?),
             Asked::DetailedTags => self.has_detailed_tags = flag,
+            Asked::Input => match reader(info)? {
+                // Whoever named a rank meant that.
+                Some(rank) => {
+                    self.reader.get_or_insert(rank);
+                }
+                None => self.reader = None,
+            },
+            Asked::Reader => self.reader = reader(info)?,
             Asked::Options => self.options(text_of(info)?)?,
             Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
             Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),

@@ -35,8 +35,10 @@ use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
 pub(super) const SIGNALS: usize = 0;
 /// The first of the two tokens of input.
 pub(super) const INPUT: usize = 1;
+/// The token of what processes of spawned jobs read.
+pub(super) const PUSHED: usize = 3;
 /// The first of all the tokens of output.
-pub(super) const FORWARD: usize = 3;
+pub(super) const FORWARD: usize = 4;
 
 /// How many readiness events are taken at once.
 const EVENTS: usize = 256;
@@ -146,6 +148,7 @@ impl Session<'_> {
                     self.signal(signal);
                 }
             }
+            PUSHED => self.jobs.iter_mut().for_each(|job| job.pushed.write()),
             _ => self.input.turn(self.poll.registry()),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
-use pmix_types::{Nspace, Proc, Status};
+use pmix_types::{Nspace, Proc, Rank, Status};
 
 use super::job::{Origin, PlanRef, Waiting};
 use super::node;
@@ -80,6 +80,11 @@ impl Session<'_> {
             let why = format!("rank {rank} of {nspace} is not there to have processes beside it");
             return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
         }
+        let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
+        if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
+            let why = format!("rank {rank} is to read input, the job has {num_procs} processes");
+            return Err(Refusal::new(Status::ERR_BAD_PARAM, why));
+        }
         let nspace = self.next_nspace();
         let plan = self.plan_of(&request, nspace.clone(), num_procs)?;
         if request.is_only_prepared {
@@ -96,6 +101,7 @@ impl Session<'_> {
             shows_progress: request.shows_progress,
             form: request.form.clone(),
             max_restarts: request.max_restarts,
+            reader: request.reader,
             parent: call.proc,
             number: self.num_jobs,
             offset: self.num_procs,

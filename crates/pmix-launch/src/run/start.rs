@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Instant;
 
 use mio::{Poll, Token};
@@ -23,11 +24,11 @@ use super::groups::Groups;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
-use super::session::{FORWARD, INPUT, SIGNALS, Session};
+use super::session::{FORWARD, INPUT, PUSHED, SIGNALS, Session};
 use super::stop::Stop;
 use super::stopped::Debugging;
 use crate::host::{LocalHost, host_channel};
-use crate::input::{self, Input};
+use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
 use crate::output::{Route, Streams};
 use crate::process::{self, CommandForm, Orphans, Spawner, Started, Table, Watcher, limits};
@@ -88,6 +89,7 @@ impl<'a> Session<'a> {
             stop: Stop::new(&plan, Instant::now()).sparing_exit_codes_if(spares_exit_codes),
             debugging: Debugging::new(&plan.stops),
             table: Table::default(),
+            pushed: PushedInput::default(),
             has_failed: false,
             is_abandoned: false,
             origin,
@@ -240,6 +242,7 @@ impl<'a> Session<'a> {
         let start_by = origin.and_then(|origin| origin.start_by);
         let shows_progress = origin.is_some_and(|origin| origin.shows_progress);
         let num_here = plan.layout.here().len();
+        let reader = origin.and_then(|origin| origin.reader);
         for (place, &rank) in plan.layout.here().iter().enumerate() {
             if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
                 return Err(Error::late());
@@ -250,7 +253,10 @@ impl<'a> Session<'a> {
                 files,
             } = route.of(rank, true)?;
             let standard = process::Standard {
-                input: input::of(plan, rank, self.standard.input)?,
+                input: match reader {
+                    Some(reader) if reader.matches(rank) => Stdio::piped(),
+                    _ => input::of(plan, rank, self.standard.input)?,
+                },
                 output,
                 errors,
             };
@@ -276,7 +282,7 @@ impl<'a> Session<'a> {
         &mut self,
         index: usize,
         place: Option<usize>,
-        started: Started,
+        mut started: Started,
         files: [Option<OutputFile>; 2],
     ) -> Result<(), Error> {
         let rank = started.process.rank;
@@ -310,6 +316,13 @@ impl<'a> Session<'a> {
                 let added = (self.forward).add(registry, source.clone(), delivery, kind, pipe);
                 added.map_err(|e| Error::system(format!("cannot read from rank {rank}"), e))?;
             }
+        }
+        let pushed = job.origin.as_ref().map(|_| &mut job.pushed);
+        if let Some(pushed) = pushed
+            && let Some(pipe) = started.input.take()
+        {
+            let added = pushed.add(registry, PUSHED, rank, pipe);
+            added.map_err(|e| Error::system("cannot fill standard input", e))?;
         }
         if let Some(rank0) = started.input {
             let made = Input::new(self.plan, registry, INPUT, self.standard.input, rank0);

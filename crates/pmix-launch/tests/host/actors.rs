@@ -47,6 +47,7 @@ fn actor() {
         "fails_below" => crate::directed::fails_below(connected(settings)),
         "restarted" => crate::directed::restarted(connected(settings)),
         "comes_again" => crate::directed::comes_again(connected(settings)),
+        "fed" => crate::directed::fed(connected(settings)),
         "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),
         "debug" => crate::debugging::act(settings, std::env::var("PART").ok().as_deref()),

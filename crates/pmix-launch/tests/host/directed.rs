@@ -7,7 +7,7 @@
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
-use pmix_types::{App, Info, Proc, Rank, Status, Value, keys};
+use pmix_types::{App, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
 
 use crate::actors::peer;
 use crate::stage::{Played, play, play_plan};
@@ -20,6 +20,17 @@ pub(crate) fn start(
     env: &[&'static str],
     infos: Vec<Info<'static>>,
 ) -> Status {
+    started(client, argv, maxprocs, env, infos).0
+}
+
+/// The same, with the name of the job.
+fn started(
+    client: &mut Client,
+    argv: &[&str],
+    maxprocs: i32,
+    env: &[&'static str],
+    infos: Vec<Info<'static>>,
+) -> (Status, Option<Nspace<'static>>) {
     let app = App {
         cmd: argv.first().map(|word| (*word).to_owned().into()),
         argv: argv.iter().map(|word| (*word).to_owned().into()).collect(),
@@ -32,7 +43,10 @@ pub(crate) fn start(
     let payload = client.request(&request).unwrap();
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     println!("{}", answer.status);
-    answer.status
+    (
+        answer.status,
+        answer.nspace.map(|nspace| nspace.into_owned()),
+    )
 }
 
 fn is(key: &'static str) -> Info<'static> {
@@ -99,6 +113,48 @@ pub(crate) fn counted(mut client: Client) {
     let status = start(&mut client, &["true"], 1, &[], beside(nobody));
     assert_eq!(status, Status::ERR_NOT_FOUND);
     client.finalize().unwrap();
+}
+
+/// Asks for jobs that read what is pushed to them.
+pub(crate) fn fed(mut client: Client) {
+    let reader = |rank: Rank| Info::new(keys::STDIN_TGT, Value::Rank(rank));
+    let second = Proc::new("any", Rank::new(1));
+    for (infos, rank, data) in [
+        (vec![is(keys::FWD_STDIN)], Rank::new(0), "to the first\n"),
+        (
+            vec![Info::new(keys::STDIN_TGT, second)],
+            Rank::new(1),
+            "to the second\n",
+        ),
+        (vec![reader(Rank::WILDCARD)], Rank::WILDCARD, "to all\n"),
+    ] {
+        let (_, nspace) = started(&mut client, &["cat"], 2, &[], infos);
+        let nspace = nspace.unwrap();
+        if rank.is_valid() {
+            let other = Rank::new(1 - rank.as_raw());
+            assert_eq!(
+                push(&mut client, &nspace, other, "nobody"),
+                Status::ERR_NOT_FOUND
+            );
+        }
+        assert_eq!(push(&mut client, &nspace, rank, data), Status::SUCCESS);
+        assert_eq!(push(&mut client, &nspace, rank, ""), Status::SUCCESS);
+    }
+    let beyond = vec![reader(Rank::new(2))];
+    let status = start(&mut client, &["cat"], 2, &[], beyond);
+    assert_eq!(status, Status::ERR_BAD_PARAM);
+    client.finalize().unwrap();
+}
+
+fn push(client: &mut Client, nspace: &Nspace<'static>, rank: Rank, data: &str) -> Status {
+    let push = request::IofPush {
+        procs: vec![Proc::new(nspace.clone(), rank)],
+        infos: Vec::new(),
+        data: Some(data.as_bytes().to_vec().into()),
+    };
+    let payload = client.request(&Request::IofPush(push)).unwrap();
+    let answer = reply::Done::decode(client.form(), None, &payload);
+    answer.unwrap().status
 }
 
 /// Asks for a job of this program that asks for one that fails.
@@ -295,4 +351,18 @@ fn a_process_that_ends_badly_is_started_again_and_others_meet_it() {
         .map(|job| job.exit_code)
         .collect();
     assert_eq!(codes, [0, 7, 0], "{}", played.errors);
+}
+
+#[test]
+fn what_is_pushed_is_read_by_the_processes_that_it_is_for() {
+    let played = well("fed");
+    for (line, times) in [
+        ("to the first\n", 1),
+        ("to the second\n", 1),
+        ("to all\n", 2),
+    ] {
+        let read = played.output.matches(line).count();
+        assert_eq!(read, times, "{line} in {}", played.output);
+    }
+    assert!(!played.output.contains("nobody"), "{}", played.output);
 }

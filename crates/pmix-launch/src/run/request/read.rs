@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use pmix_topology::{Cpuset, Level};
-use pmix_types::{DataArray, Info, Proc, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, Proc, Rank, Status, Text, Value, keys};
 
 use super::Refusal;
 use crate::Export;
@@ -171,4 +171,17 @@ pub(super) fn command(info: &Info<'static>) -> Result<Vec<OsString>, Refusal> {
         true => Err(Refusal::bad(format!("{} without a command", info.key))),
         false => Ok(words),
     }
+}
+
+/// The rank that reads input: the first one for true, none for false or where none is named.
+pub(super) fn reader(info: &Info<'static>) -> Result<Option<Rank>, Refusal> {
+    let rank = match &info.value {
+        Value::Bool(true) => Rank::new(0),
+        Value::Bool(false) => return Ok(None),
+        Value::Proc(proc) => proc.rank,
+        Value::Rank(rank) => *rank,
+        Value::Uint32(rank) => Rank::new(*rank),
+        _ => return Err(Refusal::bad(format!("{} without a rank", info.key))),
+    };
+    Ok(Some(rank).filter(|rank| rank.is_valid() || *rank == Rank::WILDCARD))
 }
