@@ -112,6 +112,8 @@ fn daemon(mut client: Client) {
     let Value::DataArray(DataArray::ProcInfo(table)) = &found[0].value else {
         panic!("{found:?}");
     };
+    // A job that one of them releases may be over before another asks about it.
+    crate::actors::wait_for_all(&mut client);
     client
         .register_events(&[Status::READY_FOR_DEBUG], &[])
         .unwrap();
