@@ -8,7 +8,7 @@ use pmix_types::{
 
 use crate::collective::{DONE, fence_of, procs};
 use crate::exchange::{commit, get};
-use crate::group::{heard, listen, make, world};
+use crate::group::{construct_of, heard, listen, make, world};
 use crate::world::{Who, World};
 
 #[test]
@@ -127,4 +127,44 @@ fn an_event_reaches_a_group_by_its_name() {
     }
     let heard = [0, 1, 2].map(|who| heard(&world, all[who]).len());
     assert_eq!(heard, [0, 0, 2]);
+}
+
+#[test]
+fn members_read_what_holds_for_the_jobs_of_the_others_and_what_these_put() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 0]);
+    world.job("other", &[0, 3]);
+    let own = world.join_all("job", &[2, 0]);
+    let other = world.join_all("other", &[0, 3]);
+    commit(&mut world, other[2], 2, &[(Scope::GLOBAL, "card", 7)]);
+    let both = || procs(&[("job", 1), ("other", 2)]);
+    let first = world.ask(own[1], &construct_of("g", both(), vec![]));
+    assert_eq!(
+        world.status_of(other[2], &construct_of("g", both(), vec![])),
+        DONE
+    );
+    assert_eq!(world.clients[own[1]].status(first), DONE);
+    // The job of the other, whose processes are all on another node.
+    let whole = Rank::WILDCARD.as_raw();
+    let tag = world.ask(own[1], &get("other", whole, keys::JOB_SIZE));
+    world.run();
+    let size = world.clients[own[1]].value(tag, keys::JOB_SIZE);
+    assert_eq!(size, Some(Value::Uint32(3)));
+    // By its own name and by that in the group.
+    for (nspace, rank) in [("other", 2), ("g", 1)] {
+        let tag = world.ask(own[1], &get(nspace, rank, "card"));
+        world.run();
+        let card = world.clients[own[1]].value(tag, "card");
+        assert_eq!(card, Some(Value::Uint32(7)), "{nspace} {rank}");
+    }
+    // The name of the group stands for both in a connect.
+    let connect = Request::Connect(request::Connect {
+        procs: procs(&[("g", whole)]),
+        infos: vec![],
+    });
+    let first = world.ask(other[2], &connect);
+    world.run();
+    assert_eq!(world.clients[other[2]].status(first), None);
+    assert_eq!(world.status_of(own[1], &connect), DONE);
+    assert_eq!(world.clients[other[2]].status(first), DONE);
 }
