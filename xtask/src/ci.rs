@@ -28,6 +28,7 @@ const RUNS: &[&str] = &[
     "dist target/dist --profile dev",
     "dist target/dist-musl --musl --profile dev",
     "deb target/deb --profile dev",
+    "book target/site",
     "crates",
 ];
 

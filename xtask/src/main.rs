@@ -6,6 +6,7 @@
 //! and does not find, as it does where the variable `CI` is set.
 #![forbid(unsafe_code)]
 
+mod book;
 mod ci;
 mod dist;
 mod files;
@@ -63,7 +64,7 @@ enum Task {
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize` of the interface and under valgrind, dist, deb, crates.
+    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize` of the interface and under valgrind, dist, deb, book, crates.
     Ci(Install),
     /// Installs the C library, its headers, the command and their pages into a directory; with --musl the command alone.
     Dist {
@@ -78,6 +79,13 @@ enum Task {
         /// The command alone, linked statically with musl: one file that needs nothing of the system.
         #[arg(long, conflicts_with = "glibc")]
         musl: bool,
+        #[command(flatten)]
+        install: Install,
+    },
+    /// Makes the documents a site by mdBook, with the documentation of the crates beside it, and looks at it.
+    Book {
+        /// Where the site is made.
+        folder: PathBuf,
         #[command(flatten)]
         install: Install,
     },
@@ -184,6 +192,10 @@ fn run(task: Task) -> Outcome {
                 true => dist::musl::dist(&folder, profile),
                 false => dist::dist(&folder, dist::Build { profile, glibc }),
             }
+        }
+        Task::Book { folder, install } => {
+            install.heed();
+            book::book(&folder)
         }
         Task::Crates => package::crates(),
         Task::Deb {
