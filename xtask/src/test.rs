@@ -14,7 +14,7 @@ use xtask::install;
 use xtask::process::{self, cargo};
 
 /// What the tests need beside Rust, as Debian calls it.
-const PACKAGES: &[&str] = &["gcc", "libc6-dev", "munge"];
+const PACKAGES: &[&str] = &["gcc", "gdb", "libc6-dev", "munge"];
 
 /// Runs every check; later ones run even if earlier ones failed.
 pub(crate) fn run() -> Outcome {

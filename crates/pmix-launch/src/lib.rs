@@ -91,6 +91,7 @@ pub use outcome::{Cause, GroupOutcome, JobOutcome, Outcome, RankOutcome};
 pub use output::FilePattern;
 pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
+pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
 pub use run::{Standard, launch};
 pub use stops::DebugStops;

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("pmix-plugin-abi", 0),
     ("pmix-files", 0),
     ("pmix-shm", 0),
+    ("pmix-mpir", 0),
     ("pmix-map", 1),
     ("pmix-topology", 1),
     ("pmix-mca", 1),

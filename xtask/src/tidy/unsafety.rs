@@ -23,6 +23,10 @@ const HOMES: &[(&str, &str)] = &[
         "crates/pmix-shm/src/mapping.rs",
         "memory that processes share",
     ),
+    (
+        "crates/pmix-mpir/src/symbols.rs",
+        "the symbols that debuggers read",
+    ),
     ("crates/pmix-capi/src/", "the interface for C"),
 ];
 
@@ -32,6 +36,7 @@ const CRATES_WITH_HOMES: &[&str] = &[
     "pmix-mca",
     "preg-core",
     "pmix-shm",
+    "pmix-mpir",
     "pmix-capi",
 ];
 

@@ -188,8 +188,10 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
     };
+    // A debugger that knows MPIR attaches before processes begin, wherever else they stop.
+    let mpir = pmix_launch::is_being_debugged() && !args.stop_in_init && !args.stop_in_app;
     let stops = DebugStops {
-        on_exec: all_if(args.stop_on_exec, &layout),
+        on_exec: all_if(args.stop_on_exec || mpir, &layout),
         in_init: all_if(args.stop_in_init, &layout),
         in_app: all_if(args.stop_in_app, &layout),
     };

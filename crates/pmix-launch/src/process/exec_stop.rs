@@ -42,7 +42,8 @@ pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
         }
         // The end is left for who watches the job; the stop is taken.
         let stop = wait(pid, WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
-        let signal = stop.and_then(|stop| stop.trapping_signal().or(stop.stopping_signal()));
+        let signal =
+            stop.and_then(|stop| stop.trapping_signal().or_else(|| stop.stopping_signal()));
         match signal {
             None => {}
             Some(signal) if signal == Signal::TRAP.as_raw() => {

@@ -9,8 +9,10 @@
 
 mod asked;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
 
+use pmix_mpir::Described;
 use pmix_server::upcall::NotifyEvent;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, keys};
 
@@ -77,11 +79,39 @@ impl Session<'_> {
         let held = job.table.iter().filter(|process| process.is_held);
         let held: Vec<_> = held.map(|process| process.rank).collect();
         let awaited = job.debugging.at(StopPoint::OnExec);
-        let is_ready = held
-            .into_iter()
-            .fold(false, |is_ready, rank| awaited.come(rank) || is_ready);
-        if is_ready {
+        let come: Vec<_> = { held.into_iter() }
+            .map(|rank| awaited.come(rank))
+            .collect();
+        if come.contains(&true) {
             self.tell_ready(index, StopPoint::OnExec, Text::from(ON_EXEC));
+        }
+    }
+
+    /// Tells debuggers that know MPIR of the processes of the first job, and lets them go on that were stopped on
+    /// exec when such a debugger has seen them.
+    pub(super) fn tell_mpir(&mut self, index: usize) {
+        let Some(job) = self.jobs.get_mut(index).filter(|job| job.origin.is_none()) else {
+            return;
+        };
+        let host = CString::new(job.plan.layout.host()).unwrap_or_default();
+        let mut programs: BTreeMap<usize, CString> = BTreeMap::new();
+        let rows = job.table.iter().map(|process| {
+            let pid = process.pid.as_raw_nonzero().get();
+            let program = programs.entry(process.app).or_insert_with(|| {
+                // Who ended meanwhile has none.
+                let found = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+                CString::new(found.into_os_string().into_encoded_bytes()).unwrap_or_default()
+            });
+            Described {
+                host: host.clone(),
+                program: program.clone(),
+                pid,
+            }
+        });
+        pmix_mpir::set_table(rows.collect());
+        if pmix_mpir::is_being_debugged() {
+            pmix_mpir::spawned();
+            job.table.release_held(|_| true);
         }
     }
 
@@ -114,7 +144,7 @@ impl Session<'_> {
             timestamp(),
         ];
         self.tell(Status::READY_FOR_DEBUG, &job.proc(Rank::new(0)), &infos);
-        if job.origin.is_none() {
+        if job.origin.is_none() && !pmix_mpir::is_being_debugged() {
             let text = notice(job, point);
             self.forward.write_error(text.as_bytes());
         }

@@ -117,6 +117,7 @@ impl<'a> Session<'a> {
             self.tell_start(job);
         }
         self.stopped_on_exec(index);
+        self.tell_mpir(index);
         Ok(())
     }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The symbols themselves. Names, types and numbers are those of the specification: frozen, append only.
+//!
+//! Debuggers write and read them while the program is stopped, so each is an atomic of the size that C has:
+//! nothing about them is assumed by the compiler. That they have names of C is all that is unsafe.
+#![allow(
+    unsafe_code,
+    non_upper_case_globals,
+    reason = "names that the specification gives, which no other part of a program may have"
+)]
+
+use std::ffi::{c_char, c_int};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use crate::Described;
+
+/// `MPIR_DEBUG_SPAWNED`: the processes of the table were started.
+const SPAWNED: c_int = 1;
+
+/// A row of the table (`MPIR_PROCDESC`).
+#[repr(C)]
+pub(crate) struct Row {
+    host_name: AtomicPtr<c_char>,
+    executable_name: AtomicPtr<c_char>,
+    pid: AtomicI32,
+}
+
+/// The rows; null if there are none.
+#[used]
+// SAFETY: no other part of a program has the name.
+#[unsafe(no_mangle)]
+static MPIR_proctable: AtomicPtr<Row> = AtomicPtr::new(std::ptr::null_mut());
+
+/// How many rows there are.
+#[used]
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+static MPIR_proctable_size: AtomicI32 = AtomicI32::new(0);
+
+/// Set by a debugger that debugs the processes.
+#[used]
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+static MPIR_being_debugged: AtomicI32 = AtomicI32::new(0);
+
+/// Why the function was called at which the debugger stops.
+#[used]
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+static MPIR_debug_state: AtomicI32 = AtomicI32::new(0);
+
+/// That it is there says that this program is no process of the job.
+#[used]
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+static MPIR_i_am_starter: AtomicI32 = AtomicI32::new(1);
+
+/// That it is there says that a debugger need not attach to every process.
+#[used]
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+static MPIR_partial_attach_ok: AtomicI32 = AtomicI32::new(1);
+
+/// Where debuggers have a breakpoint.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+#[allow(non_snake_case, reason = "as above")]
+extern "C" fn MPIR_Breakpoint() {
+    black_box(());
+}
+
+impl Row {
+    /// A row that points to the texts of a process.
+    pub(crate) fn of(process: &Described) -> Self {
+        Self {
+            host_name: AtomicPtr::new(process.host.as_ptr().cast_mut()),
+            executable_name: AtomicPtr::new(process.program.as_ptr().cast_mut()),
+            pid: AtomicI32::new(process.pid),
+        }
+    }
+}
+
+pub(crate) fn is_being_debugged() -> bool {
+    MPIR_being_debugged.load(Ordering::SeqCst) != 0
+}
+
+/// Has the symbols name the rows, which stay where they are until others are published.
+pub(crate) fn publish(rows: &[Row]) {
+    MPIR_proctable_size.store(0, Ordering::SeqCst);
+    let first = rows.first().map_or(std::ptr::null(), std::ptr::from_ref);
+    MPIR_proctable.store(first.cast_mut(), Ordering::SeqCst);
+    let size = i32::try_from(rows.len()).unwrap_or(i32::MAX);
+    MPIR_proctable_size.store(size, Ordering::SeqCst);
+}
+
+pub(crate) fn spawned() {
+    MPIR_debug_state.store(SPAWNED, Ordering::SeqCst);
+    MPIR_Breakpoint();
+}
+
+/// The process ids of the table, as a debugger reads them.
+#[cfg(test)]
+pub(crate) fn read() -> Vec<i32> {
+    let first = MPIR_proctable.load(Ordering::SeqCst);
+    let size = usize::try_from(MPIR_proctable_size.load(Ordering::SeqCst)).unwrap();
+    if size == 0 {
+        assert!(first.is_null());
+        return Vec::new();
+    }
+    // SAFETY: what was published stays until something else is.
+    let rows = unsafe { std::slice::from_raw_parts(first.cast_const(), size) };
+    rows.iter()
+        .map(|row| row.pid.load(Ordering::SeqCst))
+        .collect()
+}
