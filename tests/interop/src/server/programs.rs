@@ -91,6 +91,19 @@ fn programs() -> Vec<Program> {
             left_out: adding,
             ..program("added", &[4, 8])
         },
+        Program {
+            options: &["--report"],
+            judge: Judge::Says(
+                vec![
+                    ("groups made: 1\n", 1),
+                    ("ocean: members all; PMIX_ERR_TIMEOUT (-24); missing 2\n", 1),
+                    ("ice: members 0-1; not taken apart\n", 1),
+                ],
+                &[],
+            ),
+            left_out: reporting,
+            ..program("left", &[4])
+        },
         program("tool", &[2]),
         Program {
             args: &["by-pid"],
@@ -117,6 +130,11 @@ fn programs() -> Vec<Program> {
 fn default_handlers(launcher: &Launcher, _: &str) -> Option<&'static str> {
     let ours = matches!(launcher, Launcher::Ours(_));
     (!ours).then_some("real servers forget a default handler that is the first of all")
+}
+
+fn reporting(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("it has no report of groups")
 }
 
 fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
