@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::job::Job;
 use super::session::Session;
 use crate::Cause;
 use crate::outcome::JobOutcome;
@@ -45,6 +46,9 @@ impl Session<'_> {
             if self.goes_on(index) {
                 continue;
             }
+            if let Some(job) = self.jobs.get_mut(index) {
+                job.has_spread = true;
+            }
             for other in 0..self.jobs.len() {
                 let Some(job) = self.jobs.get(other) else {
                     return;
@@ -61,10 +65,13 @@ impl Session<'_> {
         self.end_with_parents(now);
     }
 
-    /// A job with a cause to end that has had no consequences yet.
+    /// A job with a cause to end that has had no consequences yet: one that fails, or one that went on when it
+    /// failed first and is being ended now.
     fn next_failure(&self) -> Option<usize> {
+        let is_ended_now =
+            |job: &Job<'_>| !job.has_spread && job.stop.is_ending() && job.table.num_running() > 0;
         let mut jobs = self.jobs.iter();
-        jobs.position(|job| !job.has_failed && job.stop.cause().is_some())
+        jobs.position(|job| job.stop.cause().is_some() && (!job.has_failed || is_ended_now(job)))
     }
 
     /// Whether the others of a job go on although one of its processes failed.

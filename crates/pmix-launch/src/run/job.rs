@@ -91,8 +91,11 @@ pub(super) struct Job<'a> {
     /// What its processes read, if it was spawned to have input.
     pub(super) pushed: PushedInput,
     pub(super) debugging: Debugging,
-    /// Whether its failure has had its consequences for other jobs.
+    /// Whether it is noted that it failed.
     pub(super) has_failed: bool,
+    /// Whether its failure has had its consequences for other jobs; it has none as long as its other processes
+    /// go on.
+    pub(super) has_spread: bool,
     /// Whether what it left behind is not waited for any longer.
     pub(super) is_abandoned: bool,
 }

@@ -91,6 +91,7 @@ impl<'a> Session<'a> {
             table: Table::default(),
             pushed: PushedInput::default(),
             has_failed: false,
+            has_spread: false,
             is_abandoned: false,
             origin,
             plan: plan.clone(),

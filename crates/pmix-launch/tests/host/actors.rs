@@ -48,6 +48,7 @@ fn actor() {
         "restarted" => crate::directed::restarted(connected(settings)),
         "comes_again" => crate::directed::comes_again(connected(settings)),
         "fed" => crate::directed::fed(connected(settings)),
+        "fails_later" => crate::directed::fails_later(connected(settings)),
         "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),
         "debug" => crate::debugging::act(settings, std::env::var("PART").ok().as_deref()),

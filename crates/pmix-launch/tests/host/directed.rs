@@ -7,9 +7,10 @@
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
-use pmix_types::{App, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
+use pmix_types::{App, Info, IntoOwned as _, Nspace, Proc, ProcState, Rank, Status, Value, keys};
 
 use crate::actors::peer;
+use crate::asking::ask;
 use crate::stage::{Played, play, play_plan};
 
 /// Asks for a job, and says what comes of it.
@@ -250,6 +251,37 @@ pub(crate) fn comes_again(mut client: Client) {
     client.finalize().unwrap();
 }
 
+/// Rank 2 fails, which the others survive; then rank 1 aborts the job, of which rank 0 has a child.
+pub(crate) fn fails_later(mut client: Client) {
+    let both = [peer(&client, 0), peer(&client, 1)];
+    let meet = |client: &mut Client| client.fence(&pmix_client::Fence::new().of(both.clone()));
+    match client.proc().rank.as_raw() {
+        0 => {
+            start(&mut client, &["sleep", "1000"], 1, &[], Vec::new());
+            meet(&mut client).unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        1 => {
+            meet(&mut client).unwrap();
+            let third = vec![Info::new(keys::PROCID, peer(&client, 2))];
+            let failed = Value::ProcState(ProcState::TERM_NON_ZERO);
+            loop {
+                let asked = ask(&mut client, &[keys::PROC_STATE_STATUS], third.clone());
+                if asked.1.first().is_some_and(|info| info.value == failed) {
+                    break;
+                }
+            }
+            client.abort(5, "enough", &[]).unwrap();
+        }
+        _ => {
+            client.finalize().unwrap();
+            std::process::exit(3);
+        }
+    }
+}
+
 fn well(act: &str) -> Played {
     let played = play_plan(act, 1, &[], |plan| plan.max_spawned = u32::MAX);
     assert_eq!(
@@ -365,4 +397,16 @@ fn what_is_pushed_is_read_by_the_processes_that_it_is_for() {
         assert_eq!(read, times, "{line} in {}", played.output);
     }
     assert!(!played.output.contains("nobody"), "{}", played.output);
+}
+
+#[test]
+fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended() {
+    let played = play_plan("fails_later", 3, &[], |plan| plan.keep_going = true);
+    let [child] = &played.outcome.spawned[..] else {
+        panic!("{:?}", played.outcome.spawned);
+    };
+    let cause = child.cause.as_ref().map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("it was ended with fails_later@1"));
+    // What went wrong first counts.
+    assert_eq!(played.outcome.exit_code(), 3, "{}", played.errors);
 }
