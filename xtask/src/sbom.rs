@@ -87,7 +87,7 @@ pub(crate) fn bills(
         write(&doc.join(file), text.as_bytes())?;
         all.extend(found);
     }
-    let mut text = licences(&all, &folders()?)?;
+    let mut text = licences(&all, &folders(target)?)?;
     if target.ends_with("-musl") {
         let terms = root().join("LICENSE-MIT");
         let terms = fs::read_to_string(&terms).map_err(|e| format!("{}: {e}", terms.display()))?;
@@ -163,7 +163,7 @@ fn bill(tool: &Path, tree: &Path, package: &str, target: &str) -> Result<Value, 
     command
         .arg("--manifest-path")
         .arg(folder.join("Cargo.toml"));
-    output(command.current_dir(root()).env("CARGO_NET_OFFLINE", "true"))?;
+    output(command.current_dir(root()))?;
     let file = folder.join("bill.json");
     let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let text = text.replace(&format!("file://{}/", tree.display()), "file:///");
@@ -223,7 +223,7 @@ fn components(bill: &Value) -> Result<BTreeSet<Component>, String> {
 
 /// What cargo builds into a crate: names and versions.
 fn built(package: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
-    let mut tree = cargo(["tree", "--locked", "--offline", "--edges", "normal"]);
+    let mut tree = cargo(["tree", "--locked", "--edges", "normal"]);
     tree.args(["--prefix", "none", "--package", package, "--target", target]);
     let said = output(&mut tree)?;
     let said = String::from_utf8_lossy(&said);
@@ -253,9 +253,11 @@ fn compare(
 }
 
 /// Where the source of each crate is, by name and version.
-fn folders() -> Result<BTreeMap<(String, String), PathBuf>, String> {
-    let metadata = ["metadata", "--locked", "--offline", "--format-version", "1"];
-    let metadata = parsed(&output(&mut cargo(metadata))?)?;
+fn folders(target: &str) -> Result<BTreeMap<(String, String), PathBuf>, String> {
+    let arguments = ["metadata", "--locked", "--format-version", "1"];
+    let mut metadata = cargo(arguments);
+    metadata.args(["--filter-platform", target]);
+    let metadata = parsed(&output(&mut metadata)?)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let folder = |package: &Value| {
         let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
