@@ -99,13 +99,18 @@ PMIX_EXPORT pmix_status_t PMIx_parse_regex2(const pmix_regex2_t *regex, pmix_inf
 /** Hands on what a process wrote to a stream. */
 PMIX_EXPORT pmix_status_t PMIx_server_IOF_deliver(const pmix_proc_t *source, pmix_iof_channel_t channel, const pmix_byte_object_t *bo, const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Says whether more input for a process can be taken. */
+/** Suspends the input of a process, or resumes it: while xoff holds, what it pushes is not
+ * answered and not handed to push_stdin. NULL, a wildcard rank or an empty nspace stand for
+ * all. Only PMIX_FWD_STDIN_CHANNEL can be named. Without a callback the call waits. */
 PMIX_EXPORT pmix_status_t PMIx_server_IOF_flow_control(const pmix_proc_t *source, pmix_iof_channel_t channel, bool xoff, const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Collects what is known of the resources of this node. */
+/** Collects what this node is made of: one PMIX_NODE_INFO_ARRAY with its name, its topology and
+ * the devices that connect it. The callback gets it and calls back when it has read it. */
 PMIX_EXPORT pmix_status_t PMIx_server_collect_inventory(pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc, void *cbdata);
 
-/** Packs what is known of the jobs of processes into a buffer. */
+/** Packs what is known of the jobs of processes behind what a buffer holds: a PMIX_BYTE_OBJECT
+ * for each job, in which its name comes first. PMIX_ERR_BAD_PARAM without processes. Another
+ * node takes it as PMIX_GROUP_JOB_INFO by PMIx_server_register_resources. */
 PMIX_EXPORT pmix_status_t PMIx_server_collect_job_info(pmix_proc_t *procs, size_t nprocs, pmix_data_buffer_t *dbuf);
 
 /** Gives a name to processes; all processes of this node hear of it by an event. */
@@ -114,7 +119,8 @@ PMIX_EXPORT pmix_status_t PMIx_server_define_process_set(const pmix_proc_t *memb
 /** Forgets the name of processes. */
 PMIX_EXPORT pmix_status_t PMIx_server_delete_process_set(char *pset_name);
 
-/** Takes the inventory of other nodes. */
+/** Takes what nodes are made of, as PMIx_server_collect_inventory collected it there; a get
+ * that names the node is answered from it. Without a callback the call waits. */
 PMIX_EXPORT pmix_status_t PMIx_server_deliver_inventory(pmix_info_t info[], size_t ninfo, pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Forgets a process of this node. */
@@ -123,7 +129,9 @@ PMIX_EXPORT void PMIx_server_deregister_client(const pmix_proc_t *proc, pmix_op_
 /** Forgets a job, its processes and what they put. */
 PMIX_EXPORT void PMIx_server_deregister_nspace(const pmix_nspace_t nspace, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Forgets what PMIx_server_register_resources registered. */
+/** Forgets what PMIx_server_register_resources registered under the keys; an array that names a
+ * node stands for what describes that one. Jobs that were told keep it. Without a callback the
+ * call waits. */
 PMIX_EXPORT pmix_status_t PMIx_server_deregister_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Asks for what a process of this node put, for the server of another node; the answer goes to
@@ -155,7 +163,9 @@ PMIX_EXPORT pmix_status_t PMIx_server_register_client(const pmix_proc_t *proc, u
  * waits. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_nspace(const pmix_nspace_t nspace, int nlocalprocs, pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Registers what holds for the session or system as a whole. */
+/** Registers infos for all jobs that are registered from now on, which outrank what is said of
+ * a job itself. PMIX_GROUP_JOB_INFO is what PMIx_server_collect_job_info packed on another
+ * node: its jobs are known then. Without a callback the call waits. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Collects what an application takes along to the nodes it runs on; the callback gets it and

@@ -2,12 +2,14 @@
 //! The exchange of data: what processes put, and the job info that servers send to clients.
 
 mod codec;
+mod collected;
 mod limits;
 mod modex;
 mod modex_store;
 mod reply;
 
 pub use self::codec::{Codec, Inflate};
+pub use self::collected::Told;
 pub use self::limits::CommitLimits;
 pub use self::modex::{Modex, ModexForm, Participant};
 pub use self::modex_store::ModexStore;

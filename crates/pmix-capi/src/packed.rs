@@ -24,7 +24,7 @@ use crate::{state, text};
 ///
 /// # Safety
 /// The buffer is valid, and its memory came from the C library.
-unsafe fn append(buffer: &mut pmix_data_buffer_t, bytes: &[u8]) -> Result<()> {
+pub(crate) unsafe fn append(buffer: &mut pmix_data_buffer_t, bytes: &[u8]) -> Result<()> {
     let read = (buffer.unpack_ptr as usize).saturating_sub(buffer.base_ptr as usize);
     let used = if buffer.base_ptr.is_null() {
         0

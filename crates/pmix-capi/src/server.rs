@@ -2,6 +2,7 @@
 //! Servers: what a host of C asks for (`PMIx_server_...`).
 
 mod host;
+mod inventory;
 mod modexes;
 mod own;
 mod pending;
@@ -28,6 +29,8 @@ use crate::state::{server, server_of_parent, show_to_children, state};
 use crate::status::code;
 
 pub(crate) use host::{CHost, common_part};
+#[allow(unused_imports)]
+pub(crate) use inventory::*;
 pub(crate) use own::own_host;
 pub(crate) use pending::To;
 

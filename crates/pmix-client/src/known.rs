@@ -281,6 +281,11 @@ impl Known {
                 let value = value.or_else(|| cache.put_value(proc, key, &qualifiers));
                 value.or_else(|| cache.put_value(proc, key, &[]))
             }
+            // What the host says of all processes it may say under a key of its own.
+            false if !proc.rank.is_valid() => {
+                let value = cache.put_value(proc, key, &qualifiers);
+                value.or_else(|| cache.job_value(proc, key, &qualifiers))
+            }
             false => cache.put_value(proc, key, &qualifiers).or_else(|| {
                 take_prefetched(cache, &self.prefetch, &self.proc, proc)?;
                 cache.put_value(proc, key, &qualifiers)

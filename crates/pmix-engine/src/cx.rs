@@ -21,6 +21,7 @@ use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::recount::Recount;
 use crate::registry::{ProcessSets, Registry};
+use crate::resources::Resources;
 use crate::shared::SharedData;
 use crate::timer::{Timer, Timers};
 use crate::{Config, Stats};
@@ -36,6 +37,8 @@ pub(crate) struct Cx {
     pub(crate) peers: Peers,
     pub(crate) registry: Registry,
     pub(crate) process_sets: ProcessSets,
+    /// What is known of no job in particular.
+    pub(crate) resources: Resources,
     /// What clients read without asking.
     pub(crate) shared: SharedData,
     /// Upcalls, and what their answers are for.
@@ -63,6 +66,7 @@ impl Cx {
             timers: Timers::default(),
             registry: Registry::default(),
             process_sets: ProcessSets::default(),
+            resources: Resources::default(),
             shared: SharedData::default(),
             host: HostCalls::default(),
             driver_events: VecDeque::new(),

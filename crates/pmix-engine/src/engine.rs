@@ -6,6 +6,7 @@
 
 mod check;
 mod host_calls;
+mod resource_calls;
 
 use std::fmt;
 use std::sync::Arc;

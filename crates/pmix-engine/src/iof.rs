@@ -3,10 +3,12 @@
 //!
 //! What a peer that reads slowly does not take is held back for each of its pulls and, beyond what
 //! the pull asked for, dropped; its connection and the output for others go on. What nobody has
-//! asked for is kept for the first who does. `serve` ties this to requests and to the host.
+//! asked for is kept for the first who does. Input goes to the host, which may suspend it (`flow`). `serve`
+//! ties this to requests and to the host.
 //!
 //! Source: PMIx Standard, chapter "Tools", "IO forwarding".
 
+mod flow;
 mod piece;
 mod serve;
 #[cfg(test)]
@@ -18,6 +20,7 @@ use std::sync::Arc;
 
 use pmix_types::{Info, IofChannel, Nspace, Proc, Rank, Status, keys};
 
+use self::flow::Suspended;
 pub(crate) use self::piece::Piece;
 use self::piece::{OutputQueue, Overflow};
 use self::unclaimed::UnclaimedOutput;
@@ -36,6 +39,7 @@ pub(crate) struct Forwarding {
     pulls: BTreeMap<u64, Pull>,
     last: u64,
     kept: UnclaimedOutput,
+    suspended: Suspended,
 }
 
 /// A piece of output for a peer, under the number that the peer gave its pull.
@@ -55,6 +59,7 @@ impl Forwarding {
             pulls: BTreeMap::new(),
             last: 0,
             kept: UnclaimedOutput::default(),
+            suspended: Suspended::default(),
         }
     }
 
@@ -68,6 +73,7 @@ impl Forwarding {
     /// Compares what is counted with the output that is held.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         self.kept.recount(recount);
+        self.suspended.recount(recount);
         for pull in self.pulls.values() {
             pull.line.recount(recount);
         }

@@ -47,6 +47,7 @@ mod recount;
 mod registry;
 mod relay;
 mod requests;
+mod resources;
 mod shared;
 mod sharing;
 mod stats;

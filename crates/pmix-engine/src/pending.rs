@@ -36,6 +36,8 @@ pub(crate) enum Pending {
     /// A request to resolve peers or nodes of a job that is not registered here; the key of the
     /// info that answers it.
     Resolve(Ticket, &'static str),
+    /// Input that a peer pushes.
+    PushStdin(Ticket),
     /// A pull of output, by its number.
     IofPull(Ticket, u64),
     /// A registration for events, some of which only the host can raise.
@@ -87,6 +89,7 @@ impl Pending {
             | Self::Distances(ticket)
             | Self::Query(ticket, _)
             | Self::Resolve(ticket, _)
+            | Self::PushStdin(ticket)
             | Self::IofPull(ticket, _)
             | Self::RegisterEvents(ticket, _) => Some(ticket),
             _ => None,

@@ -181,6 +181,7 @@ impl Subsystems {
                 query::reply_results(cx, ticket, *results, Some(answer));
             }
             Pending::Resolve(ticket, key) => query::host_resolved(cx, ticket, key, answer),
+            Pending::PushStdin(ticket) => self.forwarding.pushed(cx, ticket, status),
             Pending::IofPull(ticket, number) => self.forwarding.pulled(cx, ticket, number, status),
             Pending::RegisterEvents(ticket, registration) => {
                 self.events

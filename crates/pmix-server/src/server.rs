@@ -5,6 +5,7 @@
 
 mod maps;
 mod requests;
+mod resources;
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -60,6 +61,8 @@ pub(crate) struct Modes {
     pub(crate) external_progress: bool,
     /// Whether registrations that contradict themselves are refused.
     pub(crate) refuses_contradictions: bool,
+    /// The XML of this node as the host described it.
+    pub(crate) described_topology: Option<Text<'static>>,
     /// The XML of this node that every job is told.
     pub(crate) shared_topology: Option<Text<'static>>,
 }

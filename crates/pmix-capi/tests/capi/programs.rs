@@ -67,6 +67,14 @@ fn a_host_may_answer_under_a_lock_that_its_release_takes() {
 }
 
 #[test]
+fn a_host_registers_resources_exchanges_inventories_and_has_input_wait() {
+    each("resources.c", |program, folder| {
+        let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+        assert_eq!(said, "resources: ok\n");
+    });
+}
+
+#[test]
 fn the_process_of_a_server_reads_for_itself_and_its_host_serves_it() {
     each("own.c", |program, folder| {
         let said = must(

@@ -32,6 +32,12 @@ impl Engine {
         num_local_procs: u32,
         registration: impl Into<Registration<'i>>,
     ) -> Result<(), Error> {
+        let registration = registration.into();
+        let with_registered = self.cx.resources.with_registered(registration.infos());
+        let registration = match &with_registered {
+            Some(infos) => registration.with_infos(infos),
+            None => registration,
+        };
         let warnings = (self.cx.store).register_nspace(nspace, num_local_procs, registration)?;
         for warning in warnings {
             tracing::warn!("job {nspace}: {warning}");
@@ -40,12 +46,17 @@ impl Engine {
         self.cx.registry.add_job(nspace.clone(), num_local_procs);
         let described = self.cx.store.described_by(&nspace);
         for known in std::iter::once(nspace).chain(described) {
-            self.cx.share_infos(&known);
-            self.subsystems.exchange.job_registered(&known);
-            self.subsystems.job_changed(&mut self.cx, &known);
+            self.job_is_known(&known);
         }
         self.close_refused();
         Ok(())
+    }
+
+    /// The information of a job has come, or has changed.
+    pub(super) fn job_is_known(&mut self, nspace: &Nspace<'static>) {
+        self.cx.share_infos(nspace);
+        self.subsystems.exchange.job_registered(nspace);
+        self.subsystems.job_changed(&mut self.cx, nspace);
     }
 
     /// Removes a job and closes the connections of its processes. What waits for it ends with
@@ -95,6 +106,11 @@ impl Engine {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
+        if !proc.rank.is_valid()
+            && let Some((_, value)) = self.cx.resources.find(key, qualifiers)
+        {
+            return Ok(value.into_owned());
+        }
         let job = self.cx.store.job(&proc.nspace).ok_or(stated)?;
         let puts = job.modex_store();
         let put = puts.get(proc.rank, Scope::LOCAL, key, qualifiers)?;

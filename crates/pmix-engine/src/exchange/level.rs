@@ -48,8 +48,13 @@ impl Exchange {
         key: &str,
     ) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let lookup = Request::new(rank, key).with(&request.infos);
-        let value = cx.store.get(job.nspace(), &lookup)?;
-        let subject = job.subject(&lookup)?;
+        let (value, subject) = match cx.store.get(job.nspace(), &lookup) {
+            Ok(value) => (value, job.subject(&lookup)?),
+            Err(error) => match cx.resources.find(key, &request.infos) {
+                Some((subject, value)) => (value.into_owned(), subject),
+                None => return Err(error.into()),
+            },
+        };
         let rank = match subject {
             Subject::Proc(rank) => rank,
             _ => Rank::WILDCARD,

@@ -192,9 +192,7 @@ impl Forwarding {
         match Self::begin_push(cx, &ticket, request) {
             Err(error) => cx.reply_error(ticket, &error),
             Ok(None) => cx.reply_status(ticket, Status::SUCCESS),
-            Ok(Some(call)) => {
-                cx.call_host(call, Pending::Status(ticket));
-            }
+            Ok(Some(call)) => self.push(cx, ticket, call),
         }
     }
 
@@ -227,6 +225,7 @@ impl Forwarding {
 
     /// A peer is gone: nothing is forwarded to it any longer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
+        self.forget_input(cx, peer);
         for ended in self.forget(peer) {
             Self::stop_forwarding(cx, ended);
         }

@@ -106,6 +106,8 @@ pub(super) fn known(
         }
         _ => {
             let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
+            let of_no_job = || cx.resources.find(key, qualifiers);
+            let found = found.or_else(|| of_no_job().map(|(_, value)| value.into_owned()));
             // Who wants what is there now, and not what was there when the job was registered, means
             // the host.
             if is_set(qualifiers, keys::QUERY_REFRESH_CACHE) {

@@ -32,6 +32,7 @@ mod publish;
 mod query;
 mod query_wide;
 mod releases;
+mod resources;
 mod shared;
 mod told;
 mod unasked;

@@ -313,3 +313,89 @@ fn a_described_tool_reads_output_too() {
     deliver(&mut world, 0, OUT, b"x");
     assert_eq!(output(&mut world, who), [(3, 0, b"x".to_vec())]);
 }
+
+/// The input that the host was handed, in its order.
+fn input(ledger: &Ledger) -> Vec<Vec<u8>> {
+    let taken = ledger.take("PushStdin").into_iter();
+    let data = taken.map(|call| match call {
+        Upcall::PushStdin(call) => call.data,
+        other => panic!("{other:?}"),
+    });
+    data.collect()
+}
+
+#[test]
+fn input_that_is_suspended_waits_and_comes_in_its_order() {
+    let (mut world, who, ledger) = forwarding();
+    let other = tool(&mut world, 0);
+    let channel = IofChannel::STDIN_CHANNEL;
+    world.status_of(who, &push(Some(b"0"), vec![]));
+    let Upcall::PushStdin(call) = ledger.one("PushStdin") else {
+        panic!();
+    };
+    let source = call.source;
+    ledger.take("PushStdin");
+    let engine = &mut world.nodes[0].engine;
+    engine
+        .iof_flow_control(Some(&source), channel, true)
+        .unwrap();
+    let tags = [&b"1"[..], b"2", b"3"].map(|data| world.ask(who, &push(Some(data), vec![])));
+    let free = world.status_of(other, &push(Some(b"other"), vec![]));
+    assert_eq!(free, Some(Status::SUCCESS));
+    assert_eq!(input(&ledger), [b"other"], "of who is not suspended");
+    let answers = |world: &World| tags.map(|tag| world.clients[who].status(tag));
+    assert_eq!(answers(&world), [None; 3]);
+    assert!(world.nodes[0].engine.recount().is_empty());
+    let engine = &mut world.nodes[0].engine;
+    engine.iof_flow_control(None, channel, false).unwrap();
+    world.run();
+    assert_eq!(input(&ledger), [b"1", b"2", b"3"]);
+    assert_eq!(answers(&world), [Some(Status::SUCCESS); 3]);
+    let again = world.status_of(who, &push(Some(b"4"), vec![]));
+    assert_eq!(again, Some(Status::SUCCESS));
+    assert_eq!(input(&ledger), [b"4"]);
+}
+
+#[test]
+fn a_host_that_takes_input_and_wants_no_more_suspends_its_source() {
+    let (mut world, who, _) = forwarding();
+    let ledger = Ledger::answering(&mut world, Answer::Done(Status::ERR_IOF_XOFF));
+    let all = Proc::new("", Rank::WILDCARD);
+    let first = world.status_of(who, &push(Some(b"1"), vec![]));
+    assert_eq!(first, Some(Status::SUCCESS), "it is no failure");
+    let tags = [&b"2"[..], b"3"].map(|data| world.ask(who, &push(Some(data), vec![])));
+    world.run();
+    assert_eq!(input(&ledger), [b"1"]);
+    for (place, tag) in tags.into_iter().enumerate() {
+        assert_eq!(world.clients[who].status(tag), None);
+        let engine = &mut world.nodes[0].engine;
+        engine
+            .iof_flow_control(Some(&all), IofChannel::STDIN_CHANNEL, false)
+            .unwrap();
+        world.run();
+        // The host suspends it again with each piece.
+        assert_eq!(input(&ledger), [[b'2' + u8::try_from(place).unwrap()]]);
+        assert_eq!(world.clients[who].status(tag), Some(Status::SUCCESS));
+    }
+}
+
+#[test]
+fn input_that_waits_goes_with_its_source_and_output_is_never_suspended() {
+    let (mut world, who, ledger) = forwarding();
+    let engine = &mut world.nodes[0].engine;
+    let refused = engine.iof_flow_control(None, OUT | ERR, true).unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_NOT_SUPPORTED);
+    engine
+        .iof_flow_control(None, IofChannel::ALL_CHANNELS, true)
+        .unwrap();
+    world.ask(who, &push(Some(b"1"), vec![]));
+    world.run();
+    world.kill(who);
+    assert!(world.nodes[0].engine.recount().is_empty());
+    let engine = &mut world.nodes[0].engine;
+    engine
+        .iof_flow_control(None, IofChannel::ALL_CHANNELS, false)
+        .unwrap();
+    world.run();
+    assert_eq!(input(&ledger), Vec::<Vec<u8>>::new());
+}

@@ -35,6 +35,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     };
     let topology = settings.topology.take();
     let shared_topology = shared_topology(settings.share_topology, topology.as_ref(), &environment);
+    let described_topology = topology.as_ref().map(xml);
     let late = LateAnswers::default();
     let psec = psec::open(&params, &late)?;
     limit_replies(&mut settings.config, &params)?;
@@ -78,6 +79,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let modes = Modes {
         external_progress: settings.external_progress,
         refuses_contradictions: settings.refuse_contradictions,
+        described_topology,
         shared_topology,
     };
     Server::new(driver, fork, server, preg, files, modes)
@@ -106,7 +108,11 @@ fn shared_topology(
             &read
         }
     };
-    Some(Text::new(topology.to_xml().into_owned().into_bytes()).to_shared())
+    Some(xml(topology))
+}
+
+fn xml(topology: &Topology) -> Text<'static> {
+    Text::new(topology.to_xml().into_owned().into_bytes()).to_shared()
 }
 
 /// Connections that have not said who they are may not take all descriptors.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a host registers of no job in particular, inventories of nodes, and input that is to wait.
+//!
+//! Source: OpenPMIx, the function that each method names.
+
+use std::path::Path;
+
+use pmix_topology::{Cpuset, DeviceFilter, Topology};
+use pmix_types::{DataArray, DeviceType, Info, IofChannel, Proc, Text, Value, keys};
+
+use crate::{Error, Server};
+
+/// The devices that connect nodes.
+const OF_FABRICS: [DeviceType; 2] = [DeviceType::NETWORK, DeviceType::OPENFABRICS];
+
+impl Server {
+    /// Registers infos for all jobs that are registered from now on, or updated
+    /// (`PMIx_server_register_resources`): processes are told them as job info, and they outrank what is said of the
+    /// job itself. Gets of jobs that are known already, and queries of tools, find them, too, where nothing is stated
+    /// of the job. An info replaces that of its key; arrays that describe nodes stand side by side, one for each node.
+    ///
+    /// `PMIX_GROUP_JOB_INFO` has what [`collect_job_info`](Self::collect_job_info) returned on another node: the jobs
+    /// in it are known here from now on, until they are deregistered. Those that are registered here stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which are taken where groups are
+    /// formed; `PMIX_ERR_BAD_PARAM` for job information of another type, and what is wrong with it where it is damaged.
+    pub fn register_resources(&self, infos: &[Info<'_>]) -> Result<(), Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.register_resources(infos))
+    }
+
+    /// Forgets what was registered under the keys of the infos (`PMIx_server_deregister_resources`); an array
+    /// that has `PMIX_HOSTNAME` or `PMIX_NODEID` stands for what describes that node. Jobs that were told keep it. A
+    /// key that nothing was registered under is no error.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn deregister_resources(&self, infos: &[Info<'_>]) -> Result<(), Error> {
+        let forget = |engine: &mut pmix_engine::Engine, _| {
+            engine.deregister_resources(infos);
+            Ok::<_, Error>(())
+        };
+        self.0.handle.request(forget)
+    }
+
+    /// Returns what this node is made of, for [`deliver_inventory`](Self::deliver_inventory) on another node
+    /// (`PMIx_server_collect_inventory`): one `PMIX_NODE_INFO_ARRAY` with `PMIX_HOSTNAME`, `PMIX_HWLOC_XML_V2` and, if
+    /// there are devices that connect nodes, `PMIX_FABRIC_DEVICES`, an array of a `PMIX_FABRIC_DEVICE` each, which has
+    /// `PMIX_FABRIC_DEVICE_NAME`, `PMIX_DEVICE_ID` and `PMIX_DEVICE_TYPE`. `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID` among
+    /// the directives say which devices are meant. The machine is the one that the host described, else that of the
+    /// file that `HWLOC_XMLFILE` names, else that of `/sys`, which is read in this call.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn collect_inventory(&self, directives: &[Info<'_>]) -> Result<Vec<Info<'static>>, Error> {
+        self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
+        let topology = self.topology();
+        let hostname = &self.0.fork.hostname;
+        let text = |text: &str| Value::String(Some(Text::new(text.as_bytes().to_vec())));
+        let mut node = vec![
+            Info::new(keys::HOSTNAME, text(hostname)),
+            Info::new(keys::HWLOC_XML_V2, text(&topology.to_xml())),
+        ];
+        let system;
+        let devices = match topology.has_devices() {
+            true => &topology,
+            false => {
+                system = Topology::of_system();
+                &system
+            }
+        };
+        let filter = DeviceFilter::of_infos(directives);
+        let all = devices.distances(&Cpuset::full(), hostname, &filter);
+        let all = all.unwrap_or_else(|error| {
+            tracing::debug!(%error, "no devices are in the inventory");
+            Vec::new()
+        });
+        let of_fabrics = all
+            .iter()
+            .filter(|device| OF_FABRICS.contains(&device.device_type));
+        let devices = of_fabrics.map(|device| {
+            let about = vec![
+                Info::new(
+                    keys::FABRIC_DEVICE_NAME,
+                    Value::String(device.osname.clone()),
+                ),
+                Info::new(keys::DEVICE_ID, Value::String(device.uuid.clone())),
+                Info::new(keys::DEVICE_TYPE, Value::DeviceType(device.device_type)),
+            ];
+            Info::new(
+                keys::FABRIC_DEVICE,
+                Value::DataArray(DataArray::Info(about)),
+            )
+        });
+        let devices: Vec<_> = devices.collect();
+        if !devices.is_empty() {
+            let devices = Value::DataArray(DataArray::Info(devices));
+            node.push(Info::new(keys::FABRIC_DEVICES, devices));
+        }
+        let node = Value::DataArray(DataArray::Info(node));
+        Ok(vec![Info::new(keys::NODE_INFO_ARRAY, node)])
+    }
+
+    /// Takes what nodes are made of (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` that names its node
+    /// by `PMIX_HOSTNAME`, as [`collect_inventory`](Self::collect_inventory) returns it or with keys of the host's own.
+    /// What was known of the node under the same keys is replaced. A get or query that names the node by
+    /// `PMIX_HOSTNAME` is answered from it where the job says nothing. Other infos are left aside.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn deliver_inventory(&self, infos: &[Info<'_>]) -> Result<(), Error> {
+        let deliver = |engine: &mut pmix_engine::Engine, _| {
+            engine.deliver_inventory(infos);
+            Ok::<_, Error>(())
+        };
+        self.0.handle.request(deliver)
+    }
+
+    /// Packs what is known of the jobs of processes, each job once, for
+    /// [`register_resources`](Self::register_resources) on another node (`PMIx_server_collect_job_info`). Jobs that
+    /// are not known are left out.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` without processes.
+    pub fn collect_job_info(&self, procs: &[Proc<'_>]) -> Result<Vec<u8>, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.collect_job_info(procs))
+    }
+
+    /// Suspends the input of a process, or resumes it (`PMIx_server_IOF_flow_control`): while it is suspended, what
+    /// the process pushes is neither handed to [`Host::push_stdin`](crate::Host::push_stdin) nor answered, so it waits
+    /// and nothing is lost. A wildcard rank or an empty nspace stands for all of them, as does no process for all that
+    /// are connected now. A process that is not connected is no error. A host that answers a push with
+    /// `PMIX_ERR_IOF_XOFF` has taken it and suspends the process.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` if the channels are without that of input: who writes output does not
+    /// stop for a server.
+    pub fn iof_flow_control(
+        &self,
+        source: Option<&Proc<'_>>,
+        channels: IofChannel,
+        suspends: bool,
+    ) -> Result<(), Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| engine.iof_flow_control(source, channels, suspends))
+    }
+
+    /// What this node is made of, as the host described it or as it is read.
+    fn topology(&self) -> Topology {
+        let described = self.0.modes.described_topology.as_ref();
+        let described = described.or(self.0.modes.shared_topology.as_ref());
+        let described = described.map(|xml| Topology::of_xml(xml.to_string()));
+        let told = || {
+            let file = self.0.fork.environment.first_of(&["HWLOC_XMLFILE"])?;
+            Some(Topology::of_xml_file(Path::new(file)))
+        };
+        let read = described.or_else(told).and_then(|read| {
+            read.inspect_err(|error| tracing::warn!("it does not describe this node: {error}"))
+                .ok()
+        });
+        read.unwrap_or_else(Topology::of_system)
+    }
+}
