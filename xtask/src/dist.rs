@@ -52,6 +52,14 @@ const SHELLS: [(&str, &str, &str); 3] = [
 /// Where the pages of the functions are.
 const MANUAL: &str = "share/man/man3";
 
+/// The names that OpenPMIx's tools have, and the command of ours that each is started as.
+pub(crate) const NAMES: [(&str, &str); 4] = [
+    ("pattrs", "attr"),
+    ("plookup", "lookup"),
+    ("pps", "ps"),
+    ("pquery", "query"),
+];
+
 /// A program that says which library it runs on.
 pub(crate) const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
                        return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
@@ -99,6 +107,7 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
         outcome.check("C library", old_enough(folder, build.glibc));
         outcome.check("size", size(folder, build.profile));
         outcome.check("manual pages", pages(folder));
+        outcome.check("names", names(folder));
         match Command::new("pkg-config").arg("--version").output() {
             Ok(_) => {
                 outcome.check("pkg-config", compiled(folder));
@@ -208,7 +217,13 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
         let file = folder.join(MANUAL).join(format!("{name}.3"));
         write(&file, page.as_bytes())?;
     }
-    command_files(folder)
+    command_files(folder)?;
+    for (name, command) in NAMES {
+        link("pmix", &bin.join(name))?;
+        let page = folder.join(format!("share/man/man1/{name}.1"));
+        link(&format!("pmix-{command}.1"), &page)?;
+    }
+    Ok(())
 }
 
 /// Has the command that is installed in a directory write its pages and completions there.
@@ -310,6 +325,24 @@ fn pages(folder: &Path) -> Result<(), String> {
     }
     let number = manual::set(&folder_of_pages)?;
     println!("{number} manual pages of functions");
+    Ok(())
+}
+
+/// Each name of another tool starts the command that it stands for, which has a page.
+fn names(folder: &Path) -> Result<(), String> {
+    let help = |name: &str, words: &[&str]| {
+        let mut command = Command::new(folder.join("bin").join(name));
+        output(command.args(words).arg("--help"))
+    };
+    for (name, command) in NAMES {
+        if help(name, &[])? != help("pmix", &[command])? {
+            return Err(format!("{name} does not start pmix {command}"));
+        }
+        let page = folder.join(format!("share/man/man1/pmix-{command}.1"));
+        if !page.is_file() {
+            return Err(format!("{name} has no page: {} is missing", page.display()));
+        }
+    }
     Ok(())
 }
 

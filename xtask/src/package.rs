@@ -238,6 +238,13 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     files::directory(&home.join("bin"))?;
     let command = home.join("bin/pmix");
     symlink("../../../bin/pmix", &command).map_err(|e| format!("{}: {e}", command.display()))?;
+    // In /usr/bin and among its pages they are those of Debian's pmix-bin.
+    for (name, _) in dist::NAMES {
+        let page = stage.join("usr/share/man/man1").join(format!("{name}.1"));
+        fs::remove_file(&page).map_err(|e| format!("{}: {e}", page.display()))?;
+        let link = home.join("bin").join(name);
+        symlink("pmix", &link).map_err(|e| format!("{}: {e}", link.display()))?;
+    }
     let text = |file: &str| {
         let path = root().join(file);
         fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))

@@ -15,6 +15,7 @@ mod info;
 mod input;
 mod manual;
 mod map;
+mod names;
 mod octets;
 mod output;
 mod plugins;
@@ -54,7 +55,8 @@ fn main() {
     {
         run::stop_on_exec(std::env::args_os().skip(2));
     }
-    let cli = parse(run::words(std::env::args_os())).unwrap_or_else(|error| misuse(&error));
+    let cli = parse(run::words(names::words(std::env::args_os()).into_iter()))
+        .unwrap_or_else(|error| misuse(&error));
     let stderr = Style::new(cli.global.color, &std::io::stderr());
     trace::install(cli.global.verbose, stderr);
     let json = cli.global.json;
