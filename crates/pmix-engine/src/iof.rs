@@ -137,13 +137,14 @@ impl Forwarding {
     }
 
     /// The peer has been told that it has its pull: output flows, what was kept in front.
-    pub(crate) fn open(&mut self, number: u64) {
+    pub(crate) fn open(&mut self, number: u64, may_read: impl Fn(PeerId, &Nspace<'_>) -> bool) {
         let Self { pulls, kept, .. } = self;
         if let Some(pull) = pulls.get_mut(&number) {
             pull.is_open = true;
             // What came while the host was asked stands behind what was there before.
             let since: Vec<_> = std::iter::from_fn(|| pull.line.pop()).collect();
-            let before = kept.take(|piece| pull.wants(piece));
+            let before =
+                kept.take(|piece| pull.wants(piece) && may_read(pull.peer, &piece.source.nspace));
             for piece in before.into_iter().chain(since) {
                 pull.line.push(piece);
             }
@@ -156,11 +157,17 @@ impl Forwarding {
     }
 
     /// Takes output in, for each pull that wants it or for one to come. Answers the peers that have
-    /// something to be sent.
-    pub(crate) fn deliver(&mut self, piece: Piece) -> Vec<PeerId> {
+    /// something to be sent. A pull may be older than the job that it names, so that only now it is known
+    /// who may read it.
+    pub(crate) fn deliver(
+        &mut self,
+        piece: Piece,
+        may_read: impl Fn(PeerId, &Nspace<'_>) -> bool,
+    ) -> Vec<PeerId> {
         let piece = Arc::new(piece);
         let mut peers = Vec::new();
-        for pull in self.pulls.values_mut().filter(|pull| pull.wants(&piece)) {
+        let wanted = self.pulls.values_mut().filter(|pull| pull.wants(&piece));
+        for pull in wanted.filter(|pull| may_read(pull.peer, &piece.source.nspace)) {
             pull.line.push(Arc::clone(&piece));
             if !peers.contains(&pull.peer) {
                 peers.push(pull.peer);

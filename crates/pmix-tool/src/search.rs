@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers", the rules for connecting.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -264,6 +265,18 @@ impl Search {
 
     fn read(&self, path: &Path, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
         match FoundServer::read(path, self.trust)? {
+            Ok(found) if !is_of_this_node(found.uri.address.ip()) => {
+                let address = found.uri.address;
+                let reason = format!(
+                    "{address} is no address of this node, and is connected to only where it is named"
+                );
+                passed_over.push(PassedOver {
+                    path: path.to_path_buf(),
+                    reason,
+                    is_dead: false,
+                });
+                None
+            }
             Ok(found) => Some(found),
             Err(reason) => {
                 passed_over.push(reason);
@@ -307,6 +320,11 @@ impl Search {
         }
         Error::unreachable(message)
     }
+}
+
+/// Whether an address is one of this node: one can listen there.
+fn is_of_this_node(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// What servers may call this node: as the environment says, else as the system does, with and without

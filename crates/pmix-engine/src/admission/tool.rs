@@ -99,15 +99,26 @@ impl Admission {
         answer: Answer,
     ) {
         let status = answer.status();
+        let is_of_host =
+            matches!(&answer, Answer::Tool(Ok(name)) if tool.proc.as_ref() != Some(name));
         let named = match (answer, tool.proc) {
             (Answer::Tool(Ok(proc)), _) => Some(proc),
             (Answer::NotSupported, proc) => proc.or_else(|| Some(self.name_tool(cx))),
             (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool(cx))),
             _ => None,
         };
-        let Some(proc) = named else {
-            Self::welcome(cx, peer, &Welcome::Refused(status));
-            return cx.refuse(peer, Error::new(status, "the host does not want this tool"));
+        let named = named.ok_or_else(|| Error::new(status, "the host does not want this tool"));
+        // Another one may have got the name while the host was asked.
+        let named = named.and_then(|proc| match is_of_host {
+            true => Ok(proc),
+            false => Self::check_tool_name(cx, &proc).map(|()| proc),
+        });
+        let proc = match named {
+            Ok(proc) => proc,
+            Err(error) => {
+                Self::welcome(cx, peer, &Welcome::Refused(error.status()));
+                return cx.refuse(peer, error);
+            }
         };
         let member = Member {
             proc,
@@ -132,15 +143,21 @@ impl Admission {
         );
     }
 
-    /// A name that no other tool has.
-    fn name_tool(&mut self, cx: &mut Cx) -> Proc<'static> {
-        self.num_tools += 1;
-        let server = cx.config.server.nspace.as_bytes();
-        let suffix = format!(".tool.{}", self.num_tools);
-        // A long name of the server leaves room for the number.
-        let room = Nspace::MAX_LEN.saturating_sub(suffix.len());
-        let server = server.get(..room).unwrap_or(server);
-        Proc::new([server, suffix.as_bytes()].concat(), Rank::new(0))
+    /// A name that no other tool has. One that was given a name by an earlier server of this name may
+    /// have brought it here.
+    fn name_tool(&mut self, cx: &Cx) -> Proc<'static> {
+        loop {
+            self.num_tools += 1;
+            let server = cx.config.server.nspace.as_bytes();
+            let suffix = format!(".tool.{}", self.num_tools);
+            // A long name of the server leaves room for the number.
+            let room = Nspace::MAX_LEN.saturating_sub(suffix.len());
+            let server = server.get(..room).unwrap_or(server);
+            let name = Proc::new([server, suffix.as_bytes()].concat(), Rank::new(0));
+            if Self::check_tool_name(cx, &name).is_ok() {
+                return name;
+            }
+        }
     }
 }
 

@@ -31,12 +31,13 @@ impl Forwarding {
         if channel == IofChannel::NO_CHANNELS || channel == IofChannel::STDIN_CHANNEL {
             return Err(Error::bad(format!("{channel} is no output")));
         }
-        let peers = self.deliver(Piece {
+        let piece = Piece {
             source: source.clone().into_owned(),
             channel,
             infos: infos.to_vec().into_owned(),
             data,
-        });
+        };
+        let peers = self.deliver(piece, |peer, nspace| may_read(cx, peer, nspace));
         for peer in peers {
             self.pump_output(cx, peer);
         }
@@ -119,7 +120,7 @@ impl Forwarding {
         };
         let packed = reply.encode(&form, Some(cx.framer()));
         cx.reply_packed(ticket, packed);
-        self.open(number);
+        self.open(number, |peer, nspace| may_read(cx, peer, nspace));
         self.pump_output(cx, peer);
     }
 
@@ -153,7 +154,7 @@ impl Forwarding {
         let source = Proc::new(nspace.as_text().clone(), Rank::WILDCARD);
         match self.pull(peer, 0, vec![source], channels, &[]) {
             Ok(number) => {
-                self.open(number);
+                self.open(number, |peer, nspace| may_read(cx, peer, nspace));
                 self.pump_output(cx, peer);
             }
             Err(error) => tracing::warn!(%peer, %error, "output is not forwarded"),
@@ -235,4 +236,10 @@ impl Forwarding {
     pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
         self.forget_nspace(nspace);
     }
+}
+
+/// Whether a peer may have the output of a job, as far as it is known by now whose job that is.
+fn may_read(cx: &Cx, peer: PeerId, nspace: &Nspace<'_>) -> bool {
+    let member = cx.peers.member(peer);
+    member.is_some_and(|member| cx.check_reads(member, nspace).is_ok())
 }

@@ -36,7 +36,7 @@ impl Fixture {
     /// A pull that is open, under the number that the peer gives it.
     fn open(&mut self, peer: u64, local: u64, of: Vec<Proc<'static>>, on: IofChannel) -> u64 {
         let number = self.0.pull(PeerId::of(peer), local, of, on, &[]).unwrap();
-        self.0.open(number);
+        self.0.open(number, |_, _| true);
         number
     }
 
@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     fn deliver(&mut self, rank: u32, channel: IofChannel, data: &[u8]) -> Vec<u64> {
-        let peers = self.0.deliver(piece(rank, channel, data));
+        let peers = self.0.deliver(piece(rank, channel, data), |_, _| true);
         peers
             .into_iter()
             .map(|peer| u64::from(peer.index()))
@@ -107,7 +107,7 @@ fn output_waits_until_its_peer_knows_of_its_pull() {
     let number = fixture.0.pull(PeerId::of(1), 9, all(), OUT, &[]).unwrap();
     assert_eq!(fixture.deliver(0, OUT, b"since"), [1]);
     assert_eq!(fixture.sent(1), []);
-    fixture.0.open(number);
+    fixture.0.open(number, |_, _| true);
     assert_eq!(texts(fixture.sent(1)), ["before", "since"]);
 }
 
@@ -149,7 +149,7 @@ fn what_a_slow_reader_does_not_take_is_held_back_and_then_dropped() {
             .0
             .pull(PeerId::of(peer), 0, all(), OUT, &infos)
             .unwrap();
-        fixture.0.open(number);
+        fixture.0.open(number, |_, _| true);
     }
     for data in [b"1", b"2", b"3"] {
         fixture.deliver(0, OUT, data);
@@ -184,7 +184,7 @@ fn a_pull_can_ask_for_no_more_than_the_most() {
         .0
         .pull(PeerId::of(1), 0, all(), OUT, &infos)
         .unwrap();
-    fixture.0.open(number);
+    fixture.0.open(number, |_, _| true);
     for _ in 0..100 {
         fixture.deliver(0, OUT, &[b'x'; 700]);
     }
@@ -289,4 +289,20 @@ fn output_of_a_whole_job_is_for_who_pulls_any_of_it() {
     let whole = Rank::WILDCARD.as_raw();
     assert_eq!(fixture.deliver(whole, OUT, b"x"), [1]);
     assert_eq!(fixture.deliver(4, OUT, b"x"), []);
+}
+
+#[test]
+fn who_asked_before_a_job_was_there_hears_it_only_if_it_may() {
+    let mut fixture = Fixture::new();
+    fixture.open(1, 0, all(), OUT);
+    fixture.open(2, 0, all(), OUT);
+    let may_read = |peer: PeerId, _: &Nspace<'_>| peer != PeerId::of(1);
+    let peers = fixture.0.deliver(piece(0, OUT, b"x"), may_read);
+    assert_eq!(peers, [PeerId::of(2)]);
+    // Nor does it get what was kept.
+    let mut fixture = Fixture::new();
+    fixture.deliver(0, OUT, b"kept");
+    let number = fixture.0.pull(PeerId::of(1), 0, all(), OUT, &[]).unwrap();
+    fixture.0.open(number, may_read);
+    assert!(fixture.0.pump(PeerId::of(1), 0).is_empty());
 }

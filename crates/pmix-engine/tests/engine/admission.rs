@@ -275,6 +275,30 @@ fn a_tool_is_given_a_name_that_nobody_has() {
 }
 
 #[test]
+fn no_two_tools_get_one_name() {
+    let mut world = World::new(1);
+    // As an earlier server of this name called it.
+    let given = Proc::new("server0.tool.1", Rank::new(0));
+    let brings = || Hello {
+        role: Role::TOOL_WITH_ID,
+        proc: Some(given.clone()),
+        ..tool()
+    };
+    let both = [(); 2].map(|()| world.connect(0, &brings()));
+    let third = world.connect(0, &tool());
+    world.run();
+    let is_in = |who: usize| {
+        let welcome = world.clients[who].session.welcome();
+        matches!(welcome, Some(Welcome::Server { .. }))
+    };
+    assert_eq!(both.map(is_in).iter().filter(|is_in| **is_in).count(), 1);
+    match world.clients[third].session.welcome() {
+        Some(Welcome::Assigned { proc, .. }) => assert_ne!(*proc, given),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn the_host_names_tools_and_turns_them_away() {
     let mut world = World::new(1);
     world.rule(|_, call| match call {

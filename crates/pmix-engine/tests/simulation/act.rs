@@ -75,14 +75,21 @@ impl World {
 
     /// A life of a process is over; there may be another one.
     pub(crate) fn life_over(&mut self, who: Who) {
+        if let Some(tool) = self.clients[who].tool {
+            return self.tool_left(tool);
+        }
         let Some(place) = self.clients[who].proc else {
             return;
         };
+        self.parent_died(place);
         let proc = &mut self.procs[place];
         proc.client = None;
+        proc.then.clear();
         let again = self.plan.has(Fault::Again) && proc.stamp.life < MAX_LIVES && !self.is_over;
         if again && !self.random.once_in(3) {
-            proc.phase = self.random.below(self.script.len() + 1);
+            let len = self.script_of(place).len();
+            let proc = &mut self.procs[place];
+            proc.phase = self.random.below(len + 1);
             let after = self.random.millis(1, 500);
             self.after(after, Event::Start(place));
         }
@@ -91,20 +98,26 @@ impl World {
     /// A process does what is next, unless it waits for something.
     pub(crate) fn step(&mut self, who: Who) {
         let client = &self.clients[who];
-        let Some(place) = client
-            .proc
-            .filter(|_| client.is_open && client.has_begun && client.waits.is_none())
-        else {
+        if !client.is_open || !client.has_begun || client.waits.is_some() {
+            return;
+        }
+        if let Some(tool) = client.tool {
+            return self.tool_step(who, tool);
+        }
+        let Some(place) = client.proc else {
             return;
         };
+        let then = self.procs[place].then.pop();
+        let is_scripted = then.is_none();
         let phase = self.procs[place].phase;
-        let Some(next) = self.script.get(phase).cloned() else {
+        let next = then.or_else(|| self.script_of(place).get(phase).cloned());
+        let Some(next) = next else {
             let own = Some(Duration::from_secs(2));
             let id = self.ask(who, What::Finalize, own, |core, end| core.finalize(end));
             self.clients[who].waits = Some(id);
             return;
         };
-        self.procs[place].phase += 1;
+        self.procs[place].phase += usize::from(is_scripted);
         let waits = match next {
             Phase::Own => self.do_own(who, place),
             Phase::Meet {
@@ -127,6 +140,12 @@ impl World {
         if waits.is_none() {
             self.after(Duration::from_millis(1), Event::Step(who));
         }
+    }
+
+    /// What the processes of a job do.
+    pub(crate) fn script_of(&self, place: ProcId) -> &[Phase] {
+        let script = self.jobs[self.procs[place].job].script.as_ref();
+        script.unwrap_or(&self.script)
     }
 
     fn meet(

@@ -12,12 +12,15 @@ use crate::client::Who;
 use crate::fault::Fault;
 use crate::host::RoundId;
 use crate::process::ProcId;
+use crate::tool::ToolId;
 
 /// What is to happen.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A process connects as another incarnation.
     Start(ProcId),
+    /// A tool connects.
+    Attach(ToolId),
     /// A process goes on with what it has to do.
     Step(Who),
     /// A process elsewhere gets what another incarnation of a process has put.
@@ -62,6 +65,10 @@ pub(crate) enum Event {
     Strike(Fault),
     /// A job is registered at last.
     Register(usize),
+    /// The host ends a job.
+    Deregister(usize),
+    /// A process of a job writes.
+    Output(usize),
     /// The host ends all that is left.
     End,
 }

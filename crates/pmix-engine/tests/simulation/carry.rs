@@ -96,6 +96,7 @@ impl World {
         let peer = self.clients[who].peer;
         self.nodes[node].peers.remove(&peer);
         self.drain(node);
+        self.check_tool_closed(who);
     }
 
     pub(crate) fn arrive_down(&mut self, who: Who) {

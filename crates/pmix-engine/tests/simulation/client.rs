@@ -7,11 +7,12 @@ use std::time::Duration;
 use bfrops::BufferKind;
 use pmix_client::{Core, OperationId};
 use pmix_engine::PeerId;
-use pmix_proto::{Command, Hello, PeerForm, Role, Tag};
+use pmix_proto::{Command, Hello, PeerForm, Role, Tag, WelcomeForm};
 use pmix_types::{Proc, Status};
 
 use crate::node::UID;
 use crate::process::{Meeting, ProcId, Stamp};
+use crate::tool::ToolId;
 
 /// The place of a connection among all.
 pub(crate) type Who = usize;
@@ -22,6 +23,9 @@ pub(crate) struct Client {
     pub(crate) peer: PeerId,
     /// The process at this end; none for a stranger.
     pub(crate) proc: Option<ProcId>,
+    /// The tool at this end, and the form of the welcome that it waits for.
+    pub(crate) tool: Option<ToolId>,
+    pub(crate) welcome: Option<WelcomeForm>,
     /// Whose name a second connection claims.
     pub(crate) claims: Option<ProcId>,
     /// What the process knows and waits for, while it has a connection.
@@ -125,6 +129,13 @@ pub(crate) enum What {
         Option<Vec<u16>>,
     ),
     Lookup(ProcId),
+    /// To be told of jobs and processes.
+    Query,
+    /// To get the output of a job, and no longer to get it by the pull of a number.
+    Pull(&'static str),
+    EndPull(&'static str, u64),
+    /// To have the job of a spawn started.
+    Spawn(usize),
     /// To hear of events; whether those of processes are among them.
     Listen(bool),
     /// To report the event with a number.
@@ -182,6 +193,8 @@ impl Client {
             node,
             peer,
             proc: None,
+            tool: None,
+            welcome: None,
             claims: None,
             core: None,
             form: None,
@@ -217,6 +230,23 @@ impl Client {
     /// Whether both ends are open and the client may speak.
     pub(crate) fn is_live(&self) -> bool {
         self.is_open && self.is_known && self.is_in
+    }
+
+    /// Whether a process or a tool is at this end.
+    pub(crate) const fn is_member(&self) -> bool {
+        self.proc.is_some() || self.tool.is_some()
+    }
+
+    /// Whether it has said that it leaves.
+    pub(crate) fn leaves(&self) -> bool {
+        let mut asked = self.asked.values();
+        asked.any(|asked| asked.what == What::Finalize)
+    }
+
+    /// Whether it was told that it may.
+    pub(crate) fn may_leave(&self) -> bool {
+        let mut asked = self.asked.values();
+        asked.any(|asked| asked.what == What::Finalize && asked.answer.is_some())
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use pmix_client::{Answer, Ask, Core, CoreStats, Decision, Error, OperationId, Settings, Uri};
-use pmix_proto::{Header, Request};
+use pmix_proto::{Header, Hello, Request};
 use pmix_types::{Proc, Rank, Status, keys};
 
 use crate::agenda;
@@ -24,12 +24,17 @@ pub(crate) const SAY_TIME: Duration = Duration::from_secs(15);
 impl World {
     /// A core for a connection of a process.
     pub(crate) fn begin_core(&mut self, who: Who, proc: ProcId) {
+        let name = self.procs[proc].name();
+        let hello = hello(name.clone());
+        self.begin_core_as(who, name, &hello);
+    }
+
+    /// A core that says hello in some way.
+    pub(crate) fn begin_core_as(&mut self, who: Who, name: Proc<'static>, hello: &Hello<'_>) {
         let server = Uri {
             server: Proc::new("server", Rank::new(0)),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
         };
-        let name = self.procs[proc].name();
-        let hello = hello(name.clone());
         let mut settings = Settings::new(name, server);
         settings.time_limit = Some(SAY_TIME);
         settings.max_reply_bytes = 16 << 20;
@@ -37,7 +42,7 @@ impl World {
         settings.max_prefetch_bytes = if self.random.once_in(2) { 1 << 16 } else { 1 };
         let time = self.time_for(Some(Duration::from_secs(3)));
         let end = time.map(|time| self.instant() + time);
-        let core = Core::new(settings, &hello, end).unwrap();
+        let core = Core::new(settings, hello, end).unwrap();
         let client = &mut self.clients[who];
         client.form = Some(*core.form());
         client.core = Some(core);
@@ -260,7 +265,7 @@ impl World {
     /// Takes what a core has to tell its process, which goes on then, or leaves.
     fn settle(&mut self, who: Who) {
         let (may_go_on, leaves) = self.take_completed(who);
-        if self.clients[who].proc.is_none() {
+        if !self.clients[who].is_member() {
             return self.leave(who);
         }
         // A program may be busy when an event comes.
@@ -329,6 +334,12 @@ impl World {
                     }
                     self.led(who, number, outcome.is_ok());
                 }
+                What::Spawn(number) if outcome.is_ok() => self.has_spawned(who, number),
+                What::Pull(nspace) => {
+                    if let Ok(Answer::Pulled(number)) = outcome {
+                        self.oracle.pulls.push((who, number, nspace));
+                    }
+                }
                 _ => {}
             }
         }
@@ -356,7 +367,7 @@ impl World {
 
     /// A program looks at events that came while it was busy.
     pub(crate) fn listen(&mut self, who: Who) {
-        if self.clients[who].proc.is_some() {
+        if self.clients[who].is_member() {
             self.take_events(who);
             self.pump(who, None);
             self.settle_soon(who);
@@ -411,7 +422,9 @@ impl World {
                 let number = number_of(&event.infos)?;
                 let invitation = &self.oracle.invitations[number];
                 let is_new = |place: &ProcId| {
-                    *place != invitation.leader && !invitation.invited.contains(place)
+                    self.jobs[self.procs[*place].job].is_begun
+                        && *place != invitation.leader
+                        && !invitation.invited.contains(place)
                 };
                 let new = (0..self.procs.len()).find(is_new)?;
                 let invitation = &mut self.oracle.invitations[number];

@@ -74,9 +74,16 @@ faults! {
     Lie,
     /// A process gives up what it waits for, or has little time for it.
     Haste,
+    /// A tool ends without a word.
+    ToolCrash,
+    /// A tool says that it is somebody else.
+    ToolClaim,
 }
 
 impl Fault {
+    /// Those of runs without tools.
+    pub(crate) const WITHOUT_TOOLS: &[Self] = Self::ALL.split_at(Self::ToolCrash as usize).0;
+
     /// Those that happen at a time, and not to a message.
     pub(crate) const STRIKES: &[Self] = &[
         Self::Drop,
@@ -93,6 +100,8 @@ impl Fault {
         Self::Dismiss,
         Self::Jump,
         Self::Flood,
+        Self::ToolCrash,
+        Self::ToolClaim,
     ];
 
     const fn bit(self) -> u64 {
@@ -112,9 +121,9 @@ pub(crate) struct Plan(pub(crate) u64);
 
 impl Plan {
     /// A few faults; in some runs none, so that what goes right is tested too.
-    pub(crate) fn draw(random: &mut Random) -> Self {
+    pub(crate) fn draw(random: &mut Random, faults: &[Fault]) -> Self {
         let num_faults = random.below(7);
-        let faults = (0..num_faults).map(|_| random.pick(Fault::ALL).bit());
+        let faults = (0..num_faults).map(|_| random.pick(faults).bit());
         Self(faults.fold(0, |plan, bit| plan | bit))
     }
 

@@ -12,6 +12,7 @@ use pmix_types::{DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
+use crate::oracle::tools::name_of;
 use crate::process::{Kind, Meeting, ProcId, round_of};
 use crate::world::World;
 
@@ -24,6 +25,8 @@ pub(crate) struct Host {
     /// Direct modexes that are asked of the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
     pub(crate) board: PubSub<Call>,
+    /// How many tools it has given a name.
+    pub(crate) num_tools: usize,
     /// Who made the group of a name, whether or not all of them are still in it.
     pub(crate) groups: HashMap<String, Vec<ProcId>>,
 }
@@ -53,7 +56,7 @@ pub(crate) struct Notice {
 
 /// What becomes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
     Good,
     Late,
     Silent,
@@ -129,6 +132,20 @@ impl World {
                 let status = done.err().map_or(Status::SUCCESS, |error| error.status());
                 self.answer(id, Answer::Done(status));
             }
+            Upcall::ToolConnected(call) => {
+                let tool = self.check_tool_call(&call);
+                let answer = match (&self.tools[tool].name, self.random.below(3)) {
+                    (_, 0) => Answer::NotSupported,
+                    (_, 1) => Answer::Done(Status::SUCCESS),
+                    (Some(name), _) => Answer::Tool(Ok(name.clone())),
+                    (None, _) => {
+                        self.host.num_tools += 1;
+                        Answer::Tool(Ok(name_of(self.host.num_tools)))
+                    }
+                };
+                self.answer(id, answer);
+            }
+            Upcall::Spawn(spawn) => self.start_job(id, &spawn),
             Upcall::ClientConnected(_)
             | Upcall::ClientFinalized(_)
             | Upcall::IofPull(_)
@@ -139,7 +156,7 @@ impl World {
         }
     }
 
-    fn fate(&mut self) -> Fate {
+    pub(crate) fn fate(&mut self) -> Fate {
         let fates = [
             (Fault::HostLate, Fate::Late),
             (Fault::HostSilent, Fate::Silent),
@@ -170,7 +187,7 @@ impl World {
     }
 
     /// Sends an answer, or not. Tells whether it comes in time and as it is.
-    fn send_answer(&mut self, call: Call, answer: Answer, fate: Fate) -> bool {
+    pub(crate) fn send_answer(&mut self, call: Call, answer: Answer, fate: Fate) -> bool {
         let soon = self.random.millis(1, 200);
         let late = self.random.millis(1500, 6000);
         let (after, answer) = match fate {

@@ -26,7 +26,8 @@ impl World {
                 core.register_events(&codes, &[], end)
             }));
         }
-        let others = (0..self.procs.len()).filter(|other| *other != place);
+        let others = (0..self.procs.len())
+            .filter(|other| *other != place && self.jobs[self.procs[*other].job].is_begun);
         let mut invited: Vec<_> = others.collect();
         invited.retain(|_| self.random.once_in(2));
         if invited.is_empty() {

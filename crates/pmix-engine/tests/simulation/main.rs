@@ -14,6 +14,8 @@
 //! - A get brings what its process committed last, never another's or an older life's. What it brings of
 //!   others is for who asks, and comes once.
 //! - Who listens to events hears each once, in the order in which its server took them in.
+//! - A tool is let in as the user and under the name that it may have, and hears what it may hear. Its loss is
+//!   told, and that it left is not. The host is asked once for each spawn, and who asked is told what it said.
 //! - No engine holds more than its configuration allows, and nothing once everybody has left.
 //! - Every operation of a client's core ends once and in time, with what its server answered. What the
 //!   core says by itself is not older than what the client has heard. Nothing is left in it at the end, and
@@ -35,7 +37,9 @@ mod own;
 mod process;
 mod random;
 mod report;
+mod spawn;
 mod strike;
+mod tool;
 mod world;
 
 use std::io::Write;

@@ -7,17 +7,19 @@ pub(crate) mod groups;
 mod meeting;
 mod news;
 mod operations;
+pub(crate) mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pmix_proto::{Output, Tag, reply};
-use pmix_types::{DataRange, Info, Proc, Rank, Status};
+use pmix_types::{DataRange, Info, IntoOwned as _, Proc, Rank, Status};
 
 use crate::agenda::{Call, Event};
 use crate::client::{Asked, What, Who};
 use crate::fault::Fault;
 use crate::process::{Kind, Meeting, ProcId, Stamp};
+use crate::spawn::Spawning;
 use crate::world::World;
 
 /// What was seen of collectives.
@@ -37,6 +39,14 @@ pub(crate) struct Oracle {
     /// Who has left which group.
     left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
     pub(crate) invitations: Vec<groups::Invitation>,
+    pub(crate) spawns: Vec<Spawning>,
+    /// The jobs whose output tools have asked for.
+    pub(crate) wanted: BTreeSet<(Who, &'static str)>,
+    /// Pulls that tools were told of: whose, their number, and of which job.
+    pub(crate) pulls: Vec<(Who, u64, &'static str)>,
+    /// The names under which tools were let in, and how their connections ended.
+    pub(crate) tool_names: BTreeMap<Who, Proc<'static>>,
+    pub(crate) tool_ends: BTreeMap<Who, tools::ToolEnd>,
 }
 
 /// What was seen of one collective.
@@ -71,7 +81,10 @@ impl World {
     }
 
     /// A server let a connection in.
-    pub(crate) fn welcomed(&mut self, who: Who) {
+    pub(crate) fn welcomed(&mut self, who: Who, bytes: &[u8]) {
+        if let Some(tool) = self.clients[who].tool {
+            return self.tool_welcomed(who, tool, bytes);
+        }
         let client = &mut self.clients[who];
         client.is_in = true;
         let Some(place) = client.proc.or(client.claims) else {
@@ -136,7 +149,9 @@ impl World {
             && let Some(form) = self.clients[who].form
         {
             let sent = Output::decode(&form, None, payload).expect("output that can be read");
+            let source = sent.source.clone().into_owned();
             let sent = (sent.local_id, sent.data.into_owned());
+            self.check_output_sent(who, &source, &sent.1);
             self.clients[who].output.push_back(sent);
         }
         if !tag.is_request() {
@@ -237,6 +252,10 @@ impl World {
             What::Leave(is_in) => self.check_left(who, *is_in, status),
             What::HearGroups => self.clients[who].hears_groups |= status.is_success(),
             What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),
+            What::Query => self.check_query(who, status, payload),
+            What::Pull(nspace) => self.check_pull(who, nspace, status),
+            What::EndPull(nspace, number) => self.check_pull_ended(who, nspace, *number, status),
+            What::Spawn(number) => self.check_spawned(who, *number, status, payload),
             What::Lookup(proc) => self.check_lookup(who, *proc, status, payload),
         }
         if status == Status::ERR_TIMEOUT
@@ -252,8 +271,9 @@ impl World {
     pub(crate) fn check_deadline(&mut self, who: Who, tag: Tag) {
         let client = &self.clients[who];
         if tag == Tag::HELLO {
+            let is_let_in = client.tool.is_some() && client.is_in;
             assert!(
-                !client.is_known,
+                !client.is_known || is_let_in,
                 "connection {who} said nothing and was not closed"
             );
             return;
@@ -325,11 +345,11 @@ impl World {
         let is_noted_later = self.plan.has(Fault::Deregister);
         for place in 0..self.nodes.len() {
             let mut jobs = self.jobs.iter();
-            let has_all = jobs.all(|job| !job.ranks_on(place).is_empty());
+            let has_all = jobs.all(|job| !job.is_begun || !job.ranks_on(place).is_empty());
             let kept_for = self.config.events.kept_for;
             let now = self.node_time(place) + kept_for;
             let node = &mut self.nodes[place];
-            if has_all && !is_noted_later {
+            if has_all && !is_noted_later && self.tools.is_empty() {
                 let num_cached = node.engine.stats().num_cached_events;
                 assert_eq!(
                     num_cached, 0,

@@ -19,7 +19,10 @@ impl World {
     /// Something that a process does alone. Tells for which answer it waits.
     pub(crate) fn do_own(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
-        let tag = match self.random.below(34) {
+        let tag = match self
+            .random
+            .below(if self.tools.is_empty() { 34 } else { 35 })
+        {
             0..=5 => self.commit(who, place),
             6..=12 => self.get(who),
             13 => self.publish(who, place),
@@ -48,6 +51,7 @@ impl World {
             20..=27 => return self.do_rare(who, place),
             28 => return self.leave_group(who, place),
             29..=33 => return self.do_invite(who, place),
+            34 => return self.spawn(who),
             _ => {
                 let queries = vec![Query {
                     keys: vec![keys::QUERY_NAMESPACES.into()],
@@ -111,17 +115,22 @@ impl World {
     }
 
     /// A process writes, and the host delivers it to the server of its node.
-    fn write_output(&mut self, place: ProcId) {
+    pub(crate) fn write_output(&mut self, place: ProcId) {
         if self.jobs[self.procs[place].job].is_gone {
             return;
         }
         let (source, node) = (self.procs[place].name(), self.procs[place].node);
-        let data = vec![b'x'; self.random.below(200)];
+        self.num_packets += 1;
+        let number = self.num_packets.to_ne_bytes();
+        let data = number.repeat(1 + self.random.below(25));
         self.hand_in_time(node);
         let engine = &mut self.nodes[node].engine;
         let channel = IofChannel::STDOUT_CHANNEL;
-        engine.iof_deliver(&source, channel, data, &[]).unwrap();
+        engine
+            .iof_deliver(&source, channel, data.clone(), &[])
+            .unwrap();
         self.drain(node);
+        self.check_output_heard(node, place, &data);
     }
 
     /// Publishes a value under a key of this life.
@@ -138,8 +147,17 @@ impl World {
         })
     }
 
+    /// A process of a job that was started.
+    fn any_proc(&mut self) -> ProcId {
+        let procs = 0..self.procs.len();
+        let begun: Vec<_> = procs
+            .filter(|place| self.jobs[self.procs[*place].job].is_begun)
+            .collect();
+        *self.random.pick(&begun)
+    }
+
     fn lookup(&mut self, who: Who) -> OperationId {
-        let of = self.random.below(self.procs.len());
+        let of = self.any_proc();
         let mut infos = vec![
             Info::new(keys::RANGE, DataRange::GLOBAL),
             Info::new(keys::TIMEOUT, 2_i32),
@@ -186,7 +204,7 @@ impl World {
     }
 
     pub(crate) fn get(&mut self, who: Who) -> OperationId {
-        let of = self.random.below(self.procs.len());
+        let of = self.any_proc();
         self.get_of(who, of)
     }
 

@@ -23,11 +23,21 @@ pub(crate) struct Job {
     pub(crate) first: ProcId,
     /// Whether it was deregistered.
     pub(crate) is_gone: bool,
+    /// Whether it was started. Others wait to be spawned.
+    pub(crate) is_begun: bool,
+    /// The process that had it started, and what its processes do then.
+    pub(crate) parent: Option<ProcId>,
+    pub(crate) script: Option<Vec<Phase>>,
 }
 
 impl Job {
     pub(crate) fn size(&self) -> u32 {
         self.per_node.iter().sum()
+    }
+
+    /// Its processes among all.
+    pub(crate) fn procs(&self) -> Range<ProcId> {
+        self.first..self.first + usize::try_from(self.size()).unwrap()
     }
 
     pub(crate) fn ranks_on(&self, node: usize) -> Range<u32> {
@@ -50,6 +60,8 @@ pub(crate) struct Process {
     pub(crate) client: Option<Who>,
     /// How far it has come in the script.
     pub(crate) phase: usize,
+    /// What it does before it goes on with that.
+    pub(crate) then: Vec<Phase>,
     /// What it says about itself when it puts something.
     pub(crate) stamp: Stamp,
     /// What it has asked its server to share.

@@ -37,6 +37,11 @@ impl Random {
         &things[self.below(things.len())]
     }
 
+    /// One of some things, if there are any.
+    pub(crate) fn pick_of<'t, T>(&mut self, things: &'t [T]) -> Option<&'t T> {
+        (!things.is_empty()).then(|| self.pick(things))
+    }
+
     /// A time between two numbers of milliseconds, the second one not included.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.next() % (to - from))

@@ -24,11 +24,13 @@ impl World {
             Fault::Mute => self.mute(),
             Fault::Deregister => {
                 let job = self.random.below(self.jobs.len());
-                self.deregister(job)
+                self.jobs[job].is_begun && self.deregister(job)
             }
             Fault::Dismiss => self.dismiss(),
             Fault::Jump => self.jump(),
             Fault::Duplicate => self.duplicate(),
+            Fault::ToolCrash => self.crash_tool(),
+            Fault::ToolClaim => self.claim(),
             _ => self.strike_somebody(fault),
         };
         if has_struck {
@@ -39,7 +41,10 @@ impl World {
 
     fn strike_somebody(&mut self, fault: Fault) -> bool {
         let clients = self.clients.iter().enumerate();
-        let live = clients.filter(|(_, client)| client.is_live() && client.proc.is_some());
+        let may_be_tool = matches!(fault, Fault::Drop | Fault::Slow);
+        let live = clients.filter(|(_, client)| {
+            client.is_live() && (client.proc.is_some() || may_be_tool && client.tool.is_some())
+        });
         let live = live.filter(|(_, client)| client.has_begun);
         let live: Vec<_> = live.map(|(who, _)| who).collect();
         if live.is_empty() {
@@ -51,7 +56,7 @@ impl World {
             Fault::Crash => self.cut_off(who, false),
             Fault::Quit => {
                 let place = self.clients[who].proc.unwrap();
-                self.procs[place].phase = self.script.len();
+                self.procs[place].phase = self.script_of(place).len();
             }
             Fault::Garbage => self.garbage(who),
             Fault::Slow => {
@@ -77,7 +82,7 @@ impl World {
     }
 
     /// A connection ends from one moment to the next: because its process did, or by itself.
-    fn cut_off(&mut self, who: Who, is_broken: bool) {
+    pub(crate) fn cut_off(&mut self, who: Who, is_broken: bool) {
         self.say(|| format!("connection {who} is cut off"));
         let packets = &mut self.clients[who].up.packets;
         let kept = self.random.below(packets.len() + 1);
@@ -195,7 +200,7 @@ impl World {
             proc.is_restless = true;
             proc.is_registered = true;
         }
-        for job in self.jobs.iter().filter(|job| !job.is_gone) {
+        for job in self.jobs.iter().filter(|job| job.is_begun && !job.is_gone) {
             self.nodes[place].register(place, job, true);
         }
         self.drain(place);
@@ -205,7 +210,7 @@ impl World {
 
     /// The host ends a job on all nodes.
     pub(crate) fn deregister(&mut self, job: usize) -> bool {
-        if std::mem::replace(&mut self.jobs[job].is_gone, true) {
+        if std::mem::replace(&mut self.jobs[job].is_gone, true) || !self.jobs[job].is_begun {
             return false;
         }
         let nspace = self.jobs[job].nspace;
@@ -231,7 +236,8 @@ impl World {
     fn dismiss(&mut self) -> bool {
         let place = self.random.below(self.procs.len());
         let proc = &mut self.procs[place];
-        if self.jobs[proc.job].is_gone || !proc.is_registered {
+        let job = &self.jobs[proc.job];
+        if job.is_gone || !job.is_begun || !proc.is_registered {
             return false;
         }
         proc.is_restless = true;

@@ -11,11 +11,15 @@ use crate::agenda::{Agenda, Event};
 use crate::client::{Client, Who};
 use crate::fault::{Fault, Plan, Tally};
 use crate::host::Host;
-use crate::node::Node;
+use crate::node::{Node, UID};
 use crate::oracle::Oracle;
 use crate::oracle::events::{Reporter, number};
 use crate::process::{Job, Phase, Process, Stamp, script};
 use crate::random::Random;
+use crate::tool::{Tool, tools};
+
+/// In one of so many runs there are tools, and jobs that may be spawned.
+const TOOLS: u64 = 8;
 
 /// When the host ends whatever is left.
 const END: Duration = Duration::from_secs(40);
@@ -35,6 +39,7 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) jobs: Vec<Job>,
     pub(crate) procs: Vec<Process>,
+    pub(crate) tools: Vec<Tool>,
     pub(crate) script: Vec<Phase>,
     pub(crate) clients: Vec<Client>,
     pub(crate) host: Host,
@@ -56,12 +61,24 @@ impl World {
     /// The run that follows from a seed, with some faults of its own or with these.
     pub(crate) fn new(seed: u64, plan: Option<Plan>, is_traced: bool) -> Self {
         let mut random = Random::new(seed);
-        let drawn = Plan::draw(&mut random);
+        let has_tools = seed % TOOLS == TOOLS - 1;
+        let drawn = match has_tools {
+            true => Plan::draw(&mut random, Fault::ALL),
+            false => Plan::draw(&mut random, Fault::WITHOUT_TOOLS),
+        };
         let plan = plan.unwrap_or(drawn);
-        let config = config(&mut random, plan);
+        let config = config(&mut random, plan, has_tools);
         let num_nodes = 1 + random.below(3);
-        let jobs = jobs(&mut random, num_nodes);
+        let mut jobs = jobs(&mut random, num_nodes);
         let script = script(&mut random, &jobs);
+        // Tools, and jobs that may be spawned, are in some runs only: these take longer.
+        let tools = match has_tools {
+            true => tools(&mut random, num_nodes),
+            false => Vec::new(),
+        };
+        if has_tools {
+            add_spare(&mut random, num_nodes, &mut jobs);
+        }
         let procs = jobs.iter().enumerate().flat_map(|(place, job)| {
             (0..job.per_node.len()).flat_map(move |node| {
                 let ranks = job.ranks_on(node);
@@ -83,6 +100,7 @@ impl World {
             nodes,
             jobs,
             procs,
+            tools,
             script,
             clients: Vec::new(),
             host: Host::default(),
@@ -115,7 +133,14 @@ impl World {
     }
 
     fn begin(&mut self) {
+        for tool in 0..self.tools.len() {
+            let after = self.random.millis(1, 1500);
+            self.after(after, Event::Attach(tool));
+        }
         for job in 0..self.jobs.len() {
+            if !self.jobs[job].is_begun {
+                continue;
+            }
             let is_late = self.strikes(Fault::LateJob, 2);
             for place in 0..self.nodes.len() {
                 let job = &self.jobs[job];
@@ -127,10 +152,17 @@ impl World {
             }
         }
         for proc in 0..self.procs.len() {
+            if !self.jobs[self.procs[proc].job].is_begun {
+                continue;
+            }
             let after = self.random.millis(1, 100);
             self.after(after, Event::Start(proc));
         }
+        let has_tools = !self.tools.is_empty();
         for fault in Fault::STRIKES {
+            if !has_tools && !Fault::WITHOUT_TOOLS.contains(fault) {
+                continue;
+            }
             for _ in 0..2 {
                 let after = self.random.millis(1, 1500);
                 if self.plan.has(*fault) {
@@ -144,6 +176,7 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Start(proc) => self.start(proc),
+            Event::Attach(tool) => self.attach(tool),
             Event::Step(who) => self.step(who),
             Event::Curious(proc) => self.be_curious(proc),
             Event::Up(who) => self.arrive_up(who),
@@ -153,6 +186,7 @@ impl World {
             Event::Answer(call, answer) => {
                 if self.nodes[call.node].life == call.life {
                     self.host.open.remove(&call);
+                    self.spawn_told(call, &answer);
                     let status = answer.status();
                     self.say(|| format!("host answers node {}: {status}", call.node));
                     let now = self.node_time(call.node);
@@ -183,10 +217,8 @@ impl World {
                     lost,
                 } = *notice;
                 engine.notify(status, &source, range, &infos, now).unwrap();
-                if let Some(number) = number(&infos)
-                    && let Some(by) = self.procs.iter().position(|proc| proc.name() == source)
-                {
-                    self.event_taken(node, Reporter::Host(by), number);
+                if let Some(number) = number(&infos) {
+                    self.event_taken(node, Reporter::Host(source), number);
                 }
                 if let Some((proc, life)) = lost {
                     self.heard_of_loss(node, proc, life);
@@ -204,11 +236,15 @@ impl World {
             Event::Failed(number, lost, leader) => self.check_failed(number, lost, leader),
             Event::Strike(fault) => self.strike(fault),
             Event::Register(job) => self.register(job),
+            Event::Deregister(job) => {
+                self.deregister(job);
+            }
+            Event::Output(job) => self.child_writes(job),
             Event::End => self.end(),
         }
     }
 
-    fn register(&mut self, job: usize) {
+    pub(crate) fn register(&mut self, job: usize) {
         if self.jobs[job].is_gone {
             return;
         }
@@ -320,7 +356,7 @@ impl World {
         let (head, payload) = (transmit.bytes.head(), transmit.bytes.payload());
         match head.first_chunk::<{ Header::LEN }>() {
             Some(head) => self.answered(who, Header::decode(head).tag, payload),
-            None => self.welcomed(who),
+            None => self.welcomed(who, payload),
         }
         let bytes = [head, payload].concat();
         self.send(who, bytes, false);
@@ -336,10 +372,13 @@ impl World {
             }
             EngineEvent::DirectModex { request, result } => self.brought(node, request, result),
             EngineEvent::ProcessLost {
-                proc, incarnation, ..
-            } => {
-                self.lost(node, &proc, incarnation);
-            }
+                proc,
+                incarnation,
+                is_tool,
+            } => match is_tool {
+                true => self.tool_lost(node, &proc),
+                false => self.lost(node, &proc, incarnation),
+            },
             EngineEvent::Refused { peer, reason } => {
                 self.say(|| format!("node {node} refuses {peer}: {reason}"));
             }
@@ -387,11 +426,14 @@ impl World {
     }
 }
 
-fn config(random: &mut Random, plan: Plan) -> Config {
+fn config(random: &mut Random, plan: Plan, has_tools: bool) -> Config {
     let has_limit = !random.once_in(4);
     let mut config = Config::default();
     config.collective_time = has_limit.then(|| Duration::from_secs(6));
     config.return_time = Some(Duration::from_secs(3));
+    config.user = Some((UID, UID));
+    config.foreign_tools = has_tools && random.once_in(2);
+    config.tool_time = Duration::from_secs(5);
     if plan.has(Fault::Slow) && random.once_in(2) {
         config.queued_bytes_per_peer = 10_000;
         config.reply_window = 1_000;
@@ -407,23 +449,36 @@ fn config(random: &mut Random, plan: Plan) -> Config {
 
 fn jobs(random: &mut Random, num_nodes: usize) -> Vec<Job> {
     let mut jobs = Vec::new();
-    let mut first = 0;
     for nspace in ["alpha", "beta"] {
         if nspace == "beta" && !random.once_in(3) {
             break;
         }
         let num_nodes = 1 + random.below(num_nodes);
         let per_node = (0..num_nodes).map(|_| 1 + random.below_u32(3));
-        let job = Job {
-            nspace,
-            per_node: per_node.collect(),
-            first,
-            is_gone: false,
-        };
-        first += usize::try_from(job.size()).unwrap();
-        jobs.push(job);
+        add_job(&mut jobs, nspace, per_node.collect(), true);
     }
     jobs
+}
+
+/// Adds the jobs that are there to be spawned.
+fn add_spare(random: &mut Random, num_nodes: usize, jobs: &mut Vec<Job>) {
+    for nspace in ["child", "grandchild"] {
+        let num_nodes = 1 + random.below(num_nodes);
+        let per_node = (0..num_nodes).map(|_| 1 + random.below_u32(2));
+        add_job(jobs, nspace, per_node.collect(), false);
+    }
+}
+
+fn add_job(jobs: &mut Vec<Job>, nspace: &'static str, per_node: Vec<u32>, is_begun: bool) {
+    jobs.push(Job {
+        nspace,
+        per_node,
+        first: jobs.last().map_or(0, |last| last.procs().end),
+        is_gone: false,
+        is_begun,
+        parent: None,
+        script: None,
+    });
 }
 
 fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
@@ -434,6 +489,7 @@ fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
         node,
         client: None,
         phase: 0,
+        then: Vec::new(),
         stamp: Stamp::default(),
         committed: Vec::new(),
         shared: None,

@@ -187,3 +187,25 @@ fn a_server_may_come_between_two_tries() {
     });
     assert_eq!(made.unwrap().uri.server.nspace, "late");
 }
+
+#[test]
+fn a_file_that_leads_to_another_node_is_passed_over_unless_it_is_named() {
+    let node = Node::new();
+    // Nobody has an address that is kept for documentation (RFC 5737).
+    let elsewhere = text("elsewhere", std::process::id()).replace("127.0.0.1", "192.0.2.1");
+    let path = node.file("session.1/pmix.n01.tool.5", &elsewhere);
+    let error = node.find(Target::Any).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_UNREACH);
+    let said = error.to_string();
+    assert!(
+        said.contains("192.0.2.1:4711 is no address of this node"),
+        "{said}"
+    );
+    assert_eq!(
+        node.find(Target::Pid(5)).unwrap_err().status(),
+        Status::ERR_UNREACH
+    );
+    assert_eq!(node.find(Target::File(path)).unwrap(), "elsewhere");
+    node.live("session.2/pmix.n01.tool.6", "here");
+    assert_eq!(node.find(Target::Any).unwrap(), "here");
+}

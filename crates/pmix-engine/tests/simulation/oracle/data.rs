@@ -11,6 +11,7 @@ use super::Seen;
 use crate::client::Who;
 use crate::fault::Fault;
 use crate::process::{KEYS, Meeting, ProcId, Stamp};
+use crate::tool::STRANGER;
 use crate::world::World;
 
 /// How many processes were told of in all runs to who had not asked about them.
@@ -72,6 +73,15 @@ impl World {
 
     pub(super) fn check_get(&self, who: Who, wanted: &Wanted<'_>, status: Status, payload: &[u8]) {
         let Wanted { of, key, floor, .. } = *wanted;
+        let is_registered =
+            self.procs[of].node == self.clients[who].node && !self.jobs[self.procs[of].job].is_gone;
+        if self.user_of(who) == STRANGER {
+            assert!(
+                !status.is_success() || !is_registered,
+                "connection {who} of another user is told {key} of process {of}"
+            );
+            return;
+        }
         let is_local = self.procs[of].node == self.clients[who].node;
         if !status.is_success() {
             let proc = &self.procs[of];

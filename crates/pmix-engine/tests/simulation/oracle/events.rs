@@ -2,10 +2,11 @@
 //! Who hears of the events that processes report.
 
 use pmix_proto::{Event, PeerForm};
-use pmix_types::{Info, Status, Value};
+use pmix_types::{Info, Proc, Status, Value};
 
 use crate::client::{Asked, What, Who};
 use crate::own::EVENT;
+use crate::tool::STRANGER;
 use crate::world::World;
 
 /// The key of the number that an event has; no two have the same.
@@ -22,10 +23,11 @@ pub(crate) struct Taken {
     by: Reporter,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Reporter {
     Peer(Who),
-    Host(usize),
+    /// The host, of a process or tool.
+    Host(Proc<'static>),
 }
 
 impl World {
@@ -81,16 +83,27 @@ impl World {
     /// took in, in the order in which it did.
     pub(super) fn check_heard(&self, who: Who) {
         let client = &self.clients[who];
-        let Some(place) = client.proc.filter(|_| client.gets_events) else {
+        if !client.is_member() || !client.gets_events {
             return;
-        };
+        }
+        let user = self.user_of(who);
         let (node, life) = (client.node, self.nodes[client.node].life);
-        let own = |taken: &Taken| match taken.by {
-            Reporter::Peer(by) => by == who,
-            Reporter::Host(source) => source == place,
+        let own = |taken: &Taken| match &taken.by {
+            Reporter::Peer(by) => *by == who,
+            Reporter::Host(source) => self.name_of(who).as_ref() == Some(source),
+        };
+        // What a process says is for processes of its user; what a tool does that its server trusts, for all.
+        let is_for = |taken: &Taken| match taken.by {
+            Reporter::Peer(by) => {
+                let by_user = self.user_of(by);
+                by_user == user || self.clients[by].tool.is_some() && by_user != STRANGER
+            }
+            Reporter::Host(_) => true,
         };
         let taken = self.oracle.taken.iter();
-        let taken = taken.filter(|taken| (taken.node, taken.life) == (node, life) && !own(taken));
+        let taken = taken.filter(|taken| {
+            (taken.node, taken.life) == (node, life) && !own(taken) && is_for(taken)
+        });
         let mut expected: Vec<_> = taken.map(|taken| taken.number).collect();
         if self.jobs.iter().any(|job| job.is_gone) {
             // What was kept of its events went with it.

@@ -98,7 +98,8 @@ impl World {
                 assert_eq!(Some(*status), asked.answer, "connection {who}: {asked:?}");
                 return;
             }
-            (What::Any, Answer::Pulled(_) | Answer::Job(_)) => {}
+            (What::Any | What::Pull(_), Answer::Pulled(_)) => {}
+            (What::Spawn(number), Answer::Job(nspace)) => self.check_job(*number, nspace),
             (What::Lookup(of), Answer::Found(found)) => {
                 for data in found {
                     let (owner, _) = Stamp::of(&data.value).expect("what was published");

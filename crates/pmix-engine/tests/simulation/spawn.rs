@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs that processes and tools have started, and the host that starts them.
+
+use std::time::Duration;
+
+use pmix_client::{Ask, OperationId};
+use pmix_engine::Answer;
+use pmix_engine::host::Spawn;
+use pmix_types::{App, Info, Nspace, Status, keys};
+
+use crate::agenda::{Call, Event};
+use crate::client::{What, Who};
+use crate::fault::Fault;
+use crate::process::{Kind, Meeting, Phase, ProcId};
+use crate::tool::STRANGER;
+use crate::world::World;
+
+/// The key of the number that a spawn has; no two have the same.
+const SPAWN: &str = "spawn";
+
+/// A spawn, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Spawning {
+    /// Who asked.
+    pub(crate) by: Who,
+    /// Whether the output of the job is to be forwarded to who asked.
+    pub(crate) forwards: bool,
+    /// The call of the host, once it was made.
+    pub(crate) call: Option<Call>,
+    /// The job that the host started.
+    pub(crate) job: Option<usize>,
+    /// What the server of who asked was told first.
+    pub(crate) told: Option<(Status, Option<Nspace<'static>>)>,
+}
+
+impl World {
+    /// Asks for a job to be started. What the host takes nobody limits, but who asks.
+    pub(crate) fn spawn(&mut self, who: Who) -> Option<OperationId> {
+        // Most runs have few jobs to start.
+        if self.oracle.spawns.len() > 8 {
+            return None;
+        }
+        let number = self.oracle.spawns.len();
+        let forwards = self.random.once_in(2);
+        self.oracle.spawns.push(Spawning {
+            by: who,
+            forwards,
+            call: None,
+            job: None,
+            told: None,
+        });
+        let number32 = u32::try_from(number).unwrap();
+        let mut infos = vec![Info::new(SPAWN, number32)];
+        if forwards {
+            infos.push(Info::new(keys::FWD_STDOUT, true));
+        }
+        let app = App {
+            cmd: Some("child".into()),
+            maxprocs: 1,
+            ..App::default()
+        };
+        Some(self.ask_for(who, Ask::spawn(infos, vec![app]), What::Spawn(number), None))
+    }
+
+    /// The host is to start a job: it does at once, and answers as well or badly as it does.
+    pub(crate) fn start_job(&mut self, call: Call, spawn: &Spawn) {
+        let number = spawn.infos.iter().find(|info| info.key.is(SPAWN));
+        let number = number.and_then(|info| info.value.to_number::<u64>().ok());
+        let number = usize::try_from(number.expect("what was asked for")).unwrap();
+        self.check_spawn_call(call, number, spawn);
+        let spare = |job: &crate::process::Job| !job.is_begun && !job.is_gone;
+        let job = self.jobs.iter().position(spare);
+        // A user who has no job here may start none.
+        let job = job.filter(|_| self.user_of(self.oracle.spawns[number].by) != STRANGER);
+        let job = job.filter(|_| !self.is_over && !self.strikes(Fault::HostError, 6));
+        let Some(job) = job else {
+            return self.answer_spawn(call, Answer::Done(Status::ERR_OUT_OF_RESOURCE));
+        };
+        self.oracle.spawns[number].job = Some(job);
+        let parent = self.clients[self.oracle.spawns[number].by].proc;
+        self.begin_job(job, parent);
+        let nspace = self.jobs[job].nspace.into();
+        self.answer_spawn(call, Answer::Spawned(Status::SUCCESS, nspace));
+    }
+
+    fn answer_spawn(&mut self, call: Call, answer: Answer) {
+        let fate = self.fate();
+        self.send_answer(call, answer, fate);
+    }
+
+    /// Registers a job that is started by another one, and starts its processes.
+    fn begin_job(&mut self, job: usize, parent: Option<ProcId>) {
+        self.jobs[job].is_begun = true;
+        self.jobs[job].parent = parent;
+        let own = self.jobs[job].procs();
+        let mut script = vec![Phase::Own];
+        if let Some(parent) = parent {
+            script.push(Phase::Meet {
+                meeting: with_parent(parent, own.clone()),
+                collects: false,
+                is_short: self.random.once_in(2),
+                timeout: (!self.random.once_in(4)).then(|| 1 + self.random.below_u32(4)),
+                is_loose: false,
+            });
+        }
+        script.extend((0..self.random.below(3)).map(|_| Phase::Own));
+        script.push(Phase::Meet {
+            meeting: Meeting {
+                kind: Kind::Fence,
+                members: own.clone().collect(),
+            },
+            collects: self.random.once_in(2),
+            is_short: self.random.once_in(2),
+            timeout: Some(1 + self.random.below_u32(4)),
+            is_loose: false,
+        });
+        self.jobs[job].script = Some(script);
+        self.register(job);
+        for proc in own {
+            let after = self.random.millis(1, 300);
+            self.after(after, Event::Start(proc));
+        }
+        for _ in 0..self.random.below(4) {
+            let after = self.random.millis(1, 1500);
+            self.after(after, Event::Output(job));
+        }
+    }
+
+    /// A process of a job that was started writes.
+    pub(crate) fn child_writes(&mut self, job: usize) {
+        let procs = self.jobs[job].procs();
+        let place = procs.start + self.random.below(procs.len());
+        if !self.is_over {
+            self.write_output(place);
+        }
+    }
+
+    /// Who had a job started was told so. A process connects with its children.
+    pub(crate) fn has_spawned(&mut self, who: Who, number: usize) {
+        let job = self.oracle.spawns[number].job.expect("a job");
+        let own = self.jobs[job].procs();
+        if let Some(parent) = self.clients[who].proc {
+            let connect = Phase::Meet {
+                meeting: with_parent(parent, own),
+                collects: false,
+                is_short: false,
+                timeout: Some(1 + self.random.below_u32(4)),
+                is_loose: self.random.once_in(2),
+            };
+            self.procs[parent].then.push(connect);
+        }
+    }
+
+    /// A process has ended that had jobs started: some hosts end these, too.
+    pub(crate) fn parent_died(&mut self, parent: ProcId) {
+        for job in 0..self.jobs.len() {
+            let is_child = self.jobs[job].parent == Some(parent) && !self.jobs[job].is_gone;
+            if is_child && self.random.once_in(2) {
+                let after = self.random.millis(0, 300) + Duration::from_millis(1);
+                self.after(after, Event::Deregister(job));
+            }
+        }
+    }
+}
+
+/// A parent and its children connect.
+fn with_parent(parent: ProcId, children: std::ops::Range<ProcId>) -> Meeting {
+    let mut members: Vec<_> = children.chain([parent]).collect();
+    members.sort_unstable();
+    Meeting {
+        kind: Kind::Connect,
+        members,
+    }
+}
