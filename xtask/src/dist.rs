@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xtask::Outcome;
-use xtask::install;
-use xtask::process::{build_of_capi, cargo, output, root, run};
+use xtask::process::{cargo, output, root, run};
+use xtask::{install, library};
 
 use crate::files::{copy, directory, write};
 use crate::{manual, sbom};
@@ -137,17 +137,20 @@ pub(crate) fn bills(
     }
 }
 
-/// Builds the library and the command; the answer is where they are.
-fn built(build: Build<'_>) -> Result<PathBuf, String> {
-    let command = ["--locked", "--package", "pmix-cli", "--profile"];
-    let named = match build.profile {
-        "dev" => "debug",
-        other => other,
-    };
+/// The directories that the library and the command were built in.
+struct Built {
+    library: PathBuf,
+    command: PathBuf,
+}
+
+/// Builds the library and the command.
+fn built(build: Build<'_>) -> Result<Built, String> {
     let Some((major, minor)) = build.glibc else {
-        run(&mut build_of_capi(build.profile))?;
+        let library = library::build(build.profile)?;
+        let command = ["--locked", "--package", "pmix-cli", "--profile"];
         run(cargo(["build"]).args(command).arg(build.profile))?;
-        return Ok(install::target().join(named));
+        let command = install::built(build.profile);
+        return Ok(Built { library, command });
     };
     let (debian, of_python) = ZIG;
     install::packages(&[debian]);
@@ -162,15 +165,22 @@ fn built(build: Build<'_>) -> Result<PathBuf, String> {
         &std::env::var_os("PATH").unwrap_or_default(),
     ));
     let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
-    let mut zig = cargo(["zigbuild", "--target", &format!("{host}.{major}.{minor}")]);
-    zig.args(["--package", "pmix-capi"]).args(command);
-    zig.arg(build.profile).env("PATH", path);
-    // What another linker is told means nothing to zig.
-    for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
-        zig.env_remove(flags);
+    let of_library = library::profile_beside(build.profile);
+    for (package, profile) in [("pmix-capi", of_library), ("pmix-cli", build.profile)] {
+        let mut zig = cargo(["zigbuild", "--target", &format!("{host}.{major}.{minor}")]);
+        zig.args(["--locked", "--package", package, "--profile", profile]);
+        zig.env("PATH", &path);
+        // What another linker is told means nothing to zig.
+        for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+            zig.env_remove(flags);
+        }
+        run(&mut zig)?;
     }
-    run(&mut zig)?;
-    Ok(install::target().join(host).join(named))
+    let target = install::target().join(host);
+    Ok(Built {
+        library: target.join(install::profile_folder(of_library)),
+        command: target.join(install::profile_folder(build.profile)),
+    })
 }
 
 /// What cargo calls this machine.
@@ -191,9 +201,13 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
         folder.join("include"),
     );
     let shared = lib.join(SONAME);
-    copy(&built.join("libpmix_capi.so"), &shared, 0o755)?;
-    copy(&built.join("libpmix_capi.a"), &lib.join("libpmix.a"), 0o644)?;
-    copy(&built.join("pmix"), &bin.join("pmix"), 0o755)?;
+    copy(&built.library.join("libpmix_capi.so"), &shared, 0o755)?;
+    copy(
+        &built.library.join("libpmix_capi.a"),
+        &lib.join("libpmix.a"),
+        0o644,
+    )?;
+    copy(&built.command.join("pmix"), &bin.join("pmix"), 0o755)?;
     output(Command::new("strip").arg("--strip-unneeded").arg(&shared))?;
     output(
         Command::new("strip")

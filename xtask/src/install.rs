@@ -37,6 +37,19 @@ pub fn target() -> PathBuf {
     }
 }
 
+/// Where cargo puts what it builds with a profile.
+pub fn built(profile: &str) -> PathBuf {
+    target().join(profile_folder(profile))
+}
+
+/// What cargo calls the directory of a profile.
+pub fn profile_folder(profile: &str) -> &str {
+    match profile {
+        "dev" => "debug",
+        other => other,
+    }
+}
+
 /// A directory under the target directory, made if it is not there.
 ///
 /// # Errors

@@ -8,6 +8,7 @@
 
 mod delegate;
 pub mod install;
+pub mod library;
 mod outcome;
 pub mod process;
 

@@ -41,24 +41,6 @@ pub fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command
     command
 }
 
-/// A build of the C library with a profile of cargo, both files for C.
-///
-/// The crate is one for Rust, too, for its tests, and cargo optimises no program as a whole that is a library for
-/// Rust: where the profile does so, the forms for C are built alone. `dev` does not, and shares what tests build.
-pub fn build_of_capi(profile: &str) -> Command {
-    let package = ["--quiet", "--locked", "--package", "pmix-capi", "--profile"];
-    let mut command;
-    if profile == "dev" {
-        command = cargo(["build"]);
-        command.args(package).arg(profile);
-    } else {
-        command = cargo(["rustc"]);
-        command.args(package).arg(profile);
-        command.args(["--lib", "--crate-type", "cdylib,staticlib"]);
-    }
-    command
-}
-
 /// A command as one would type it.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];

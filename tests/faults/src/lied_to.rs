@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use pmix_proto::{Frame, Hello, Inbox, PeerForm, Welcome};
 use pmix_types::Status;
-use xtask::{install, process};
+use xtask::{library, process};
 
 use super::wait::{shown, until};
 use super::{Field, Verdict, peer};
@@ -83,9 +83,7 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
 /// The client in C, in a folder with the library.
 fn compile(field: &Field) -> Result<PathBuf, String> {
     let profile = if field.short { "dev" } else { "release" };
-    process::run(&mut process::build_of_capi(profile))?;
-    let profile = if field.short { "debug" } else { "release" };
-    let library = install::target().join(profile).join("libpmix_capi.so");
+    let library = library::build(profile)?.join("libpmix_capi.so");
     let folder = field.directory("lied-to")?;
     for name in ["libpmix.so", "libpmix.so.2"] {
         let link = std::os::unix::fs::symlink(&library, folder.join(name));

@@ -40,14 +40,6 @@ pub struct Decoded {
     pub error: String,
 }
 
-/// Where cargo puts what it builds with a profile.
-pub fn built(profile: &str) -> PathBuf {
-    install::target().join(match profile {
-        "dev" => "debug",
-        other => other,
-    })
-}
-
 impl Ours {
     /// Builds the command as it ships.
     ///
@@ -64,7 +56,7 @@ impl Ours {
     pub fn build_as(profile: &str) -> Result<Self, String> {
         let package = ["build", "--quiet", "--package", "pmix-cli", "--profile"];
         process::run(process::cargo(package).arg(profile))?;
-        let program = built(profile).join("pmix");
+        let program = install::built(profile).join("pmix");
         Ok(Self { program })
     }
 

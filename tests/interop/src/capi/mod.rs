@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 
-use crate::ours::{Ours, built};
+use crate::ours::Ours;
 use crate::peers::{Library, Peer};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
 use crate::server::{PACKAGES, examples, missing, programs, run_all};
 use crate::tally::Tally;
-use xtask::{install, process};
+use xtask::{install, library, process};
 
 /// One part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,13 +81,13 @@ struct Swap {
 
 impl Swap {
     fn build(profile: &str) -> Result<Self, String> {
-        process::run(&mut process::build_of_capi(profile))?;
+        let built = library::build(profile)?;
         let folder = install::scratch("interop/capi/lib")?;
         let file = folder.join("libpmix.so.2");
         let fault = |e: std::io::Error| format!("{}: {e}", file.display());
         // A program that still runs keeps the file that it has.
         let _ = std::fs::remove_file(&file);
-        std::fs::copy(built(profile).join("libpmix_capi.so"), &file).map_err(fault)?;
+        std::fs::copy(built.join("libpmix_capi.so"), &file).map_err(fault)?;
         Ok(Self {
             library: Library::new(process::root().join("include"), file.clone()),
             folder,

@@ -15,7 +15,6 @@ use std::time::Instant;
 use super::machines::{Form, NO_NAMESPACES};
 use super::swapped::{MPI4PY, compile};
 use super::{OURS, Options, Swap};
-use crate::ours::built;
 use crate::peers::{Library, Peer, package_files};
 use crate::pythons::{PYTHON, require_mpi4py};
 use crate::server::case::Case;
@@ -144,7 +143,7 @@ pub(super) fn run(
 fn hostile(profile: &str) -> Result<PathBuf, String> {
     let package = ["build", "--quiet", "--locked", "--package", "pmix-faults"];
     process::run(process::cargo(package).args(["--profile", profile]))?;
-    Ok(built(profile).join("pmix-faults"))
+    Ok(install::built(profile).join("pmix-faults"))
 }
 
 /// The file that Slurm's plug-in opens in the end, over which ours is mounted.
