@@ -44,7 +44,11 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Fault> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let directory = args.first().ok_or("which directory?")?;
-    let number = |at: usize| args.get(at).map(|word| word.parse::<u64>()).transpose();
+    let number = |at: usize| {
+        let word = args.get(at).filter(|word| !word.is_empty());
+        word.map(|word| word.parse::<u64>()).transpose()
+    };
+    let serves_all = args.get(3).is_some_and(|word| word == "all-tools");
     let (time, most) = (number(1)?, number(2)?);
     let held = Held::default();
     let server = Server::builder()
@@ -55,6 +59,7 @@ fn run() -> Result<(), Fault> {
         .tool_support(true)
         .session_support(true)
         .config(|config| {
+            config.foreign_tools |= serves_all;
             if let Some(time) = time {
                 config.handshake_time = Duration::from_millis(time);
             }

@@ -5,7 +5,7 @@
 //! Each client is a process of its own, once of our client library and once a C program of the C
 //! library, so that its memory is what the kernel says of it.
 
-mod lies;
+pub(super) mod lies;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -226,7 +226,7 @@ fn answer(
 }
 
 /// The next frame; none once the client is gone.
-fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
+pub(super) fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
     let mut buffer = [0; 4096];
     loop {
         if let Some(frame) = inbox.next_frame().ok()? {

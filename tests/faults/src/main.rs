@@ -22,6 +22,7 @@ mod raw;
 mod server;
 mod shortage;
 mod silent;
+mod tools;
 mod wait;
 
 use std::path::PathBuf;
@@ -121,6 +122,18 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "planted-sessions",
         run: config::sessions,
+    },
+    Scenario {
+        name: "tool-named",
+        run: tools::named,
+    },
+    Scenario {
+        name: "tool-foreign",
+        run: tools::foreign,
+    },
+    Scenario {
+        name: "tool-lied-to",
+        run: tools::lied_to,
     },
     Scenario {
         name: "plugin-exits",

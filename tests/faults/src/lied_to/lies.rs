@@ -207,7 +207,7 @@ fn compressed_zeros() -> std::io::Result<Vec<u8>> {
 }
 
 /// What a server says of the job.
-pub(super) fn job_info(form: &PeerForm, job: &str, told: &[Kval<'_>]) -> Result<Vec<u8>, String> {
+pub(crate) fn job_info(form: &PeerForm, job: &str, told: &[Kval<'_>]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
     let packed = encoder.one::<wire_type::String>(&Some(job.into()));
@@ -221,7 +221,7 @@ pub(super) fn job_info(form: &PeerForm, job: &str, told: &[Kval<'_>]) -> Result<
 }
 
 /// The reply to a get of rank 1: this value of the key "text".
-pub(super) fn object(
+pub(crate) fn object(
     form: &PeerForm,
     job: &str,
     value: &Value<'static>,
@@ -241,23 +241,23 @@ pub(super) fn object(
 }
 
 /// The status of what went well.
-pub(super) fn success(form: &PeerForm) -> Result<Vec<u8>, String> {
+pub(crate) fn success(form: &PeerForm) -> Result<Vec<u8>, String> {
     reply::status(form, Status::SUCCESS).map_err(|e| e.to_string())
 }
 
 /// The head of a frame with a payload of so many bytes.
-pub(super) fn head(tag: Tag, len: u32) -> Vec<u8> {
+pub(crate) fn head(tag: Tag, len: u32) -> Vec<u8> {
     Header::new(0, tag, len).encode().to_vec()
 }
 
 /// A frame with this payload.
-pub(super) fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     [&head(tag, len)[..], payload].concat()
 }
 
 /// The frame of an event.
-pub(super) fn event(form: &PeerForm, job: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn event(form: &PeerForm, job: &str) -> Result<Vec<u8>, String> {
     let event = Event {
         status: Status::ERR_PROC_ABORTED,
         source: Proc::new(job.to_owned(), Rank::new(1)),

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools that are not who they say they are, or of another user; and servers that lie
+//! to tools.
+
+mod lied_to;
+
+use std::time::Duration;
+
+use pmix_client::{Ask, Uri};
+use pmix_tool::{FoundServer, Tool};
+use pmix_types::{Info, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys};
+
+use super::server::Server;
+use super::wait::until;
+use super::{Field, Verdict, good, peer};
+pub(super) use lied_to::{ask, lied_to};
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tools that bring the name of somebody else.
+pub(super) fn named(field: &Field) -> Result<Verdict, String> {
+    let mut server = field.server("tool-named", &[])?;
+    server.job("good", 2)?;
+    let base = server.figures()?.descriptors;
+    let client = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
+    let own = Proc::new("a-tool", Rank::new(0));
+    let first = attach(&server.uri, Some(own.clone()))?;
+    let lies = [
+        (
+            "a process",
+            Proc::new("good", Rank::new(0)),
+            "connected already",
+        ),
+        (
+            "a rank that its job does not have",
+            Proc::new("good", Rank::new(7)),
+            "not a name for tools",
+        ),
+        (
+            "its server",
+            server.uri.server.clone(),
+            "not a name for tools",
+        ),
+        ("a tool that is there", own, "connected already"),
+    ];
+    let num_lies = lies.len();
+    for (what, name, reason) in lies {
+        let seen = server.log().len();
+        if attach(&server.uri, Some(name)).is_ok() {
+            return Err(format!("a tool came in under the name of {what}"));
+        }
+        logged(&server, seen, reason).map_err(|why| format!("{what}: {why}"))?;
+    }
+    first.finalize().map_err(|e| e.to_string())?;
+    client.finalize().map_err(|e| e.to_string())?;
+    server.settle(base)?;
+    server.end()?;
+    Ok(Verdict::Held(format!(
+        "{num_lies} names refused and logged"
+    )))
+}
+
+/// Tools of another user, at a server that serves its own and at one that serves all.
+pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
+    if super::server::me().0 != 0 {
+        return Ok(Verdict::Skipped("only root can be another user".to_owned()));
+    }
+    let denied = Status::ERR_NO_PERMISSIONS.as_raw();
+    let server = field.server("tool-foreign", &[])?;
+    let seen = server.log().len();
+    let said = peer::of_user(NOBODY, &["tool", &peer::argument(&server.uri), "good"])?;
+    if said != denied.to_string() {
+        return Err(format!("at a server of another user: {said}, not {denied}"));
+    }
+    logged(&server, seen, "tools of user 65534 are not served here")?;
+    server.end()?;
+
+    let mut server = field.server("tool-foreign", &["", "", "all-tools"])?;
+    server.job("good", 1)?;
+    server.tell(&format!("job other 1 1 {NOBODY} {NOBODY}"))?;
+    let mut owner = good::connect(&server.uri, "good", 0).map_err(|e| e.to_string())?;
+    let put = owner.put(Scope::GLOBAL, "card", "secret");
+    put.and_then(|()| owner.commit())
+        .map_err(|e| e.to_string())?;
+    let said = peer::of_user(NOBODY, &["tool", &peer::argument(&server.uri), "good"])?;
+    let expected = format!("0 other {denied} {denied}");
+    if said != expected {
+        return Err(format!("at a server for all: {said:?}, not {expected:?}"));
+    }
+    owner.finalize().map_err(|e| e.to_string())?;
+    server.end()?;
+    Ok(Verdict::Held(
+        "refused at one server; at the other it is told of its own job alone".to_owned(),
+    ))
+}
+
+/// Is a tool that says how attaching ended, of which jobs it is told, and with which statuses it pulls the
+/// output of a job and gets what a process of it put.
+///
+/// # Errors
+/// It cannot say it.
+pub(super) fn look(uri: &Uri, job: &str) -> Result<(), String> {
+    let mut tool = Tool::new().time_limit(PATIENCE);
+    if let Err(error) = tool.attach(&FoundServer::at(uri.clone()), |_| {}) {
+        println!("{}", error.status().as_raw());
+        return Ok(());
+    }
+    let query = Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: Vec::new(),
+    };
+    let (_, infos) = tool.query(vec![query]).map_err(|e| e.to_string())?;
+    let names = infos.iter().find_map(|info| match &info.value {
+        Value::String(Some(names)) => Some(names.to_string()),
+        _ => None,
+    });
+    let all = Proc::new(job.to_owned(), Rank::WILDCARD);
+    let pull = Ask::iof_pull(vec![all], Vec::new(), IofChannel::STDOUT_CHANNEL, 1);
+    let pulled = tool.wait(pull).err().map(|error| error.status());
+    let first = Proc::new(job.to_owned(), Rank::new(0));
+    let at_once = [Info::new(keys::IMMEDIATE, true)];
+    let client = tool.primary().map_err(|e| e.to_string())?;
+    let got = client.get(&first, &"card".into(), &at_once).err();
+    let got = got.map(|error| error.status());
+    let raw = |status: Option<Status>| status.unwrap_or(Status::SUCCESS).as_raw();
+    println!(
+        "0 {} {} {}",
+        names.unwrap_or_default(),
+        raw(pulled),
+        raw(got)
+    );
+    tool.finalize().map_err(|e| e.to_string())
+}
+
+fn attach(uri: &Uri, name: Option<Proc<'static>>) -> Result<Tool, String> {
+    let mut tool = Tool::new().time_limit(PATIENCE);
+    if let Some(name) = name {
+        tool = tool.name(name);
+    }
+    let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});
+    attached.map(|_| tool).map_err(|e| e.to_string())
+}
+
+/// Whether the server has warned of something since it had written so much.
+fn logged(server: &Server, seen: usize, reason: &str) -> Result<(), String> {
+    let found = until(Duration::from_secs(5), || {
+        server.log().get(seen..)?.contains(reason).then_some(())
+    });
+    found.ok_or_else(|| format!("the log does not say {reason:?}"))
+}

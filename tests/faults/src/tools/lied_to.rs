@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A server that lies to a tool, or says nothing.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pmix_client::Uri;
+use pmix_proto::{Hello, Inbox, PeerForm, Welcome};
+use pmix_tool::{FoundServer, Tool};
+use pmix_types::{Proc, Query, Rank, Status, keys};
+
+use super::PATIENCE;
+use crate::lied_to::{lies, next};
+use crate::server::Figures;
+use crate::wait::{shown, until};
+use crate::{Field, Verdict, peer};
+
+/// How long the tool waits for an answer, and how much longer it may take on a machine that others use.
+const LIMIT: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The most memory that a tool may have, in KiB.
+const MOST: u64 = 128 << 10;
+
+/// What a server does to a tool.
+#[derive(Clone, Copy)]
+enum Lie {
+    /// It does not answer the hello.
+    NoWelcome,
+    /// It answers the hello with bytes that are none.
+    Nonsense,
+    /// It does not answer the query.
+    Silence,
+    /// It announces an answer of 4 GiB.
+    Huge,
+    /// It answers with what is no answer to a query.
+    Damaged,
+    /// It sends events without end.
+    Events,
+    /// It closes the connection in the middle of its answer.
+    Closes,
+}
+
+const LIES: &[(&str, Lie, &[Status])] = &[
+    ("no welcome", Lie::NoWelcome, &[Status::ERR_TIMEOUT]),
+    ("nonsense for a welcome", Lie::Nonsense, &[]),
+    ("silence", Lie::Silence, &[Status::ERR_TIMEOUT]),
+    ("a huge answer", Lie::Huge, &[]),
+    ("a damaged answer", Lie::Damaged, &[]),
+    ("endless events", Lie::Events, &[Status::ERR_TIMEOUT]),
+    ("half an answer", Lie::Closes, &[]),
+];
+
+/// Tells each to a tool.
+pub(crate) fn lied_to(_: &Field) -> Result<Verdict, String> {
+    let (mut most, mut longest) = (0, Duration::ZERO);
+    for (what, lie, statuses) in LIES {
+        let (status, peak, took) = tell(*lie).map_err(|why| format!("{what}: {why}"))?;
+        let is_expected = statuses.is_empty() || statuses.contains(&status);
+        if status.is_success() || !is_expected {
+            return Err(format!("{what}: the tool ends with {status}"));
+        }
+        // Attaching and asking have a limit each.
+        if took > 2 * LIMIT + GRACE || peak > MOST {
+            return Err(format!("{what}: {} and {peak} KiB", shown(took)));
+        }
+        (most, longest) = (most.max(peak), longest.max(took));
+    }
+    let (num, most) = (LIES.len(), most >> 10);
+    Ok(Verdict::Held(format!(
+        "{num} lies: {most} MiB at the most, the longest {}",
+        shown(longest)
+    )))
+}
+
+/// Is the tool: says the status that it ends with, and the most memory that it had.
+///
+/// # Errors
+/// It cannot say it.
+pub(crate) fn ask(uri: &Uri) -> Result<(), String> {
+    let mut tool = Tool::new().time_limit(LIMIT);
+    let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});
+    let answered = attached.and_then(|_| {
+        tool.query(vec![Query {
+            keys: vec![keys::QUERY_NAMESPACES.into()],
+            qualifiers: Vec::new(),
+        }])
+    });
+    let status = answered
+        .err()
+        .map_or(Status::SUCCESS, |error| error.status());
+    let peak = Figures::of(std::process::id())?.peak;
+    println!("{} {peak}", status.as_raw());
+    Ok(())
+}
+
+fn tell(lie: Lie) -> Result<(Status, u64, Duration), String> {
+    let fault = |e: std::io::Error| e.to_string();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
+    let address = listener.local_addr().map_err(fault)?;
+    let uri = format!("server.0;tcp4://{address}");
+    let mut command = peer::command(&["tool-lied-to", &uri]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let begun = Instant::now();
+    let mut child = command.spawn().map_err(fault)?;
+    let ended = thread::scope(|scope| {
+        let serving = scope.spawn(|| serve(&listener, lie));
+        let ended = until(PATIENCE, || child.try_wait().ok().flatten());
+        if ended.is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // A tool that never came is waited for by nobody.
+        drop(TcpStream::connect(address));
+        let served = serving.join();
+        served.unwrap_or_else(|_| Err("the server panicked".to_owned()))?;
+        ended.ok_or_else(|| "the tool does not end".to_owned())
+    });
+    let took = begun.elapsed();
+    let status = ended?;
+    let mut said = String::new();
+    let mut output = child.stdout.take().ok_or("no output")?;
+    output.read_to_string(&mut said).map_err(fault)?;
+    let mut words = said.split_whitespace();
+    let raw = words.next().and_then(|word| word.parse().ok());
+    let peak = words.next().and_then(|word| word.parse().ok());
+    match (raw, peak) {
+        (Some(raw), Some(peak)) => Ok((Status::from_raw(raw), peak, took)),
+        _ => Err(format!("the tool ended with {status} and said {said:?}")),
+    }
+}
+
+fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
+    let fault = |e: std::io::Error| e.to_string();
+    let (mut stream, _) = listener.accept().map_err(fault)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(fault)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(fault)?;
+    let mut inbox = Inbox::of_server(1 << 20);
+    let hello = next(&mut stream, &mut inbox).ok_or("no hello")?;
+    match lie {
+        Lie::NoWelcome => {
+            // Until the tool gives up.
+            while next(&mut stream, &mut inbox).is_some() {}
+            return Ok(());
+        }
+        Lie::Nonsense => {
+            let _ = stream.write_all(&[0xff; 600]);
+            return Ok(());
+        }
+        _ => {}
+    }
+    let hello = Hello::decode(&hello.payload).map_err(|e| e.to_string())?;
+    let form = hello.form().map_err(|e| e.to_string())?;
+    let welcome = Welcome::Assigned {
+        proc: Proc::new("a-tool", Rank::new(0)),
+        server: Proc::new("server", Rank::new(0)),
+    };
+    let welcome = welcome.encode().map_err(|e| e.to_string())?;
+    stream.write_all(&welcome).map_err(fault)?;
+    let asked = next(&mut stream, &mut inbox).ok_or("no question about the job")?;
+    let job = lies::frame(asked.header.tag, &lies::job_info(&form, "a-tool", &[])?);
+    stream.write_all(&job).map_err(fault)?;
+    if let Some(asked) = next(&mut stream, &mut inbox) {
+        // A tool that has seen enough may hang up.
+        let _ = answer(&mut stream, &form, lie, asked.header.tag);
+        if !matches!(lie, Lie::Closes) {
+            while next(&mut stream, &mut inbox).is_some() {}
+        }
+    }
+    Ok(())
+}
+
+fn answer(
+    stream: &mut TcpStream,
+    form: &PeerForm,
+    lie: Lie,
+    tag: pmix_proto::Tag,
+) -> Result<(), String> {
+    let fault = |e: std::io::Error| e.to_string();
+    match lie {
+        Lie::Huge => stream
+            .write_all(&lies::head(tag, u32::MAX))
+            .map_err(fault)?,
+        Lie::Damaged => stream
+            .write_all(&lies::frame(tag, &[0xff; 64]))
+            .map_err(fault)?,
+        Lie::Closes => {
+            stream.write_all(&lies::head(tag, 100)).map_err(fault)?;
+            stream.write_all(&[0; 10]).map_err(fault)?;
+        }
+        Lie::Events => {
+            let event = lies::event(form, "a-tool")?;
+            let events: Vec<u8> = (0..100).flat_map(|_| event.iter().copied()).collect();
+            let begun = Instant::now();
+            while begun.elapsed() < PATIENCE {
+                stream.write_all(&events).map_err(fault)?;
+            }
+        }
+        Lie::NoWelcome | Lie::Nonsense | Lie::Silence => {}
+    }
+    Ok(())
+}
