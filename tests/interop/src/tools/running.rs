@@ -19,17 +19,18 @@ const JOB: &str = "echo \"job $PMIX_NAMESPACE\"; n=0; \
      while kill -0 $PPID 2>/dev/null && [ $n -lt 120 ]; do sleep 1; n=$((n+1)); done";
 
 /// A server that runs, with all that it started, until this is dropped.
-pub(super) struct Running {
-    pub(super) title: String,
+pub struct Running {
+    /// What it is called in reports.
+    pub title: String,
     child: Child,
     /// The directory below which it writes its rendezvous files.
-    pub(super) home: PathBuf,
+    pub home: PathBuf,
     /// The file that has its process id in its name.
-    pub(super) file: PathBuf,
+    pub file: PathBuf,
     /// What the file says where it is.
-    pub(super) uri: String,
+    pub uri: String,
     /// The name of its job, if it has one.
-    pub(super) nspace: Option<String>,
+    pub nspace: Option<String>,
     is_killed: bool,
 }
 
@@ -38,7 +39,7 @@ impl Running {
     ///
     /// # Errors
     /// No tool can attach to it in time.
-    pub(super) fn start(title: &str, mut command: Command, has_job: bool) -> Result<Self, String> {
+    pub fn start(title: &str, mut command: Command, has_job: bool) -> Result<Self, String> {
         let home = install::scratch("interop/tools")?.join(title.replace(' ', "-"));
         let fault = |e: io::Error| format!("{title}: {}: {e}", home.display());
         if home.exists() {
@@ -71,7 +72,7 @@ impl Running {
     }
 
     /// The process of the server.
-    pub(super) fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
 
@@ -102,7 +103,10 @@ impl Running {
     }
 
     /// Kills it and what it started, as a crash would, and leaves its files.
-    pub(super) fn kill(&mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The operating system does not say that it has ended.
+    pub fn kill(&mut self) -> Result<(), String> {
         if self.is_killed {
             return Ok(());
         }
