@@ -21,7 +21,7 @@ use super::killed::points::Point;
 use super::malformed::inside;
 use super::raw::{self, Peer};
 use super::server::{Figures, me};
-use super::tools;
+use super::tools::asking;
 use xtask::process;
 
 /// A process that does one of the things below.
@@ -70,8 +70,8 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         ["failing-fences", count] => failing_fences(number(count)?)?,
         ["log-flood"] => log_flood()?,
         ["lied-to", limit] => lied_to(number(limit)?)?,
-        ["tool", uri, job] => tools::look(&address(uri)?, job)?,
-        ["tool-lied-to", uri] => tools::ask(&address(uri)?)?,
+        ["tool", uri, job] => asking::look(&address(uri)?, job)?,
+        ["tool-lied-to", uri] => asking::ask(&address(uri)?)?,
         ["unknown-names"] => unknown_names()?,
         ["pulls", pulls, names, pulled, done] => {
             self::pulls(

@@ -2,24 +2,24 @@
 //! Tools that are not who they say they are, or of another user; and servers that lie
 //! to tools.
 
+pub(super) mod asking;
 mod lied_to;
 
 use std::time::Duration;
 
-use pmix_client::{Ask, Uri};
+use pmix_client::Uri;
 use pmix_tool::{FoundServer, Tool};
-use pmix_types::{Info, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys};
+use pmix_types::{Proc, Rank, Scope, Status};
+
+use asking::PATIENCE;
 
 use super::server::Server;
 use super::wait::until;
 use super::{Field, Verdict, good, peer};
-pub(super) use lied_to::{ask, lied_to};
+pub(super) use lied_to::lied_to;
 
 /// A user that owns nothing.
 const NOBODY: u32 = 65_534;
-
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tools that bring the name of somebody else.
 pub(super) fn named(field: &Field) -> Result<Verdict, String> {
@@ -96,44 +96,6 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     Ok(Verdict::Held(
         "refused at one server; at the other it is told of its own job alone".to_owned(),
     ))
-}
-
-/// Is a tool that says how attaching ended, of which jobs it is told, and with which statuses it pulls the
-/// output of a job and gets what a process of it put.
-///
-/// # Errors
-/// It cannot say it.
-pub(super) fn look(uri: &Uri, job: &str) -> Result<(), String> {
-    let mut tool = Tool::new().time_limit(PATIENCE);
-    if let Err(error) = tool.attach(&FoundServer::at(uri.clone()), |_| {}) {
-        println!("{}", error.status().as_raw());
-        return Ok(());
-    }
-    let query = Query {
-        keys: vec![keys::QUERY_NAMESPACES.into()],
-        qualifiers: Vec::new(),
-    };
-    let (_, infos) = tool.query(vec![query]).map_err(|e| e.to_string())?;
-    let names = infos.iter().find_map(|info| match &info.value {
-        Value::String(Some(names)) => Some(names.to_string()),
-        _ => None,
-    });
-    let all = Proc::new(job.to_owned(), Rank::WILDCARD);
-    let pull = Ask::iof_pull(vec![all], Vec::new(), IofChannel::STDOUT_CHANNEL, 1);
-    let pulled = tool.wait(pull).err().map(|error| error.status());
-    let first = Proc::new(job.to_owned(), Rank::new(0));
-    let at_once = [Info::new(keys::IMMEDIATE, true)];
-    let client = tool.primary().map_err(|e| e.to_string())?;
-    let got = client.get(&first, &"card".into(), &at_once).err();
-    let got = got.map(|error| error.status());
-    let raw = |status: Option<Status>| status.unwrap_or(Status::SUCCESS).as_raw();
-    println!(
-        "0 {} {} {}",
-        names.unwrap_or_default(),
-        raw(pulled),
-        raw(got)
-    );
-    tool.finalize().map_err(|e| e.to_string())
 }
 
 fn attach(uri: &Uri, name: Option<Proc<'static>>) -> Result<Tool, String> {

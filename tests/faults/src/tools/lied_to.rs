@@ -7,19 +7,15 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pmix_client::Uri;
 use pmix_proto::{Hello, Inbox, PeerForm, Welcome};
-use pmix_tool::{FoundServer, Tool};
-use pmix_types::{Proc, Query, Rank, Status, keys};
+use pmix_types::{Proc, Rank, Status};
 
-use super::PATIENCE;
+use super::asking::{LIMIT, PATIENCE};
 use crate::lied_to::{lies, next};
-use crate::server::Figures;
 use crate::wait::{shown, until};
 use crate::{Field, Verdict, peer};
 
-/// How long the tool waits for an answer, and how much longer it may take on a machine that others use.
-const LIMIT: Duration = Duration::from_secs(1);
+/// How much longer than its limits a tool may take on a machine that others use.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The most memory that a tool may have, in KiB.
@@ -74,27 +70,6 @@ pub(crate) fn lied_to(_: &Field) -> Result<Verdict, String> {
         "{num} lies: {most} MiB at the most, the longest {}",
         shown(longest)
     )))
-}
-
-/// Is the tool: says the status that it ends with, and the most memory that it had.
-///
-/// # Errors
-/// It cannot say it.
-pub(crate) fn ask(uri: &Uri) -> Result<(), String> {
-    let mut tool = Tool::new().time_limit(LIMIT);
-    let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});
-    let answered = attached.and_then(|_| {
-        tool.query(vec![Query {
-            keys: vec![keys::QUERY_NAMESPACES.into()],
-            qualifiers: Vec::new(),
-        }])
-    });
-    let status = answered
-        .err()
-        .map_or(Status::SUCCESS, |error| error.status());
-    let peak = Figures::of(std::process::id())?.peak;
-    println!("{} {peak}", status.as_raw());
-    Ok(())
 }
 
 fn tell(lie: Lie) -> Result<(Status, u64, Duration), String> {

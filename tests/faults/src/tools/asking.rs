@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a tool in a process of its own asks, and says of the answers on standard output.
+
+use std::time::Duration;
+
+use pmix_client::{Ask, Uri};
+use pmix_tool::{FoundServer, Tool};
+use pmix_types::{Info, IofChannel, Proc, Query, Rank, Status, Value, keys};
+
+use crate::server::Figures;
+
+/// How long anything may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a tool waits for an answer of a server that lies.
+pub(super) const LIMIT: Duration = Duration::from_secs(1);
+
+/// Is a tool that says how attaching ended, of which jobs it is told, and with which statuses it pulls the
+/// output of a job and gets what a process of it put.
+///
+/// # Errors
+/// It cannot say it.
+pub(crate) fn look(uri: &Uri, job: &str) -> Result<(), String> {
+    let mut tool = Tool::new().time_limit(PATIENCE);
+    if let Err(error) = tool.attach(&FoundServer::at(uri.clone()), |_| {}) {
+        println!("{}", error.status().as_raw());
+        return Ok(());
+    }
+    let query = Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: Vec::new(),
+    };
+    let (_, infos) = tool.query(vec![query]).map_err(|e| e.to_string())?;
+    let names = infos.iter().find_map(|info| match &info.value {
+        Value::String(Some(names)) => Some(names.to_string()),
+        _ => None,
+    });
+    let all = Proc::new(job.to_owned(), Rank::WILDCARD);
+    let pull = Ask::iof_pull(vec![all], Vec::new(), IofChannel::STDOUT_CHANNEL, 1);
+    let pulled = tool.wait(pull).err().map(|error| error.status());
+    let first = Proc::new(job.to_owned(), Rank::new(0));
+    let at_once = [Info::new(keys::IMMEDIATE, true)];
+    let client = tool.primary().map_err(|e| e.to_string())?;
+    let got = client.get(&first, &"card".into(), &at_once).err();
+    let got = got.map(|error| error.status());
+    let raw = |status: Option<Status>| status.unwrap_or(Status::SUCCESS).as_raw();
+    println!(
+        "0 {} {} {}",
+        names.unwrap_or_default(),
+        raw(pulled),
+        raw(got)
+    );
+    tool.finalize().map_err(|e| e.to_string())
+}
+
+/// Is the tool: says the status that it ends with, and the most memory that it had.
+///
+/// # Errors
+/// It cannot say it.
+pub(crate) fn ask(uri: &Uri) -> Result<(), String> {
+    let mut tool = Tool::new().time_limit(LIMIT);
+    let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});
+    let answered = attached.and_then(|_| {
+        tool.query(vec![Query {
+            keys: vec![keys::QUERY_NAMESPACES.into()],
+            qualifiers: Vec::new(),
+        }])
+    });
+    let status = answered
+        .err()
+        .map_or(Status::SUCCESS, |error| error.status());
+    let peak = Figures::of(std::process::id())?.peak;
+    println!("{} {peak}", status.as_raw());
+    Ok(())
+}
