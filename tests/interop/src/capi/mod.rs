@@ -16,7 +16,7 @@ use crate::ours::Ours;
 use crate::peers::{Library, Peer};
 use crate::server::case::{Case, Judge};
 use crate::server::launcher::Launcher;
-use crate::server::{PACKAGES, examples, missing, programs, run_all};
+use crate::server::{PACKAGES, debugged, examples, missing, programs, run_all};
 use crate::tally::Tally;
 use xtask::{install, library, process};
 
@@ -145,6 +145,9 @@ fn cases(
         servers.extend(Launcher::prterun(peer));
     }
     let mut cases = programs::cases(OURS, &swap.library, &servers)?;
+    if let Launcher::Ours(command) = pmix {
+        cases.extend(debugged::cases(OURS, &swap.library, command)?);
+    }
     // Our library as the server, with each client.
     let host = [Launcher::host_of(OURS, &swap.library)?];
     match example_cases(swap, peers, pmix, &host[0]) {
@@ -230,6 +233,9 @@ fn example_cases(
         let mut servers = vec![theirs];
         if number == 0 {
             servers.extend([pmix.clone(), host.clone()]);
+            if let Launcher::Ours(command) = pmix {
+                cases.push(debugged::example(OURS, &ours, command)?);
+            }
         }
         cases.extend(examples::cases(OURS, &ours, &servers)?);
     }

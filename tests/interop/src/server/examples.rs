@@ -132,6 +132,12 @@ const EXAMPLES: &[Example] = &[
         ],
         never: FAULTS,
     },
+    // Each process asks how large its job is, which it is told by the words of the command.
+    Example {
+        name: "tool",
+        says: &[("JOB SIZE FOR NSPACE ", each), (": 4\n", each)],
+        never: FAULTS,
+    },
     Example {
         name: "abi_no_init",
         says: &[("ABI (Stable)", each)],
@@ -169,6 +175,12 @@ fn left_out(name: &str, release: &str, launcher: &Launcher) -> Option<&'static s
             Some("prterun does not serve it")
         }
         ("dynamic", Launcher::Host(..)) => Some("the host does not spawn"),
+        ("tool", Launcher::Host(..)) => {
+            Some("the host says nothing of job sizes to who queries them")
+        }
+        ("tool", Launcher::Prterun(..)) => {
+            Some("prterun does not end after processes of its own attached")
+        }
         ("group_lcl_cid", Launcher::Host(_, server)) if server.starts_with("4.") => {
             Some("the server of 4.2.2 keeps no local context ids of groups")
         }
@@ -201,6 +213,10 @@ pub(crate) fn cases(
             }
             for num_procs in sizes(example.name) {
                 let mut command = launcher.command(*num_procs);
+                if example.name == "tool" {
+                    let script = r#"exec "$0" --nspace "$PMIX_NAMESPACE""#;
+                    command.args(["sh", "-c", script]);
+                }
                 command.arg(&path);
                 let size = usize::try_from(*num_procs).unwrap_or(0);
                 let says = example.says.iter();
@@ -219,7 +235,7 @@ pub(crate) fn cases(
 }
 
 /// Compiles an example from where it is installed.
-fn compile(release: &str, library: &Library, name: &str) -> Result<PathBuf, String> {
+pub(super) fn compile(release: &str, library: &Library, name: &str) -> Result<PathBuf, String> {
     let file = format!("examples/{name}.c");
     let source = package_files(&["libpmix-dev"])
         .into_iter()

@@ -116,8 +116,24 @@ impl Launcher {
                 command.args(["--host", "localhost:4096"]);
             }
         }
-        clean(&mut command);
+        Self::clean(&mut command);
         command
+    }
+
+    /// Takes away what another launcher told this process, and lets many processes share a core.
+    pub(super) fn clean(command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["PMIX_", "PMI_", "OMPI_", "PRTE_", "SLURM_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+            {
+                command.env_remove(&*name);
+            }
+        }
+        command.env("OMPI_MCA_mpi_yield_when_idle", "1");
+        // Shared memory and loopback are all that there is on one node.
+        command.env("OMPI_MCA_pml", "ob1");
     }
 }
 
@@ -154,22 +170,6 @@ impl Far {
         }
         (names.join(","), ranks.join(";"))
     }
-}
-
-/// Takes away what another launcher told this process, and lets many processes share a core.
-fn clean(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy();
-        if ["PMIX_", "PMI_", "OMPI_", "PRTE_", "SLURM_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-        {
-            command.env_remove(&*name);
-        }
-    }
-    command.env("OMPI_MCA_mpi_yield_when_idle", "1");
-    // Shared memory and loopback are all that there is on one node.
-    command.env("OMPI_MCA_pml", "ob1");
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! real server does not give.
 
 pub mod case;
+pub(crate) mod debugged;
 pub(crate) mod examples;
 mod large;
 pub mod launcher;
@@ -61,8 +62,13 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     let mut cases = Vec::new();
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &all)?);
+        cases.extend(debugged::cases(&peer.version, &peer.library, &pmix)?);
         match examples::cases(&peer.version, &peer.library, std::slice::from_ref(&ours)) {
             Ok(examples) => cases.extend(examples),
+            Err(why) => missing(&why, tally),
+        }
+        match debugged::example(&peer.version, &peer.library, &pmix) {
+            Ok(example) => cases.push(example),
             Err(why) => missing(&why, tally),
         }
     }

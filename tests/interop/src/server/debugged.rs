@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs that stop for a debugger under `pmix run` until `pmix release` lets them go on: a program of ours at each
+//! point where processes may stop, and Debian's example of a debugger as it is, which releases nobody itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::case::{Case, Judge};
+use super::launcher::Launcher;
+use super::{examples, programs};
+use crate::peers::Library;
+
+/// `SCRIPT PMIX JOB SIGN EARLY ARGS...` runs `pmix run ARGS...`, shows what it says, and releases a job at the sign.
+/// What no process says before it is released is said early otherwise.
+const SCRIPT: &str = r#"
+pmix=$1 job=$2 sign=$3 early=$4
+shift 4
+dir=$(mktemp -d) || exit 1
+export TMPDIR="$dir"
+{ "$pmix" run "$@"; echo "the launcher ends with $?"; } 2>&1 |
+while IFS= read -r line; do
+    printf '%s\n' "$line"
+    case $line in
+    *"$sign"*)
+        early=
+        "$pmix" release "$job" && echo "the job is released"
+        ;;
+    *"${early:-nothing is early}"*) echo "too early" ;;
+    esac
+done
+rm -r "$dir"
+"#;
+
+/// What the launcher says when all processes of its job have stopped.
+const STOPPED: &str = " for a debugger: ";
+
+/// Where processes stop: the option, what is said of the place, and what processes say behind it.
+const POINTS: [(&str, &str, &str); 3] = [
+    (
+        "--stop-on-exec",
+        "waits before its first instruction for",
+        "a process begins",
+    ),
+    (
+        "--stop-in-init",
+        "waits in PMIx_Init for",
+        "has initialised",
+    ),
+    ("--stop-in-app", "waits in their program for", "goes on"),
+];
+
+/// The runs of programs around a library.
+///
+/// # Errors
+/// One does not compile.
+pub(crate) fn cases(release: &str, library: &Library, pmix: &Path) -> Result<Vec<Case>, String> {
+    let program = programs::compile_for(release, library, "stopped")?;
+    let case = |(option, place, early): (&'static str, &'static str, &str)| {
+        let mut command = releasing(pmix, "stopped@1", STOPPED, early);
+        command.args(["--nspace", "stopped@1", "-n", "4", option]);
+        command.arg(&program);
+        let says = vec![
+            (place, 1),
+            ("the job is released", 1),
+            ("a process begins", 4),
+            ("has initialised", 4),
+            ("goes on", 4),
+            ("the launcher ends with 0", 1),
+        ];
+        let judge = Judge::Says(says, &["too early"]);
+        named(release, option, command, judge)
+    };
+    Ok(POINTS.into_iter().map(case).collect())
+}
+
+/// The run of the example: it starts `client` stopped, and a daemon beside it, which waits for 10 seconds and ends.
+///
+/// # Errors
+/// It is not installed, or does not compile.
+pub(crate) fn example(release: &str, library: &Library, pmix: &Path) -> Result<Case, String> {
+    for name in ["client", "debuggerd"] {
+        examples::compile(release, library, name)?;
+    }
+    let debugger = examples::compile(release, library, "debugger")?;
+    let folder = debugger.parent().map(PathBuf::from).unwrap_or_default();
+    let mut command = releasing(pmix, "debugged@2", "SPAWNED DEBUGGERD", ": Running");
+    command.args(["--nspace", "debugged@1", "--wdir"]);
+    command.arg(folder).arg(debugger);
+    let says = vec![
+        ("Tool ns debugged@1 rank 0: Running", 1),
+        ("Transferring", 2),
+        ("I AM HERE", 1),
+        ("the job is released", 1),
+        ("returned correct", 4),
+        ("PMIx_Finalize successfully completed", 2),
+        ("the launcher ends with 0", 1),
+    ];
+    let judge = Judge::Says(says, &["failed", "FAILED"]);
+    Ok(named(release, "debugger", command, judge))
+}
+
+/// A command that runs what is added to it, and releases a job when that is said by which one knows that it is
+/// stopped.
+fn releasing(pmix: &Path, job: &str, sign: &str, early: &str) -> Command {
+    let mut command = Command::new("sh");
+    Launcher::clean(&mut command);
+    command.args(["-c", SCRIPT, "sh"]).arg(pmix);
+    command.args([job, sign, early]);
+    command
+}
+
+fn named(release: &str, name: &str, command: Command, judge: Judge) -> Case {
+    Case {
+        what: format!("server: jobs of {release} that are debugged"),
+        name: name.to_owned(),
+        command,
+        limit: Duration::from_secs(60),
+        judge,
+    }
+}
