@@ -88,6 +88,17 @@ fn programs() -> Vec<Program> {
             ..program("watched", &[1, 4])
         },
         Program {
+            judge: Judge::Says(
+                vec![(
+                    "asked for PMIX_QUERY_QUEUE_LIST, which pmix run does not know",
+                    4,
+                )],
+                &[],
+            ),
+            left_out: asking,
+            ..program("asked", &[4])
+        },
+        Program {
             left_out: adding,
             ..program("added", &[4, 8])
         },
@@ -173,6 +184,11 @@ fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
 fn watching(launcher: &Launcher, _: &str) -> Option<&'static str> {
     let ours = matches!(launcher, Launcher::Ours(_));
     (!ours).then_some("the host has no monitors and makes no credentials, prterun neither")
+}
+
+fn asking(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("the host answers no such queries, and prterun others")
 }
 
 fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
