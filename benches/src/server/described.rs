@@ -30,7 +30,7 @@ pub(super) fn described(field: &Field, report: &mut Report) -> Result<(), String
     };
     let large = || {
         let mut command = Command::new(pmix);
-        command.args(["run", "--host", "node0000000"]);
+        command.args(["run", "--node-name", "node0000000"]);
         for (option, map) in MAPS {
             command.args([option, map]);
         }

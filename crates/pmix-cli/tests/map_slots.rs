@@ -81,7 +81,7 @@ fn ranks_are_laid_out_wherever_a_process_map_is_asked_for() {
         "n[1-2]",
         "--ppn",
         "2",
-        "--host",
+        "--node-name",
         "n2",
         "sh",
         "-c",

@@ -309,7 +309,15 @@ fn a_wrong_command_line_is_told_with_its_cure() {
         ),
         (
             &[
-                "--nodes", "a,b", "--procs", "0;1", "--host", "b", "-n", "3", "true",
+                "--nodes",
+                "a,b",
+                "--procs",
+                "0;1",
+                "--node-name",
+                "b",
+                "-n",
+                "3",
+                "true",
             ],
             "have 3 processes",
         ),
@@ -335,7 +343,7 @@ fn of_a_larger_job_only_the_processes_of_this_node_are_started() {
         "n[1-3]",
         "--procs",
         "0-1;2,4;3,5",
-        "--host",
+        "--node-name",
         "n2",
     ];
     let outcome = run(&[&["--json"], &maps[..], &["true"]].concat());

@@ -44,7 +44,15 @@ fn a_debugger_that_knows_mpir_finds_the_processes_before_they_begin() {
         gdb.args(["-ex", line]);
     }
     gdb.args([
-        "--args", pmix, "run", "-n", "2", "--host", "n1", pmix, "hello",
+        "--args",
+        pmix,
+        "run",
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        pmix,
+        "hello",
     ]);
     gdb.env_clear()
         .env("PATH", "/usr/bin:/bin")

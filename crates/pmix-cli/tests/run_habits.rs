@@ -93,16 +93,52 @@ fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
 }
 
 #[test]
-fn a_name_of_this_node_is_no_node_to_start_on() {
-    let outcome = run(&["--host", "elsewhere", "echo", "x"]);
-    assert_eq!(outcome.text(), "x");
-    let said = "which is called elsewhere for them; srun";
-    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
-    for options in [["--node-name", "elsewhere"], ["--host", "localhost"]] {
-        let outcome = run(&[&options[..], &["echo", "x"]].concat());
+fn a_node_to_start_on_is_no_name_of_this_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let hostfile = dir.path().join("hosts");
+    std::fs::write(&hostfile, "elsewhere slots=4 # of the cluster\n").unwrap();
+    let hostfile = hostfile.to_str().unwrap();
+    let maps = ["--nodes", "elsewhere,n2", "--procs", "0;1"];
+    for options in [
+        &["--host", "elsewhere"][..],
+        &["--host", "elsewhere:2"],
+        &[&maps[..], &["--host", "elsewhere"]].concat(),
+        &["--hostfile", hostfile],
+        &["--hostfile", hostfile, "--host", "localhost"],
+    ] {
+        let outcome = run(&[options, &["echo", "x"]].concat());
+        assert_eq!(
+            (outcome.code, outcome.text().as_str()),
+            (2, ""),
+            "{options:?}"
+        );
+        for said in [
+            ": pmix run starts processes on this node, ",
+            "--node-name NAME gives this node a name",
+            "srun, prterun and mpirun",
+        ] {
+            assert!(
+                outcome.stderr.contains(said),
+                "{options:?}: {}",
+                outcome.stderr
+            );
+        }
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim();
+    for options in [
+        &["--node-name", "elsewhere"][..],
+        &["--host", "localhost"],
+        &["--host", "127.0.0.1"],
+        &["--host", host],
+        &["--host", "elsewhere", "--node-name", "elsewhere"],
+        &["--hostfile", hostfile, "--node-name", "elsewhere"],
+    ] {
+        let outcome = run(&[options, &["echo", "x"]].concat());
         assert_eq!(
             (outcome.text().as_str(), outcome.stderr.as_str()),
-            ("x", "")
+            ("x", ""),
+            "{options:?}"
         );
     }
 }
@@ -129,7 +165,15 @@ fn scripts_find_rank_and_size_where_mpirun_puts_them() {
     let job = ["-n", "2", "sh", "-c", &script];
     assert_eq!(lines(&job), ["0/2 0/2 0", "1/2 1/2 1"]);
     let maps = [
-        "--nodes", "n[1-2]", "--procs", "0-1;2-3", "--host", "n2", "sh", "-c", &script,
+        "--nodes",
+        "n[1-2]",
+        "--procs",
+        "0-1;2-3",
+        "--node-name",
+        "n2",
+        "sh",
+        "-c",
+        &script,
     ];
     assert_eq!(lines(&maps), ["2/4 0/2 2", "3/4 1/2 3"]);
     let without = [&["--no-compat-env"], &job[..]].concat();

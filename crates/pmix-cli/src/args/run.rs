@@ -35,14 +35,8 @@ pub(crate) struct Run {
     /// What this node is called in the maps, if not as the system has it.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) node_name: Option<String>,
-    /// Nodes to start on, as mpirun has them: this one has to be among them. With --nodes, what this node
-    /// is called in them, as --node-name says it.
-    #[arg(
-        long,
-        value_name = "NODES",
-        conflicts_with = "node_name",
-        help_heading = "Placement"
-    )]
+    /// Nodes to start on, as mpirun has them: this one has to be among them.
+    #[arg(long, value_name = "NODES", help_heading = "Placement")]
     pub(crate) host: Option<String>,
     /// How processes are dealt out to the parts of the node: PART in turns, `slot:pe=N` with N cores
     /// each, or `ppr:N:PART` with N on each part; PART is slot, node, package, numa, l3cache, l2cache,

@@ -158,11 +158,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let environment = Environment::of_process();
     let system = host::name().unwrap_or_else(|| "localhost".to_owned());
     placement::check_nodes(&args, &system)?;
-    let named = args.host.clone();
-    // A list of nodes is how mpirun says on which of them to start.
-    let named = named.filter(|name| !name.contains([',', ':']));
-    let named = args.node_name.clone().or(named);
-    let host = named.unwrap_or(system);
+    let host = args.node_name.clone().unwrap_or(system);
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
         None if args.layout.is_asked() => {

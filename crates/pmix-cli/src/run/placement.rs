@@ -79,27 +79,22 @@ fn number(vars: &Variables, name: &str) -> Option<u32> {
 /// # Errors
 /// It is not, or the file cannot be read.
 pub(super) fn check_nodes(args: &Run, host: &str) -> Result<(), Failure> {
+    // It is called so by the system, or by who starts the job.
+    let names: Vec<_> = [host]
+        .into_iter()
+        .chain(args.node_name.as_deref())
+        .collect();
     if let Some(file) = &args.habits.hostfile {
         let text = read(file)?;
         let lines = text
             .lines()
             .map(|line| line.split('#').next().unwrap_or_default());
         let named = lines.filter_map(|line| line.split_whitespace().next());
-        return among(named, host);
+        among(&format!("--hostfile {}", file.display()), named, &names)?;
     }
     match &args.host {
-        Some(hosts) if args.nodes.is_none() && hosts.contains([',', ':']) => {
-            among(hosts.split(','), host)
-        }
-        // One name has been taken for that of this node, and is.
-        Some(name) if args.nodes.is_none() && among([name.as_str()], host).is_err() => {
-            tracing::warn!(
-                "--host {name}: processes start on this node, {host}, which is called {name} for them; \
-                 srun, prterun and mpirun start them on other nodes, --node-name says that a name is meant"
-            );
-            Ok(())
-        }
-        _ => Ok(()),
+        Some(hosts) => among(&format!("--host {hosts}"), hosts.split(','), &names),
+        None => Ok(()),
     }
 }
 
@@ -113,18 +108,28 @@ fn read(file: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn among<'a>(nodes: impl IntoIterator<Item = &'a str>, host: &str) -> Result<(), Failure> {
+fn among<'a>(
+    option: &str,
+    nodes: impl IntoIterator<Item = &'a str>,
+    names: &[&str],
+) -> Result<(), Failure> {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let is_here = |node: &str| {
         let node = node.split(':').next().unwrap_or_default();
-        node == "localhost" || node == "127.0.0.1" || short(node) == short(host)
+        node == "localhost"
+            || node == "127.0.0.1"
+            || names.iter().any(|name| short(node) == short(name))
     };
     if nodes.into_iter().any(is_here) {
         return Ok(());
     }
-    let message =
-        format!("pmix run starts processes on this node, {host}, which is not among them");
-    Err(Failure::usage(message).cure("srun, prterun and mpirun start them on other nodes"))
+    let here = names.join(" or ");
+    let message = format!(
+        "{option}: pmix run starts processes on this node, {here}, which is not among them"
+    );
+    Err(Failure::usage(message).cure(
+        "--node-name NAME gives this node a name; srun, prterun and mpirun start processes on other nodes",
+    ))
 }
 
 #[cfg(test)]
@@ -133,9 +138,12 @@ mod tests {
 
     #[test]
     fn this_node_may_be_named_as_it_is_called_and_others_are_refused() {
+        let allowed =
+            |nodes: &str, names: &[&str]| among("--host", nodes.split(','), names).is_ok();
         for nodes in ["n1:4", "a,n1.cluster:2", "localhost", "127.0.0.1:8,b"] {
-            assert!(among(nodes.split(','), "n1.cluster").is_ok(), "{nodes}");
+            assert!(allowed(nodes, &["n1.cluster"]), "{nodes}");
         }
-        assert!(among("n2,n11".split(','), "n1").is_err());
+        assert!(!allowed("n2,n11", &["n1"]));
+        assert!(allowed("n2,n11", &["n1", "n2"]));
     }
 }

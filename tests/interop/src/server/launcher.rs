@@ -76,7 +76,7 @@ impl Launcher {
                 // The maps say how many processes there are.
                 let (nodes, procs) = far.maps(num_local);
                 let mut command = self.launching();
-                command.args(["--host", HERE, "--nodes", &nodes, "--procs", &procs]);
+                command.args(["--node-name", HERE, "--nodes", &nodes, "--procs", &procs]);
                 Ok(command)
             }
             Self::Host(..) => {
