@@ -60,6 +60,19 @@ pub(crate) const NAMES: [(&str, &str); 4] = [
     ("pquery", "query"),
 ];
 
+/// The symbols by which debuggers find the processes of the launcher (docs/debuggers.md), and to which they run it
+/// first.
+const MPIR: &[&str] = &[
+    "main",
+    "MPIR_Breakpoint",
+    "MPIR_being_debugged",
+    "MPIR_debug_state",
+    "MPIR_i_am_starter",
+    "MPIR_partial_attach_ok",
+    "MPIR_proctable",
+    "MPIR_proctable_size",
+];
+
 /// A program that says which library it runs on.
 pub(crate) const PROGRAM: &str = "#include <pmix.h>\n#include <stdio.h>\n\nint main(void)\n{\n    \
                        return puts(PMIx_Get_version()) < 0 || PMIx_Initialized();\n}\n";
@@ -214,7 +227,7 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
             .arg("--strip-debug")
             .arg(lib.join("libpmix.a")),
     )?;
-    output(Command::new("strip").arg(bin.join("pmix")))?;
+    strip_command(&bin.join("pmix"))?;
     link(SONAME, &lib.join("libpmix.so"))?;
     for header in headers()? {
         let name = header.file_name().unwrap_or_default();
@@ -238,6 +251,29 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
         link(&format!("pmix-{command}.1"), &page)?;
     }
     Ok(())
+}
+
+/// Strips the command, but for what debuggers that know MPIR look for.
+///
+/// # Errors
+/// It cannot be stripped, or one of the names is not there.
+pub(crate) fn strip_command(command: &Path) -> Result<(), String> {
+    let mut strip = Command::new("strip");
+    for name in MPIR {
+        strip.args(["-K", name]);
+    }
+    output(strip.arg(command))?;
+    let listed = output(Command::new("nm").arg(command))?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let has = |name: &str| {
+        listed
+            .lines()
+            .any(|line| line.split(' ').next_back() == Some(name))
+    };
+    match MPIR.iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!("{}: no symbol {name}", command.display())),
+    }
 }
 
 /// Has the command that is installed in a directory write its pages and completions there.

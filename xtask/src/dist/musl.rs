@@ -14,7 +14,7 @@ use xtask::process::{cargo, output, root, run};
 use crate::files::{copy, directory};
 use crate::sbom;
 
-use super::{bills, command_files, host, run_of};
+use super::{bills, command_files, host, run_of, strip_command};
 
 /// What it needs, as Debian calls it; the last two for trying it.
 const PACKAGES: &[&str] = &[
@@ -115,7 +115,7 @@ fn installed(folder: &Path, profile: &str, target: &str) -> Result<(), String> {
     let built = install::target().join(target).join(named).join("pmix");
     let command = folder.join("bin/pmix");
     copy(&built, &command, 0o755)?;
-    output(Command::new("strip").arg(&command))?;
+    strip_command(&command)?;
     let bytes = fs::metadata(&command).map_or(0, |found| found.len());
     println!("{}: {bytes} bytes", command.display());
     command_files(folder)
