@@ -264,6 +264,45 @@ fn an_update_keeps_what_it_does_not_state() {
 }
 
 #[test]
+fn the_nodes_of_an_allocation_are_those_of_the_session_where_nothing_else_is_said() {
+    let session = |more| {
+        array(
+            keys::SESSION_INFO_ARRAY,
+            [vec![Info::new(keys::SESSION_ID, 5_u32)], more].concat(),
+        )
+    };
+    let nodes = |text: &'static str| Info::new(keys::ALLOCATED_NODELIST, text);
+    let job = register(&[session(vec![nodes("a,b,c")])]).unwrap();
+    let all = Some("a,b,c".into());
+    let of_session = [Info::new(keys::SESSION_INFO, true)];
+    for rank in [JOB, Rank::new(1)] {
+        assert_eq!(ask(&job, rank, keys::ALLOCATED_NODELIST, &[]), all);
+        assert_eq!(ask(&job, rank, keys::ALLOCATED_NODELIST, &of_session), all);
+    }
+    for [yes, no] in [
+        ["pmix.job.info", "pmix.ssn.info"],
+        ["pmix.node.info", "pmix.app.info"],
+    ] {
+        let of_another = [Info::new(yes, true), Info::new(no, false)];
+        assert_eq!(ask(&job, JOB, keys::ALLOCATED_NODELIST, &of_another), None);
+    }
+    let other = [Info::new(keys::SESSION_ID, 6_u32)];
+    assert_eq!(ask(&job, JOB, keys::ALLOCATED_NODELIST, &other), None);
+    let answers = job.answers().answers;
+    let known = answers
+        .iter()
+        .find(|known| known.kval.key.is(keys::ALLOCATED_NODELIST));
+    assert!(known.is_some_and(|known| known.is_for_all), "{known:?}");
+    // What is stated of the job is the job's.
+    let job = register(&[session(vec![nodes("a,b,c")]), nodes("a")]).unwrap();
+    assert_eq!(
+        ask(&job, JOB, keys::ALLOCATED_NODELIST, &[]),
+        Some("a".into())
+    );
+    assert_eq!(ask(&job, JOB, keys::ALLOCATED_NODELIST, &of_session), all);
+}
+
+#[test]
 fn a_session_array_says_which_session() {
     let values = vec![Info::new(keys::UNIV_SIZE, 9_u32)];
     let nameless = array(keys::SESSION_INFO_ARRAY, values);

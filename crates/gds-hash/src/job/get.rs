@@ -150,6 +150,14 @@ impl Job {
             Realm::Node => self.node_value(request, key)?,
             Realm::Proc => self.proc_value(request, key),
         };
+        // Whose nodes are allocated need not be said: it "defaults to the session realm" (PMIx Standard,
+        // PMIX_ALLOCATED_NODELIST), unless the host states it of the job alone.
+        let found = match found {
+            None if key == keys::ALLOCATED_NODELIST && request.realm().is_none() => {
+                self.session_value(request, key)?
+            }
+            found => found,
+        };
         found.ok_or_else(|| {
             let nspace = &self.nspace;
             Error::not_found(format!(
