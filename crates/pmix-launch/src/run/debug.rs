@@ -180,7 +180,7 @@ fn notice(job: &Job<'_>, point: StopPoint) -> String {
     let place = match point {
         StopPoint::OnExec => "before its first instruction",
         StopPoint::InInit => "in PMIx_Init",
-        StopPoint::InApp => "in their program",
+        StopPoint::InApp => "in its program",
     };
     let waiting = (job.table.iter()).filter(|process| ranks.contains(&process.rank));
     let named = waiting.take(NAMED).map(|process| {
