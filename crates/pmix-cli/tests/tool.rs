@@ -6,7 +6,7 @@ mod command;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use command::launcher::Running;
+use command::launcher::{Running, assert_nothing_left, launcher};
 use command::{command, finish};
 
 /// A job of two processes that have started, and that end when their output is read to its end.
@@ -21,6 +21,49 @@ fn end(running: Running) {
     running.signal("TERM");
     let (code, _, _) = running.end();
     assert_eq!(code, Some(128 + 15));
+}
+
+#[test]
+fn tools_find_the_server_of_the_system_of_which_a_node_has_one() {
+    let running = job();
+    assert_eq!(running.tool(&["ps", "--system"]).code, 1);
+    end(running);
+    let script = "echo up; sleep 30 & wait";
+    let options = ["--system-server", "--node-name", "n1"];
+    let mut running = Running::start(&[&options[..], &["sh", "-c", script]].concat());
+    assert_eq!(running.line(), "up");
+    let launcher = running.child.id().to_string();
+    let outcome = running.tool(&["--json", "ps", "--system"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(outcome.json()["server_pid"].to_string(), launcher);
+    let second = running.tool(&[&["run"], &options[..], &["true"]].concat());
+    assert_eq!(second.code, 2);
+    let named = second.stderr.contains(&format!("process {launcher},"));
+    assert!(
+        named && second.stderr.contains("pmix.sys.n1"),
+        "{}",
+        second.stderr
+    );
+    // Who does not ask for the place is not refused.
+    let third = running.tool(&["run", "--node-name", "n1", "true"]);
+    assert_eq!((third.code, third.stderr.as_str()), (0, ""));
+    end(running);
+}
+
+#[test]
+fn the_place_of_the_system_is_not_taken_through_a_link() {
+    let options = ["--system-server", "--node-name", "n1", "true"];
+    let (mut command, tmp) = launcher(&options);
+    let system = tempfile::tempdir().unwrap();
+    let planted = system.path().join("pmix.sys.n1");
+    std::os::unix::fs::symlink(system.path().join("victim"), &planted).unwrap();
+    command.env("PMIX_SYSTEM_TMPDIR", system.path());
+    let outcome = finish(command, b"");
+    assert_eq!(outcome.code, 2);
+    let said = outcome.stderr.contains("pmix.sys.n1 is a symbolic link");
+    assert!(said, "{}", outcome.stderr);
+    assert!(planted.is_symlink() && !system.path().join("victim").exists());
+    assert_nothing_left(&tmp);
 }
 
 #[test]

@@ -73,6 +73,13 @@ impl Error {
         Self::new(Kind::System, detail)
     }
 
+    /// A place that was asked for cannot be had by the server.
+    #[cold]
+    pub(crate) fn taken(what: &str, cause: pmix_server::Error) -> Self {
+        let detail = ErrorDetail::caused(cause.status(), what, cause);
+        Self::new(Kind::Request, detail)
+    }
+
     /// A job was not started in the time that who asked for it gave.
     #[cold]
     pub(crate) fn late() -> Self {

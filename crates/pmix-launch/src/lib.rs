@@ -44,6 +44,7 @@
 //!     adopt: true,
 //!     forward_io: false,
 //!     max_spawned: 1024,
+//!     system_server: None,
 //!     watcher: None,
 //!     stopper: None,
 //!     cpus: None,

@@ -85,6 +85,8 @@ pub struct JobOutcome {
     pub num_procs: u64,
     /// How many of them ended badly, or without finalising.
     pub num_failed: usize,
+    /// How often its processes were started again (`PMIX_MAX_RESTARTS`), all together.
+    pub num_restarts: u64,
     /// Its exit code: that of its cause, 1 if it was ended with another job, else the largest of its
     /// processes.
     pub exit_code: u8,

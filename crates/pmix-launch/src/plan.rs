@@ -46,6 +46,9 @@ pub struct Plan {
     pub params: Params,
     /// Where the directory of the session is made.
     pub tmpdir: PathBuf,
+    /// The directory in which tools find the server of this launcher as that of the system
+    /// (`PMIX_SERVER_SYSTEM_SUPPORT`), of which a node has one; none if it is not to be that.
+    pub system_server: Option<PathBuf>,
     /// The socket of the daemon of the system log, to which processes may log; `/dev/log` where nothing
     /// else was set up.
     pub syslog: PathBuf,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pmix_server::{Server, WireObserver};
-use pmix_types::{Nspace, Proc, Rank};
+use pmix_types::{Nspace, Proc, Rank, Status};
 
 use crate::host::LocalHost;
 use crate::session_dir::SessionDir;
@@ -18,7 +18,15 @@ pub(crate) fn start(
     host: LocalHost,
     observer: Option<Box<dyn WireObserver>>,
 ) -> Result<Server, Error> {
-    let cannot = |e| Error::server("the server cannot start", e);
+    let is_of_system = plan.system_server.is_some();
+    let cannot = |e: pmix_server::Error| match e.status() {
+        Status::ERR_EXISTS | Status::ERR_NO_PERMISSIONS | Status::ERR_RESOURCE_BUSY
+            if is_of_system =>
+        {
+            Error::taken("this cannot be the server of the system", e)
+        }
+        _ => Error::server("the server cannot start", e),
+    };
     let mut builder = Server::builder();
     if let Some(observer) = observer {
         builder = builder.wire_observer(observer);
@@ -28,9 +36,10 @@ pub(crate) fn start(
         .nspace(server_nspace(&plan.nspace))
         .hostname(String::from_utf8_lossy(plan.layout.host()))
         .server_tmpdir(session.path())
-        .system_tmpdir(&plan.tmpdir)
+        .system_tmpdir(plan.system_server.as_ref().unwrap_or(&plan.tmpdir))
+        .system_support(is_of_system)
         .tool_support(true)
-        .rendezvous_required(false)
+        .rendezvous_required(is_of_system)
         .params(plan.params.clone())
         .preg(Arc::clone(&plan.preg))
         .external_progress(true)

@@ -143,6 +143,10 @@ pub(crate) struct Run {
     /// What the job is called; made of the node and the launcher's process number by default.
     #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
+    /// Let tools find this launcher's server as that of the system (PMIX_CONNECT_TO_SYSTEM), of which a
+    /// node has one.
+    #[arg(long)]
+    pub(crate) system_server: bool,
     /// Stop each process before the first instruction of its program, until `pmix release` or a debugger
     /// continues it.
     #[arg(long, help_heading = "Debugging")]

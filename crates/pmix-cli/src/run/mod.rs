@@ -200,6 +200,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         policy,
         preg: Arc::clone(&context.preg),
         params: context.params.clone(),
+        system_server: (args.system_server).then(|| system_dir(&environment.vars)),
         tmpdir: tmpdir(&environment.vars),
         syslog: "/dev/log".into(),
         environment: environment.vars,
@@ -281,8 +282,16 @@ fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Resul
 }
 
 fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {
-    let found = vars
-        .iter()
-        .find(|(name, dir)| name == "TMPDIR" && !dir.is_empty());
-    found.map_or_else(|| PathBuf::from("/tmp"), |(_, dir)| PathBuf::from(dir))
+    named_dir(vars, "TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"))
+}
+
+/// The directory in which tools look for the server of the system.
+fn system_dir(vars: &[(OsString, OsString)]) -> PathBuf {
+    named_dir(vars, "PMIX_SYSTEM_TMPDIR").unwrap_or_else(|| tmpdir(vars))
+}
+
+fn named_dir(vars: &[(OsString, OsString)], variable: &str) -> Option<PathBuf> {
+    let mut named = vars.iter().filter(|(name, _)| name == variable);
+    let found = named.find(|(_, dir)| !dir.is_empty());
+    found.map(|(_, dir)| PathBuf::from(dir))
 }

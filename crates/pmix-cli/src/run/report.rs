@@ -41,7 +41,11 @@ pub(super) fn table(outcome: &Outcome) -> String {
     for job in &outcome.spawned {
         let (name, num_procs) = (&job.nspace, job.num_procs);
         let (parent, time) = (&job.parent, job.elapsed.as_secs_f64());
-        text += &format!("{name}: {num_procs} processes for {parent}, {time:.3} s: ");
+        text += &format!("{name}: {num_procs} processes for {parent}, {time:.3} s");
+        text += &match job.num_restarts {
+            0 => ": ".to_owned(),
+            number => format!(", started again {number} times: "),
+        };
         text += &match &job.cause {
             Some(cause) => format!("{cause}\n"),
             None => format!("exit code {}\n", job.exit_code),
@@ -150,6 +154,7 @@ fn of_job(job: &JobOutcome) -> Json {
         "parent": job.parent,
         "num_procs": job.num_procs,
         "num_failed": job.num_failed,
+        "num_restarts": job.num_restarts,
         "exit_code": job.exit_code,
         "cause": job.cause.as_ref().map(ToString::to_string),
         "seconds": seconds(job.elapsed),

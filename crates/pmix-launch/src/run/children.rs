@@ -136,6 +136,9 @@ impl Session<'_> {
                     .map_or_else(|| codes.max().unwrap_or(u8::MAX), Cause::exit_code),
                 cause: job.stop.cause().cloned(),
                 num_failed: unsound.len(),
+                num_restarts: (job.table.iter())
+                    .map(|process| u64::from(process.num_restarts))
+                    .sum(),
                 elapsed: began.map_or(Duration::ZERO, |began| began.elapsed()),
             });
         }

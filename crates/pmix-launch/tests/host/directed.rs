@@ -376,6 +376,12 @@ fn a_process_that_ends_badly_is_started_again_and_others_meet_it() {
         "{output}"
     );
     assert_eq!(num_of("has met the other"), 2, "{output}");
+    let mut restarts: Vec<_> = { played.outcome.spawned.iter() }
+        .map(|job| (&*job.nspace, job.num_restarts))
+        .collect();
+    restarts.sort_unstable();
+    let expected = [("restarted@2", 2), ("restarted@3", 2), ("restarted@4", 1)];
+    assert_eq!(restarts, expected);
     let codes: Vec<_> = played
         .outcome
         .spawned

@@ -235,6 +235,7 @@ fn example_cases(
             servers.extend([pmix.clone(), host.clone()]);
             if let Launcher::Ours(command) = pmix {
                 cases.push(debugged::example(OURS, &ours, command)?);
+                cases.push(examples::of_system(OURS, &ours, command)?);
             }
         }
         cases.extend(examples::cases(OURS, &ours, &servers)?);

@@ -2,7 +2,8 @@
 //! The example programs that libpmix-dev installs, compiled as they are. They end with 0 whatever
 //! happens, so what they say is counted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use super::case::{Case, Judge};
@@ -232,6 +233,37 @@ pub(crate) fn cases(
         }
     }
     Ok(cases)
+}
+
+/// A process of `SCRIPT PMIX PROGRAM APP` forgets which server started it, and finds the launcher's as that of the
+/// system. It starts 128 processes of the first `app` in `PATH`.
+const OF_SYSTEM: &str = r#"
+dir=$(mktemp -d) || exit 1
+export TMPDIR="$dir" PATH="$dir:$PATH"
+printf '#!/bin/sh\necho one of $OMPI_COMM_WORLD_SIZE\n' >"$dir/app" && chmod +x "$dir/app"
+"$1" run --system-server -n 1 sh -c 'unset $(env | sed -n "s/^\(PMIX_[A-Z0-9_]*\)=.*/\1/p"); exec "$0"' "$2"
+echo "the launcher ends with $?"
+rm -r "$dir"
+"#;
+
+/// The run of the example of a launcher, which asks the server of the system and no other.
+///
+/// # Errors
+/// It is not installed, or does not compile.
+pub(crate) fn of_system(release: &str, library: &Library, pmix: &Path) -> Result<Case, String> {
+    let program = compile(release, library, "launcher")?;
+    let mut command = Command::new("sh");
+    Launcher::clean(&mut command);
+    command.args(["-c", OF_SYSTEM, "sh"]);
+    command.arg(pmix).arg(program);
+    let says = vec![("one of 128", 128), ("the launcher ends with 0", 1)];
+    Ok(Case {
+        what: format!("server: examples with {release} at the server of the system"),
+        name: "launcher".to_owned(),
+        command,
+        limit: Duration::from_secs(60),
+        judge: Judge::Says(says, &["failed", "FAILED"]),
+    })
 }
 
 /// Compiles an example from where it is installed.

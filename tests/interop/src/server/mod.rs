@@ -67,9 +67,11 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
             Ok(examples) => cases.extend(examples),
             Err(why) => missing(&why, tally),
         }
-        match debugged::example(&peer.version, &peer.library, &pmix) {
-            Ok(example) => cases.push(example),
-            Err(why) => missing(&why, tally),
+        for example in [debugged::example, examples::of_system] {
+            match example(&peer.version, &peer.library, &pmix) {
+                Ok(example) => cases.push(example),
+                Err(why) => missing(&why, tally),
+            }
         }
     }
     cases.extend(all.iter().flat_map(|launcher| hello(&pmix, launcher)));

@@ -115,6 +115,18 @@ fn programs() -> Vec<Program> {
             left_out: reporting,
             ..program("left", &[4])
         },
+        Program {
+            options: &["--report", "--json"],
+            judge: Judge::Says(
+                vec![
+                    (", started again 2 times: exit code 0\n", 1),
+                    (r#""num_restarts":2,"exit_code":0,"#, 1),
+                ],
+                &[],
+            ),
+            left_out: restarting,
+            ..program("restarts", &[1])
+        },
         program("tool", &[2]),
         Program {
             args: &["by-pid"],
@@ -146,6 +158,11 @@ fn default_handlers(launcher: &Launcher, _: &str) -> Option<&'static str> {
 fn reporting(launcher: &Launcher, _: &str) -> Option<&'static str> {
     let ours = matches!(launcher, Launcher::Ours(_));
     (!ours).then_some("it has no report of groups")
+}
+
+fn restarting(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("the host spawns nothing, and prterun reports otherwise")
 }
 
 fn resolving(launcher: &Launcher, client: &str) -> Option<&'static str> {
