@@ -50,6 +50,18 @@ void begin(void)
     require(me.rank < size);
 }
 
+void forget_the_server(void)
+{
+    static const char *const names[] = {
+        "PMIX_NAMESPACE",    "PMIX_RANK",         "PMIX_SERVER_URI61", "PMIX_SERVER_URI51",
+        "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",  "PMIX_SERVER_URI3",  "PMIX_SERVER_URI21",
+        "PMIX_SERVER_URI2",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        unsetenv(names[i]);
+    }
+}
+
 void end(void)
 {
     must("PMIx_Finalize", PMIx_Finalize(NULL, 0));

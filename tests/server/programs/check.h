@@ -24,6 +24,10 @@ void begin(void);
 /* PMIx_Finalize. */
 void end(void);
 
+/* Takes away what a server puts into the environment of a process that it starts, so that a tool finds its server
+ * as others do. */
+void forget_the_server(void);
+
 /* Ends the program with what is wrong. */
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* The status must be PMIX_SUCCESS, or the one named. */

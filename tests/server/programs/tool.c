@@ -9,19 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a server puts into the environment of a process that it starts. */
-static void forget_the_server(void)
-{
-    static const char *const names[] = {
-        "PMIX_NAMESPACE",    "PMIX_RANK",         "PMIX_SERVER_URI61", "PMIX_SERVER_URI51",
-        "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",  "PMIX_SERVER_URI3",  "PMIX_SERVER_URI21",
-        "PMIX_SERVER_URI2",
-    };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        unsetenv(names[i]);
-    }
-}
-
 static void have_one_server(void)
 {
     pmix_proc_t *servers = NULL, none;

@@ -139,6 +139,11 @@ fn programs() -> Vec<Program> {
             ..program("forward", &[2, 4])
         },
         Program {
+            options: &["--forward-io"],
+            left_out: pulling,
+            ..program("pulled", &[2])
+        },
+        Program {
             left_out: spawning,
             ..program("spawn", &[4])
         },
@@ -218,6 +223,13 @@ fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
 
 fn forwarding(launcher: &Launcher, _: &str) -> Option<&'static str> {
     matches!(launcher, Launcher::Host(..)).then_some("the host forwards nothing")
+}
+
+fn pulling(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some(
+        "the host forwards nothing, and prterun does not end after its processes attached",
+    )
 }
 
 fn attaching(launcher: &Launcher, _: &str) -> Option<&'static str> {
