@@ -13,9 +13,9 @@ mod symbols;
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
-/// What debuggers are told of a process.
+/// What debuggers are told of a process (`MPIR_PROCDESC`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct ProcDesc {
     /// The node that it runs on.
     pub host: CString,
     /// Its program.
@@ -25,7 +25,7 @@ pub struct Described {
 }
 
 /// The rows of the table, and the texts that they point to.
-type Table = (Box<[symbols::Row]>, Vec<Described>);
+type Table = (Box<[symbols::Row]>, Vec<ProcDesc>);
 
 /// Holds them as long as they are the table.
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
@@ -37,8 +37,9 @@ pub fn is_being_debugged() -> bool {
     symbols::is_being_debugged()
 }
 
-/// Has the table be these processes, by their ranks. A debugger that reads it meanwhile finds none.
-pub fn set_table(processes: Vec<Described>) {
+/// Makes these processes, in the order of their ranks, the table (`MPIR_proctable`). A debugger that reads it
+/// meanwhile finds none.
+pub fn set_table(processes: Vec<ProcDesc>) {
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     symbols::publish(&[]);
     let rows: Box<[_]> = processes.iter().map(symbols::Row::of).collect();
@@ -58,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_table_has_the_processes_that_were_set_last() {
-        let process = |pid| Described {
+        let process = |pid| ProcDesc {
             host: c"n1".to_owned(),
             program: c"./solver".to_owned(),
             pid,

@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use crate::Described;
+use crate::ProcDesc;
 
 /// `MPIR_DEBUG_SPAWNED`: the processes of the table were started.
 const SPAWNED: c_int = 1;
@@ -38,7 +38,7 @@ static MPIR_proctable: AtomicPtr<Row> = AtomicPtr::new(std::ptr::null_mut());
 #[unsafe(no_mangle)]
 static MPIR_proctable_size: AtomicI32 = AtomicI32::new(0);
 
-/// Set by a debugger that debugs the processes.
+/// Not 0 if a debugger, which sets it, debugs the processes.
 #[used]
 // SAFETY: as above.
 #[unsafe(no_mangle)]
@@ -50,13 +50,13 @@ static MPIR_being_debugged: AtomicI32 = AtomicI32::new(0);
 #[unsafe(no_mangle)]
 static MPIR_debug_state: AtomicI32 = AtomicI32::new(0);
 
-/// That it is there says that this program is no process of the job.
+/// Its presence says that this program is no process of the job.
 #[used]
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 static MPIR_i_am_starter: AtomicI32 = AtomicI32::new(1);
 
-/// That it is there says that a debugger need not attach to every process.
+/// Its presence says that a debugger need not attach to every process.
 #[used]
 // SAFETY: as above.
 #[unsafe(no_mangle)]
@@ -73,7 +73,7 @@ extern "C" fn MPIR_Breakpoint() {
 
 impl Row {
     /// A row that points to the texts of a process.
-    pub(crate) fn of(process: &Described) -> Self {
+    pub(crate) fn of(process: &ProcDesc) -> Self {
         Self {
             host_name: AtomicPtr::new(process.host.as_ptr().cast_mut()),
             executable_name: AtomicPtr::new(process.program.as_ptr().cast_mut()),
@@ -86,7 +86,7 @@ pub(crate) fn is_being_debugged() -> bool {
     MPIR_being_debugged.load(Ordering::SeqCst) != 0
 }
 
-/// Has the symbols name the rows, which stay where they are until others are published.
+/// Makes the symbols name the rows, which have to stay where they are until others are published.
 pub(crate) fn publish(rows: &[Row]) {
     MPIR_proctable_size.store(0, Ordering::SeqCst);
     let first = rows.first().map_or(std::ptr::null(), std::ptr::from_ref);

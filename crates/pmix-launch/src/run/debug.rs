@@ -12,11 +12,11 @@ mod asked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 
-use pmix_mpir::Described;
+use pmix_mpir::ProcDesc;
 use pmix_server::upcall::NotifyEvent;
 use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, keys};
 
-pub(super) use asked::{DebugRequest, Wish, without_daemons};
+pub(super) use asked::{DebugDirective, DebugRequest, without_daemons};
 
 use super::events::timestamp;
 use super::job::Job;
@@ -102,7 +102,7 @@ impl Session<'_> {
                 let found = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
                 CString::new(found.into_os_string().into_encoded_bytes()).unwrap_or_default()
             });
-            Described {
+            ProcDesc {
                 host: host.clone(),
                 program: program.clone(),
                 pid,

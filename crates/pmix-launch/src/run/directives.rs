@@ -8,7 +8,7 @@
 
 use pmix_types::{Key, keys};
 
-use super::debug::Wish;
+use super::debug::DebugDirective;
 use crate::stops::StopPoint;
 
 /// A directive of a spawn.
@@ -97,7 +97,7 @@ pub(super) enum Asked {
     Wdir,
     Variable,
     /// What concerns debuggers.
-    Debug(Wish),
+    Debug(DebugDirective),
     /// That who asks is sent the output; the server does it with what passes through the launcher.
     Forwarded,
 }
@@ -126,14 +126,14 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     COLOCATE_NPERNODE => Obeyed(A::BesideOnNode),
     COLOCATE_NPERPROC => Obeyed(A::BesideEach),
     COLOCATE_PROCS => Obeyed(A::Beside),
-    DEBUGGER_DAEMONS => Obeyed(A::Debug(Wish::Daemons)),
-    DEBUG_DAEMONS_PER_NODE => Obeyed(A::Debug(Wish::PerNode)),
-    DEBUG_DAEMONS_PER_PROC => Obeyed(A::Debug(Wish::PerProc)),
-    DEBUG_JOB => Obeyed(A::Debug(Wish::Target)),
-    DEBUG_STOP_IN_APP => Obeyed(A::Debug(Wish::Stop(StopPoint::InApp))),
-    DEBUG_STOP_IN_INIT => Obeyed(A::Debug(Wish::Stop(StopPoint::InInit))),
-    DEBUG_STOP_ON_EXEC => Obeyed(A::Debug(Wish::Stop(StopPoint::OnExec))),
-    DEBUG_TARGET => Obeyed(A::Debug(Wish::Target)),
+    DEBUGGER_DAEMONS => Obeyed(A::Debug(DebugDirective::Daemons)),
+    DEBUG_DAEMONS_PER_NODE => Obeyed(A::Debug(DebugDirective::PerNode)),
+    DEBUG_DAEMONS_PER_PROC => Obeyed(A::Debug(DebugDirective::PerProc)),
+    DEBUG_JOB => Obeyed(A::Debug(DebugDirective::Target)),
+    DEBUG_STOP_IN_APP => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::InApp))),
+    DEBUG_STOP_IN_INIT => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::InInit))),
+    DEBUG_STOP_ON_EXEC => Obeyed(A::Debug(DebugDirective::Stop(StopPoint::OnExec))),
+    DEBUG_TARGET => Obeyed(A::Debug(DebugDirective::Target)),
     DISPLAY_ALLOCATION => Obeyed(A::ShowAllocation),
     DISPLAY_MAP => Obeyed(A::ShowMap),
     DISPLAY_MAP_DETAILED => Obeyed(A::ShowMapDetailed),

@@ -249,7 +249,9 @@ impl Request {
             Asked::Host => here(text_of(info)?, host)?,
             Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
             Asked::Variable => self.exports.extend(envar(info)?),
-            Asked::Debug(wish) => { self.debug.take(wish, info, None) }.map_err(Refusal::bad)?,
+            Asked::Debug(directive) => {
+                { self.debug.take(directive, info, None) }.map_err(Refusal::bad)?
+            }
             Asked::Forwarded => self.needs_forwarding |= flag && info.is_required(),
         }
         Ok(())
@@ -327,8 +329,8 @@ impl Request {
             match Directive::of(&info.key).map(|directive| directive.effect) {
                 Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(own(text_of(info)?).into()),
                 Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
-                Some(Effect::Obeyed(Asked::Debug(wish))) => {
-                    let taken = self.debug.take(wish, info, Some(self.apps.len()));
+                Some(Effect::Obeyed(Asked::Debug(directive))) => {
+                    let taken = self.debug.take(directive, info, Some(self.apps.len()));
                     taken.map_err(Refusal::bad)?;
                 }
                 _ => self.take(info, host)?,

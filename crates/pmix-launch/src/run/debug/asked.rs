@@ -12,22 +12,23 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Value, keys};
 use crate::App;
 use crate::stops::{DebugStops, StopPoint};
 
-/// What a directive asks for.
+/// What a directive for debuggers asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::run) enum Wish {
+pub(in crate::run) enum DebugDirective {
     /// That processes stop.
     Stop(StopPoint),
     /// Whether an application is daemons of a debugger (`PMIX_DEBUGGER_DAEMONS`).
     Daemons,
     /// What they debug: processes (`PMIX_DEBUG_TARGET`) or a job (`PMIX_DEBUG_JOB`).
     Target,
-    /// How many there are on each node that has any of these.
+    /// How many daemons there are on each node that has a process of what they debug
+    /// (`PMIX_DEBUG_DAEMONS_PER_NODE`).
     PerNode,
-    /// How many there are for each of these.
+    /// How many daemons there are for each of these processes (`PMIX_DEBUG_DAEMONS_PER_PROC`).
     PerProc,
 }
 
-/// All that a spawn asks for.
+/// All that a spawn asks for that concerns debuggers.
 #[derive(Debug, Default)]
 pub(in crate::run) struct DebugRequest {
     stops: Vec<Stop>,
@@ -53,16 +54,16 @@ impl DebugRequest {
     /// What is wrong with its value.
     pub(in crate::run) fn take(
         &mut self,
-        wish: Wish,
+        directive: DebugDirective,
         info: &Info<'static>,
         app: Option<usize>,
     ) -> Result<(), String> {
-        match wish {
-            Wish::Daemons => self.has_daemons |= info.truth().is_true(),
-            Wish::Target => self.target = Some(target(info)?),
-            Wish::PerNode => self.per_node = Some(some(info)?),
-            Wish::PerProc => self.per_proc = Some(some(info)?),
-            Wish::Stop(point) => self.stops.push(Stop {
+        match directive {
+            DebugDirective::Daemons => self.has_daemons |= info.truth().is_true(),
+            DebugDirective::Target => self.target = Some(target(info)?),
+            DebugDirective::PerNode => self.per_node = Some(positive(info)?),
+            DebugDirective::PerProc => self.per_proc = Some(positive(info)?),
+            DebugDirective::Stop(point) => self.stops.push(Stop {
                 point,
                 who: info.value.clone(),
                 app,
@@ -128,8 +129,8 @@ pub(in crate::run) fn without_daemons(mut call: Spawn) -> (Spawn, Option<Spawn>)
     let (daemons, apps): (Vec<_>, Vec<_>) =
         { apps.into_iter() }.partition(|app| is_of_daemons(&app.info));
     if daemons.is_empty() || apps.is_empty() {
-        // One of both is all there is.
-        call.apps = [apps, daemons].concat();
+        // One of the two is empty.
+        call.apps = apps.into_iter().chain(daemons).collect();
         return (call, None);
     }
     let mut of_daemons = call.clone();
@@ -151,7 +152,7 @@ fn target(info: &Info<'static>) -> Result<Proc<'static>, String> {
 }
 
 /// A number above 0.
-fn some(info: &Info<'static>) -> Result<u32, String> {
+fn positive(info: &Info<'static>) -> Result<u32, String> {
     let number: Option<u32> = info.value.to_number().ok();
     let number = number.filter(|number| *number > 0);
     number.ok_or_else(|| format!("{} without a number above 0", info.key))
@@ -220,7 +221,7 @@ mod tests {
         let mut request = DebugRequest::default();
         let info = Info::new(keys::DEBUG_STOP_IN_APP, who);
         request
-            .take(Wish::Stop(StopPoint::InApp), &info, app)
+            .take(DebugDirective::Stop(StopPoint::InApp), &info, app)
             .unwrap();
         let stops = request.stops(&apps());
         assert!(stops.in_init.is_empty());
