@@ -38,9 +38,15 @@ pub fn create(path: &Path) -> io::Result<File> {
     open(path, true)
 }
 
+/// Opens a file as [`create`] does, which is emptied or keeps what it holds.
 fn open(path: &Path, is_emptied: bool) -> io::Result<File> {
     if OPEN_ALREADY.iter().any(|link| path.starts_with(link)) {
-        return File::create(path);
+        let mut options = File::options();
+        return options
+            .write(true)
+            .create(true)
+            .truncate(is_emptied)
+            .open(path);
     }
     let user = rustix::process::geteuid().as_raw();
     let end = walk(&std::path::absolute(path)?, user)?;

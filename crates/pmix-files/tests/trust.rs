@@ -3,11 +3,12 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use pmix_files::{Fault, Trust, create, read_regular};
+use pmix_files::{Fault, Trust, append, create, read_regular};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -270,4 +271,20 @@ fn input_is_a_regular_file_of_bounded_size_whoever_it_belongs_to() {
         read_regular(&place.path("absent"), 8).unwrap_err(),
         Fault::Missing
     );
+}
+
+#[test]
+fn a_file_that_is_appended_to_keeps_what_it_holds_by_whichever_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    fs::write(&path, "a").unwrap();
+    let open = File::open(&path).unwrap();
+    let of_descriptor = format!("/dev/fd/{}", open.as_raw_fd());
+    for (name, text) in [(path.as_path(), "b"), (Path::new(&of_descriptor), "c")] {
+        let mut file = append(name).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "abc");
+    create(Path::new(&of_descriptor)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
 }
