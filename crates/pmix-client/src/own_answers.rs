@@ -29,7 +29,21 @@ const CLIENT: &[SupportedFunction<'static>] = &[
     ("PMIx_Group_construct", &["GROUP_LEADER", "TIMEOUT"]),
     (
         "PMIx_Group_invite",
-        &["GROUP_NOTIFY_TERMINATION", "GROUP_OPTIONAL", "TIMEOUT"],
+        &[
+            "GROUP_ASSIGN_CONTEXT_ID",
+            "GROUP_NOTIFY_TERMINATION",
+            "GROUP_OPTIONAL",
+            "TIMEOUT",
+        ],
+    ),
+    (
+        "PMIx_Group_join",
+        &[
+            "GROUP_ASSIGN_CONTEXT_ID",
+            "GROUP_NOTIFY_TERMINATION",
+            "GROUP_OPTIONAL",
+            "TIMEOUT",
+        ],
     ),
     (
         "PMIx_Notify_event",
@@ -230,6 +244,18 @@ mod tests {
             for name in *attributes {
                 assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
             }
+        }
+    }
+
+    #[test]
+    fn what_invitations_and_joins_obey_is_told() {
+        let served = crate::group::SERVED.map(|key| Attribute::by_key(key).unwrap().name());
+        for function in ["PMIx_Group_invite", "PMIx_Group_join"] {
+            let (_, told) = { CLIENT.iter() }
+                .find(|(name, _)| *name == function)
+                .unwrap();
+            assert_eq!(told.len(), served.len(), "{function}");
+            assert!(served.iter().all(|name| told.contains(name)), "{function}");
         }
     }
 

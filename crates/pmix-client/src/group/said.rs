@@ -120,7 +120,7 @@ pub(super) fn bad(message: impl Into<String>) -> Error {
 }
 
 /// The directives of an invitation, and those of a join.
-const SERVED: [&str; 4] = [
+pub(crate) const SERVED: [&str; 4] = [
     keys::TIMEOUT,
     keys::GROUP_OPTIONAL,
     keys::GROUP_NOTIFY_TERMINATION,
