@@ -40,6 +40,8 @@ const MOST_OF_ONE: usize = 64;
 const MOST_REPEATED: usize = 8;
 /// How many there may be in all.
 const MOST: usize = 4096;
+/// How long the name of one may be (`PMIX_MONITOR_ID`), in bytes.
+const LONGEST_ID: usize = 511;
 
 /// Holds what a host knows of its node: what it is called, and the processes that run there.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +67,7 @@ pub struct MonitorEvent {
 
 /// Serves requests to monitor something, and holds the monitors that go on.
 ///
-/// A host hands it the upcall of that name, tells it when processes and jobs end, and calls
+/// A host hands it the upcall `monitor`, tells it when processes and jobs end, and calls
 /// [`tick`](Self::tick) at the [`deadline`](Self::deadline). What is asked for by many is measured once:
 /// a figure may be a quarter of a second old.
 #[derive(Debug, Default)]
@@ -83,7 +85,7 @@ type Due = (Instant, u64);
 #[derive(Debug)]
 struct Entry {
     owner: Proc<'static>,
-    /// By which it is cancelled (`PMIX_MONITOR_ID`).
+    /// The name by which it is cancelled (`PMIX_MONITOR_ID`).
     id: Option<Text<'static>>,
     status: Status,
     range: Option<DataRange>,
@@ -104,11 +106,12 @@ impl MonitorService {
     /// # Errors
     ///
     /// - `PMIX_ERR_NOT_SUPPORTED` for other monitors, and for a required directive that is not known;
-    /// - `PMIX_ERR_BAD_PARAM` for directives of other types, or a file without a time between checks;
+    /// - `PMIX_ERR_BAD_PARAM` for directives of other types, a file without a time between checks, or a name of
+    ///   more than 511 bytes;
     /// - `PMIX_ERR_NO_PERMISSIONS` for another user than `user`, that of the host, and the superuser;
     /// - `PMIX_ERR_NOT_FOUND` if nothing that is named is on this node, or nothing has the name that is
     ///   to be cancelled;
-    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors.
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or figures.
     pub fn monitor(
         &mut self,
         call: &Monitor,
@@ -160,11 +163,12 @@ impl MonitorService {
         self.samples.processes(procs, &node.name, wants_pss, now)
     }
 
-    /// Measures the node, its disks and its interfaces, for a query; likewise.
+    /// Measures the node, its disks and its interfaces, for a query; the figures may be a quarter of a second
+    /// old.
     ///
     /// # Errors
     ///
-    /// That the system does not tell.
+    /// `/proc` cannot be read.
     pub fn measure_node(
         &mut self,
         node: &LocalNode,
@@ -336,7 +340,7 @@ impl Common {
         let mut common = Self::default();
         for info in directives {
             match info.key.as_text().as_str() {
-                Some(keys::MONITOR_ID) => common.id = text(info)?,
+                Some(keys::MONITOR_ID) => common.id = id(info)?,
                 Some(keys::RANGE) => match info.value {
                     // A custom one would need its list of processes.
                     Value::DataRange(range) if range != DataRange::CUSTOM => {
@@ -396,6 +400,18 @@ fn permit(directives: &[Info<'_>], user: u32) -> Result<(), Error> {
     }
 }
 
+/// The name of a monitor, if it has one.
+fn id(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
+    let id = text(info)?;
+    match id.as_ref().map_or(0, |id| id.len()) {
+        len if len > LONGEST_ID => {
+            let message = format!("{} has {len} bytes, {LONGEST_ID} at most", info.key);
+            Err(error(Status::ERR_BAD_PARAM, message))
+        }
+        _ => Ok(id),
+    }
+}
+
 /// The text of an info, if it has one.
 fn text(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
     match &info.value {
@@ -419,4 +435,20 @@ fn wrong(info: &Info<'_>) -> Error {
 #[cold]
 fn error(status: Status, message: impl Into<String>) -> Error {
     ErrorDetail::new(status, message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_monitor_is_as_long_as_a_key_at_most() {
+        let read = |len: usize| {
+            let read = Common::read(&[Info::new(keys::MONITOR_ID, "x".repeat(len))]);
+            read.map(|common| common.id.map_or(0, |id| id.len()))
+                .map_err(|error| error.status())
+        };
+        assert_eq!(read(LONGEST_ID), Ok(LONGEST_ID));
+        assert_eq!(read(LONGEST_ID + 1), Err(Status::ERR_BAD_PARAM));
+    }
 }

@@ -11,8 +11,7 @@
 //! Libraries of 4.2 and 5.0 know the types, those of 6.1 and later the infos. Memory is in megabytes of
 //! 2^20 bytes, processor time in seconds and microseconds.
 //!
-//! Of each file so much is read and no more, and each line is looked at once. What a file does not say
-//! is 0; a number that is too large for its field is the largest that it holds.
+//! Of each file 1 MiB is read at most, and each line is looked at once. What a file does not say is 0; a number that is too large for its field is the largest that it holds.
 //!
 //! Source: the manual page proc(5) of Linux; OpenPMIx, `pmix_proc_stats_t` and its like.
 

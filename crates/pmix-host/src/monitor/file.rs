@@ -12,6 +12,9 @@ use pmix_types::{Info, Status, Text, Value, keys};
 use super::{error, number, text, wrong};
 use crate::Error;
 
+/// How long a path may be: the system opens none that is longer (`PATH_MAX`, with its NUL).
+const LONGEST_PATH: usize = 4095;
+
 /// Which changes of a file are a sign of life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Signs {
@@ -45,7 +48,8 @@ impl FileMonitor {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a file by its whole path or without a time, and for other types.
+    /// `PMIX_ERR_BAD_PARAM` without a file by its whole path, of 4095 bytes at most, or without a time, and for
+    /// other types.
     pub(super) fn read(
         monitor: &Info<'_>,
         directives: &[Info<'_>],
@@ -57,6 +61,11 @@ impl FileMonitor {
         };
         if !path.is_absolute() {
             return bad("pmix.monitor.fmon needs the whole path of a file, from / on");
+        }
+        let len = path.as_os_str().len();
+        if len > LONGEST_PATH {
+            let message = format!("a path of {len} bytes: none has more than {LONGEST_PATH}");
+            return bad(&message);
         }
         let (mut signs, mut seconds, mut drops) = (Signs::default(), 0, 0);
         for info in directives {
@@ -233,6 +242,7 @@ mod tests {
                 vec![Info::new(keys::MONITOR_FILE_CHECK_TIME, "x")],
             ),
             (Value::from("x"), vec![every(1)]),
+            (Value::from("/x".repeat(LONGEST_PATH)), vec![every(1)]),
             (Value::String(None), vec![every(1)]),
             (Value::Uint32(1), vec![every(1)]),
         ] {

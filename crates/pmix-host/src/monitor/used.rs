@@ -15,6 +15,8 @@ use crate::usage::{Wanted, of_disk, of_interface, of_node, of_process};
 
 /// The most targets that one request may name.
 const MOST_TARGETS: usize = 65_536;
+/// The most figures that one request may name; there are fewer.
+const MOST_FIGURES: usize = 256;
 
 /// Tells what is used.
 #[derive(Debug)]
@@ -50,7 +52,8 @@ impl UsageMonitor {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` for another monitor, `PMIX_ERR_BAD_PARAM` for targets of another type.
+    /// `PMIX_ERR_NOT_SUPPORTED` for another monitor, `PMIX_ERR_BAD_PARAM` for targets of another type,
+    /// `PMIX_ERR_OUT_OF_RESOURCE` for more targets or figures than one request may name.
     pub(super) fn read(monitor: &Info<'_>, directives: &[Info<'_>]) -> Result<Self, Error> {
         let (kind, own_type) = match monitor.key.as_text().as_str() {
             Some(keys::MONITOR_PROC_RESOURCE_USAGE) => (Kind::Processes, DataType::PROC_STATS),
@@ -63,6 +66,10 @@ impl UsageMonitor {
             }
         };
         let is_typed = match &monitor.value {
+            Value::DataArray(array) if array.len() > MOST_FIGURES => {
+                let message = format!("{} names more than {MOST_FIGURES} figures", monitor.key);
+                return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+            }
             Value::DataArray(array) => array.data_type() == own_type,
             _ => false,
         };
@@ -342,6 +349,19 @@ mod tests {
             ..NodeStats::default()
         };
         assert_eq!(disks.parts(&stats).diskstats, [disk("vda")]);
+    }
+
+    #[test]
+    fn so_many_figures_are_named_and_no_more() {
+        let read = |number| {
+            let figures = DataArray::Info(vec![Info::new(keys::PROC_RSS, true); number]);
+            let monitor = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, Value::DataArray(figures));
+            let read = UsageMonitor::read(&monitor, &[]);
+            read.map(|read| read.wanted.has(keys::PROC_RSS))
+                .map_err(|error| error.status())
+        };
+        assert_eq!(read(MOST_FIGURES), Ok(true));
+        assert_eq!(read(MOST_FIGURES + 1), Err(Status::ERR_OUT_OF_RESOURCE));
     }
 
     #[test]

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is used, as infos: the form of libraries of 6.1 and later.
 
+use std::collections::HashSet;
+
 use pmix_types::{
     DataArray, DiskStats, Info, IntoOwned, Key, NetStats, NodeStats, ProcStats, Text, Value, keys,
 };
 
 /// Says which figures are wanted: those of some keys, or all.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted(Vec<Key<'static>>);
+pub struct Wanted(HashSet<Key<'static>>);
 
 impl Wanted {
     /// Reads which figures a request names: an array of infos, by their keys, or of strings. Everything
     /// else, and an array that is empty, is all of them.
     #[must_use]
     pub fn of_value(value: &Value<'_>) -> Self {
-        let keys: Vec<_> = match value {
+        let keys: HashSet<_> = match value {
             Value::DataArray(DataArray::Info(infos)) => infos
                 .iter()
                 .map(|info| info.key.clone().into_owned())
@@ -22,7 +24,7 @@ impl Wanted {
             Value::DataArray(DataArray::String(names)) => (names.iter().flatten())
                 .map(|name| Key::new(name.clone().into_owned()))
                 .collect(),
-            _ => Vec::new(),
+            _ => HashSet::new(),
         };
         Self(keys)
     }
@@ -30,7 +32,7 @@ impl Wanted {
     /// Whether the figure of a key is wanted.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|wanted| wanted.is(key))
+        self.0.is_empty() || self.0.contains(key.as_bytes())
     }
 
     /// Whether the figure of a key is wanted by its name.

@@ -56,8 +56,8 @@ pub fn process(pid: i32, wants_pss: bool) -> Result<ProcStats<'static>, Error> {
     process_stats(&texts, ticks, since_boot)
 }
 
-/// Returns what the kernel says of a process, at a time since the node was booted, in which there are
-/// so many clock ticks in a second.
+/// Returns what the kernel says of a process. `ticks_per_second` is the unit of the times in the file `stat`,
+/// and `since_boot` how long ago the node was booted when it was read.
 ///
 /// # Errors
 ///
