@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_secs(5);
 /// How many kinds are told apart; messages of further ones are all written.
 const MOST: usize = 256;
+/// How many bytes what messages are alike by may have; those of a longer kind are all written.
+const LONGEST: usize = 4096;
 
 /// What messages are alike by: `PMIX_LOG_KEY` and `PMIX_LOG_VAL`.
 pub(super) type Kind = (Vec<u8>, Vec<u8>);
@@ -26,7 +28,7 @@ impl Repeated {
             *count += 1;
             return true;
         }
-        if self.kinds.len() < MOST {
+        if self.kinds.len() < MOST && kind.0.len().saturating_add(kind.1.len()) <= LONGEST {
             self.kinds.insert(kind, 0);
             self.until.get_or_insert_with(|| now + PERIOD);
         }
@@ -90,5 +92,15 @@ mod tests {
         }
         assert_eq!(repeated.kinds.len(), MOST);
         assert!(!repeated.is_known(kind("999"), now));
+    }
+
+    #[test]
+    fn a_kind_that_is_too_long_is_not_remembered() {
+        let (mut repeated, now) = (Repeated::default(), Instant::now());
+        for (len, known) in [(LONGEST - "help".len(), true), (LONGEST, false)] {
+            let long = "x".repeat(len);
+            assert!(!repeated.is_known(kind(&long), now));
+            assert_eq!(repeated.is_known(kind(&long), now), known, "{len}");
+        }
     }
 }
