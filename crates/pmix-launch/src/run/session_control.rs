@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use pmix_server::upcall::SessionControl;
-use pmix_types::{Attribute, Info, Status, keys};
+use pmix_types::{Attribute, Info, Status, Value, keys};
 use rustix::process::Signal;
 
 use super::session::Session;
@@ -29,21 +29,17 @@ impl Session<'_> {
         if ![ALL, std::process::id()].contains(&call.session) {
             return Status::ERR_NOT_FOUND;
         }
-        let mut actions = Vec::new();
-        for info in &call.directives {
-            match action_of(info) {
-                Ok(action) => actions.extend(action),
-                Err(status) => {
-                    let (who, name) = (
-                        self.called(&call.proc),
-                        Attribute::name_of(&info.key.to_string()).to_owned(),
-                    );
-                    let line = format!("{who} asked for {name}, which pmix run does not do");
-                    self.missing.warn_of(line, Instant::now());
-                    return status;
-                }
+        let actions = match actions_of(&call.directives) {
+            Ok(actions) => actions,
+            Err((info, status)) => {
+                let who = self.called(&call.proc);
+                let key = info.key.to_string();
+                let name = Attribute::name_of(&key);
+                let line = format!("{who} asked for {name}, which pmix run does not do");
+                self.missing.warn_of(line, Instant::now());
+                return status;
             }
-        }
+        };
         if actions.is_empty() {
             return Status::ERR_BAD_PARAM;
         }
@@ -65,6 +61,22 @@ impl Session<'_> {
     }
 }
 
+/// What directives ask for: each action once, in the order of their first, so that nobody pays for what is said
+/// again.
+///
+/// # Errors
+/// The directive that is not obeyed, and what is answered.
+fn actions_of<'i>(
+    directives: &'i [Info<'static>],
+) -> Result<Vec<Action>, (&'i Info<'static>, Status)> {
+    let mut actions = Vec::new();
+    for info in directives {
+        let action = action_of(info).map_err(|status| (info, status))?;
+        actions.extend(action.filter(|new| !actions.contains(new)));
+    }
+    Ok(actions)
+}
+
 /// What a directive asks for; nothing if it says how, or is false.
 fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
     let wanted = |action| Ok(info.truth().is_true().then_some(action));
@@ -80,10 +92,9 @@ fn action_of(info: &Info<'_>) -> Result<Option<Action>, Status> {
         }
         // One that only names the request.
         () if info.key.is(keys::SESSION_CTRL_ID) => Ok(None),
-        () if info.key.as_bytes().starts_with(b"pmix.ssn.") => match info.truth().is_true() {
-            false if matches!(info.value, pmix_types::Value::Bool(false)) => Ok(None),
-            _ => Err(Status::ERR_NOT_SUPPORTED),
-        },
+        // What is said not to be wanted is not.
+        () if matches!(info.value, Value::Bool(false)) => Ok(None),
+        () if info.key.as_bytes().starts_with(b"pmix.ssn.") => Err(Status::ERR_NOT_SUPPORTED),
         () => Ok(None),
     }
 }
@@ -119,5 +130,17 @@ mod tests {
         assert_eq!(signal(10), Ok(Some(Action::Signal(Signal::USR1))));
         assert_eq!(signal(0), Err(Status::ERR_BAD_PARAM));
         assert_eq!(action_of(&Info::new(keys::SESSION_CTRL_ID, "a")), Ok(None));
+    }
+
+    #[test]
+    fn what_is_asked_for_twice_is_done_once() {
+        let signal = |number: i32| Info::new(keys::SESSION_SIGNAL, number);
+        let mut directives = vec![signal(10), signal(12)];
+        directives.extend((0..1000).map(|_| signal(10)));
+        let signals = [Signal::USR1, Signal::USR2].map(Action::Signal);
+        assert_eq!(actions_of(&directives).unwrap(), signals);
+        directives.push(Info::new(keys::SESSION_APP, true));
+        let (refused, status) = actions_of(&directives).unwrap_err();
+        assert!(refused.key.is(keys::SESSION_APP) && status == Status::ERR_NOT_SUPPORTED);
     }
 }
