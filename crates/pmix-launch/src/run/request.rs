@@ -213,11 +213,11 @@ impl Request {
             Asked::ShowMapDetailed => self.display.detailed |= flag,
             Asked::ShowAllocation => self.display.allocation |= flag,
             Asked::ShowTopology => {
-                here(text_of(info)?, host)?;
+                here(info, host)?;
                 self.display.topology = true;
             }
             Asked::ShowProcessors => {
-                here(text_of(info)?, host)?;
+                here(info, host)?;
                 self.display.processors = true;
             }
             Asked::Parseable => self.display.is_parseable = flag,
@@ -246,7 +246,7 @@ impl Request {
             Asked::Options => self.options(text_of(info)?)?,
             Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
             Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
-            Asked::Host => here(text_of(info)?, host)?,
+            Asked::Host => here(info, host)?,
             Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
             Asked::Variable => self.exports.extend(envar(info)?),
             Asked::Debug(directive) => {

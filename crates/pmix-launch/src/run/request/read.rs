@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use pmix_topology::{Cpuset, Level};
-use pmix_types::{DataArray, Info, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Attribute, DataArray, Info, Proc, Rank, Status, Text, Value, keys};
 
 use super::Refusal;
 use crate::Export;
@@ -88,19 +88,23 @@ pub(super) fn cpus(text: &Text<'_>) -> Result<Cpuset, Refusal> {
     cpus.ok_or_else(|| Refusal::bad("PMIX_CPU_LIST is no list of processors"))
 }
 
-/// Whether this node is among those that are named, with or without slots behind it.
-pub(super) fn here(text: &Text<'_>, host: &[u8]) -> Result<(), Refusal> {
-    let mut words = text.as_bytes().split(|byte| *byte == b',');
+/// Refuses a directive that names nodes, with or without slots behind each, if this one is not among them.
+pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
+    let mut words = text_of(info)?.as_bytes().split(|byte| *byte == b',');
     let is_here = |word: &[u8]| {
         let name = word.split(|byte| *byte == b':').next().unwrap_or_default();
         name == host || name == b"localhost"
     };
     match words.any(is_here) {
         true => Ok(()),
-        false => Err(Refusal::new(
-            Status::ERR_JOB_FAILED_TO_MAP,
-            "PMIX_HOST names other nodes than this one",
-        )),
+        false => {
+            let key = info.key.to_string();
+            let why = format!(
+                "{} names other nodes than this one",
+                Attribute::name_of(&key)
+            );
+            Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
+        }
     }
 }
 

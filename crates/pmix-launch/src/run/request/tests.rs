@@ -44,8 +44,14 @@ fn what_is_not_done_is_refused_by_its_name() {
         let refusal = taken(vec![Info::new(key, value)]).unwrap_err();
         assert_eq!(refusal.status, Status::ERR_NOT_SUPPORTED, "{value}");
     }
-    let elsewhere = taken(vec![Info::new(keys::HOST, "n2,n3:4")]).unwrap_err();
-    assert_eq!(elsewhere.status, Status::ERR_JOB_FAILED_TO_MAP);
+    for (key, name) in [
+        (keys::HOST, "PMIX_HOST "),
+        (keys::DISPLAY_TOPOLOGY, "PMIX_DISPLAY_TOPOLOGY "),
+    ] {
+        let elsewhere = taken(vec![Info::new(key, "n2,n3:4")]).unwrap_err();
+        assert_eq!(elsewhere.status, Status::ERR_JOB_FAILED_TO_MAP);
+        assert!(elsewhere.why.starts_with(name), "{}", elsewhere.why);
+    }
 }
 
 #[test]
