@@ -155,6 +155,12 @@ impl Table {
     }
 
     /// The process of a rank.
+    pub(crate) fn with_rank(&self, rank: Rank) -> Option<&Process> {
+        let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
+        self.processes.get(index.ok()?)
+    }
+
+    /// The process of a rank, to be changed.
     pub(crate) fn of_rank(&mut self, rank: Rank) -> Option<&mut Process> {
         let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
         self.processes.get_mut(index.ok()?)

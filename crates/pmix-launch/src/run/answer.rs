@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use pmix_host::cleanup;
 use pmix_server::upcall::{Abort, PushStdin};
 use pmix_server::{Collective, Completion};
-use pmix_types::{Nspace, Proc, Rank, Status};
+use pmix_types::{Nspace, Proc, Status};
 
+use super::job::Named;
 use super::log::Outlets;
 use super::session::Session;
 use crate::host::HostMessage;
@@ -176,16 +177,12 @@ impl Session<'_> {
     /// Hands input to the processes that it is for: those of spawned jobs that were to have some, else the
     /// reader of the first job.
     fn push_input(&mut self, call: PushStdin, done: Completion<()>) {
-        let is_for = |nspace: &Nspace<'_>, rank: Rank| {
-            let mut targets = call.targets.iter();
-            targets.any(|proc| proc.nspace == *nspace && proc.rank.matches(rank))
-        };
+        let named = Named::of(&call.targets);
         let jobs = self.jobs.iter();
-        let is_pushed = { jobs }.any(|job| job.pushed.has(|rank| is_for(&job.nspace, rank)));
+        let is_pushed = { jobs }.any(|job| job.pushed.has(|rank| named.has(&job.nspace, rank)));
         if !is_pushed {
-            let first = self.plan.nspace.as_bytes();
-            let mut targets = call.targets.iter();
-            let is_for_first = targets.any(|proc| proc.nspace.as_bytes() == first);
+            let first = Nspace::new(self.plan.nspace.as_str());
+            let is_for_first = named.ranks(&first).is_some();
             return match is_for_first || call.targets.is_empty() {
                 true => self.input.push(self.plan, call, done),
                 false => done.fail(Status::ERR_NOT_FOUND),
@@ -194,7 +191,7 @@ impl Session<'_> {
         let (ends, answer) = (input::ends(&call), Answer::new(done));
         for job in self.jobs.iter_mut() {
             let nspace = &job.nspace;
-            (job.pushed).push(|rank| is_for(nspace, rank), &call.data, ends, &answer);
+            (job.pushed).push(|rank| named.has(nspace, rank), &call.data, ends, &answer);
         }
     }
 

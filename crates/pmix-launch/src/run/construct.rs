@@ -80,11 +80,7 @@ impl Processes for Jobs<'_> {
         let Some(job) = self.named(&proc.nspace) else {
             return true;
         };
-        // Mostly the places are the ranks.
-        let place = usize::try_from(proc.rank.as_raw()).ok();
-        let is_it = |process: &&crate::process::Process| process.rank == proc.rank;
-        let there = place.and_then(|place| job.table.get(place)).filter(is_it);
-        let process = there.or_else(|| job.table.iter().find(is_it));
+        let process = job.table.with_rank(proc.rank);
         process.is_some_and(|process| process.ended.is_some())
     }
 

@@ -2,8 +2,8 @@
 //! Jobs that are debugged: which processes have come to the point where they stop, and who is told.
 //!
 //! When the last process that is to stop at a point has come there, `PMIX_READY_FOR_DEBUG` is told to whoever
-//! registered for it, with `PMIX_NSPACE`, the processes (`PMIX_EVENT_AFFECTED_PROC`, with the wildcard rank
-//! for all), `PMIX_BREAKPOINT` and `PMIX_EVENT_TIMESTAMP`. It is kept for who comes later.
+//! registered for it, with `PMIX_NSPACE`, the processes (`PMIX_EVENT_AFFECTED_PROC` with the wildcard rank for all,
+//! else `PMIX_EVENT_AFFECTED_PROCS`), `PMIX_BREAKPOINT` and `PMIX_EVENT_TIMESTAMP`. It is kept for who comes later.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Debugger Support".
 
@@ -19,7 +19,7 @@ use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, ke
 pub(super) use asked::{DebugDirective, DebugRequest, without_daemons};
 
 use super::events::timestamp;
-use super::job::Job;
+use super::job::{Job, Named};
 use super::session::Session;
 use super::stopped::{IN_INIT, ON_EXEC};
 use crate::stops::StopPoint;
@@ -57,16 +57,13 @@ impl Session<'_> {
             .iter()
             .filter(|info| info.key.is(keys::EVENT_CUSTOM_RANGE));
         let named: Vec<&Proc<'_>> = named.flat_map(|info| procs(&info.value)).collect();
+        let (all, named) = (named.is_empty(), Named::of(named));
         let of_job = call.range == DataRange::NAMESPACE;
         for job in self.jobs.iter_mut() {
-            let is_in_range = !of_job || job.nspace == call.source.nspace;
-            let meant: BTreeSet<Rank> = { named.iter() }
-                .filter(|proc| proc.nspace == job.nspace)
-                .map(|proc| proc.rank)
-                .collect();
-            let all = named.is_empty() || meant.contains(&Rank::WILDCARD);
-            if is_in_range {
-                job.table.release_held(|rank| all || meant.contains(&rank));
+            let nspace = &job.nspace;
+            if !of_job || *nspace == call.source.nspace {
+                let table = &mut job.table;
+                table.release_held(|rank| all || named.has(nspace, rank));
             }
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One job of a session: its processes, and whether it is to end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use pmix_host::forward::LineForm;
 use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
-use pmix_types::{Nspace, Proc, Rank};
+use pmix_types::{Nspace, Proc, Rank, Text};
 use rustix::process::Pid;
 
 use super::display::Display;
@@ -127,7 +128,7 @@ impl Job<'_> {
     /// How lines in the name of one of its processes go out.
     pub(super) fn form_of(&self, rank: Rank) -> LineForm {
         let process = match self.plan.output.form {
-            OutputForm::Detailed => self.table.iter().find(|process| process.rank == rank),
+            OutputForm::Detailed => self.table.with_rank(rank),
             _ => self.table.iter().next(),
         };
         process.map_or(LineForm::Plain, |process| self.form(process.pid))
@@ -205,5 +206,60 @@ impl<'a> Jobs<'a> {
     /// Whether a process is one of a job, and not what one left behind.
     pub(super) fn has(&self, pid: Pid) -> bool {
         self.iter().any(|job| job.table.has(pid))
+    }
+}
+
+/// Processes that a request names, by their jobs: a list of many is looked through once, whatever it is compared
+/// with.
+pub(super) struct Named<'p>(BTreeMap<&'p [u8], BTreeSet<Rank>>);
+
+impl<'p> Named<'p> {
+    pub(super) fn of(procs: impl IntoIterator<Item = &'p Proc<'p>>) -> Self {
+        let mut named = Self(BTreeMap::new());
+        for proc in procs {
+            let ranks = named.0.entry(proc.nspace.as_bytes()).or_default();
+            ranks.insert(proc.rank);
+        }
+        named
+    }
+
+    /// The ranks that are named of a job, if any is; the wildcard among them stands for all.
+    pub(super) fn ranks(&self, nspace: &Nspace<'_>) -> Option<&BTreeSet<Rank>> {
+        self.0.get(nspace.as_bytes())
+    }
+
+    /// Whether a process is named, by its rank or the wildcard.
+    pub(super) fn has(&self, nspace: &Nspace<'_>, rank: Rank) -> bool {
+        let ranks = self.ranks(nspace);
+        ranks.is_some_and(|ranks| ranks.contains(&rank) || ranks.contains(&Rank::WILDCARD))
+    }
+
+    /// The jobs of which processes are named, with their ranks.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Nspace<'p>, &BTreeSet<Rank>)> {
+        let jobs = self.0.iter();
+        jobs.map(|(name, ranks)| (Nspace::new(Text::new(*name)), ranks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_named_by_rank_or_with_their_whole_job() {
+        let proc = |nspace: &'static str, rank| Proc::new(nspace, rank);
+        let procs = [
+            proc("a", Rank::new(1)),
+            proc("b", Rank::WILDCARD),
+            proc("a", Rank::new(1)),
+            proc("a", Rank::new(3)),
+        ];
+        let named = Named::of(&procs);
+        let (a, b, c) = (Nspace::new("a"), Nspace::new("b"), Nspace::new("c"));
+        let has = |nspace| [0, 1, 2, 3].map(|rank| named.has(nspace, Rank::new(rank)));
+        assert_eq!(has(&a), [false, true, false, true]);
+        assert_eq!((has(&b), has(&c)), ([true; 4], [false; 4]));
+        assert_eq!(named.ranks(&a).map(BTreeSet::len), Some(2));
+        assert!(named.ranks(&c).is_none() && named.iter().count() == 2);
     }
 }

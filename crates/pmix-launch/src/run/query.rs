@@ -68,13 +68,16 @@ impl Session<'_> {
                 continue;
             }
             let meant = self.meant(call, &query.qualifiers);
-            let names: Vec<_> = meant.jobs.iter().map(|job| job.nspace.as_bytes()).collect();
+            // The jobs are one, or all.
+            let first = meant.jobs.first().map(|job| job.nspace.as_bytes());
+            let jobs = (first, meant.jobs.len());
             for key in &query.keys {
-                if !seen.insert((names.clone(), meant.rank, meant.is_here, key.as_bytes())) {
+                let key = key.as_str().unwrap_or_default();
+                let rank = meant.rank.filter(|_| key == keys::PROC_STATE_STATUS);
+                if !seen.insert((jobs, rank, meant.is_here, key)) {
                     continue;
                 }
                 num_asked += 1;
-                let key = key.as_str().unwrap_or_default();
                 match self.known(&meant, key, &query.qualifiers) {
                     Some(value) => found.push(Info::new(key.to_owned(), value)),
                     None => refused.extend(REFUSED.iter().copied().filter(|one| *one == key)),
@@ -158,8 +161,7 @@ impl Session<'_> {
                 let [job] = jobs[..] else {
                     return None;
                 };
-                let mut processes = job.table.iter();
-                let process = processes.find(|process| Some(process.rank) == meant.rank)?;
+                let process = job.table.with_rank(meant.rank?)?;
                 Some(Value::ProcState(state(process)))
             }
             keys::QUERY_JOB_STATUS => {

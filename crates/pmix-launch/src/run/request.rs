@@ -130,7 +130,6 @@ impl Request {
             let app = request.app(asked, host)?;
             request.apps.push(app);
         }
-        request.count_beside()?;
         request.fill_node();
         Ok(request)
     }
@@ -155,13 +154,14 @@ impl Request {
         }
     }
 
-    /// The number of processes follows from those that they are to be beside, if it is said how many are.
-    fn count_beside(&mut self) -> Result<(), Refusal> {
+    /// The number of processes follows from those that they are to be beside, which are so many, if it is said how
+    /// many there are for each.
+    pub(super) fn count_beside(&mut self, num_others: usize) -> Result<(), Refusal> {
         let num_procs = match (self.num_beside, self.num_beside_node) {
             (None, None) => return Ok(()),
-            (Some(each), None) => each.saturating_mul(self.beside.len()),
+            (Some(each), None) => each.saturating_mul(num_others),
             // All of them are on one node.
-            (None, Some(on_node)) if !self.beside.is_empty() => on_node,
+            (None, Some(on_node)) if num_others > 0 => on_node,
             (None, Some(_)) => 0,
             (Some(_), Some(_)) => {
                 return Err(Refusal::bad(

@@ -10,7 +10,7 @@ use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
 use pmix_types::{Nspace, Proc, Rank, Status};
 
-use super::job::{Origin, PlanRef, Waiting};
+use super::job::{Named, Origin, PlanRef, Waiting};
 use super::node;
 use super::request::{Refusal, Request};
 use super::session::Session;
@@ -60,6 +60,7 @@ impl Session<'_> {
         self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
         let mut request = Request::of(&call, self.plan.layout.host())?;
         let debug_target = self.place_daemons(&mut request)?;
+        request.count_beside(self.num_beside(&request.beside)?)?;
         let parent = self.jobs.named(&call.proc.nspace);
         if parent.is_some_and(|parent| parent.stop.is_ending()) {
             let why = "it is being ended";
@@ -75,11 +76,6 @@ impl Session<'_> {
         let num_procs = request.num_procs()?;
         self.check_room(num_procs)?;
         self.check_processors(&request, num_procs)?;
-        if let Some(stranger) = (request.beside.iter()).find(|proc| !self.has_proc(proc)) {
-            let Proc { nspace, rank } = stranger;
-            let why = format!("rank {rank} of {nspace} is not there to have processes beside it");
-            return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
-        }
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
             let why = format!("rank {rank} is to read input, the job has {num_procs} processes");
@@ -163,10 +159,28 @@ impl Session<'_> {
         Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
     }
 
-    /// Whether a process, or with the wildcard a job, is one of this session.
-    fn has_proc(&self, proc: &Proc<'_>) -> bool {
-        let job = self.jobs.named(&proc.nspace);
-        job.is_some_and(|job| job.table.iter().any(|one| proc.rank.matches(one.rank)))
+    /// How many processes of this session are named that others are to be beside, each counted once; the wildcard
+    /// names all of a job.
+    fn num_beside(&self, procs: &[Proc<'_>]) -> Result<usize, Refusal> {
+        let mut num = 0;
+        for (nspace, ranks) in Named::of(procs).iter() {
+            let table = self.jobs.named(&nspace).map(|job| &job.table);
+            let all = table.map_or(0, |table| table.iter().count());
+            let is_missing = |rank: &&Rank| match **rank {
+                Rank::WILDCARD => all == 0,
+                rank => table.is_none_or(|table| table.with_rank(rank).is_none()),
+            };
+            if let Some(rank) = ranks.iter().find(is_missing) {
+                let why =
+                    format!("rank {rank} of {nspace} is not there to have processes beside it");
+                return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
+            }
+            num += match ranks.contains(&Rank::WILDCARD) {
+                true => all,
+                false => ranks.len(),
+            };
+        }
+        Ok(num)
     }
 
     /// Whether so many more processes may be started by requests.

@@ -3,7 +3,7 @@
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
-use pmix_types::{DataArray, Info, IntoOwned as _, ProcState, Query, Status, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, ProcState, Query, Rank, Status, Value, keys};
 
 use crate::actors::{peer, wait_for_all};
 use crate::stage::{play, play_plan};
@@ -15,7 +15,10 @@ pub(crate) fn ask(
     qualifiers: Vec<Info<'static>>,
 ) -> (Status, Vec<Info<'static>>) {
     let keys = names.iter().map(|key| (*key).into()).collect();
-    let queries = vec![Query { keys, qualifiers }];
+    ask_all(client, vec![Query { keys, qualifiers }])
+}
+
+fn ask_all(client: &mut Client, queries: Vec<Query<'static>>) -> (Status, Vec<Info<'static>>) {
     let payload = client.request(&Request::Query(request::Query { queries }));
     let payload = payload.unwrap();
     let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
@@ -52,6 +55,13 @@ fn about_jobs(client: &mut Client) {
     let other = vec![Info::new(keys::PROCID, peer(client, 1))];
     let (_, state) = ask(client, &[keys::PROC_STATE_STATUS], other);
     assert_eq!(state[0].value, Value::ProcState(ProcState::CONNECTED));
+    // A table is told once, whichever ranks the queries name.
+    let of_rank = |rank| Query {
+        keys: vec![keys::QUERY_PROC_TABLE.into()],
+        qualifiers: vec![Info::new(keys::RANK, Value::Rank(Rank::new(rank)))],
+    };
+    let (_, tables) = ask_all(client, vec![of_rank(0), of_rank(1)]);
+    assert_eq!(tables.len(), 1);
     let left: u32 = value(client, keys::TIME_REMAINING).to_number().unwrap();
     assert!(left <= 60);
     let host = || vec![Info::new(keys::HOSTNAME, "here")];

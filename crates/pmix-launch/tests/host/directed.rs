@@ -103,13 +103,21 @@ pub(crate) fn counted(mut client: Client) {
     let status = start(&mut client, &["true"], 1_000_000, &[], within);
     assert_eq!(status, Status::ERR_JOB_FAILED_TO_MAP);
     let beside = |proc: Proc<'static>| {
+        // Who is named twice is one.
         vec![
-            Info::new(keys::COLOCATE_PROCS, vec![proc]),
+            Info::new(keys::COLOCATE_PROCS, vec![proc.clone(), proc]),
             Info::new(keys::COLOCATE_NPERPROC, 3u16),
         ]
     };
     let own = peer(&client, 0);
     start(&mut client, &["echo", "beside"], 1, &[], beside(own));
+    // The wildcard names both processes of a job.
+    let (_, two) = started(&mut client, &["cat"], 2, &[], vec![is(keys::FWD_STDIN)]);
+    let two = two.unwrap();
+    let all = Proc::new(two.clone(), Rank::WILDCARD);
+    start(&mut client, &["echo", "beside"], 1, &[], beside(all));
+    let first = Rank::new(0);
+    assert_eq!(push(&mut client, &two, first, ""), Status::SUCCESS);
     let nobody = Proc::new("nobody", Rank::new(0));
     let status = start(&mut client, &["true"], 1, &[], beside(nobody));
     assert_eq!(status, Status::ERR_NOT_FOUND);
@@ -326,7 +334,7 @@ fn what_is_asked_for_is_shown_and_a_job_that_is_only_prepared_is_not_started() {
 #[test]
 fn processes_are_counted_by_processors_and_by_others_that_they_are_beside() {
     let played = well("counted");
-    assert_eq!(played.output.matches("beside\n").count(), 3);
+    assert_eq!(played.output.matches("beside\n").count(), 3 + 6);
 }
 
 #[test]
