@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that control others of their job, or end it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::Instant;
 
 use pmix_server::upcall::JobControl;
 use pmix_types::{Attribute, Info, Proc, Rank, Status, Value, keys};
 use rustix::process::Signal;
 
+use super::job::Named;
 use super::session::Session;
+use super::sets::weight;
 
 impl Session<'_> {
     /// Does to the processes that are meant what is asked for: whatever comes down to a signal, and
@@ -16,12 +18,9 @@ impl Session<'_> {
     pub(super) fn control(&mut self, call: &JobControl) -> Status {
         let refused = call.directives.iter().find(|info| is_refused(info));
         if let Some(info) = refused {
-            let name = Attribute::by_key(&info.key.to_string());
-            let name = name.map_or_else(
-                || info.key.to_string(),
-                |known| known.full_name().to_owned(),
-            );
             let who = self.called(&call.proc);
+            let key = info.key.to_string();
+            let name = Attribute::name_of(&key);
             let line =
                 format!("{who} asked for {name} (PMIx_Job_control), which pmix run does not do");
             self.missing.warn_of(line, Instant::now());
@@ -52,13 +51,10 @@ impl Session<'_> {
             false => &call.targets,
         };
         let mut num_told = 0;
+        let named = Named::of(targets);
         for job in self.jobs.iter_mut() {
-            let meant = targets.iter().filter(|proc| proc.nspace == job.nspace);
-            let ranks: BTreeSet<Rank> = meant.map(|proc| proc.rank).collect();
-            if !ranks.is_empty() {
-                let told = signals
-                    .iter()
-                    .map(|signal| job.table.signal_some(&ranks, *signal));
+            if let Some(ranks) = named.ranks(&job.nspace) {
+                let told = { signals.iter() }.map(|signal| job.table.signal_some(ranks, *signal));
                 num_told += told.sum::<usize>();
             }
         }
@@ -68,25 +64,29 @@ impl Session<'_> {
         }
     }
 
-    /// Defines the process sets that are asked for (`PMIX_JOB_CTRL_DEFINE_PSET`), of the targets. None if
-    /// there are none.
-    fn define_sets(&self, call: &JobControl) -> Option<Status> {
-        let names = call
-            .directives
-            .iter()
-            .filter(|info| info.key.is(keys::JOB_CTRL_DEFINE_PSET));
-        let mut status = None;
-        for info in names {
-            let defined = match &info.value {
-                Value::String(Some(name)) if !call.targets.is_empty() => self
-                    .server
-                    .define_process_set(name, &call.targets)
-                    .map_err(|e| e.status()),
-                _ => Err(Status::ERR_BAD_PARAM),
+    /// Defines the process sets that are asked for (`PMIX_JOB_CTRL_DEFINE_PSET`), of the targets, each once. None
+    /// if there are none.
+    fn define_sets(&mut self, call: &JobControl) -> Option<Status> {
+        let (mut status, mut seen) = (None, HashSet::new());
+        let of_targets = call.targets.iter().map(weight).sum();
+        let is_one = |info: &&Info<'_>| info.key.is(keys::JOB_CTRL_DEFINE_PSET);
+        for info in call.directives.iter().filter(is_one) {
+            let name = match &info.value {
+                Value::String(Some(name)) if !call.targets.is_empty() => name,
+                _ => return Some(Status::ERR_BAD_PARAM),
             };
-            match defined {
+            if !seen.insert(name) {
+                continue;
+            }
+            if !self.sets.add(name, of_targets) {
+                let who = self.called(&call.proc);
+                let line = format!("{who} defines process sets for which there is no room");
+                self.missing.warn_of(line, Instant::now());
+                return Some(Status::ERR_OUT_OF_RESOURCE);
+            }
+            match self.server.define_process_set(name, &call.targets) {
                 Ok(()) => status = Some(Status::SUCCESS),
-                Err(refused) => return Some(refused),
+                Err(error) => return Some(error.status()),
             }
         }
         status

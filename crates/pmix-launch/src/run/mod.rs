@@ -22,6 +22,7 @@ mod request;
 mod restart;
 mod session;
 mod session_control;
+mod sets;
 mod spawn;
 mod start;
 mod stop;

@@ -22,6 +22,7 @@ use super::groups::Groups;
 use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
+use super::sets::DefinedSets;
 use super::stop::{Interrupt, Order};
 use crate::host::HostReceiver;
 use crate::input::Input;
@@ -87,6 +88,7 @@ pub(super) struct Session<'a> {
     pub(super) published: PublishService,
     pub(super) monitors: MonitorService,
     pub(super) credentials: CredentialService,
+    pub(super) sets: DefinedSets,
     pub(super) protected: ProtectedPaths,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.

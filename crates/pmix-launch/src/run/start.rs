@@ -25,6 +25,7 @@ use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
 use super::session::{FORWARD, INPUT, PUSHED, SIGNALS, Session};
+use super::sets::DefinedSets;
 use super::stop::Stop;
 use super::stopped::Debugging;
 use crate::host::{LocalHost, host_channel};
@@ -177,6 +178,7 @@ impl<'a> Session<'a> {
             published: PublishService::default(),
             monitors: MonitorService::default(),
             credentials,
+            sets: DefinedSets::default(),
             protected: ProtectedPaths::new(kept(plan)),
             poll,
         })

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process sets that requests define: they stay as long as the session, so their number and size are bounded.
+
+use std::collections::HashMap;
+
+use pmix_types::{IntoOwned as _, Proc, Text};
+
+/// How many bytes each takes.
+#[derive(Debug, Default)]
+pub(super) struct DefinedSets {
+    weights: HashMap<Text<'static>, usize>,
+    sum: usize,
+}
+
+impl DefinedSets {
+    /// How many there may be.
+    const MOST: usize = 4096;
+    /// How many bytes they may take together.
+    const MOST_BYTES: usize = 64 << 20;
+
+    /// Notes a set that takes the place of one of its name, whose members take so many bytes. Whether there is
+    /// room for it.
+    pub(super) fn add(&mut self, name: &Text<'_>, of_members: usize) -> bool {
+        let old = self.weights.get(name.as_bytes()).copied();
+        let weight = of_members.saturating_add(name.len());
+        let sum = self.sum.saturating_sub(old.unwrap_or(0));
+        let sum = sum.saturating_add(weight);
+        if sum > Self::MOST_BYTES || (old.is_none() && self.weights.len() >= Self::MOST) {
+            return false;
+        }
+        self.sum = sum;
+        self.weights.insert(name.clone().into_owned(), weight);
+        true
+    }
+}
+
+/// How many bytes a member of a set takes.
+pub(super) fn weight(proc: &Proc<'_>) -> usize {
+    size_of::<Proc<'_>>() + proc.nspace.as_bytes().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_sets_are_bounded_by_number_and_size_and_may_be_defined_anew() {
+        let mut sets = DefinedSets::default();
+        let name = |number: usize| Text::from(number.to_string());
+        for number in 0..DefinedSets::MOST {
+            assert!(sets.add(&name(number), 100));
+        }
+        assert!(!sets.add(&name(DefinedSets::MOST), 100));
+        for _ in 0..1000 {
+            assert!(sets.add(&name(0), 1 << 20), "in the place of the same");
+        }
+        assert!(!sets.add(&name(1), DefinedSets::MOST_BYTES));
+        assert!(sets.add(&name(1), 1));
+    }
+}
