@@ -108,11 +108,8 @@ fn installed(folder: &Path, profile: &str, target: &str) -> Result<(), String> {
         build.args(["--config", "profile.dev.package.\"*\".opt-level=0"]);
     }
     run(&mut build)?;
-    let named = match profile {
-        "dev" => "debug",
-        other => other,
-    };
-    let built = install::target().join(target).join(named).join("pmix");
+    let built = install::target().join(target);
+    let built = built.join(install::profile_folder(profile)).join("pmix");
     let command = folder.join("bin/pmix");
     copy(&built, &command, 0o755)?;
     strip_command(&command)?;
