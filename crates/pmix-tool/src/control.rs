@@ -60,7 +60,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`. That none of them waits is none.
+    /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`. It is no error if none of them waits.
     pub fn release(&self, targets: Vec<Proc<'_>>) -> Result<(), Error> {
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),

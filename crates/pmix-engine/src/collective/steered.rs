@@ -343,6 +343,7 @@ impl Collectives {
             return;
         };
         let of_leader = |(client, _): &(ClientId, _)| Some(*client) == leader;
+        // One that leads from another node adds in the call of the first process here.
         let place = tracker.said.iter().position(of_leader).unwrap_or_default();
         match tracker.said.get_mut(place) {
             _ if added.is_empty() => {}

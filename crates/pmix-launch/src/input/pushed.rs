@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes of a spawned job read that were to have input (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`): what is
-//! pushed to them, and nothing else.
+//! The input of processes of a spawned job that asked for some (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`): what is pushed
+//! to them, and nothing else.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::io;
 use std::process::ChildStdin;
 use std::rc::Rc;
@@ -64,30 +64,29 @@ impl PushedInput {
 
 /// The answer to a push that goes to several processes: given when the last of them is dropped.
 pub(crate) struct Answer {
-    done: RefCell<Option<Completion<()>>>,
-    /// What was said last that was no success, unless there was one.
-    status: RefCell<(bool, Status)>,
+    done: Option<Completion<()>>,
+    /// Whether any process has the input, and how it went with the last that was told.
+    status: Cell<(bool, Status)>,
 }
 
 impl Answer {
     pub(crate) fn new(done: Completion<()>) -> Rc<Self> {
         Rc::new(Self {
-            done: RefCell::new(Some(done)),
-            status: RefCell::new((false, Status::ERR_IOF_COMPLETE)),
+            done: Some(done),
+            status: Cell::new((false, Status::ERR_IOF_COMPLETE)),
         })
     }
 
     /// How it went with one process.
     fn told(&self, status: Status) {
-        let mut known = self.status.borrow_mut();
-        known.0 |= status.is_success();
-        known.1 = status;
+        let (any, _) = self.status.get();
+        self.status.set((any || status.is_success(), status));
     }
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let (any, status) = *self.status.borrow();
+        let (any, status) = self.status.get();
         match self.done.take() {
             Some(done) if any => done.succeed(()),
             Some(done) => done.fail(status),

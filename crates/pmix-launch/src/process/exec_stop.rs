@@ -28,8 +28,8 @@ pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
     }
 }
 
-/// Waits until a process that was started by way of [`stop_on_exec`] is stopped, and leaves it so. Whether it
-/// is: it may have ended before. To be called by the thread that started it.
+/// Waits until a process that was started by way of [`stop_on_exec`] is stopped, and leaves it so. Returns whether
+/// it is stopped: it may have ended before. Only the thread that started the process may call this.
 pub(crate) fn hold(pid: Pid) -> io::Result<bool> {
     let traced = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
     loop {

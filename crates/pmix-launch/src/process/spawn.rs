@@ -69,8 +69,8 @@ pub(crate) struct Started {
 }
 
 impl<'a> Spawner<'a> {
-    /// Finds the programs, so that nothing starts if one of them is missing.
-    /// With an agent it is that which has to be there: where the application is, it knows.
+    /// Finds the programs, so that nothing starts if one of them is missing. With an agent only its program has to
+    /// be there: the agent finds that of the application.
     pub(crate) fn new(plan: &'a Plan, bound: &Bound, form: &CommandForm) -> Result<Self, Error> {
         let here = Path::new("");
         let prepare = |app: &crate::App| {

@@ -18,7 +18,7 @@ use crate::process::{self, Link, Process, Spawner};
 use crate::{Error, Plan};
 
 impl Session<'_> {
-    /// Starts a process that has ended again, if its job says so. Whether it was.
+    /// Starts again a process that has ended, if its job says so. Returns whether it was started.
     pub(super) fn restarts(&mut self, index: usize, place: usize) -> bool {
         let Some(number) = self.next_restart(index, place) else {
             return false;
@@ -30,7 +30,7 @@ impl Session<'_> {
             .cloned();
         match self.start_again(index, place, number) {
             Ok(()) => {
-                // Of one that is not started again the end is told elsewhere.
+                // The end of one that is not started again is told elsewhere.
                 if let (Some(job), Some(ended)) = (self.jobs.get(index), ended) {
                     self.tell_end_of_process(job, &ended);
                     let proc = job.proc(ended.rank);
@@ -112,7 +112,7 @@ impl Session<'_> {
         let mut started = spawner.start(rank, bound.cpus.first(), &vars, standard)?;
         started.output = merged.or(started.output);
         self.watcher.forget(pid);
-        tracing::info!("rank {rank} of {nspace} is started again, for the time {number}");
+        tracing::info!("rank {rank} of {nspace} is started again (restart {number})");
         self.adopt(index, Some(place), started, files)
     }
 }

@@ -35,7 +35,7 @@ const MUNGE: &[u8] = b"MUNGE:";
 
 /// Makes and validates credentials for the processes of a host.
 ///
-/// A host hands it the upcalls of that name. What the MUNGE daemon is asked is answered later, by a thread
+/// A host hands it the upcalls `get_credential` and `validate_credential`. What the MUNGE daemon is asked is answered later, by a thread
 /// that begins with the first such question and ends with this structure.
 #[derive(Debug)]
 pub struct CredentialService {

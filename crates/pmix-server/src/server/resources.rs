@@ -158,7 +158,7 @@ impl Server {
             Some(Topology::of_xml_file(Path::new(file)))
         };
         let read = described.or_else(told).and_then(|read| {
-            read.inspect_err(|error| tracing::warn!("it does not describe this node: {error}"))
+            read.inspect_err(|error| tracing::warn!("the XML of this node cannot be read: {error}"))
                 .ok()
         });
         read.unwrap_or_else(Topology::of_system)

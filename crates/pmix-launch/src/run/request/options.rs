@@ -26,7 +26,7 @@ impl Request {
         Ok(())
     }
 
-    /// Takes one option. Whether it is one that is obeyed.
+    /// Takes one option. Returns whether it is one that is obeyed.
     fn option(&mut self, name: &str, value: Option<&str>) -> bool {
         match (name, flag(value), value) {
             ("error-nonzero-status", Some(flag), _) => self.ends_by_exit_code = Some(flag),
@@ -34,7 +34,7 @@ impl Request {
             ("donotlaunch", Some(flag), _) => self.is_only_prepared = flag,
             ("show-progress", Some(flag), _) => self.shows_progress = flag,
             ("report-child-jobs-separately", Some(flag), _) => self.reports_children_apart = flag,
-            // So is any job.
+            // These ask for what is so of any job.
             ("aggregate-help" | "aggregate-help-messages", Some(true), _)
             | ("notifyerrors" | "fwd-environment", Some(true), _) => {}
             ("max-restarts", _, Some(number)) => match number.parse() {
