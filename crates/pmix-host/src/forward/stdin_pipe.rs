@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::process::ChildStdin;
+use std::sync::Arc;
 
 use mio::unix::pipe::Sender;
 use mio::{Interest, Registry, Token};
@@ -23,10 +24,13 @@ pub struct StdinPipe {
 }
 
 struct Piece {
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     written: usize,
-    done: Option<Box<dyn FnOnce(Status)>>,
+    done: Option<Done>,
 }
+
+/// What is called with how it went.
+type Done = Box<dyn FnOnce(Status) + Send>;
 
 impl StdinPipe {
     /// Takes the pipe of a process, and registers it with a poll that is to tell of room by this token.
@@ -60,21 +64,22 @@ impl StdinPipe {
     /// `PMIX_ERR_IOF_COMPLETE` if the process closed it before.
     pub fn push(&mut self, bytes: Vec<u8>, done: Option<Completion<()>>) {
         let Some(done) = done else {
-            return self.add(bytes, None);
+            return self.add(bytes.into(), None);
         };
-        self.push_then(bytes, move |status| match status {
+        self.push_then(bytes.into(), move |status| match status {
             Status::SUCCESS => done.succeed(()),
             status => done.fail(status),
         });
     }
 
     /// Writes bytes as soon as there is room, and calls `done` when they are in the pipe: with `PMIX_SUCCESS`, or
-    /// with `PMIX_ERR_IOF_COMPLETE` if the process closed it before. It is not called if the pipe is dropped.
-    pub fn push_then(&mut self, bytes: Vec<u8>, done: impl FnOnce(Status) + 'static) {
+    /// with `PMIX_ERR_IOF_COMPLETE` if the process closed it before. It is not called if the pipe is dropped. Bytes that
+    /// go to several pipes are shared by them.
+    pub fn push_then(&mut self, bytes: Arc<[u8]>, done: impl FnOnce(Status) + Send + 'static) {
         self.add(bytes, Some(Box::new(done)));
     }
 
-    fn add(&mut self, bytes: Vec<u8>, done: Option<Box<dyn FnOnce(Status)>>) {
+    fn add(&mut self, bytes: Arc<[u8]>, done: Option<Done>) {
         self.waiting.push_back(Piece {
             bytes,
             written: 0,
@@ -122,6 +127,36 @@ impl Piece {
             Some(done) if is_written => done(Status::SUCCESS),
             Some(done) => done(Status::ERR_IOF_COMPLETE),
             None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_goes_to_several_pipes_is_held_once_and_pipes_move_between_threads() {
+        fn moves<T: Send>(_: &T) {}
+        let poll = mio::Poll::new().unwrap();
+        let bytes: Arc<[u8]> = vec![b'x'; 1 << 20].into();
+        let mut children = Vec::new();
+        for number in 0..3 {
+            let mut command = Command::new("sleep");
+            let mut child = command.arg("60").stdin(Stdio::piped()).spawn().unwrap();
+            let pipe = child.stdin.take().unwrap();
+            let mut pipe = StdinPipe::new(poll.registry(), Token(number), pipe).unwrap();
+            moves(&pipe);
+            pipe.push_then(Arc::clone(&bytes), |_| {});
+            assert!(!pipe.is_drained(), "nobody reads");
+            children.push((child, pipe));
+        }
+        assert_eq!(Arc::strong_count(&bytes), 4);
+        for (mut child, _) in children {
+            child.kill().unwrap();
+            child.wait().unwrap();
         }
     }
 }

@@ -2,10 +2,9 @@
 //! The input of processes of a spawned job that asked for some (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`): what is pushed
 //! to them, and nothing else.
 
-use std::cell::Cell;
 use std::io;
 use std::process::ChildStdin;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mio::{Registry, Token};
 use pmix_host::forward::StdinPipe;
@@ -43,18 +42,18 @@ impl PushedInput {
     }
 
     /// Pushes to the processes that are meant. Who pushes is answered when all of them have it or read no more:
-    /// so whoever reads slowest holds it up, and no more than that waits here.
+    /// so whoever reads slowest holds it up, and the data, which all share, waits here once.
     pub(crate) fn push(
         &mut self,
         is_meant: impl Fn(Rank) -> bool,
-        data: &[u8],
+        data: &Arc<[u8]>,
         ends: bool,
-        answer: &Rc<Answer>,
+        answer: &Arc<Answer>,
     ) {
         let meant = self.pipes.iter_mut().filter(|(rank, _)| is_meant(*rank));
         for (_, pipe) in meant {
-            let answer = Rc::clone(answer);
-            pipe.push_then(data.to_vec(), move |status| answer.told(status));
+            let answer = Arc::clone(answer);
+            pipe.push_then(Arc::clone(data), move |status| answer.told(status));
             if ends {
                 pipe.end();
             }
@@ -63,33 +62,38 @@ impl PushedInput {
 }
 
 /// The answer to a push that goes to several processes: given when the last of them is dropped.
-pub(crate) struct Answer {
+pub(crate) struct Answer(Mutex<Outcome>);
+
+struct Outcome {
     done: Option<Completion<()>>,
-    /// Whether any process has the input, and how it went with the last that was told.
-    status: Cell<(bool, Status)>,
+    /// Whether any process has the input.
+    any: bool,
+    /// How it went with the process that was told of last.
+    last: Status,
 }
 
 impl Answer {
-    pub(crate) fn new(done: Completion<()>) -> Rc<Self> {
-        Rc::new(Self {
+    pub(crate) fn new(done: Completion<()>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Outcome {
             done: Some(done),
-            status: Cell::new((false, Status::ERR_IOF_COMPLETE)),
-        })
+            any: false,
+            last: Status::ERR_IOF_COMPLETE,
+        })))
     }
 
-    /// How it went with one process.
+    /// Notes how it went with one process.
     fn told(&self, status: Status) {
-        let (any, _) = self.status.get();
-        self.status.set((any || status.is_success(), status));
+        let mut outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.any |= status.is_success();
+        outcome.last = status;
     }
 }
 
-impl Drop for Answer {
+impl Drop for Outcome {
     fn drop(&mut self) {
-        let (any, status) = self.status.get();
         match self.done.take() {
-            Some(done) if any => done.succeed(()),
-            Some(done) => done.fail(status),
+            Some(done) if self.any => done.succeed(()),
+            Some(done) => done.fail(self.last),
             None => {}
         }
     }

@@ -189,9 +189,10 @@ impl Session<'_> {
             };
         }
         let (ends, answer) = (input::ends(&call), Answer::new(done));
+        let data = call.data.into();
         for job in self.jobs.iter_mut() {
             let nspace = &job.nspace;
-            (job.pushed).push(|rank| named.has(nspace, rank), &call.data, ends, &answer);
+            (job.pushed).push(|rank| named.has(nspace, rank), &data, ends, &answer);
         }
     }
 
