@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each type of data in words: numbers as they are, named numbers by their constants, structures as
+//! `(member=words, …)` with the members of C, lists as `[words, …]`, null pointers as `NULL`.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use pmix_types::*;
+
+/// How many bytes of a byte object are shown.
+const SHOWN: usize = 32;
+
+/// A datum in words, without its type.
+pub(super) trait Words {
+    fn words(&self) -> String;
+}
+
+/// Types whose `Display` are their words.
+macro_rules! displayed {
+    ($($type:ty,)*) => {
+        $(impl Words for $type {
+            fn words(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+
+displayed! {
+    bool, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64,
+    Status, Rank, Text<'_>, Key<'_>, Nspace<'_>,
+    AllocDirective, AllocInheritance, Command, CoordView, DataRange, DataType, DeviceType,
+    InfoFlags, IofChannel, JobState, LinkState, Locality, Persistence, ProcState,
+    ResourceBlockDirective, Scope, StorageAccessType, StorageAccessibility, StorageMedium,
+    StoragePersistence,
+}
+
+/// Structures: the names that their members have in C, and the fields.
+macro_rules! structures {
+    ($($type:ty { $($name:literal: $field:ident $(as $how:ident)?,)* })*) => {
+        $(impl Words for $type {
+            fn words(&self) -> String {
+                let members = [$(
+                    concat!($name, "=").to_owned() + &structures!(@member self.$field $(, $how)?)
+                ),*];
+                format!("({})", members.join(", "))
+            }
+        })*
+    };
+    (@member $field:expr) => { $field.words() };
+    (@member $field:expr, $how:ident) => { $how($field) };
+}
+
+structures! {
+    Timeval { "tv_sec": tv_sec, "tv_usec": tv_usec, }
+    ProcInfo<'_> {
+        "proc": proc, "hostname": hostname, "executable_name": executable_name, "pid": pid,
+        "exit_code": exit_code, "state": state,
+    }
+    NodePid<'_> { "hostname": hostname, "nodeid": nodeid, "pid": pid, }
+    Pdata<'_> { "proc": proc, "key": key, "value": value, }
+    Kval<'_> { "key": key, "value": value, }
+    Envar<'_> { "envar": envar, "value": value, "separator": separator as letter, }
+    Endpoint<'_> { "uuid": uuid, "osname": osname, "endpt": endpt, }
+    Query<'_> { "keys": keys, "qualifiers": qualifiers, }
+    Regattr<'_> { "name": name, "string": string, "type": data_type, "description": description, }
+    WireRegex2<'_> { "type": kind, "bytes": bytes, }
+    Coord { "view": view, "coord": coord, }
+    Geometry<'_> {
+        "fabric": fabric, "uuid": uuid, "osname": osname, "coordinates": coordinates,
+    }
+    DeviceDistance<'_> {
+        "uuid": uuid, "osname": osname, "type": device_type, "mindist": mindist, "maxdist": maxdist,
+    }
+    Device<'_> { "uuid": uuid, "osname": osname, "type": device_type, }
+    ResourceUnit { "type": device_type, "count": count, }
+    Cpuset<'_> { "source": source, "bitmap": bitmap, }
+    Topology<'_> { "source": source, "topology": topology, }
+    ProcStats<'_> {
+        "node": node, "proc": proc, "pid": pid, "cmd": cmd, "state": state as letter, "time": time,
+        "percent_cpu": percent_cpu, "priority": priority, "num_threads": num_threads, "pss": pss,
+        "vsize": vsize, "rss": rss, "peak_vsize": peak_vsize, "processor": processor,
+        "sample_time": sample_time,
+    }
+    DiskStats<'_> {
+        "disk": disk, "num_reads_completed": num_reads_completed,
+        "num_reads_merged": num_reads_merged, "num_sectors_read": num_sectors_read,
+        "milliseconds_reading": milliseconds_reading,
+        "num_writes_completed": num_writes_completed, "num_writes_merged": num_writes_merged,
+        "num_sectors_written": num_sectors_written, "milliseconds_writing": milliseconds_writing,
+        "num_ios_in_progress": num_ios_in_progress, "milliseconds_io": milliseconds_io,
+        "weighted_milliseconds_io": weighted_milliseconds_io,
+    }
+    NetStats<'_> {
+        "net_interface": net_interface, "num_bytes_recvd": num_bytes_recvd,
+        "num_packets_recvd": num_packets_recvd, "num_recv_errs": num_recv_errs,
+        "num_bytes_sent": num_bytes_sent, "num_packets_sent": num_packets_sent,
+        "num_send_errs": num_send_errs,
+    }
+    NodeStats<'_> {
+        "node": node, "la": la, "la5": la5, "la15": la15, "total_mem": total_mem,
+        "free_mem": free_mem, "buffers": buffers, "cached": cached, "swap_cached": swap_cached,
+        "swap_total": swap_total, "swap_free": swap_free, "mapped": mapped,
+        "sample_time": sample_time, "diskstats": diskstats, "netstats": netstats,
+    }
+}
+
+/// Types that have a function of their own.
+macro_rules! told {
+    ($($type:ty => $function:path,)*) => {
+        $(impl Words for $type {
+            fn words(&self) -> String {
+                $function(self)
+            }
+        })*
+    };
+}
+
+told! {
+    Value<'_> => super::value,
+    Info<'_> => super::info,
+    Proc<'_> => super::proc,
+    App<'_> => super::app,
+    DataArray<'_> => super::array,
+}
+
+impl<T: Words> Words for Vec<T> {
+    fn words(&self) -> String {
+        let items: Vec<_> = self.iter().map(Words::words).collect();
+        format!("[{}]", items.join(", "))
+    }
+}
+
+impl<T: Words> Words for Option<T> {
+    fn words(&self) -> String {
+        self.as_ref()
+            .map_or_else(|| "NULL".to_owned(), Words::words)
+    }
+}
+
+impl<T: Words> Words for Box<T> {
+    fn words(&self) -> String {
+        (**self).words()
+    }
+}
+
+impl Words for Cow<'_, [u8]> {
+    /// How many there are, and the first of them in hex.
+    fn words(&self) -> String {
+        let mut words = format!("size {}", self.len());
+        for (place, byte) in self.iter().take(SHOWN).enumerate() {
+            let mark = if place == 0 { ": " } else { " " };
+            // Nothing fails that writes to a string.
+            let _ = write!(words, "{mark}{byte:02x}");
+        }
+        if self.len() > SHOWN {
+            words.push_str(" ...");
+        }
+        words
+    }
+}
+
+impl Words for RegexBytes<'_> {
+    fn words(&self) -> String {
+        self.0.words()
+    }
+}
+
+impl Words for () {
+    /// A pointer, of which the model keeps nothing.
+    fn words(&self) -> String {
+        "an address".to_owned()
+    }
+}
+
+/// A character of C, or its number where it cannot be shown.
+fn letter(byte: u8) -> String {
+    match byte.is_ascii_graphic() {
+        true => char::from(byte).to_string(),
+        false => byte.to_string(),
+    }
+}
+
+/// The words of what a value or an array holds; in tests also one of each.
+macro_rules! each {
+    ($of:ident, $words:ident, $all:ident, [$default:expr], { $($other:pat => $none:expr,)* } $($variant:ident)*) => {
+        #[doc = concat!("What a `", stringify!($of), "` holds, in words.")]
+        pub(super) fn $words(of: &$of<'_>) -> String {
+            match of {
+                $($other => $none,)*
+                $($of::$variant(held) => held.words(),)*
+            }
+        }
+
+        /// One of each variant, with its name.
+        #[cfg(test)]
+        pub(super) fn $all() -> Vec<(&'static str, $of<'static>)> {
+            vec![$((stringify!($variant), $of::$variant($default)),)*]
+        }
+    };
+}
+
+each! {
+    Value, datum, each_value, [Default::default()], { Value::Undef => String::new(), }
+    Bool Byte String Size Pid Int Int8 Int16 Int32 Int64 Uint Uint8 Uint16 Uint32 Uint64 Float
+    Double Timeval Time Status Proc ByteObject Persistence Pointer Scope DataRange InfoFlags
+    DataType ProcState ProcInfo DataArray Rank CompressedString AllocDirective IofChannel Envar
+    Coord Regattr Regex JobState LinkState Cpuset Geometry DeviceDistance Endpoint Topology
+    DeviceType Locality CompressedByteObject Nspace ProcStats DiskStats NetStats NodeStats
+    DataBuffer StorageMedium StorageAccessibility StoragePersistence StorageAccessType Device
+    ResourceBlockDirective ResourceUnit NodePid Regex2 AllocInheritance
+}
+
+each! {
+    DataArray, items, each_array, [vec![Default::default()]], {
+        DataArray::Untyped { len: 0, .. } => "[]".to_owned(),
+        DataArray::Untyped { len, .. } => format!("[{len} of no known type]"),
+    }
+    Bool Byte String Size Pid Int Int8 Int16 Int32 Int64 Uint Uint8 Uint16 Uint32 Uint64 Float
+    Double Timeval Time Status Value Proc App Info Pdata Buffer ByteObject Kval Persistence Pointer
+    Scope DataRange Command InfoFlags DataType ProcState ProcInfo DataArray Rank Query
+    CompressedString AllocDirective IofChannel Envar Coord Regattr Regex JobState LinkState Cpuset
+    Geometry DeviceDistance Endpoint Topology DeviceType Locality CompressedByteObject Nspace
+    ProcStats DiskStats NetStats NodeStats DataBuffer StorageMedium StorageAccessibility
+    StoragePersistence StorageAccessType Device ResourceBlockDirective ResourceUnit NodePid Regex2
+    AllocInheritance
+}
