@@ -140,6 +140,7 @@ fn codes_and_a_number_of_events_are_chosen() {
     let outcome = running.tool(&args);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     assert_eq!(outcome.text().lines().count(), 1);
+    assert_eq!(running.tool(&["events", "--count", "0"]).code, 2);
     let outcome = running.tool(&["events", "--code", "NO_SUCH_STATUS"]);
     assert_eq!(outcome.code, 2);
     assert!(

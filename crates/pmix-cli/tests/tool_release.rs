@@ -57,6 +57,13 @@ fn processes_wait_in_init_until_they_are_released() {
     let event = ready(&running);
     assert_eq!(event["name"], "PMIX_READY_FOR_DEBUG");
     assert_eq!(event["affected"][0]["nspace"], NAME);
+    // All processes are meant, for which words have no number.
+    let words = ["events", "--count", "1", "--code", "PMIX_READY_FOR_DEBUG"];
+    let words = running.tool(&words).text();
+    assert!(
+        words.ends_with(&format!("PMIX_READY_FOR_DEBUG {NAME}")),
+        "{words}"
+    );
     assert_eq!(info(&event, "pmix.brkpnt"), "pmix-init");
     assert_eq!(info(&event, "pmix.nspace"), NAME);
     // They have not gone on meanwhile: the one rank that is released waits for the others.

@@ -208,7 +208,7 @@ pub(crate) struct Events {
     #[arg(long = "code", value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
     pub(crate) codes: Vec<Status>,
     /// End after so many events.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
     pub(crate) attach: Attach,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pmix_proto::Event;
 use pmix_tool::{Ask, ClientEvent};
-use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
 use super::{attach_with, find_job, leave, warn_of_lost};
@@ -218,6 +218,11 @@ fn proc(proc: &Proc<'_>) -> Json {
     json!({ "nspace": proc.nspace.as_text().to_str_lossy(), "rank": proc.rank.as_raw() })
 }
 
+/// A process, or the job alone where all its processes are meant.
 fn words(proc: &Proc<'_>) -> String {
-    format!("{},{}", printable(proc.nspace.as_bytes()), proc.rank)
+    let nspace = printable(proc.nspace.as_bytes());
+    match proc.rank {
+        Rank::WILDCARD => nspace,
+        rank => format!("{nspace},{rank}"),
+    }
 }
