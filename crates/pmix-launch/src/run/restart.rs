@@ -61,7 +61,9 @@ impl Session<'_> {
             return Ok(());
         };
         job.table.kill_group(place);
-        let (plan, nspace) = (job.plan.clone(), job.nspace.clone());
+        let (mut plan, nspace) = ((*job.plan).clone(), job.nspace.clone());
+        // Debuggers were told of those that are there first, and nobody would let this one go on.
+        plan.stops.on_exec.clear();
         let form = job.origin.as_ref().map(|origin| origin.form.clone());
         let Some(Process {
             rank, pid, cpus, ..
