@@ -80,6 +80,11 @@ fn is_node(info: &Info<'_>) -> bool {
     is_named && (info.key.is(keys::NODEID) || info.key.is(keys::HOSTNAME))
 }
 
+/// How many nodes the qualifiers of a query name, each as often as it is named.
+pub(super) fn num_named(given: &[Info<'_>]) -> usize {
+    given.iter().filter(|info| is_node(info)).count()
+}
+
 /// What tells a node from others: its number, or its name.
 fn name<'i>(info: &'i Info<'_>) -> (Option<u32>, &'i [u8]) {
     match &info.value {

@@ -10,6 +10,9 @@ use crate::weight;
 /// The most keys that one request may ask for.
 const MOST_KEYS: usize = 4096;
 
+/// How often the keys of one request may be looked at for the nodes that it names.
+const MOST_LOOKS: usize = 65_536;
+
 /// The most bytes that the values of one answer may take: the process table of a job of half a
 /// million fits.
 const MOST_BYTES: usize = 256 << 20;
@@ -39,6 +42,8 @@ pub(crate) struct QueryResults {
     pub(super) num_missing: usize,
     /// How many keys were looked at.
     num_keys: usize,
+    /// How often keys were looked at for a node that is named.
+    num_looks: usize,
     /// How many bytes the values take that are found here.
     weight: usize,
 }
@@ -91,6 +96,21 @@ impl QueryResults {
             return Ok(());
         }
         let message = format!("more than {MOST_KEYS} keys or {MOST_BYTES} bytes in one query");
+        Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+    }
+
+    /// Counts that so many keys are looked at for each of so many nodes.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if that is more than one request may cost.
+    pub(super) fn look(&mut self, num_keys: usize, num_nodes: usize) -> Result<(), Error> {
+        let num = num_keys.saturating_mul(num_nodes);
+        self.num_looks = self.num_looks.saturating_add(num);
+        if self.num_looks <= MOST_LOOKS {
+            return Ok(());
+        }
+        let message = format!("more than {MOST_LOOKS} keys of nodes in one query");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 

@@ -5,6 +5,7 @@ use pmix_proto::{is_about_support, request};
 use pmix_types::{Query, Status};
 
 use super::known::{OwnGroups, known};
+use super::nodes::num_named;
 use super::results::{Open, QueryResults};
 use super::support::supported;
 use super::target::QueryTarget;
@@ -56,6 +57,7 @@ fn look(
             continue;
         }
         let target = QueryTarget::read(&query.qualifiers)?;
+        results.look(query.keys.len(), num_named(&query.qualifiers))?;
         let mut open = Open::default();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();

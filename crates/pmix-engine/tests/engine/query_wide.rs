@@ -66,6 +66,14 @@ fn a_query_names_a_bounded_number_of_nodes() {
         vec![query(&[keys::LOCAL_PROCS], on(&many))],
     );
     assert_eq!(refused, (Status::ERR_OUT_OF_RESOURCE, vec![]));
+    // So do all of its queries together: each key is looked at for each node.
+    let ask = |world: &mut World, num_keys| {
+        let one = query(&vec![keys::LOCAL_SIZE; num_keys], on(&many[..4096]));
+        asked(world, who, vec![one.clone(), one]).0
+    };
+    let few = ask(&mut world, 8);
+    assert_ne!(few, Status::ERR_OUT_OF_RESOURCE);
+    assert_eq!(ask(&mut world, 9), Status::ERR_OUT_OF_RESOURCE);
 }
 
 #[test]
