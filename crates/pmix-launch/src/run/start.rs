@@ -223,8 +223,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Shows what is asked for of a job that is to start.
+    /// Shows what is asked for of a job that is to start. While nobody reads what was shown before, it is left out:
+    /// jobs may be asked for, and only prepared, without end.
     pub(super) fn show(&mut self, display: Display, plan: &Plan, bound: &Bound) {
+        if !self.forward.has_room(OutputStream::Errors) {
+            return tracing::debug!("nobody reads what is shown of jobs");
+        }
         let lines = display.lines(plan, bound);
         if !lines.is_empty() {
             self.forward.write_error(lines.as_bytes());
