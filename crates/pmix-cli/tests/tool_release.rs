@@ -138,3 +138,24 @@ fn jobs_that_are_stopped_on_exec_are_ended_like_any_other() {
     let (code, ..) = running.end();
     assert_eq!(code, Some(143));
 }
+
+#[test]
+fn what_keeps_the_dynamic_linker_waiting_does_not_keep_the_launcher() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe.so");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    // Nobody writes to it, so that the linker of whatever is to load it waits.
+    let preload = format!("LD_PRELOAD={}", pipe.display());
+    let (running, said) = stopped(&["--stop-on-exec", "-x", &preload]);
+    assert!(said.contains(" waits before its first"), "{said}");
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    for proc in procs["procs"].as_array().unwrap() {
+        let environ = std::fs::read(format!("/proc/{}/environ", proc["pid"])).unwrap();
+        let environ = String::from_utf8_lossy(&environ).into_owned();
+        assert!(environ.split('\0').any(|one| one == preload), "{environ}");
+    }
+    running.signal("TERM");
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}

@@ -5,27 +5,74 @@
 //! itself can ask for that, so each is started by way of a command that does and then becomes the program
 //! ([`stop_on_exec`]). Whoever started it lets go of it at once and leaves it stopped as by SIGSTOP, so that a
 //! debugger can attach; SIGCONT continues it.
+//!
+//! What the environment of the program says to the dynamic linker is for the program alone, so that command gets
+//! it as words: a library that the linker cannot load, or a pipe in the place of one, is not to keep the command,
+//! which is waited for, from asking. All else stays in the environment, which no other user can read.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::sys::ptrace;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 
+/// What stands between the variables and the arguments of the program.
+const END: &str = "--";
+
 /// Becomes a program whose launcher stops it before its first instruction: the
 /// [`stopper`](crate::Plan::stopper) of a plan, with what follows the words of its command. These are the
-/// program, what it is called, and its arguments. Returns why it does not.
+/// program, what it is called, variables of the dynamic linker as `NAME=VALUE`, `--`, and its arguments. Returns
+/// why it does not.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it is handed on but for what is meant for this command alone"
+)]
 pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut words = words.into_iter();
     let (Some(program), Some(name)) = (words.next(), words.next()) else {
         return io::ErrorKind::InvalidInput.into();
     };
+    let mut command = Command::new(program);
+    command.arg0(name);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_linker(name)) {
+        command.env_remove(name);
+    }
+    loop {
+        let Some(word) = words.next() else {
+            return io::ErrorKind::InvalidInput.into();
+        };
+        if word == END {
+            break;
+        }
+        let mut parts = word.as_bytes().splitn(2, |byte| *byte == b'=');
+        let (Some(name), Some(value)) = (parts.next(), parts.next()) else {
+            return io::ErrorKind::InvalidInput.into();
+        };
+        command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+    }
     match ptrace::traceme() {
-        Ok(()) => Command::new(program).arg0(name).args(words).exec(),
+        Ok(()) => command.args(words).exec(),
         Err(error) => error.into(),
     }
+}
+
+/// The words for [`stop_on_exec`] that follow the name of the program.
+pub(crate) fn linker_words<'v>(
+    vars: impl Iterator<Item = (&'v OsString, &'v OsString)>,
+) -> impl Iterator<Item = OsString> {
+    let word = |(name, value): (&OsString, &OsString)| {
+        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
+    let of_linker = vars.filter(|(name, _)| is_of_linker(name));
+    of_linker.map(word).chain([OsString::from(END)])
+}
+
+/// Whether the dynamic linker, or the C library before the first instruction of a program, obeys a variable.
+pub(crate) fn is_of_linker(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"LD_") || name == "GLIBC_TUNABLES"
 }
 
 /// Waits until a process that was started by way of [`stop_on_exec`] is stopped, and leaves it so. Returns whether

@@ -12,7 +12,7 @@ use pmix_types::Rank;
 use rustix::process::Pid;
 
 use super::affinity::CpuAffinity;
-use super::exec_stop::hold;
+use super::exec_stop::{hold, is_of_linker, linker_words};
 use super::program;
 use super::table::Process;
 use crate::environment::{Variables, compat, of_children};
@@ -178,10 +178,12 @@ impl<'a> Spawner<'a> {
             .stopper
             .as_deref()
             .and_then(<[OsString]>::split_first);
+        let stopper = stopper.filter(|_| self.plan.stops.on_exec.contains(&rank));
         let mut command = match stopper {
-            Some((stopper, words)) if self.plan.stops.on_exec.contains(&rank) => {
+            Some((stopper, words)) => {
                 let mut command = Command::new(stopper);
                 command.args(words).arg(&prepared.program).arg(name);
+                command.args(linker_words(prepared.vars.iter()));
                 command
             }
             _ => {
@@ -199,6 +201,14 @@ impl<'a> Spawner<'a> {
             .envs(vars.iter().map(|(name, value)| (name, value)))
             // What it starts in turn can be found and ended with it.
             .process_group(0);
+        if stopper.is_some() {
+            let given = prepared.vars.keys().filter(|name| is_of_linker(name));
+            given.for_each(|name| _ = command.env_remove(name));
+            // It starts as the launcher did, which is the same program.
+            let own = self.plan.environment.iter();
+            let own = own.filter(|(name, _)| is_of_linker(name));
+            command.envs(own.map(|(name, value)| (name, value)));
+        }
         if let Some(wdir) = &app.wdir {
             command.current_dir(wdir);
         }
