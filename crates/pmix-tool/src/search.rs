@@ -59,7 +59,7 @@ pub struct Search {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// The servers, each once, in the order of their names.
+    /// The servers, each once, in the order of their names and addresses.
     pub servers: Vec<FoundServer>,
     /// The files of dead servers, and those that somebody else could have written.
     pub passed_over: Vec<PassedOver>,
@@ -176,12 +176,17 @@ impl Search {
     #[must_use]
     pub fn list(&self) -> Listing {
         let mut passed_over = Vec::new();
+        // Two servers may have one name: only the address says that they are two.
         let mut by_name = BTreeMap::new();
         let system = self.system(&mut passed_over);
         let session = self.of_session(&mut passed_over, |_| true);
         for server in system.into_iter().chain(session) {
-            let name = server.uri.server.clone();
-            by_name.entry((name.nspace, name.rank)).or_insert(server);
+            let Uri {
+                server: name,
+                address,
+            } = server.uri.clone();
+            let key = (name.nspace, name.rank, address);
+            by_name.entry(key).or_insert(server);
         }
         Listing {
             servers: by_name.into_values().collect(),

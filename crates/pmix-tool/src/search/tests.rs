@@ -117,6 +117,22 @@ fn several_sessions_are_an_error_that_lists_them() {
 }
 
 #[test]
+fn servers_with_one_name_are_told_apart_by_their_addresses() {
+    let node = Node::new();
+    node.live("a/pmix.n01.tool.77", "mine");
+    // The same server, by its other file, and as that of the system.
+    node.live("a/pmix.n01.tool", "mine");
+    node.live("system/pmix.sys.n01", "mine");
+    let other = text("mine", std::process::id()).replace("4711", "4712");
+    node.file("b/pmix.n01.tool.78", &other);
+    let servers = node.search(Target::Any).list().servers;
+    let ports: Vec<_> = { servers.iter() }
+        .map(|found| found.uri.address.port())
+        .collect();
+    assert_eq!(ports, [4711, 4712]);
+}
+
+#[test]
 fn files_of_dead_servers_are_seen_as_dead() {
     let node = Node::new();
     let dead = node.file("a/pmix.n01.tool.77", &text("gone", DEAD));
