@@ -218,6 +218,10 @@ fn what_cannot_be_attached_to_is_said() {
         "{}",
         outcome.stderr
     );
+    let outcome = running.tool(&["attach", "--ranks", "1,9", NAME]);
+    assert_eq!((outcome.code, outcome.text().as_str()), (1, ""));
+    let said = "has no rank 9: it has 2 processes";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     drop(running);
 }
 

@@ -98,7 +98,19 @@ fn a_job_that_there_is_not_is_not_released() {
         "{}",
         outcome.stderr
     );
-    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    for args in [
+        &["--json", "release", "--ranks", "7", NAME][..],
+        &["--json", "release", "--ranks", "0-2,7", NAME],
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(
+            (outcome.code, &outcome.json()["status"]),
+            (1, &(-46).into())
+        );
+        let said = "has no rank 7: it has 3 processes";
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    }
+    assert_eq!(running.tool(&["release", "--ranks", "0-2", NAME]).code, 0);
     let (code, ..) = running.end();
     assert_eq!(code, Some(0));
 }

@@ -69,6 +69,11 @@ fn follow(
             Vec::new()
         }
     };
+    if let Some(missing) = ps::missing_rank(&args.nspace, &procs, args.ranks.as_ref()) {
+        let status = Status::ERR_NOT_FOUND;
+        let message = format!("{missing} ({status})");
+        return Err(Failure::new(Exit::Negative, status, message));
+    }
     let is_meant = |rank: &Rank| {
         let is_in = |(first, last): &(u32, u32)| (*first..=*last).contains(&rank.as_raw());
         (args.ranks.as_ref()).is_none_or(|ranks| ranks.0.iter().any(is_in))

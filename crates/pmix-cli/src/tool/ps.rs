@@ -4,11 +4,11 @@
 use std::io::Write as _;
 
 use pmix_tool::{FoundServer, Search, Tool};
-use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Status, Text, Value, keys};
+use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
 use super::{attach, find, is_answer, leave, target};
-use crate::args::{Attach, Global, Ps};
+use crate::args::{Attach, Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
@@ -146,6 +146,26 @@ pub(super) fn procs(
         }
         _ => Err(Status::ERR_NOT_FOUND),
     }))
+}
+
+/// Says which rank of those that are named a job does not have, by its processes in the order of their
+/// ranks. Where there are none the server does not tell.
+pub(super) fn missing_rank(
+    nspace: &str,
+    procs: &[ProcInfo<'_>],
+    ranks: Option<&Ranks>,
+) -> Option<String> {
+    let ranges = ranks.filter(|_| !procs.is_empty())?.0.iter();
+    let mut ranks = ranges.flat_map(|(first, last)| *first..=*last);
+    let is_missing = |rank: &u32| {
+        let found = procs.binary_search_by_key(&Rank::new(*rank), |row| row.proc.rank);
+        found.is_err()
+    };
+    let rank = ranks.find(is_missing)?;
+    let number = procs.len();
+    Some(format!(
+        "job {nspace:?} has no rank {rank}: it has {number} processes"
+    ))
 }
 
 /// The value of a key, or the status with which the server refuses it.

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 
+use pmix_tool::Tool;
 use pmix_types::Status;
 use serde_json::json;
 
@@ -15,15 +16,15 @@ use crate::output::Out;
 pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     let nspace = &args.nspace;
     let tool = attach(&find_job(&args.attach, Some(nspace))?, &args.attach)?;
-    // An event that nobody gets is no error to a server. One that does not tell its jobs may have this one.
-    let is_there = ps::names(&tool).map_or(true, |names| names.iter().any(|name| name == nspace));
-    let status = match is_there {
-        true => match tool.release(Ranks::procs(args.ranks.as_ref(), nspace)) {
+    // An event that nobody gets is no error to a server.
+    let missing = missing(&tool, args)?;
+    let status = match missing {
+        None => match tool.release(Ranks::procs(args.ranks.as_ref(), nspace)) {
             Ok(()) => Status::SUCCESS,
             Err(error) if is_answer(error.status()) => error.status(),
             Err(error) => return Err(error.into()),
         },
-        false => Status::ERR_NOT_FOUND,
+        Some(_) => Status::ERR_NOT_FOUND,
     };
     leave(tool);
     if global.json {
@@ -38,12 +39,27 @@ pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     if status.is_success() {
         return Ok(Exit::Ok);
     }
-    let message = match status {
-        Status::ERR_NOT_FOUND => format!("the server has no job {nspace:?} ({status})"),
-        _ => format!("the server does not release job {nspace:?} ({status})"),
-    };
+    let what = missing.unwrap_or_else(|| format!("the server does not release job {nspace:?}"));
+    let message = format!("{what} ({status})");
     Err(match global.json {
         true => Failure::answer(status, message),
         false => Failure::new(Exit::Negative, status, message),
     })
+}
+
+/// Says what of the job and its ranks there is not. A server that does not tell its jobs, or the processes
+/// of one, may have it.
+fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
+    let nspace = &args.nspace;
+    match ps::names(tool) {
+        Ok(names) if !names.iter().any(|name| name == nspace) => {
+            return Ok(Some(format!("the server has no job {nspace:?}")));
+        }
+        _ => {}
+    }
+    if args.ranks.is_none() {
+        return Ok(None);
+    }
+    let procs = ps::procs(tool, nspace)?.unwrap_or_default();
+    Ok(ps::missing_rank(nspace, &procs, args.ranks.as_ref()))
 }
