@@ -3,12 +3,15 @@
 
 mod attach;
 mod events;
+mod job;
 mod kill;
 mod ps;
 mod publish;
 mod query;
 mod release;
 mod top;
+
+use std::time::Duration;
 
 use pmix_client::SharedClient;
 use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
@@ -19,6 +22,7 @@ use crate::failure::{Exit, Failure};
 
 pub(crate) use attach::run as attach_to;
 pub(crate) use events::run as events;
+use job::find_job;
 pub(crate) use kill::run as kill;
 pub(crate) use ps::run as ps;
 pub(crate) use publish::{lookup, publish};
@@ -49,25 +53,23 @@ fn target(args: &Attach) -> Option<Target> {
 
 /// Finds the server that is meant.
 fn find(args: &Attach) -> Result<FoundServer, Failure> {
-    let target = target(args).unwrap_or_default();
-    let found = Search::from_env().target(target).find();
-    found.map_err(|error| {
-        let several = error.status() == Status::ERR_BAD_PARAM;
-        let failure = Failure::from(error);
-        match several {
-            true => failure.cure("--pid N or --server NAME says which; `pmix ps` shows their jobs"),
-            false => failure,
-        }
-    })
+    find_for(args, None)
 }
 
-/// Finds the server that has a job: the one that the options name, else the only one that has it.
-fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
-    let has_job = match (target(args), nspace) {
-        (None, Some(nspace)) => ps::server_of(nspace, args),
-        _ => None,
-    };
-    has_job.map_or_else(|| find(args), Ok)
+/// Finds the server that is meant, which is to have a job.
+fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
+    let target = target(args).unwrap_or_default();
+    let found = Search::from_env().target(target).find();
+    found.map_err(|error| match (error.status(), nspace) {
+        (Status::ERR_BAD_PARAM, _) => Failure::from(error)
+            .cure("--pid N or --server NAME says which; `pmix ps` shows their jobs"),
+        (status @ Status::ERR_UNREACH, Some(nspace)) => {
+            let message =
+                format!("no server has a job {nspace:?}, which may be over: {error} ({status})");
+            Failure::new(Exit::Negative, status, message)
+        }
+        _ => error.into(),
+    })
 }
 
 /// Attaches to a server.
@@ -81,7 +83,16 @@ fn attach_with(
     args: &Attach,
     listener: impl FnMut(ClientEvent) + Send + 'static,
 ) -> Result<Tool, Failure> {
-    let mut tool = Tool::new().time_limit(args.timeout);
+    attach_within(found, args.timeout, listener)
+}
+
+/// Attaches to a server that may take so long for any answer.
+fn attach_within(
+    found: &FoundServer,
+    limit: Duration,
+    listener: impl FnMut(ClientEvent) + Send + 'static,
+) -> Result<Tool, Failure> {
+    let mut tool = Tool::new().time_limit(limit);
     tool.attach(found, listener)?;
     Ok(tool)
 }

@@ -7,8 +7,8 @@ use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach, find, is_answer, leave, target};
-use crate::args::{Attach, Global, Ps, Ranks};
+use super::{attach, find, find_for, is_answer, leave, target};
+use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
@@ -56,33 +56,15 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     match (failed, missing) {
         // Of several servers one may have ended meanwhile.
         (Some(failure), _) if is_only => Err(failure),
-        (_, Some(nspace)) => Err(no_job(nspace)),
+        (_, Some(nspace)) => Err(no_job(nspace, "")),
         _ => Ok(Exit::Ok),
     }
 }
 
-fn no_job(nspace: &str) -> Failure {
-    let message = format!("no server that can be asked has a job {nspace:?}");
+/// No server has a job; `silent` has a line for each that does not tell.
+pub(super) fn no_job(nspace: &str, silent: &str) -> Failure {
+    let message = format!("no server that can be asked has a job {nspace:?}{silent}");
     Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
-}
-
-/// The only server that has a job, if several are there and one of them has it.
-pub(super) fn server_of(nspace: &str, args: &Attach) -> Option<FoundServer> {
-    let servers = Search::from_env().list().servers;
-    if servers.len() < 2 {
-        return None;
-    }
-    let has_it = |server: &FoundServer| {
-        let names = attach(server, args).and_then(|tool| {
-            let names = names(&tool);
-            leave(tool);
-            names
-        });
-        names.is_ok_and(|names| names.iter().any(|name| name == nspace))
-    };
-    let mut having = servers.into_iter().filter(has_it);
-    let first = having.next()?;
-    having.next().is_none().then_some(first)
 }
 
 /// Every server of the node, or the one that the environment names.
@@ -93,7 +75,7 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     }
     match listing.servers.is_empty() {
         // Says what was looked for in vain.
-        true => Ok(vec![find(&args.attach)?]),
+        true => Ok(vec![find_for(&args.attach, args.nspace.as_deref())?]),
         false => Ok(listing.servers),
     }
 }

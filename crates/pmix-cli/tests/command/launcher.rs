@@ -11,11 +11,15 @@ use super::{Outcome, Watchdog, command, finish};
 /// A launcher whose sessions have a directory of their own, and a `PATH`.
 pub(crate) fn launcher(args: &[&str]) -> (Command, TempDir) {
     let tmp = tempfile::tempdir().unwrap();
+    (launcher_in(&tmp, args), tmp)
+}
+
+fn launcher_in(tmp: &TempDir, args: &[&str]) -> Command {
     let mut command = command(&[&["run"], args].concat());
     command
         .env("PATH", "/usr/bin:/bin")
         .env("TMPDIR", tmp.path());
-    (command, tmp)
+    command
 }
 
 pub(crate) fn run(args: &[&str]) -> Outcome {
@@ -52,8 +56,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(args: &[&str]) -> Self {
-        let (mut command, tmp) = launcher(args);
-        let mut child = command
+        Self::start_in(tempfile::tempdir().unwrap(), args)
+    }
+
+    /// A further launcher, which tools of this one find, too. It has to end before this one.
+    pub(crate) fn start_beside(&self, args: &[&str]) -> Self {
+        Self::start_in(TempDir::new_in(self.tmp.path()).unwrap(), args)
+    }
+
+    fn start_in(tmp: TempDir, args: &[&str]) -> Self {
+        let mut child = launcher_in(&tmp, args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which server has a job: all servers of the node are asked at once, as one of them may be stopped.
+
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pmix_tool::{FoundServer, Search, Tool};
+use pmix_types::Status;
+
+use super::{attach_within, find, find_for, leave, ps, target};
+use crate::args::Attach;
+use crate::failure::{Exit, Failure};
+
+/// How many servers are asked at once.
+const AT_ONCE: usize = 32;
+/// How long the others may take to say that they have the job, too, once one server has said so.
+const OTHERS: Duration = Duration::from_secs(3);
+
+/// What a server says of a job.
+enum Said {
+    HasIt,
+    HasNot,
+    /// It says nothing, for this reason.
+    Nothing(String),
+}
+
+/// Finds the server that has a job: the one that the options name, else the only one that has it.
+pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure> {
+    let (None, Some(nspace)) = (target(args), nspace) else {
+        return find(args);
+    };
+    let servers = Search::from_env().list().servers;
+    if servers.len() < 2 {
+        return find_for(args, Some(nspace));
+    }
+    let answers = ask_all(&servers, nspace, args.timeout);
+    let said = collect(servers.len(), &answers);
+    let mut having = { servers.iter().zip(&said) }
+        .filter_map(|(server, said)| matches!(said, Said::HasIt).then_some(server));
+    match (having.next(), having.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (None, _) => other(args, &servers, &said).ok_or_else(|| none_has(nspace, &servers, &said)),
+        (Some(first), Some(second)) => {
+            let all = [first, second].into_iter().chain(having);
+            Err(several_have(nspace, all))
+        }
+    }
+}
+
+/// Asks servers for a job. What each says comes with its place among them.
+fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(usize, Said)> {
+    let (sender, answers) = mpsc::channel();
+    let servers = servers.to_vec();
+    let number = servers.len().min(AT_ONCE);
+    let left = Arc::new(Mutex::new(servers.into_iter().enumerate()));
+    for _ in 0..number {
+        let (left, sender, nspace) = (Arc::clone(&left), sender.clone(), nspace.to_owned());
+        let next = move || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        // It is not waited for: with the command it ends, too.
+        let begun = thread::Builder::new().spawn(move || {
+            while let Some((place, server)) = next() {
+                let said = ask(&server, &nspace, limit);
+                if sender.send((place, said)).is_err() {
+                    break;
+                }
+            }
+        });
+        if let Err(error) = begun {
+            tracing::debug!(%error, "fewer servers are asked at once");
+            break;
+        }
+    }
+    answers
+}
+
+/// Asks one server for a job.
+fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> Said {
+    let names = attach_within(server, limit, |_| {}).and_then(|tool: Tool| {
+        let names = ps::names(&tool);
+        leave(tool);
+        names
+    });
+    match names {
+        Ok(names) if names.iter().any(|name| name == nspace) => Said::HasIt,
+        Ok(_) => Said::HasNot,
+        Err(failure) => Said::Nothing(failure.message().to_owned()),
+    }
+}
+
+/// What each of so many servers says, of which one that has the job cuts the time of the others short.
+fn collect(number: usize, answers: &Receiver<(usize, Said)>) -> Vec<Said> {
+    let late = || Said::Nothing("it did not answer in time".to_owned());
+    let mut said: Vec<_> = std::iter::repeat_with(late).take(number).collect();
+    let mut until: Option<Instant> = None;
+    loop {
+        let come = match until {
+            None => answers.recv().ok(),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                answers.recv_timeout(left).ok()
+            }
+        };
+        let Some((place, one)) = come else {
+            return said;
+        };
+        if matches!(one, Said::HasIt) {
+            until.get_or_insert_with(|| Instant::now() + OTHERS);
+        }
+        if let Some(known) = said.get_mut(place) {
+            *known = one;
+        }
+    }
+}
+
+/// The server that is meant where nothing is said, unless it says that it has no such job: the environment
+/// may name one that is not among those of the node, and some do not tell their jobs.
+fn other(args: &Attach, servers: &[FoundServer], said: &[Said]) -> Option<FoundServer> {
+    let found = find(args).ok()?;
+    let has_not = { servers.iter().zip(said) }
+        .any(|(server, said)| server.uri == found.uri && matches!(said, Said::HasNot));
+    (!has_not).then_some(found)
+}
+
+fn none_has(nspace: &str, servers: &[FoundServer], said: &[Said]) -> Failure {
+    let silent = servers.iter().zip(said).filter_map(|(server, said)| {
+        let Said::Nothing(why) = said else {
+            return None;
+        };
+        Some(format!("\n  {}: {why}", named(server)))
+    });
+    ps::no_job(nspace, &silent.collect::<String>())
+        .cure("`pmix ps` shows the jobs that there are; one that is over is not among them")
+}
+
+fn several_have<'s>(nspace: &str, servers: impl Iterator<Item = &'s FoundServer>) -> Failure {
+    let lines: Vec<_> = servers
+        .map(|server| format!("\n  {}", named(server)))
+        .collect();
+    let message = format!(
+        "{} servers have a job {nspace:?}, name one by its pid:{}",
+        lines.len(),
+        lines.concat()
+    );
+    Failure::new(Exit::Negative, Status::ERR_BAD_PARAM, message).cure("--pid N says which")
+}
+
+fn named(server: &FoundServer) -> String {
+    let name = &server.uri.server.nspace;
+    match server.pid {
+        Some(pid) => format!("pid {pid}, {name}"),
+        None => format!("{name}, {}", server.uri.address),
+    }
+}

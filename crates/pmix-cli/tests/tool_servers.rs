@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tools that choose among several servers: two of one name, one that is stopped, none that has the job.
+
+mod command;
+
+use command::launcher::Running;
+use command::{command, finish};
+
+/// What runs a job of one process until it is ended.
+fn words(name: &str) -> [&str; 9] {
+    let script = "echo up; while :; do sleep 0.05; done";
+    [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        name,
+        "sh",
+        "-c",
+        script,
+    ]
+}
+
+/// Two jobs that have started, of two servers.
+fn jobs(first: &str, second: &str) -> (Running, Running) {
+    let mut first = Running::start(&words(first));
+    assert_eq!(first.line(), "up");
+    let mut second = first.start_beside(&words(second));
+    assert_eq!(second.line(), "up");
+    (first, second)
+}
+
+/// Ends a job by the process of its server.
+fn end(running: Running) {
+    let pid = running.child.id().to_string();
+    let procs = running.tool(&["--json", "ps", "--pid", &pid]).json();
+    let nspace = procs["nspace"].as_str().unwrap();
+    assert_eq!(running.tool(&["kill", "--pid", &pid, nspace]).code, 0);
+    assert_eq!(running.end().0, Some(128 + 15));
+}
+
+#[test]
+fn two_servers_of_one_name_are_both_shown_and_asked_by_their_processes() {
+    let (first, second) = jobs("mine", "mine");
+    let pids = [&first, &second].map(|running| running.child.id().to_string());
+    for args in [&["ps"][..], &["ps", "mine"]] {
+        let outcome = first.tool(args);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+        let text = outcome.text();
+        for pid in &pids {
+            let server = format!("server mine.server, process {pid}\n");
+            assert!(text.contains(&server), "{text}");
+        }
+    }
+    let vague = first.tool(&["kill", "mine"]);
+    assert_eq!(vague.code, 1);
+    let said = "2 servers have a job \"mine\", name one by its pid";
+    assert!(vague.stderr.contains(said), "{}", vague.stderr);
+    for pid in &pids {
+        let server = format!("pid {pid}, mine.server");
+        assert!(vague.stderr.contains(&server), "{}", vague.stderr);
+    }
+    end(second);
+    end(first);
+}
+
+#[test]
+fn a_job_that_no_server_has_is_named() {
+    let (first, second) = jobs("one@1", "two@1");
+    for args in [
+        &["kill", "nosuch"][..],
+        &["release", "nosuch"],
+        &["attach", "nosuch"],
+        &["events", "nosuch"],
+        &["top", "nosuch"],
+        &["query", "--nspace", "nosuch", "JOB_SIZE"],
+        &["ps", "nosuch"],
+    ] {
+        let outcome = first.tool(args);
+        assert_eq!((outcome.code, outcome.text().as_str()), (1, ""), "{args:?}");
+        let said = "no server that can be asked has a job \"nosuch\"";
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+        let json = first.tool(&[&["--json"], args].concat());
+        assert_eq!(json.code, 1, "{args:?}");
+    }
+    // The name of the job is the whole name.
+    let outcome = first.tool(&["kill", "two"]);
+    let said = "has a job \"two\"";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    end(second);
+    end(first);
+}
+
+#[test]
+fn a_job_without_any_server_may_be_over() {
+    let top = tempfile::tempdir().unwrap();
+    for args in [
+        &["kill", "gone@1"][..],
+        &["release", "gone@1"],
+        &["ps", "gone@1"],
+    ] {
+        let mut command = command(args);
+        command.env("TMPDIR", top.path());
+        let outcome = finish(command, b"");
+        assert_eq!(outcome.code, 1);
+        let said = outcome.stderr;
+        let expected = "no server has a job \"gone@1\", which may be over: no server has a";
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains(top.path().to_str().unwrap()), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
+    let (stopped, live) = jobs("stopped@1", "live@1");
+    let pid = stopped.child.id().to_string();
+    stopped.signal("STOP");
+    let nobody = stopped.tool(&["kill", "--timeout", "0.5", "nosuch"]);
+    // Longer than the test lets any command run.
+    let killed = stopped.tool(&["kill", "--timeout", "3600", "live@1"]);
+    stopped.signal("CONT");
+    assert_eq!((killed.code, killed.stderr.as_str()), (0, ""));
+    assert_eq!(nobody.code, 1);
+    let said = nobody.stderr;
+    assert!(said.contains("has a job \"nosuch\""), "{said}");
+    // Which of them said nothing is said.
+    let silent = format!("\n  pid {pid}, stopped@1.server: ");
+    assert!(said.contains(&silent), "{said}");
+    assert_eq!(live.end().0, Some(128 + 15));
+    end(stopped);
+}
