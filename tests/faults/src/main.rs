@@ -136,6 +136,10 @@ const SCENARIOS: &[Scenario] = &[
         run: tools::lied_to,
     },
     Scenario {
+        name: "tool-planted",
+        run: tools::planted,
+    },
+    Scenario {
         name: "plugin-exits",
         run: config::exits,
     },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools that are not who they say they are, or of another user; and servers that lie
-//! to tools.
+//! Tools that are not who they say they are, or of another user; servers that lie to tools, and files
+//! that lead tools to where they are not to go.
 
 pub(super) mod asking;
 mod lied_to;
+mod planted;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::server::Server;
 use super::wait::until;
 use super::{Field, Verdict, good, peer};
 pub(super) use lied_to::lied_to;
+pub(super) use planted::planted;
 
 /// A user that owns nothing.
 const NOBODY: u32 = 65_534;
