@@ -180,13 +180,9 @@ impl Groups {
 
     /// A job is gone: what concerns nobody here is forgotten.
     pub(super) fn forget_invitations(&mut self, cx: &Cx, nspace: &Nspace<'_>) {
-        let is_here = |proc: &Proc<'_>| match proc.rank {
-            Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
-            rank => cx.registry.find(&proc.nspace, rank).is_some(),
-        };
         let is_of_nobody = |key: &Key| {
             let list = self.invitations.get(key).map(|known| &known.list);
-            !is_here(&key.1) && !list.is_some_and(|list| list.iter().any(is_here))
+            !concerns_us(cx, &key.1, list.map_or(&[], Vec::as_slice))
         };
         let mut gone = self.invitations.of_job(nspace);
         gone.retain(is_of_nobody);
@@ -401,6 +397,15 @@ impl Groups {
             _ => None,
         }
     }
+}
+
+/// Whether any process of this node leads an invitation or was invited.
+pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool {
+    let is_here = |proc: &Proc<'_>| match proc.rank {
+        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
+        rank => cx.registry.find(&proc.nspace, rank).is_some(),
+    };
+    is_here(leader) || list.iter().any(is_here)
 }
 
 /// The processes that an event is for.

@@ -12,6 +12,7 @@
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Value, keys};
 
+use super::invitation::concerns_us;
 use super::invited::Key;
 use super::known::Groups;
 use super::news::event;
@@ -133,7 +134,7 @@ impl Groups {
     }
 
     /// It is known who leads, if anybody does: the invitation is open under that leader, until it invites
-    /// itself or is lost.
+    /// itself or is lost, wherever it concerns anybody.
     pub(super) fn selection_ended(
         &mut self,
         cx: &mut Cx,
@@ -154,11 +155,13 @@ impl Groups {
         let new = (key.0.clone(), leader.clone());
         let mut list = old.list;
         list.retain(|proc| proc != leader && !old.gone.has(proc));
-        if self.invitations.get(&new).is_none() {
+        // Where all who were invited are lost, no job would take it along when it goes.
+        if self.invitations.get(&new).is_none() && concerns_us(cx, leader, &list) {
             self.invitations.invite(&new, &list);
             if let Some(known) = self.invitations.get_mut(&new) {
                 known.joined = old.joined;
-                known.joined.remove(leader);
+                let is_in = |proc: &Proc<'static>| proc != leader && !old.gone.has(proc);
+                known.joined.retain(is_in);
                 known.in_place_of = Some(key.1.clone());
             }
             self.count_invitation(&new);

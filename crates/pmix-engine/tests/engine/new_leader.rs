@@ -17,8 +17,16 @@ fn proc(rank: u32) -> Proc<'static> {
 
 fn say(status: Status, to: &[u32], more: Vec<Info<'static>>) -> Request<'static> {
     let to: Vec<_> = to.iter().map(|rank| ("job", *rank)).collect();
+    say_to(status, &to, more)
+}
+
+fn say_to(
+    status: Status,
+    to: &[(&'static str, u32)],
+    more: Vec<Info<'static>>,
+) -> Request<'static> {
     let mut infos = vec![
-        Info::new(keys::EVENT_CUSTOM_RANGE, procs(&to)),
+        Info::new(keys::EVENT_CUSTOM_RANGE, procs(to)),
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::GROUP_ID, "g"),
     ];
@@ -321,4 +329,40 @@ fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
         }
         assert_eq!(bytes(&world), 0);
     }
+}
+
+#[test]
+fn a_node_that_lost_all_who_were_invited_keeps_nothing_of_a_new_leader() {
+    let mut world = World::new(2);
+    world.job("job", &[3]);
+    world.job("other", &[0, 1]);
+    let all = world.join_all("job", &[3]);
+    let other = world.join(1, "other", 0);
+    listen(
+        &mut world,
+        &[all[1], other],
+        &[Status::GROUP_LEADER_SELECTED],
+    );
+    let invited = [("job", 1), ("job", 2), ("other", 0)];
+    let invite = say_to(Status::GROUP_INVITED, &invited, vec![]);
+    assert_eq!(world.status_of(all[0], &invite), DONE);
+    for who in [all[1], all[2], other] {
+        let accept = say(Status::GROUP_INVITE_ACCEPTED, &[0], vec![]);
+        assert_eq!(world.status_of(who, &accept), DONE);
+    }
+    world.kill(all[0]);
+    world.run();
+    world.kill(other);
+    world.run();
+    let leads = answer(Status::GROUP_LEADER_FAILED, 0, true);
+    assert_eq!(world.status_of(all[1], &leads), DONE);
+    assert_eq!(heard(&world, all[1]), selected(Some(1))[1..]);
+    let engine = &mut world.nodes[1].engine;
+    engine.deregister_nspace(&"other".into()).unwrap();
+    assert_eq!(engine.stats().group_bytes, 0, "nobody is here any longer");
+    assert!(bytes(&world) > 0, "it has not invited yet");
+    world.kill(all[1]);
+    world.kill(all[2]);
+    world.run();
+    assert_eq!(bytes(&world), 0);
 }
