@@ -144,6 +144,31 @@ fn processes_are_stopped_before_their_first_instruction_until_they_are_released(
 }
 
 #[test]
+fn each_release_passes_one_stop() {
+    let mut running = stopped(&["--stop-on-exec", "--stop-in-init"]).0;
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    // They stop again, where the first release would be had if it had been kept.
+    let mut said = String::new();
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    running.child.stderr = Some(errors.into_inner());
+    assert!(
+        said.contains(" waits in PMIx_Init for a debugger: "),
+        "{said}"
+    );
+    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    let pids = running.tool(&["--json", "ps", NAME]).json();
+    assert_eq!(pids["procs"].as_array().unwrap().len(), 3, "{pids}");
+    let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);
+    assert_eq!(released.code, 0, "{}", released.stderr);
+    assert_eq!(running.child.try_wait().unwrap(), None);
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
 fn jobs_that_are_stopped_on_exec_are_ended_like_any_other() {
     let (running, _) = stopped(&["--stop-on-exec", "--grace", "60"]);
     running.signal("TERM");

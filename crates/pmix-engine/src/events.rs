@@ -22,7 +22,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Status};
+use pmix_types::{Info, Nspace, Proc, Status};
 
 use self::cache::Cache;
 use self::directives::RELAYED;
@@ -135,10 +135,16 @@ impl Events {
             return Vec::new();
         };
         cache.expire(now);
-        cache.replay(peer, |notification| {
+        cache.replay(peer, &listener.proc, |notification| {
             registry.is_interested(peer, notification)
                 && notification.is_for(peer, listener, sessions)
         })
+    }
+
+    /// Processes were released by a debugger where they stopped without PMIx, so that what is kept of releases is
+    /// not for them.
+    pub(crate) fn released(&mut self, procs: &[Proc<'_>]) {
+        self.cache.released(procs);
     }
 
     /// Forgets a peer.

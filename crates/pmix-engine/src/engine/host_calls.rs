@@ -169,6 +169,12 @@ impl Engine {
         Ok(())
     }
 
+    /// The host lets processes go on that it had stopped itself, as a debugger asks by `PMIX_DEBUGGER_RELEASE`. The
+    /// releases that came so far are not told to them when they stop again and register for the code.
+    pub fn debugger_released(&mut self, procs: &[Proc<'_>]) {
+        self.subsystems.events.released(procs);
+    }
+
     /// Defines a process set (`PMIx_server_define_process_set`).
     ///
     /// # Errors

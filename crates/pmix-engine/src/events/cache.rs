@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pmix_types::{Nspace, Proc};
+use pmix_types::{IntoOwned, Nspace, Proc, Status};
 
 use super::notification::Notification;
 use crate::PeerId;
@@ -28,12 +28,19 @@ pub(crate) struct Cache {
     free: Vec<usize>,
     bytes: usize,
     had: BTreeMap<PeerId, Box<[u64]>>,
+    /// The number of the next event that is kept.
+    next: u64,
+    /// Processes that a debugger released where they stopped without PMIx, and the number of the first event that
+    /// came later: releases before it are not for where they stop next. Of processes of jobs that the host has.
+    released: BTreeMap<Proc<'static>, u64>,
 }
 
 #[derive(Debug)]
 struct Kept {
     /// The place of its bit.
     slot: usize,
+    /// How many were kept before.
+    number: u64,
     since: Instant,
     bytes: usize,
     notification: Arc<Notification>,
@@ -47,6 +54,8 @@ impl Cache {
             free: Vec::new(),
             bytes: 0,
             had: BTreeMap::new(),
+            next: 0,
+            released: BTreeMap::new(),
         }
     }
 
@@ -68,10 +77,12 @@ impl Cache {
         }
         self.kept.push_back(Kept {
             slot,
+            number: self.next,
             since: now,
             bytes,
             notification: Arc::clone(notification),
         });
+        self.next += 1;
     }
 
     fn make_room(&mut self, source: &Proc<'_>, bytes: usize) {
@@ -112,11 +123,20 @@ impl Cache {
         }
     }
 
-    /// The kept events that a peer has not had and that `wants` is true for, oldest first; it has
-    /// had them then.
+    /// Some processes that are not connected yet were released where they stopped: what is kept of releases has
+    /// been for that.
+    pub(crate) fn released(&mut self, procs: &[Proc<'_>]) {
+        for proc in procs {
+            self.released.insert(proc.clone().into_owned(), self.next);
+        }
+    }
+
+    /// The kept events that a peer, which is this process, has not had and that `wants` is true for, oldest
+    /// first; it has had them then.
     pub(crate) fn replay(
         &mut self,
         peer: PeerId,
+        proc: &Proc<'_>,
         wants: impl Fn(&Notification) -> bool,
     ) -> Vec<Arc<Notification>> {
         let had = self.had.get(&peer);
@@ -124,7 +144,12 @@ impl Cache {
             let word = had.and_then(|had| had.get(slot / 64));
             word.is_some_and(|word| word & bit(slot) != 0)
         };
-        let due = |kept: &&Kept| !has_had(kept.slot) && wants(&kept.notification);
+        let released = self.released.get(proc).copied().unwrap_or_default();
+        let is_spent = |kept: &Kept| {
+            kept.number < released && kept.notification.status == Status::DEBUGGER_RELEASE
+        };
+        let due =
+            |kept: &&Kept| !has_had(kept.slot) && !is_spent(kept) && wants(&kept.notification);
         let due = self.kept.iter().filter(due);
         let due: Vec<_> = due.map(|k| (k.slot, Arc::clone(&k.notification))).collect();
         for (slot, _) in &due {
@@ -149,8 +174,9 @@ impl Cache {
         self.had.remove(&peer);
     }
 
-    /// Lets go of the events that processes of a job raised.
+    /// Lets go of the events that processes of a job raised, and of which of them were released.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
+        self.released.retain(|proc, _| proc.nspace != *nspace);
         let of_nspace = |kept: &Kept| kept.notification.source.nspace == *nspace;
         while let Some(place) = self.kept.iter().position(of_nspace) {
             self.remove(place);

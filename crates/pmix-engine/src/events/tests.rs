@@ -287,6 +287,33 @@ fn late_registrants_get_what_was_kept_in_order_and_once() {
 }
 
 #[test]
+fn a_release_that_a_process_had_where_it_stopped_is_not_kept_for_where_it_stops_next() {
+    let release = Status::DEBUGGER_RELEASE;
+    let mut fixture = Fixture::new();
+    fixture.raise(0, release, DataRange::GLOBAL);
+    fixture.raise(0, CODE, DataRange::GLOBAL);
+    let (_, released) = peer(1);
+    fixture.events.released(std::slice::from_ref(&released));
+    fixture.register(1, &[release, CODE], &[]);
+    assert_eq!(fixture.replay(1), [CODE.as_raw()]);
+    // Of another process nothing was said.
+    fixture.register(2, &[release], &[]);
+    assert_eq!(fixture.replay(2), [release.as_raw()]);
+    // What comes later is for the next stop, whether the process has come there or not.
+    fixture.events.forget(PeerId::of(1));
+    fixture.raise(0, release, DataRange::GLOBAL);
+    fixture.register(1, &[release], &[]);
+    assert_eq!(fixture.replay(1), [release.as_raw()]);
+    // A job that is gone leaves nothing behind for one of its name.
+    fixture.events.forget(PeerId::of(1));
+    fixture.raise(3, release, DataRange::GLOBAL);
+    fixture.events.released(std::slice::from_ref(&released));
+    fixture.events.forget_nspace(&released.nspace);
+    fixture.register(1, &[release], &[]);
+    assert_eq!(fixture.replay(1), [release.as_raw()]);
+}
+
+#[test]
 fn kept_events_keep_their_range_and_their_directives() {
     let mut fixture = Fixture::new();
     fixture.raise(0, CODE, DataRange::NAMESPACE);

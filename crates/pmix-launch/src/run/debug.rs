@@ -50,7 +50,8 @@ impl Session<'_> {
         }
     }
 
-    /// Lets processes go on that were stopped on exec. What waits for the event itself has had it.
+    /// Lets processes go on that were stopped on exec. What waits for the event itself has had it. These have
+    /// had theirs, too: it is not kept for where they stop next.
     fn release(&mut self, call: &NotifyEvent) {
         let named = call
             .infos
@@ -60,10 +61,18 @@ impl Session<'_> {
         let (all, named) = (named.is_empty(), Named::of(named));
         let of_job = call.range == DataRange::NAMESPACE;
         for job in self.jobs.iter_mut() {
-            let nspace = &job.nspace;
-            if !of_job || *nspace == call.source.nspace {
-                let table = &mut job.table;
-                table.release_held(|rank| all || named.has(nspace, rank));
+            let nspace = job.nspace.clone();
+            if !of_job || nspace == call.source.nspace {
+                let is_meant = |rank: Rank| all || named.has(&nspace, rank);
+                let held = job.table.iter().filter(|process| process.is_held);
+                let held = held.filter(|process| is_meant(process.rank));
+                let held: Vec<_> = held.map(|process| job.proc(process.rank)).collect();
+                if !held.is_empty()
+                    && let Err(e) = self.server.debugger_released(&held)
+                {
+                    tracing::debug!("a release is kept for the next stop: {e}");
+                }
+                job.table.release_held(is_meant);
             }
         }
     }

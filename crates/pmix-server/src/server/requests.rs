@@ -206,6 +206,19 @@ impl Server {
         self.0.handle.request(|_, _| support.set(nspace, infos))
     }
 
+    /// Says that processes go on which the host had stopped itself, as a debugger asks by
+    /// `PMIX_DEBUGGER_RELEASE`. To be called before they do: the releases that came so far are not told to them
+    /// when they stop again and register for the code.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn debugger_released(&self, procs: &[Proc<'_>]) -> Result<(), Error> {
+        self.0.handle.request(|engine, _| {
+            engine.debugger_released(procs);
+            Ok::<_, Error>(())
+        })
+    }
+
     /// Defines a process set (`PMIx_server_define_process_set`).
     ///
     /// # Errors
