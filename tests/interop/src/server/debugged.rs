@@ -47,7 +47,7 @@ const POINTS: [(&str, &str, &str); 3] = [
         "waits in PMIx_Init for",
         "has initialised",
     ),
-    ("--stop-in-app", "waits in their program for", "goes on"),
+    ("--stop-in-app", "waits in its program for", "goes on"),
 ];
 
 /// The runs of programs around a library.
