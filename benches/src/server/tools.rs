@@ -14,11 +14,11 @@ use super::runs::{Field, Figures};
 use crate::Report;
 use crate::table::{Row, Verdict, time};
 
-/// How often each is run; the least time counts.
+/// Each command is run this many times, and the least time counts.
 const RUNS: usize = 21;
 /// The processes of the job that `pmix ps` lists.
 const LISTED: u32 = 1000;
-/// How long that job may take to be there.
+/// The job that is listed has this long until all of its processes run.
 const START: Duration = Duration::from_secs(60);
 /// The processes that another one has started.
 const SPAWNED: u32 = 16;

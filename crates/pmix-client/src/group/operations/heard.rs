@@ -47,7 +47,7 @@ impl Heard {
         }
     }
 
-    /// Who invited last to a group of this name.
+    /// Returns the leader of the last invitation to a group of this name.
     pub(super) fn leader(&self, name: &Text<'_>) -> Option<&Proc<'static>> {
         let mut named = self.0.iter().filter(|invited| invited.name == *name);
         named.next().map(|invited| &invited.leader)
