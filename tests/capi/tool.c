@@ -7,7 +7,8 @@
  *   loses A      loses the server whose file is below A when it asks for that
  *   started      is a tool that a server started
  *   queries A    asks the server below A, and this library, all that they know
- *   serves       is a launcher with a job of its own
+ *   serves A F   is a launcher with a job of its own, whose file is F
+ *   finds F      is a tool of the launcher whose file is F
  *   client       is the process of that job
  */
 #define _GNU_SOURCE
@@ -421,19 +422,53 @@ static pmix_status_t aborts(const pmix_proc_t *proc, void *object, int status, c
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static void serves(const char *self, const char *directory)
+/* A tool of the launcher: the file names the launcher, by what it is called as a tool of its own server. */
+static void finds(const char *file)
+{
+    pmix_proc_t own;
+    pmix_info_t info;
+    PMIX_INFO_LOAD(&info, PMIX_TOOL_ATTACHMENT_FILE, file, PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_tool_init(&own, &info, 1));
+    PMIX_INFO_DESTRUCT(&info);
+    asks("launched");
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+}
+
+/* Runs this program as a process of its own, which does something else. */
+static void runs(const char *self, const char *what, const char *with, char **env)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (; NULL != env && NULL != *env; env++) {
+            putenv(*env);
+        }
+        alarm(60);
+        execl(self, self, what, with, (char *) NULL);
+        _exit(127);
+    }
+    HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void serves(const char *self, const char *directory, const char *file)
 {
     pmix_server_module_t module;
     pmix_proc_t own, proc;
-    pmix_info_t info;
+    pmix_info_t info, infos[4];
     pmix_value_t *found = NULL;
     bool yes = true;
     char **env = NULL;
-    int i, status = -1;
-    pid_t pid;
+    size_t n;
 
-    PMIX_INFO_LOAD(&info, PMIX_LAUNCHER, &yes, PMIX_BOOL);
-    IS(PMIX_SUCCESS, below(directory, &info, &own, NULL, 1));
+    PMIX_INFO_LOAD(&infos[0], PMIX_LAUNCHER, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&infos[1], PMIX_LAUNCHER_RENDEZVOUS_FILE, file, PMIX_STRING);
+    PMIX_INFO_REQUIRED(&infos[1]);
+    PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[3], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_tool_init(&own, infos, 4));
+    for (n = 0; n < 4; n++) {
+        PMIX_INFO_DESTRUCT(&infos[n]);
+    }
     memset(&module, 0, sizeof(module));
     module.abort = aborts;
     IS(PMIX_SUCCESS, PMIx_tool_set_server_module(&module));
@@ -444,16 +479,10 @@ static void serves(const char *self, const char *directory)
     PMIX_INFO_DESTRUCT(&info);
     IS(PMIX_SUCCESS, PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL));
     IS(PMIX_SUCCESS, PMIx_server_setup_fork(&proc, &env));
-    pid = fork();
-    if (pid == 0) {
-        for (i = 0; env[i] != NULL; i++) {
-            putenv(env[i]);
-        }
-        alarm(60);
-        execl(self, self, "client", (char *) NULL);
-        _exit(127);
-    }
-    HOLDS(waitpid(pid, &status, 0) == pid && status == 0 && aborted == 1);
+    runs(self, "client", NULL, env);
+    HOLDS(aborted == 1);
+    HOLDS(0 == access(file, R_OK));
+    runs(self, "finds", file, NULL);
     PMIX_ARGV_FREE(env);
     /* Of its own job it knows itself, of others its server does. */
     proc.rank = PMIX_RANK_WILDCARD;
@@ -462,7 +491,7 @@ static void serves(const char *self, const char *directory)
     PMIX_VALUE_RELEASE(found);
     asks("one.job");
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
-    HOLDS(!PMIx_Initialized());
+    HOLDS(!PMIx_Initialized() && 0 != access(file, F_OK));
 }
 
 int main(int argc, char **argv)
@@ -485,7 +514,10 @@ int main(int argc, char **argv)
     } else if (0 == strcmp(what, "queries")) {
         queries(first);
     } else if (0 == strcmp(what, "serves")) {
-        serves(argv[0], first);
+        serves(argv[0], first, second);
+    } else if (0 == strcmp(what, "finds")) {
+        finds(first);
+        return 0;
     } else if (0 == strcmp(what, "client")) {
         client();
         return 0;

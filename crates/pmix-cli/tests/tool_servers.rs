@@ -3,6 +3,9 @@
 
 mod command;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use command::launcher::Running;
 use command::{command, finish};
 
@@ -129,4 +132,38 @@ fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
     assert!(said.contains(&silent), "{said}");
     assert_eq!(live.end().0, Some(128 + 15));
     end(stopped);
+}
+
+#[test]
+fn who_starts_a_launcher_finds_it_by_a_file_of_its_own() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top.path().join("launcher");
+    let (mut command, tmp) = command::launcher::launcher(&[
+        "-n",
+        "1",
+        "--nspace",
+        "found@1",
+        "sh",
+        "-c",
+        "echo \"up $PMIX_LAUNCHER_RENDEZVOUS_FILE\"; read line; exit 0",
+    ]);
+    command
+        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", &file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _watchdog = command::Watchdog::of(&child);
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    // The job is not the launcher.
+    assert_eq!(line, "up \n");
+    let mut tool = command::command(&["--json", "ps", "--file", file.to_str().unwrap()]);
+    // Where no server is.
+    tool.env("TMPDIR", top.path());
+    let procs = finish(tool, b"").json();
+    assert_eq!(procs["nspace"], "found@1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(!file.exists());
+    command::launcher::assert_nothing_left(&tmp);
 }

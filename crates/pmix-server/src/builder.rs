@@ -41,6 +41,7 @@ pub struct Builder {
     rendezvous_required: bool,
     socket_mode: u32,
     report_uri: Option<String>,
+    rendezvous_file: Option<PathBuf>,
     listening: Listening,
     external_progress: bool,
     refuse_contradictions: bool,
@@ -68,6 +69,7 @@ impl Default for Builder {
             rendezvous_required: true,
             socket_mode: 0o600,
             report_uri: None,
+            rendezvous_file: None,
             listening: Listening::default(),
             external_progress: false,
             refuse_contradictions: true,
@@ -207,7 +209,7 @@ impl Builder {
     }
 
     /// Says whether a rendezvous file that cannot be written is an error; true if it is not set.
-    /// Otherwise it is a warning, and the server serves peers that find it in another way.
+    /// Otherwise it is, but for [`rendezvous_file`](Self::rendezvous_file), a warning, and the server serves peers that find it in another way.
     pub fn rendezvous_required(mut self, yes: bool) -> Self {
         self.rendezvous_required = yes;
         self
@@ -269,6 +271,15 @@ impl Builder {
     /// number of an open descriptor.
     pub fn report_uri(mut self, to: impl Into<String>) -> Self {
         self.report_uri = Some(to.into());
+        self
+    }
+
+    /// Sets one more rendezvous file, which whoever starts this server wants to find it by
+    /// (`PMIX_LAUNCHER_RENDEZVOUS_FILE`); it is written whether tools are served or not, and has to be. If none is
+    /// set, the variable `PMIX_LAUNCHER_RENDEZVOUS_FILE` names it; the file of a live server is left there, as what
+    /// such a server starts may inherit its variables.
+    pub fn rendezvous_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.rendezvous_file = Some(path.into());
         self
     }
 

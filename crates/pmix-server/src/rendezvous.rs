@@ -8,6 +8,7 @@
 //! | `pmix.<host>.tool` | server | the server of the session |
 //! | `pmix.<host>.tool.<pid>` | server | tools that know the process |
 //! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
+//! | as it is named | as it is named | whoever starts the server (`PMIX_LAUNCHER_RENDEZVOUS_FILE`) |
 //!
 //! A file appears whole, and goes when the server ends, if it is still its own. One that a dead
 //! server left is replaced, or removed by the next one in the same directory; one of a live server

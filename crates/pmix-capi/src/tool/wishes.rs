@@ -158,7 +158,7 @@ pub(super) fn for_server(
 
 /// Attributes of tools that mean something here, or that a server of the tool's reads.
 fn is_known(key: &str) -> bool {
-    TARGETS.contains(&key) || REFUSED.contains(&key)
+    TARGETS.contains(&key) || REFUSED.contains(&key) || key == keys::LAUNCHER_RENDEZVOUS_FILE
 }
 
 fn is_required(info: &Info<'_>) -> bool {

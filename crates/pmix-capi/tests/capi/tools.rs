@@ -63,7 +63,8 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
         let (one, two) = (server("one", first.path()), server("two", second.path()));
         let said = must(tool(program, library, "two").args([first.path(), second.path()]));
         assert_eq!(said, "two: ok\n");
-        let said = must(tool(program, library, "serves").arg(first.path()));
+        let file = second.path().join("launcher");
+        let said = must(tool(program, library, "serves").args([first.path(), &file]));
         assert_eq!(said, "serves: ok\n");
         // Two of a session, and nothing said of which.
         let below = first.path().join("below");

@@ -48,6 +48,7 @@ impl Builder {
             keys::TCP_DISABLE_IPV4 => self.tcp_disable_ipv4(flag(value)?),
             keys::TCP_DISABLE_IPV6 => self.tcp_disable_ipv6(flag(value)?),
             keys::TCP_REPORT_URI => self.report_uri(text(value)?),
+            keys::LAUNCHER_RENDEZVOUS_FILE => self.rendezvous_file(text(value)?),
             keys::TOPOLOGY2 => self.topology(topology(value)?),
             keys::SERVER_SHARE_TOPOLOGY => self.share_topology(flag(value)?),
             keys::EXTERNAL_PROGRESS => self.external_progress(flag(value)?),
@@ -163,6 +164,7 @@ mod tests {
             Info::new(keys::EXTERNAL_PROGRESS, true),
             Info::new(keys::SERVER_GATEWAY, true),
             Info::new(keys::SERVER_ENABLE_MONITORING, false),
+            Info::new(keys::LAUNCHER_RENDEZVOUS_FILE, "/run/launcher"),
             Info::new(keys::USOCK_DISABLE, true),
             Info::new(keys::SINGLE_LISTENER, false),
             Info::new(keys::SERVER_SHARE_TOPOLOGY, false),
@@ -176,6 +178,7 @@ mod tests {
         assert_eq!(builder.listening.include, ["lo", "10.0.0.0/8"]);
         assert_eq!(builder.listening.ipv6_port, 4711);
         assert!(builder.external_progress && builder.gateway);
+        assert_eq!(builder.rendezvous_file, Some("/run/launcher".into()));
         assert!(!builder.config.watches_heartbeats);
     }
 

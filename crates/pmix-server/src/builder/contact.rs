@@ -3,10 +3,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use pmix_mca::Environment;
 use pmix_proto::Contact;
+use pmix_types::Status;
 
 use super::Builder;
 use crate::Error;
@@ -20,6 +22,7 @@ use crate::rendezvous::{Locations, Rendezvous};
 pub(super) fn publish(
     settings: &Builder,
     places: &Locations<'_>,
+    named: Option<Named>,
     uri: &str,
     started: SystemTime,
 ) -> Result<Rendezvous, Error> {
@@ -32,12 +35,51 @@ pub(super) fn publish(
     };
     let opened = Rendezvous::open(settings.offers, places, &contact);
     let opened = opened.and_then(|files| report(files, settings, places, &contact));
-    match opened {
+    let mut files = match opened {
         Err(error) if !settings.rendezvous_required => {
             tracing::warn!(%error, "tools do not find this server");
-            Ok(Rendezvous::default())
+            Rendezvous::default()
         }
-        other => other,
+        other => other?,
+    };
+    if let Some(named) = named {
+        named.write(&mut files, &contact, places.mode)?;
+    }
+    Ok(files)
+}
+
+/// A rendezvous file that whoever starts the server names.
+pub(super) struct Named {
+    path: PathBuf,
+    /// The environment names it, which may be that of another server.
+    is_inherited: bool,
+}
+
+/// The file that the settings name, else the environment.
+pub(super) fn named_file(settings: &Builder, environment: &Environment) -> Option<Named> {
+    let given = settings.rendezvous_file.clone();
+    let found = || environment.first_of(&["PMIX_LAUNCHER_RENDEZVOUS_FILE"]);
+    let is_inherited = given.is_none();
+    let path = given.or_else(|| found().map(PathBuf::from))?;
+    Some(Named { path, is_inherited })
+}
+
+impl Named {
+    /// Writes the file.
+    ///
+    /// DEVIATION: the file of a live server that the environment names is left, and the server starts without, where
+    /// OpenPMIx 4.2 writes over it and 5.0 does not start; a_file_that_the_environment_names_may_be_another_servers
+    ///
+    /// # Errors
+    /// As [`Rendezvous::add`].
+    fn write(&self, files: &mut Rendezvous, contact: &Contact, mode: u32) -> Result<(), Error> {
+        match files.add(&self.path, contact, mode) {
+            Err(error) if self.is_inherited && error.status() == Status::ERR_EXISTS => {
+                tracing::warn!("PMIX_LAUNCHER_RENDEZVOUS_FILE is left as it is: {error}");
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use pmix_topology::Topology;
 use pmix_types::Text;
 
 use super::Builder;
-use super::contact::{publish, user};
+use super::contact::{named_file, publish, user};
 use super::limits::{limit_replies, shared_bytes};
 use super::names::{Place, own_nspace, uri};
 use crate::devices::Devices;
@@ -52,7 +52,8 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     let (listener, address) = settings.listening.open()?;
     let server = settings.config.server.clone();
     let uri = uri(&server, address);
-    let rendezvous = publish(&settings, &places(&settings, &place), &uri, started)?;
+    let named = named_file(&settings, &environment);
+    let rendezvous = publish(&settings, &places(&settings, &place), named, &uri, started)?;
     let files = rendezvous.paths();
     let mut fork = fork(uri, &psec, &place, environment);
     fork.open_mpi_4 = settings.open_mpi_4;

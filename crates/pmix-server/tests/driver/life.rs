@@ -6,15 +6,17 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gds_hash::{Codec, ModexStore};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use pmix_mca::Environment;
 use pmix_proto::{Request, request};
 use pmix_server::upcall::ClientConnected;
-use pmix_server::{Completion, Error, Host, HostObject, Server, ServerEvent};
+use pmix_server::{Builder, Completion, Error, Host, HostObject, Server, ServerEvent};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Rank, Scope, Status, keys};
 
 use super::peer::{self, JOB, Peer};
@@ -182,6 +184,54 @@ fn a_server_serves_without_its_files_if_they_are_not_required() {
     let server = peer::serve(builder().rendezvous_required(false), 1);
     assert!(Peer::client(&server, 0).is_ok());
     assert!(server.rendezvous_files().is_empty());
+}
+
+/// A server whose environment is this one variable.
+fn in_environment(path: &Path) -> Builder {
+    let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE".into();
+    peer::builder().environment(Environment {
+        vars: vec![(name, path.into())],
+        cwd: "/".into(),
+        home: None,
+        system: "/nonexistent".into(),
+    })
+}
+
+#[test]
+fn who_starts_a_server_finds_it_by_a_file_of_its_own() {
+    let top = tempfile::tempdir().unwrap();
+    let (named, inherited) = (top.path().join("deep/named"), top.path().join("inherited"));
+    let first = in_environment(&inherited).build().unwrap();
+    assert_eq!(first.rendezvous_files(), std::slice::from_ref(&inherited));
+    let text = fs::read_to_string(&inherited).unwrap();
+    assert_eq!(text.lines().next(), Some(first.uri()));
+    // What is said outranks the environment, and has to be written.
+    let builder = in_environment(&inherited).rendezvous_required(false);
+    let second = builder.rendezvous_file(&named).build().unwrap();
+    assert_eq!(second.rendezvous_files(), std::slice::from_ref(&named));
+    let third = peer::builder().rendezvous_required(false);
+    let error = third.rendezvous_file(&named).build().unwrap_err();
+    assert_eq!(error.status(), Status::ERR_EXISTS);
+    assert!(error.to_string().contains(second.uri()), "{error}");
+    first.finalize().unwrap();
+    second.finalize().unwrap();
+    assert!(!inherited.exists() && !named.exists());
+}
+
+#[test]
+fn a_file_that_the_environment_names_may_be_another_servers() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top.path().join("file");
+    let first = in_environment(&file).build().unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let second = in_environment(&file).build().unwrap();
+    assert!(second.rendezvous_files().is_empty());
+    second.finalize().unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    first.finalize().unwrap();
+    let error = in_environment(Path::new("/proc/nowhere/file")).build();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("/proc/nowhere"), "{error}");
 }
 
 #[test]
