@@ -18,7 +18,8 @@ typedef void (*pmix_iof_cbfunc_t)(size_t iofhdlr, pmix_iof_channel_t channel, pm
 /** Ends what PMIx_IOF_pull began. */
 PMIX_EXPORT pmix_status_t PMIx_IOF_deregister(size_t iofhdlr, const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
-/** Asks for the output of processes, which goes to the callback. */
+/** Asks for the output of processes, which goes to the callback; without one the library writes
+ * it, in the form that the directives ask for. */
 PMIX_EXPORT pmix_status_t PMIx_IOF_pull(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t directives[], size_t ndirs, pmix_iof_channel_t channel, pmix_iof_cbfunc_t cbfunc, pmix_hdlr_reg_cbfunc_t regcbfunc, void *regcbdata);
 
 /** Sends data to the standard input of processes. */

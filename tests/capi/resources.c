@@ -38,6 +38,13 @@ static void require(const char *what, int holds)
     }
 }
 
+/* A directive that nobody knows and that has to be obeyed. */
+static void required(pmix_info_t *info)
+{
+    PMIX_INFO_LOAD(info, "nobody.knows", NULL, PMIX_BOOL);
+    PMIX_INFO_REQUIRED(info);
+}
+
 static void answer(pmix_status_t status, void *cbdata)
 {
     (void)cbdata;
@@ -149,8 +156,10 @@ static int runs(const char *self, const pmix_proc_t *proc)
 {
     char **env = NULL, number[16], letter;
     int i, status = -1, pipes[2];
+    pmix_info_t unknown;
     pid_t pid;
 
+    required(&unknown);
     require("a pipe", pipe(pipes) == 0);
     snprintf(number, sizeof(number), "%d", pipes[1]);
     must("setup_fork", PMIx_server_setup_fork(proc, &env));
@@ -167,6 +176,9 @@ static int runs(const char *self, const pmix_proc_t *proc)
     require("input that waits", read(pipes[0], &letter, 1) == 1 && atomic_load(&num_pushes) == 1);
     require("output is not suspended",
             PMIx_server_IOF_flow_control(proc, PMIX_FWD_STDOUT_CHANNEL, true, NULL, 0, NULL, NULL)
+                == PMIX_ERR_NOT_SUPPORTED);
+    require("a required directive of flow control",
+            PMIx_server_IOF_flow_control(proc, PMIX_FWD_STDIN_CHANNEL, false, &unknown, 1, answer, NULL)
                 == PMIX_ERR_NOT_SUPPORTED);
     called_back("resume", PMIx_server_IOF_flow_control(proc, PMIX_FWD_STDIN_CHANNEL, false, NULL, 0, answer, NULL));
     if (pid > 0 && waitpid(pid, &status, 0) != pid) {
@@ -196,7 +208,7 @@ static void check_inventory(void)
 
 static void deliver(void)
 {
-    pmix_info_t info, *about;
+    pmix_info_t info, unknown, *about;
     pmix_data_array_t array;
 
     PMIX_INFO_CREATE(about, 2);
@@ -206,7 +218,11 @@ static void deliver(void)
     array.size = 2;
     array.array = about;
     PMIX_INFO_LOAD(&info, PMIX_NODE_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
-    must("deliver", PMIx_server_deliver_inventory(&info, 1, NULL, 0, NULL, NULL));
+    required(&unknown);
+    require("a required directive of an inventory",
+            PMIx_server_deliver_inventory(&info, 1, &unknown, 1, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
+    unknown.flags = 0;
+    must("deliver", PMIx_server_deliver_inventory(&info, 1, &unknown, 1, NULL, NULL));
     called_back("deliver", PMIx_server_deliver_inventory(&info, 1, NULL, 0, answer, NULL));
     PMIX_INFO_DESTRUCT(&info);
     PMIX_INFO_FREE(about, 2);

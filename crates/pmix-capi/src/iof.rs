@@ -11,7 +11,7 @@ use crate::answers::op;
 use crate::convert::{Data, fault, infos_at, procs_at};
 use crate::guard::exported;
 use crate::memory::slice;
-use crate::pulls::{added, answered, removed};
+use crate::pulls::{Abilities, Directives, added, answered, removed};
 use crate::server::{CHost, To, own_host};
 use crate::state::{client, proc};
 use crate::status::code;
@@ -25,14 +25,16 @@ exported! {
         let asked = (|| {
             proc()?;
             // SAFETY: C says so.
-            let (procs, infos) = unsafe { (procs_at(procs, nprocs)?, infos_at(directives, ndirs)?) };
+            let (procs, mut infos) = unsafe { (procs_at(procs, nprocs)?, infos_at(directives, ndirs)?) };
             let channels = IofChannel::from_raw(channel);
             // Input is pushed.
             let known = channels.as_raw() != 0 && !channels.contains(IofChannel::STDIN_CHANNEL);
-            match known && !procs.is_empty() {
-                true => Ok((added(&procs, channels, cbfunc), procs, infos, channels)),
-                false => Err(Status::ERR_BAD_PARAM),
+            if !known || procs.is_empty() {
+                return Err(Status::ERR_BAD_PARAM);
             }
+            let able = Abilities { has_function: cbfunc.is_some(), has_timers: own_host().is_none() };
+            let directives = Directives::of(&mut infos, able)?;
+            Ok((added(&procs, channels, cbfunc, directives), procs, infos, channels))
         })();
         let (id, procs, infos, channels) = match asked {
             Ok(asked) => asked,

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of a program that pull output of other processes.
 
+mod directives;
+mod shown;
+mod streams;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pmix_client::Forwarded;
 use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
@@ -13,9 +18,12 @@ use crate::later::later;
 use crate::memory::Result;
 use crate::model::{Model, list};
 use crate::record::{Record as _, empty_list};
+use crate::state::client;
+
+pub(crate) use self::directives::{Abilities, Directives};
+use self::streams::{Output, Streams};
 
 /// A pull of output.
-#[derive(Clone)]
 pub(crate) struct Pull {
     /// The number that ends it at the server; none before the server has answered, and where this
     /// process is the server.
@@ -24,6 +32,8 @@ pub(crate) struct Pull {
     pub(crate) channels: IofChannel,
     /// None has the output written to the stream of the same name.
     function: pmix_iof_cbfunc_t,
+    /// What is kept of each stream until it is handed out.
+    streams: Streams,
 }
 
 struct Pulls {
@@ -40,29 +50,72 @@ fn pulls() -> MutexGuard<'static, Pulls> {
     PULLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all pulls, with the process's last finalize.
+/// Forgets all pulls, with the process's last finalize. What this library shows and was not a whole line is shown
+/// now; no function is called any more.
 pub(crate) fn forget_all() {
-    pulls().all.clear();
+    let all = std::mem::take(&mut pulls().all);
+    for (id, mut pull) in all {
+        if pull.function.is_none() {
+            hand_out(id, None, pull.streams.end());
+        }
+    }
 }
 
 /// Hands output that came to the function that pulls it.
 pub(crate) fn output(come: Forwarded) {
     let id = usize::try_from(come.local_id).unwrap_or(0);
-    let pull = pulls().all.get(&id).cloned();
-    if let Some(pull) = pull {
-        hand_out(
-            id,
-            &pull,
-            come.channel,
-            &come.source,
-            &come.infos,
-            come.data,
-        );
+    take(
+        id,
+        Output {
+            source: come.source,
+            channel: come.channel,
+            infos: come.infos,
+            data: come.data,
+        },
+    );
+}
+
+/// Takes output of a pull, and hands out what is not kept of it.
+fn take(id: usize, come: Output) {
+    let (function, due, time) = {
+        let mut pulls = pulls();
+        let Some(pull) = pulls.all.get_mut(&id) else {
+            return;
+        };
+        let due = pull.streams.take(come);
+        (pull.function, due, pull.streams.timer())
+    };
+    if let Some(time) = time {
+        flush_after(id, time);
+    }
+    hand_out(id, function, due);
+}
+
+/// Hands out what is gathered by a pull when so much time has passed.
+fn flush_after(id: usize, time: Duration) {
+    let due = Instant::now().checked_add(time);
+    let flush = move || {
+        let mut pulls = pulls();
+        let Some(pull) = pulls.all.get_mut(&id) else {
+            return;
+        };
+        let (function, due) = (pull.function, pull.streams.flush());
+        drop(pulls);
+        hand_out(id, function, due);
+    };
+    let begun = match (due, client()) {
+        (Some(due), Ok(client)) => client.later_at(due, flush).is_ok(),
+        // It is longer than any clock runs.
+        (None, _) => true,
+        (_, Err(_)) => false,
+    };
+    if !begun {
+        tracing::warn!("output that is gathered waits for more: there is no thread");
     }
 }
 
 /// Hands output that a host delivers to the functions of this process that pull it.
-fn delivered(source: &Proc<'_>, channel: IofChannel, data: &[u8], infos: &[Info<'_>]) {
+fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &[Info<'static>]) {
     let named = |proc: &Proc<'_>| {
         proc.nspace == source.nspace && (proc.rank == source.rank || proc.rank == Rank::WILDCARD)
     };
@@ -70,39 +123,51 @@ fn delivered(source: &Proc<'_>, channel: IofChannel, data: &[u8], infos: &[Info<
     let wanting: Vec<_> = {
         let pulls = pulls();
         let all = pulls.all.iter().filter(|(_, pull)| wants(pull));
-        all.map(|(id, pull)| (*id, pull.clone())).collect()
+        all.map(|(id, _)| *id).collect()
     };
-    for (id, pull) in wanting {
-        hand_out(id, &pull, channel, source, infos, data.to_vec());
+    for id in wanting {
+        take(
+            id,
+            Output {
+                source: source.clone(),
+                channel,
+                infos: infos.to_vec(),
+                data: data.to_vec(),
+            },
+        );
     }
 }
 
-fn hand_out(
-    id: usize,
-    pull: &Pull,
-    channel: IofChannel,
-    source: &Proc<'_>,
-    infos: &[Info<'_>],
-    data: Vec<u8>,
-) {
-    let Some(function) = pull.function else {
-        let written = match channel.contains(IofChannel::STDOUT_CHANNEL) {
-            true => std::io::stdout().write_all(&data),
-            false => std::io::stderr().write_all(&data),
-        };
-        if let Err(error) = written.and_then(|()| std::io::stdout().flush()) {
-            tracing::warn!("forwarded output cannot be written: {error}");
+fn hand_out(id: usize, function: pmix_iof_cbfunc_t, outputs: Vec<Output>) {
+    for output in outputs {
+        match function {
+            Some(_) => call(id, function, output),
+            None => show(&output),
         }
-        return;
+    }
+}
+
+/// Writes output to the stream of the same name.
+fn show(output: &Output) {
+    let written = match output.channel.contains(IofChannel::STDOUT_CHANNEL) {
+        true => std::io::stdout().write_all(&output.data),
+        false => std::io::stderr().write_all(&output.data),
     };
+    if let Err(error) = written.and_then(|()| std::io::stdout().flush()) {
+        tracing::warn!("forwarded output cannot be written: {error}");
+    }
+}
+
+fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
+    let Some(function) = function else { return };
+    let infos = &output.infos;
     let (mut at, mut count) = (list(infos).unwrap_or(std::ptr::null_mut()), infos.len());
-    let made = source
-        .to_c()
-        .and_then(|source| Ok((source, Bytes::from(data).to_c()?)));
+    let made =
+        { output.source.to_c() }.and_then(|source| Ok((source, Bytes::from(output.data).to_c()?)));
     match made {
         // SAFETY: C gave the function; what it sees is this call's alone.
         Ok((mut source, mut bytes)) => unsafe {
-            let channel = channel.as_raw();
+            let channel = output.channel.as_raw();
             function(id, channel, &raw mut source, &raw mut bytes, at, count);
             bytes.empty();
         },
@@ -125,7 +190,8 @@ pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Stat
     }
 }
 
-/// Removes a pull, whose output is not handed out any longer; `is_own` says whether this process is
+/// Removes a pull, whose output is not handed out any longer but for what was kept of it, which is handed out by the
+/// thread that calls back; `is_own` says whether this process is
 /// the server.
 ///
 /// # Errors
@@ -135,10 +201,16 @@ pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Stat
 pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
     let mut pulls = pulls();
     let pull = pulls.all.get(&id).ok_or(Status::ERR_NOT_FOUND)?;
-    match pull.remote.is_some() || is_own {
-        true => pulls.all.remove(&id).ok_or(Status::ERR_NOT_FOUND),
-        false => Err(Status::ERR_NOT_AVAILABLE),
+    if pull.remote.is_none() && !is_own {
+        return Err(Status::ERR_NOT_AVAILABLE);
     }
+    let mut pull = pulls.all.remove(&id).ok_or(Status::ERR_NOT_FOUND)?;
+    drop(pulls);
+    let (function, kept) = (pull.function, pull.streams.end());
+    if !kept.is_empty() && later(move || hand_out(id, function, kept)).is_err() {
+        tracing::warn!("output that was gathered is lost: there is no thread");
+    }
+    Ok(pull)
 }
 
 /// Adds a pull, before its output can come.
@@ -146,6 +218,7 @@ pub(crate) fn added(
     procs: &[Proc<'static>],
     channels: IofChannel,
     function: pmix_iof_cbfunc_t,
+    directives: Directives,
 ) -> usize {
     let mut pulls = pulls();
     pulls.last += 1;
@@ -155,6 +228,7 @@ pub(crate) fn added(
         procs: procs.to_vec(),
         channels,
         function,
+        streams: Streams::new(directives),
     };
     pulls.all.insert(id, pull);
     id
@@ -182,7 +256,12 @@ mod tests {
     #[test]
     fn a_pull_that_the_server_has_not_answered_stays() {
         let procs = [Proc::new("job", Rank::WILDCARD)];
-        let id = added(&procs, IofChannel::STDOUT_CHANNEL, None);
+        let id = added(
+            &procs,
+            IofChannel::STDOUT_CHANNEL,
+            None,
+            Directives::default(),
+        );
         let refused = removed(id, false).map(|pull| pull.remote);
         assert_eq!(refused, Err(Status::ERR_NOT_AVAILABLE));
         answered(id, &Ok(Some(7)));
@@ -190,7 +269,12 @@ mod tests {
         let gone = removed(id, false).map(|pull| pull.remote);
         assert_eq!(gone, Err(Status::ERR_NOT_FOUND));
         // A process that is the server needs no number.
-        let id = added(&procs, IofChannel::STDOUT_CHANNEL, None);
+        let id = added(
+            &procs,
+            IofChannel::STDOUT_CHANNEL,
+            None,
+            Directives::default(),
+        );
         assert_eq!(removed(id, true).map(|pull| pull.remote), Ok(None));
     }
 }

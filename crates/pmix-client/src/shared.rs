@@ -377,6 +377,20 @@ impl SharedClient {
         Ok(())
     }
 
+    /// Has the callback thread do something at a time. It is dropped undone if the client ends before.
+    ///
+    /// # Errors
+    /// The thread cannot begin.
+    pub fn later_at(
+        &self,
+        time: Instant,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        self.0.worker.begin()?;
+        self.0.worker.post_at(time, Box::new(job));
+        Ok(())
+    }
+
     /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both
     /// and 4 MiB more of events, waited for the listener.
     #[must_use]

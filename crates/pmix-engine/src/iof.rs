@@ -32,6 +32,13 @@ use crate::{Error, PeerId, Stats};
 /// What is held back for a pull whose peer has many.
 const LEAST_HELD: usize = 64 << 10;
 
+/// The directives of a pull that the server obeys.
+const OBEYED: [&str; 3] = [
+    keys::IOF_CACHE_SIZE,
+    keys::IOF_DROP_OLDEST,
+    keys::IOF_DROP_NEWEST,
+];
+
 /// Who wants whose output.
 #[derive(Debug)]
 pub(crate) struct Forwarding {

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use pmix_client::Error;
-use pmix_types::{ErrorDetail, IofChannel, Status};
+use pmix_types::{ErrorDetail, Info, InfoFlags, IofChannel, Status};
 
 use super::{answer, refused};
 use crate::abi::*;
@@ -12,11 +12,21 @@ use crate::answers::infos;
 use crate::convert::{infos_at, procs_at};
 use crate::guard::exported;
 use crate::later::later;
+use crate::memory::Result;
 use crate::names::proc_at;
 use crate::packed::append;
 use crate::record::there_mut;
 use crate::state::server;
 use crate::status::code;
+
+/// Refuses directives that have to be obeyed where there are none that are.
+fn obeyed(directives: &[Info<'_>]) -> Result<()> {
+    let is_required = |info: &Info<'_>| info.flags.contains(InfoFlags::REQD);
+    match directives.iter().any(is_required) {
+        true => Err(Status::ERR_NOT_SUPPORTED),
+        false => Ok(()),
+    }
+}
 
 exported! {
     fn PMIx_server_register_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
@@ -60,7 +70,8 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (infos, _) = unsafe { (infos_at(info, ninfo)?, infos_at(directives, ndirs)?) };
+            let (infos, directives) = unsafe { (infos_at(info, ninfo)?, infos_at(directives, ndirs)?) };
+            obeyed(&directives)?;
             let made = server.deliver_inventory(&infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())
@@ -81,7 +92,8 @@ exported! {
         code((|| {
             let server = server()?;
             // SAFETY: C says so.
-            let (source, _) = unsafe { (proc_at(source), infos_at(directives, ndirs)?) };
+            let (source, directives) = unsafe { (proc_at(source), infos_at(directives, ndirs)?) };
+            obeyed(&directives)?;
             let channels = IofChannel::from_raw(channel);
             let made = server.iof_flow_control(source.as_ref(), channels, xoff);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)

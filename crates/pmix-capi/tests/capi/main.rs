@@ -5,6 +5,7 @@ mod build;
 mod headers;
 mod nulls;
 mod programs;
+mod pulls;
 mod random;
 mod symbols;
 mod tools;

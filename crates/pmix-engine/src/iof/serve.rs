@@ -2,7 +2,7 @@
 //! The requests about output and input, and the output of the host.
 
 use pmix_proto::{Output, Tag, reply, request};
-use pmix_types::{Bytes, Info, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
+use pmix_types::{Bytes, Info, InfoFlags, IntoOwned, IofChannel, Nspace, Proc, Rank, Status, keys};
 
 use super::{Addressed, Ended, Forwarding, Piece};
 use crate::cx::Cx;
@@ -101,7 +101,7 @@ impl Forwarding {
         )?;
         let call = IofPull {
             procs,
-            directives: with_user(&request.infos, user),
+            directives: for_host(&request.infos, user),
             channels: request.channels,
         };
         Ok((number, call))
@@ -236,6 +236,17 @@ impl Forwarding {
     pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
         self.forget_nspace(nspace);
     }
+}
+
+/// What the host is told of a pull. It need not obey what this server does, though that be required.
+fn for_host(infos: &[Info<'_>], user: (u32, u32)) -> Vec<Info<'static>> {
+    let mut told = with_user(infos, user);
+    for info in &mut told {
+        if super::OBEYED.iter().any(|key| info.key.is(*key)) {
+            info.flags = info.flags.without(InfoFlags::REQD);
+        }
+    }
+    told
 }
 
 /// Whether a peer may have the output of a job, as far as it is known by now whose job that is.

@@ -3,7 +3,7 @@
 
 use pmix_engine::{Answer, Config, OutputLimits, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
-use pmix_types::{App, Bytes, Info, IofChannel, Nspace, Proc, Rank, Status, keys};
+use pmix_types::{App, Bytes, Info, InfoFlags, IofChannel, Nspace, Proc, Rank, Status, keys};
 
 use crate::ledger::{Ledger, output, tool, tool_hello};
 use crate::world::{Reaction, UID, Who, World};
@@ -83,6 +83,30 @@ fn a_tool_gets_the_output_it_pulls_under_its_own_number() {
     deliver(&mut world, 1, OUT, b"");
     let expected = [(70, 0, b"hello\n".to_vec()), (70, 1, vec![])];
     assert_eq!(output(&mut world, who), expected, "and the end of a stream");
+}
+
+#[test]
+fn the_host_need_not_obey_what_the_server_does() {
+    let (mut world, who, ledger) = forwarding();
+    let infos = vec![
+        Info::new(keys::IOF_CACHE_SIZE, 4096_u32).required(),
+        Info::new(keys::IOF_DROP_OLDEST, true).required(),
+        Info::new(keys::IOF_REDIRECT, true).required(),
+    ];
+    let mut request = pull(7, OUT);
+    if let Request::IofPull(pull) = &mut request {
+        pull.infos = infos;
+    }
+    assert_eq!(pulled(&mut world, who, &request).0, Status::SUCCESS);
+    let Upcall::IofPull(call) = ledger.one("IofPull") else {
+        panic!();
+    };
+    let required = call
+        .directives
+        .iter()
+        .filter(|info| info.flags.contains(InfoFlags::REQD));
+    let required: Vec<_> = required.map(|info| info.key.to_string()).collect();
+    assert_eq!(required, [keys::IOF_REDIRECT]);
 }
 
 #[test]

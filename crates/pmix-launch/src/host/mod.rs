@@ -14,7 +14,7 @@ use pmix_server::upcall::{
     Unpublish, ValidateCredential,
 };
 use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
-use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
+use pmix_types::{Info, InfoFlags, Nspace, Pdata, Proc, Status, Text, keys};
 
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
@@ -166,9 +166,12 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::JobControl(call, done));
     }
 
-    /// What passes through the launcher is told to the server whoever pulls it.
-    fn iof_pull(&self, _: IofPull, done: Completion<()>) {
-        match self.forwards {
+    /// What passes through the launcher is told to the server whoever pulls it. It also goes where it went before,
+    /// and all else that a pull may ask for is the part of the server or of the tool.
+    fn iof_pull(&self, call: IofPull, done: Completion<()>) {
+        let is_refused =
+            |info: &Info<'_>| info.flags.contains(InfoFlags::REQD) && !info.key.is(keys::IOF_COPY);
+        match self.forwards && !call.directives.iter().any(is_refused) {
             true => done.succeed(()),
             false => done.not_supported(),
         }

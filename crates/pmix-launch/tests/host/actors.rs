@@ -302,15 +302,21 @@ fn forward(mut client: Client) {
         println!("rank 0 read {line:?}");
         return client.finalize().unwrap();
     }
-    let pull = request::IofPull {
-        procs: vec![peer(&client, 0)],
-        infos: Vec::new(),
-        channels: IofChannel::STDOUT_CHANNEL,
-        local_id: 1,
-    };
-    let payload = client.request(&Request::IofPull(pull)).unwrap();
-    let answer = reply::Pulled::decode(client.form(), None, &payload).unwrap();
-    println!("pull: {}", answer.status);
+    for (what, key) in [
+        ("pull", keys::IOF_CACHE_SIZE),
+        ("copy", keys::IOF_COPY),
+        ("redirect", keys::IOF_REDIRECT),
+    ] {
+        let pull = request::IofPull {
+            procs: vec![peer(&client, 0)],
+            infos: vec![Info::new(key, 4096_u32).required()],
+            channels: IofChannel::STDOUT_CHANNEL,
+            local_id: 1,
+        };
+        let payload = client.request(&Request::IofPull(pull)).unwrap();
+        let answer = reply::Pulled::decode(client.form(), None, &payload).unwrap();
+        println!("{what}: {}", answer.status);
+    }
     for (rank, data) in [(1, "nobody"), (0, "ping\n")] {
         let push = request::IofPush {
             procs: vec![peer(&client, rank)],

@@ -179,11 +179,13 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
 fn output_is_pulled_and_input_pushed_where_they_pass_through_the_launcher() {
     let played = play_plan("forward", 2, &[], |plan| plan.forward_io = true);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
-    let said = "pull: PMIX_SUCCESS (0)\npush to 0: PMIX_SUCCESS (0)\n\
-                push to 1: PMIX_ERR_NOT_FOUND (-46)\nrank 0 read \"ping\\n\"\n";
+    let said = "copy: PMIX_SUCCESS (0)\npull: PMIX_SUCCESS (0)\npush to 0: PMIX_SUCCESS (0)\n\
+                push to 1: PMIX_ERR_NOT_FOUND (-46)\nrank 0 read \"ping\\n\"\n\
+                redirect: PMIX_ERR_NOT_SUPPORTED (-47)\n";
     assert_eq!(played.output, said);
     let played = play("forward", 2);
-    let said = "pull: PMIX_ERR_NOT_SUPPORTED (-47)\npush to 0: PMIX_ERR_NOT_SUPPORTED (-47)\n\
-                push to 1: PMIX_ERR_NOT_SUPPORTED (-47)\nrank 0 read \"\"\n";
+    let said = "copy: PMIX_ERR_NOT_SUPPORTED (-47)\npull: PMIX_ERR_NOT_SUPPORTED (-47)\n\
+                push to 0: PMIX_ERR_NOT_SUPPORTED (-47)\npush to 1: PMIX_ERR_NOT_SUPPORTED (-47)\n\
+                rank 0 read \"\"\nredirect: PMIX_ERR_NOT_SUPPORTED (-47)\n";
     assert_eq!(played.output, said);
 }
