@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use pmix_server::HostObject;
 use pmix_types::Rank;
 use rustix::fs::OFlags;
 use rustix::rand::GetRandomFlags;
@@ -40,8 +41,10 @@ impl SessionDir {
     }
 }
 
-/// The directory of a job in that of its session, with one for each process, removed with all that is
-/// in it when this is dropped.
+/// The directory of a job in that of its session, removed with all that is in it when this is dropped.
+///
+/// That of a process is made when the process connects ([`ProcessDirs`]): many programs never do, and to make and
+/// remove a directory takes as long as a part of their launch.
 #[derive(Debug)]
 pub(crate) struct JobDir {
     /// `PMIX_NSDIR`.
@@ -49,24 +52,12 @@ pub(crate) struct JobDir {
 }
 
 impl JobDir {
-    /// Makes the directories of a job: of the first one, or of the one of this number.
-    pub(crate) fn create(
-        session: &SessionDir,
-        number: Option<u64>,
-        ranks: &[Rank],
-    ) -> Result<Self, Error> {
-        let name = number.map_or_else(|| "job".to_owned(), |number| format!("job.{number}"));
-        let path = session.path().join(name);
-        let make = |path: &Path| {
-            let made = private().create(path);
-            made.map_err(|e| Error::system(format!("cannot make {}", path.display()), e))
-        };
-        make(&path)?;
-        let dir = Self { path };
-        for &rank in ranks {
-            make(&dir.of_process(rank))?;
-        }
-        Ok(dir)
+    /// Makes the directory of a job: of the first one, or of the one of this number.
+    pub(crate) fn create(session: &SessionDir, number: Option<u64>) -> Result<Self, Error> {
+        let path = session.path().join(name_of(number.unwrap_or(0)));
+        let made = private().create(&path);
+        made.map_err(|e| Error::system(format!("cannot make {}", path.display()), e))?;
+        Ok(Self { path })
     }
 
     /// The directory of the job.
@@ -83,6 +74,46 @@ impl JobDir {
 impl Drop for JobDir {
     fn drop(&mut self) {
         remove(&self.path);
+    }
+}
+
+/// What makes the directories of processes.
+#[derive(Debug)]
+pub(crate) struct ProcessDirs {
+    /// The directory of the session.
+    session: PathBuf,
+}
+
+impl ProcessDirs {
+    pub(crate) fn of(session: &SessionDir) -> Self {
+        let session = session.path().to_owned();
+        Self { session }
+    }
+
+    /// What the server keeps of a process, from which its directory follows: the number of its job, or that of
+    /// the last job that has room, and its rank.
+    pub(crate) fn object(number: Option<u64>, rank: Rank) -> HostObject {
+        let number = u32::try_from(number.unwrap_or(0)).unwrap_or(u32::MAX);
+        HostObject(u64::from(number) << 32 | u64::from(rank.as_raw()))
+    }
+
+    /// Makes the directory of a process that connects, if it is not there by now.
+    pub(crate) fn make(&self, HostObject(object): HostObject) {
+        let (number, rank) = (object >> 32, object & u64::from(u32::MAX));
+        let path = self.session.join(name_of(number)).join(rank.to_string());
+        match private().create(&path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => tracing::warn!("cannot make {}: {e}", path.display()),
+        }
+    }
+}
+
+/// The name of the directory of a job; the first one has the number 0.
+fn name_of(number: u64) -> String {
+    match number {
+        0 => "job".to_owned(),
+        _ => format!("job.{number}"),
     }
 }
 
@@ -226,18 +257,24 @@ mod tests {
     #[test]
     fn directories_are_private_and_go_with_what_is_in_them() {
         let tmp = tempfile::tempdir().unwrap();
-        let ranks = [Rank::new(0), Rank::new(7)];
         let dir = SessionDir::create(tmp.path()).unwrap();
-        let job = JobDir::create(&dir, None, &ranks).unwrap();
-        let spawned = JobDir::create(&dir, Some(1), &ranks).unwrap();
-        for path in [dir.path(), job.path(), &job.of_process(Rank::new(7))] {
+        let job = JobDir::create(&dir, None).unwrap();
+        let spawned = JobDir::create(&dir, Some(1)).unwrap();
+        let (processes, rank) = (ProcessDirs::of(&dir), Rank::new(7));
+        assert!(!job.of_process(rank).exists());
+        // One that connects again finds it.
+        for number in [None, None, Some(1)] {
+            processes.make(ProcessDirs::object(number, rank));
+        }
+        let (own, other) = (job.of_process(rank), spawned.of_process(rank));
+        for path in [dir.path(), job.path(), &own, &other] {
             let mode = fs::metadata(path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", path.display());
         }
-        fs::write(spawned.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        fs::write(other.join("left"), "x").unwrap();
         drop(spawned);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        fs::write(job.of_process(Rank::new(0)).join("left"), "x").unwrap();
+        fs::write(own.join("left"), "x").unwrap();
         drop(dir);
         assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
     }

@@ -49,8 +49,8 @@ macro_rules! host {
 
 // `name(Call) -> T` declares `fn name(&self, call: Call, done: Completion<T>)`.
 host! {
-    /// A client connected (`client_connected2`). The client goes on without waiting for the
-    /// answer; an error ends the connection.
+    /// A client connected (`client_connected2`). It hears that it is connected when this has returned,
+    /// and goes on without waiting for the answer; an error ends the connection.
     client_connected(ClientConnected) -> ();
 
     /// A client finalizes (`client_finalized`). The client waits a short time for the answer.

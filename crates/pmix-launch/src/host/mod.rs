@@ -16,6 +16,7 @@ use pmix_server::upcall::{
 use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
 use pmix_types::{Info, InfoFlags, Nspace, Pdata, Proc, Status, Text, keys};
 
+use crate::session_dir::ProcessDirs;
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
 /// The launcher as the host of its server: a host of one node.
@@ -25,6 +26,7 @@ pub(crate) struct LocalHost {
     messages: HostSender,
     /// Whether output and input pass through the launcher.
     forwards: bool,
+    dirs: ProcessDirs,
 }
 
 /// An upcall that the watched job answers, or something it is to know.
@@ -75,8 +77,12 @@ pub(crate) struct Failed {
 }
 
 impl LocalHost {
-    pub(crate) fn new(messages: HostSender, forwards: bool) -> Self {
-        Self { messages, forwards }
+    pub(crate) fn new(messages: HostSender, forwards: bool, dirs: ProcessDirs) -> Self {
+        Self {
+            messages,
+            forwards,
+            dirs,
+        }
     }
 
     fn refuse(&self, proc: Proc<'static>, what: &'static str) {
@@ -85,7 +91,9 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
+    /// The client is told that it is connected when this has returned, so its directory is there.
     fn client_connected(&self, call: ClientConnected, done: Completion<()>) {
+        self.dirs.make(call.object);
         self.messages.send(HostMessage::Connected(call.proc));
         done.succeed(());
     }

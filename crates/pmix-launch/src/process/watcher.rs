@@ -29,17 +29,27 @@ const SESSION: &str = "session ";
 /// How often it is looked for processes that start others while they are killed.
 const ROUNDS: usize = 100;
 
+/// How many processes it is told of at once: whoever writes to it wakes it, which takes as long as a part of a
+/// launch.
+const AT_ONCE: usize = 32;
+
 /// The process that watches the launcher.
+///
+/// What it is told of processes may wait until it is told more, or [`Self::flush`] is called: one that it does
+/// not hear of in time it finds by the directory of the session.
 pub(crate) struct Watcher {
     /// None when it could not be started, or has ended.
     process: Option<(Child, ChildStdin)>,
+    /// Lines that wait, and how many.
+    waiting: String,
+    num_waiting: usize,
 }
 
 impl Watcher {
     /// Starts it by a command that calls [`end_with_launcher`]. A job runs without it, too.
     pub(crate) fn start(command: Option<&[OsString]>, session: &Path) -> Self {
         let Some((program, args)) = command.and_then(<[OsString]>::split_first) else {
-            return Self { process: None };
+            return Self::of(None);
         };
         let started = Command::new(program)
             .args(args)
@@ -55,19 +65,26 @@ impl Watcher {
         match started {
             Ok(mut child) => {
                 let input = child.stdin.take();
-                let mut watcher = Self {
-                    process: input.map(|input| (child, input)),
-                };
+                let mut watcher = Self::of(input.map(|input| (child, input)));
                 // A name that is no line is not told: process groups are then all that is ended.
                 if let Some(name) = session.to_str().filter(|name| !name.contains('\n')) {
-                    watcher.write(&format!("{SESSION}{name}\n"));
+                    watcher.say(&format!("{SESSION}{name}"));
+                    watcher.flush();
                 }
                 watcher
             }
             Err(e) => {
                 tracing::debug!("processes go on if the launcher is killed: {e}");
-                Self { process: None }
+                Self::of(None)
             }
+        }
+    }
+
+    fn of(process: Option<(Child, ChildStdin)>) -> Self {
+        Self {
+            process,
+            waiting: String::new(),
+            num_waiting: 0,
         }
     }
 
@@ -79,30 +96,51 @@ impl Watcher {
 
     /// Tells it of a process that leads a process group.
     pub(crate) fn tell(&mut self, pid: Pid) {
-        self.write(&format!("{}\n", pid.as_raw_nonzero()));
+        self.say(&pid.as_raw_nonzero().to_string());
     }
 
     /// Tells it that nothing is left of a process and its group: its number may be another's now.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.write(&format!("{GONE}{}\n", pid.as_raw_nonzero()));
+        self.say(&format!("{GONE}{}", pid.as_raw_nonzero()));
+        // Nobody else is to be killed for it.
+        self.flush();
     }
 
     /// Nothing of the job is left, so there is nothing to end.
     pub(crate) fn end(&mut self) {
-        self.write(&format!("{OVER}\n"));
+        self.say(OVER);
+        self.flush();
         if let Some((mut child, input)) = self.process.take() {
             drop(input);
             let _ = child.wait();
         }
     }
 
-    fn write(&mut self, line: &str) {
-        // A few bytes, which it reads at once. Somebody may have killed it.
+    fn say(&mut self, line: &str) {
+        if self.process.is_none() {
+            return;
+        }
+        self.waiting.push_str(line);
+        self.waiting.push('\n');
+        self.num_waiting += 1;
+        if self.num_waiting >= AT_ONCE {
+            self.flush();
+        }
+    }
+
+    /// Tells what waits to be told.
+    pub(crate) fn flush(&mut self) {
+        if self.num_waiting == 0 {
+            return;
+        }
+        // Some hundred bytes, which it reads at once. Somebody may have killed it.
         if let Some((_, input)) = &mut self.process
-            && let Err(e) = input.write_all(line.as_bytes())
+            && let Err(e) = input.write_all(self.waiting.as_bytes())
         {
             tracing::debug!("processes go on if the launcher is killed: {e}");
         }
+        self.waiting.clear();
+        self.num_waiting = 0;
     }
 }
 
@@ -188,6 +226,30 @@ mod tests {
     fn sleeper() -> Child {
         let mut command = Command::new("sleep");
         command.arg("1000").process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_is_told_waits_for_more_and_comes_in_its_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("told");
+        let words = ["/bin/sh", "-c", "exec cat > \"$0\""].map(OsString::from);
+        let command = [&words[..], &[file.clone().into()]].concat();
+        let mut watcher = Watcher::start(Some(&command), Path::new("/s"));
+        let pid = |number| Pid::from_raw(number).unwrap();
+        watcher.tell(pid(7));
+        watcher.tell(pid(8));
+        assert_eq!(watcher.waiting, "7\n8\n");
+        watcher.forget(pid(7));
+        assert_eq!(watcher.waiting, "");
+        (0..i32::try_from(AT_ONCE).unwrap()).for_each(|number| watcher.tell(pid(100 + number)));
+        assert_eq!(watcher.waiting, "");
+        watcher.end();
+        let told = std::fs::read_to_string(file).unwrap();
+        assert!(
+            told.starts_with("session /s\n7\n8\ngone 7\n100\n101\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("130\n131\nover\n"), "{told}");
     }
 
     #[test]

@@ -8,13 +8,14 @@
 
 use std::process::Stdio;
 
-use pmix_server::{Credentials, HostObject, Registration};
+use pmix_server::{Credentials, Registration};
 use pmix_types::{Info, Status, Value, keys};
 
 use super::session::Session;
 use crate::job_info::Bound;
 use crate::output::{Route, Streams};
 use crate::process::{self, Link, Process, Spawner};
+use crate::session_dir::ProcessDirs;
 use crate::{Error, Plan};
 
 impl Session<'_> {
@@ -65,6 +66,7 @@ impl Session<'_> {
         // Debuggers were told of those that are there first, and nobody would let this one go on.
         plan.stops.on_exec.clear();
         let form = job.origin.as_ref().map(|origin| origin.form.clone());
+        let job_number = job.origin.as_ref().map(|origin| origin.number);
         let Some(Process {
             rank, pid, cpus, ..
         }) = job.table.get(place).cloned()
@@ -90,7 +92,7 @@ impl Session<'_> {
             rustix::process::getuid().as_raw(),
             rustix::process::getgid().as_raw(),
         );
-        let object = HostObject(u64::from(rank.as_raw()));
+        let object = ProcessDirs::object(job_number, rank);
         (self.server.register_client(&proc, user, object)).map_err(refused)?;
         let bound = Bound {
             cpus: cpus.into_iter().collect(),

@@ -108,6 +108,7 @@ impl Session<'_> {
                 return Ok(());
             }
             self.start_waiting();
+            self.watcher.flush();
             let until = self.patience();
             let mut news = self.wait_and_serve(until)?;
             // The server says once that there is news, however much.

@@ -13,7 +13,7 @@ use pmix_host::forward::{Delivery, OutputFile, OutputForwarder, OutputStream};
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
-use pmix_server::{CredentialService, HostObject, Registration, WireObserver};
+use pmix_server::{CredentialService, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
 use rustix::process::{getegid, geteuid};
 
@@ -33,7 +33,7 @@ use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
 use crate::output::{Route, Streams};
 use crate::process::{self, CommandForm, Orphans, Spawner, Started, Table, Watcher, limits};
-use crate::session_dir::{JobDir, SessionDir};
+use crate::session_dir::{JobDir, ProcessDirs, SessionDir};
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
 
@@ -86,7 +86,7 @@ impl<'a> Session<'a> {
             .is_some_and(|origin| origin.spares_exit_codes);
         let job = Job {
             nspace: Nspace::new(plan.nspace.clone()).to_shared(),
-            dir: JobDir::create(&self.dir, number, plan.layout.here())?,
+            dir: JobDir::create(&self.dir, number)?,
             stop: Stop::new(&plan, Instant::now()).sparing_exit_codes_if(spares_exit_codes),
             debugging: Debugging::new(&plan.stops),
             table: Table::default(),
@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
         let signals = Signals::take(registry, Token(SIGNALS))?;
         let (host_channel, messages) = host_channel();
         let dir = SessionDir::create(&plan.tmpdir)?;
-        let host = LocalHost::new(host_channel, plan.forward_io);
+        let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(&dir));
         let server = service::start(plan, &dir, host, observer)?;
         tracing::info!("the server has the address {}", server.uri());
         tracing::info!("the files of the session are in {}", dir.path().display());
@@ -188,6 +188,7 @@ impl<'a> Session<'a> {
     fn register(&self, job: &Job<'_>, bound: &Bound) -> Result<(), Error> {
         let (plan, nspace) = (&*job.plan, &job.nspace);
         let here = plan.layout.here();
+        let number = job.origin.as_ref().map(|origin| origin.number);
         let server = service::name(&self.plan.nspace);
         let places = job_info::Places {
             session: &self.dir,
@@ -208,7 +209,7 @@ impl<'a> Session<'a> {
         let gid = rustix::process::getgid().as_raw();
         for &rank in here {
             let proc = job.proc(rank);
-            let object = HostObject(u64::from(rank.as_raw()));
+            let object = ProcessDirs::object(number, rank);
             (self
                 .server
                 .register_client(&proc, pmix_server::Credentials::new(uid, gid), object))

@@ -35,6 +35,8 @@ fn actor() {
         "leave" if rank == 0 => {}
         "leave" => connected(settings).finalize().unwrap(),
         "abort" => abort(connected(settings)),
+        "directories" if rank == 1 => {}
+        "directories" => directories(connected(settings)),
         "vanish" => vanish(connected(settings)),
         "publish" => publish(connected(settings)),
         "table" => table(connected(settings)),
@@ -100,6 +102,26 @@ fn abort(mut client: Client) {
     loop {
         std::thread::park();
     }
+}
+
+/// The directory of this process, which is told and there.
+pub(crate) fn own_directory(client: &mut Client) -> PathBuf {
+    let own = client.proc().clone();
+    let told = client.get(&own, keys::PROCDIR, &[]).unwrap();
+    let Value::String(Some(text)) = told else {
+        panic!("{told:?} is no path")
+    };
+    let path = PathBuf::from(text.to_str_lossy().into_owned());
+    assert!(path.is_dir(), "{}", path.display());
+    path
+}
+
+/// Rank 1 does not connect.
+fn directories(mut client: Client) {
+    let own = own_directory(&mut client);
+    std::fs::write(own.join("left"), "x").unwrap();
+    assert!(!own.with_file_name("1").exists());
+    client.finalize().unwrap();
 }
 
 fn vanish(mut client: Client) {
@@ -496,6 +518,7 @@ fn say(client: &mut Client, infos: Vec<Info<'static>>) {
 
 /// Says what a process that another job asked for is told.
 fn child(mut client: Client) {
+    own_directory(&mut client);
     let own = client.proc().clone();
     println!(
         "spawned {:?}",

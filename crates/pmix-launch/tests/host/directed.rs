@@ -247,6 +247,7 @@ fn tell_until_end(client: &mut Client) {
 /// The first process of rank 1 ends between init and finalize; the second one exchanges with rank 0.
 pub(crate) fn comes_again(mut client: Client) {
     let own = client.proc().clone();
+    crate::actors::own_directory(&mut client);
     let times = client.get(&own, keys::REINCARNATION, &[]).unwrap();
     if own.rank.as_raw() == 1 && times == Value::Uint32(0) {
         std::process::exit(3);

@@ -55,6 +55,12 @@ fn who_never_initialised_or_has_finalised_may_end() {
 }
 
 #[test]
+fn who_connects_has_a_directory_and_who_does_not_has_none() {
+    let played = play("directories", 3);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+}
+
+#[test]
 fn what_one_publishes_another_finds_though_it_comes_later() {
     let played = play("publish", 2);
     assert_eq!(played.outcome.cause, None, "{}", played.errors);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Interest, Token};
-use pmix_engine::{Engine, EngineEvent, Origin, PeerId};
+use pmix_engine::{Engine, EngineEvent, Origin, PeerId, Upcall};
 
 use super::Driver;
 use super::acceptor::Arrival;
@@ -37,8 +37,11 @@ impl Driver {
         };
         let mut serves = handle.progress(now, input, &mut work);
         loop {
+            // What the host prepares for a client is there when the client hears that it is connected.
+            let connects = work.calls.iter().any(|call| is_of_client(&call.upcall));
+            let called_first = connects && self.call_host(&mut work);
             self.write(&mut work);
-            let called = self.call_host(&mut work);
+            let called = self.call_host(&mut work) | self.tell_host(&mut work) | called_first;
             let is_done = !called && self.broken.is_empty() && self.written.is_empty();
             if !serves || is_done {
                 break;
@@ -222,13 +225,20 @@ impl Driver {
 
     /// Calls the host; whether there was anything to call it for.
     fn call_host(&mut self, work: &mut Work) -> bool {
-        let any = !(work.calls.is_empty() && work.modexes.is_empty() && work.events.is_empty());
+        let any = !(work.calls.is_empty() && work.modexes.is_empty());
         for call in work.calls.drain(..) {
             host::call(&*self.host, &self.own, call, &self.handle);
         }
         for (callback, result) in work.modexes.drain(..) {
             host::guarded("dmodex_request", || callback(result));
         }
+        any
+    }
+
+    /// Tells the host what happened; whether anything did. What was written before goes out before a connection
+    /// is closed.
+    fn tell_host(&mut self, work: &mut Work) -> bool {
+        let any = !work.events.is_empty();
         for event in work.events.drain(..) {
             self.handle_event(event);
         }
@@ -329,4 +339,9 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether the host is told of a client that connects.
+fn is_of_client(upcall: &Upcall) -> bool {
+    matches!(upcall, Upcall::ClientConnected(_))
 }
