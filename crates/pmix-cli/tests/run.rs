@@ -529,6 +529,33 @@ fn processes_end_with_a_launcher_that_is_killed_and_its_directory_with_the_next(
 }
 
 #[test]
+fn the_thread_that_writes_standard_error_takes_no_signals() {
+    let outcome = run(&["sh", "-c", "cat /proc/$PPID/task/*/status"]);
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let lines = text
+        .lines()
+        .map(|line| line.split_once('\t').unwrap_or_default());
+    let (mut name, mut blocked) = ("", Vec::new());
+    for (field, value) in lines {
+        match field {
+            "Name:" => name = value,
+            "SigBlk:" => blocked.push((name, u64::from_str_radix(value, 16).unwrap())),
+            _ => {}
+        }
+    }
+    let child = 1 << (17 - 1);
+    let takes = |thread| {
+        let one = blocked.iter().find(|(name, _)| *name == thread);
+        one.map(|(_, blocked)| blocked & child == 0)
+    };
+    assert_eq!(
+        (takes("stderr"), takes("pmix")),
+        (Some(false), Some(true)),
+        "{blocked:?}"
+    );
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_writers() {
     let (mut command, tmp) = launcher(&["-n", "2", "yes"]);
     let mut child = command

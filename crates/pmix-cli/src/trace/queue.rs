@@ -9,6 +9,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, SigmaskHow};
+
 /// How many bytes wait for the reader; lines that come when there are more are counted.
 const MOST: usize = 256 << 10;
 
@@ -45,7 +47,11 @@ pub(crate) fn never_wait() -> io::Result<()> {
     // A descriptor of its own: the standard library locks its one while it writes.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     let named = thread::Builder::new().name("stderr".to_owned());
-    named.spawn(move || QUEUE.get_or_init(Queue::default).write_all_to(stderr))?;
+    // It would be woken to take the signals of the others: one for each process that ends.
+    let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let started = named.spawn(move || QUEUE.get_or_init(Queue::default).write_all_to(stderr));
+    signals.thread_set_mask()?;
+    started?;
     QUEUE.get_or_init(Queue::default);
     Ok(())
 }

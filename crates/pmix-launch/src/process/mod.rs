@@ -21,5 +21,5 @@ pub(crate) use affinity::allowed;
 pub(crate) use orphans::Orphans;
 pub(crate) use program::find as find_program;
 pub(crate) use spawn::{CommandForm, Spawner, Standard, Started};
-pub(crate) use table::{Link, Process, Table};
+pub(crate) use table::{Link, Process, Restart, Table};
 pub(crate) use watcher::Watcher;

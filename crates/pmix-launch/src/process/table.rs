@@ -39,6 +39,21 @@ pub(crate) struct Process {
     pub(crate) ended: Option<(Ending, Instant)>,
     /// How often it was started again.
     pub(crate) num_restarts: u32,
+    /// How often in a row it has failed at once.
+    pub(crate) num_at_once: u32,
+    /// Whether it is to be started again.
+    pub(crate) restart: Restart,
+}
+
+/// Whether a process that has ended is to be started again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Restart {
+    #[default]
+    No,
+    /// It is, and counts as one that runs until it is.
+    Awaited,
+    /// It was to be, but somebody ended it meanwhile.
+    GivenUp,
 }
 
 impl Process {
@@ -60,6 +75,8 @@ impl Process {
             started,
             ended: None,
             num_restarts: 0,
+            num_at_once: 0,
+            restart: Restart::No,
         }
     }
 
@@ -84,6 +101,9 @@ impl Process {
         if self.ended.is_none() {
             self.signals |= bit(signal.as_raw());
         }
+        if self.restart == Restart::Awaited && ends(signal) {
+            self.restart = Restart::GivenUp;
+        }
         // A group that is empty but for its leader, who ended, is told in vain.
         if let Err(e) = kill_process_group(self.pid, signal)
             && e != rustix::io::Errno::SRCH
@@ -91,6 +111,19 @@ impl Process {
             tracing::debug!("rank {} was not signalled: {e}", self.rank);
         }
     }
+}
+
+/// Whether who sends a signal wants a process to end.
+fn ends(signal: Signal) -> bool {
+    [
+        Signal::HUP,
+        Signal::INT,
+        Signal::QUIT,
+        Signal::ABORT,
+        Signal::KILL,
+        Signal::TERM,
+    ]
+    .contains(&signal)
 }
 
 /// The bit of a signal; none for a number that no signal has.
@@ -119,16 +152,38 @@ impl Table {
         self.num_running += 1;
     }
 
-    /// Puts a process that was just started in the place of one that has ended, which is reaped.
+    /// Notes that a process that has ended is to be started again: until then it counts as one that runs.
+    /// It has failed at once so often in a row.
+    pub(crate) fn await_restart(&mut self, place: usize, num_at_once: u32) {
+        if let Some(process) = self.processes.get_mut(place)
+            && process.restart == Restart::No
+        {
+            process.restart = Restart::Awaited;
+            process.num_at_once = num_at_once;
+            self.num_running += 1;
+        }
+    }
+
+    /// Notes that a process is not started again after all.
+    pub(crate) fn give_up_restart(&mut self, place: usize) {
+        if let Some(process) = self.processes.get_mut(place)
+            && std::mem::take(&mut process.restart) != Restart::No
+        {
+            self.num_running -= 1;
+        }
+    }
+
+    /// Puts a process that was just started in the place of one that was to be started again, which is reaped.
     pub(crate) fn replace(&mut self, place: usize, process: Process) {
+        self.give_up_restart(place);
         let Some(old) = self.processes.get_mut(place) else {
             return self.push(process);
         };
         // Its number is free afterwards.
         let _ = waitid(WaitId::Pid(old.pid), WaitIdOptions::EXITED);
-        let num_restarts = old.num_restarts.saturating_add(1);
         *old = Process {
-            num_restarts,
+            num_restarts: old.num_restarts.saturating_add(1),
+            num_at_once: old.num_at_once,
             ..process
         };
         self.num_running += 1;
@@ -156,17 +211,22 @@ impl Table {
 
     /// The process of a rank.
     pub(crate) fn with_rank(&self, rank: Rank) -> Option<&Process> {
+        self.processes.get(self.place(rank)?)
+    }
+
+    /// The place of a rank.
+    pub(crate) fn place(&self, rank: Rank) -> Option<usize> {
         let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
-        self.processes.get(index.ok()?)
+        index.ok()
     }
 
     /// The process of a rank, to be changed.
     pub(crate) fn of_rank(&mut self, rank: Rank) -> Option<&mut Process> {
-        let index = self.processes.binary_search_by_key(&rank, |p| p.rank);
-        self.processes.get_mut(index.ok()?)
+        let place = self.place(rank)?;
+        self.processes.get_mut(place)
     }
 
-    /// How many have not ended.
+    /// How many have not ended, or are to be started again.
     pub(crate) fn num_running(&self) -> usize {
         self.num_running
     }
@@ -211,8 +271,8 @@ impl Table {
         }
     }
 
-    /// Sends a signal to the processes of some ranks that have not ended, and to what they
-    /// started. Returns how many these are.
+    /// Sends a signal to the processes of some ranks that have not ended, and to what they started. One that is
+    /// to be started again is not, if the signal ends processes. Returns how many these are.
     pub(crate) fn signal_some(&mut self, ranks: &BTreeSet<Rank>, signal: Signal) -> usize {
         // Some numbers stand for many ranks; they are above those that name one.
         let patterns: Vec<_> = ranks.range(Rank::MAX_VALID..).collect();
@@ -220,7 +280,9 @@ impl Table {
             let mut patterns = patterns.iter();
             ranks.contains(&process.rank) || patterns.any(|rank| rank.matches(process.rank))
         };
-        let running = self.processes.iter_mut().filter(|p| p.ended.is_none());
+        let is_awaited = |process: &Process| process.restart == Restart::Awaited && ends(signal);
+        let processes = self.processes.iter_mut();
+        let running = processes.filter(|p| p.ended.is_none() || is_awaited(p));
         let told = running.filter(meant).map(|process| process.signal(signal));
         told.count()
     }

@@ -27,7 +27,7 @@ use super::events::of_cause;
 use super::job::Job;
 use super::session::Session;
 use super::support;
-use crate::process::{Ending, Link, Process};
+use crate::process::{Ending, Link, Process, Restart};
 
 /// Keys about queues, allocations and storage, which whoever manages resources knows and a launcher does not.
 const REFUSED: &[&str] = &[
@@ -221,6 +221,9 @@ fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {
 
 /// The state of a process in the words of the Standard.
 fn state(process: &Process) -> ProcState {
+    if process.restart == Restart::Awaited {
+        return ProcState::RESTART;
+    }
     match (process.ended, process.link) {
         (None, Link::Connected) => ProcState::CONNECTED,
         (None, Link::None | Link::Finalized) => ProcState::RUNNING,

@@ -5,22 +5,92 @@
 //! being ended. What a process left behind in its process group is killed first. The new one has the same
 //! rank, place, directories and files, behind whose content it writes; it finds how often it was started
 //! again as `PMIX_REINCARNATION`, and reads no input. Each restart is told as `PMIX_ERR_PROC_RESTART`.
+//!
+//! One process is started again in a turn, so that however many fail, and however fast, others are served between
+//! two of them. One that fails at once again and again waits longer and longer.
+
+mod waiting;
 
 use std::process::Stdio;
+use std::time::Instant;
 
 use pmix_server::{Credentials, Registration};
-use pmix_types::{Info, Status, Value, keys};
+use pmix_types::{Info, Proc, Status, Value, keys};
 
 use super::session::Session;
 use crate::job_info::Bound;
 use crate::output::{Route, Streams};
-use crate::process::{self, Link, Process, Spawner};
+use crate::process::{self, Link, Process, Restart, Spawner};
 use crate::session_dir::ProcessDirs;
 use crate::{Error, Plan};
 
+pub(super) use waiting::WaitingRestarts;
+
 impl Session<'_> {
-    /// Starts again a process that has ended, if its job says so. Returns whether it was started.
-    pub(super) fn restarts(&mut self, index: usize, place: usize) -> bool {
+    /// Lets a process that has ended wait to be started again, if its job says so. Returns whether it does.
+    pub(super) fn restarts_later(&mut self, index: usize, place: usize, now: Instant) -> bool {
+        if self.next_restart(index, place).is_none() {
+            return false;
+        }
+        let Some(job) = self.jobs.get_mut(index) else {
+            return false;
+        };
+        let Some(process) = job.table.get(place) else {
+            return false;
+        };
+        let ran = now.saturating_duration_since(process.started);
+        let num_at_once = waiting::num_at_once(process.num_at_once, ran);
+        let proc = job.proc(process.rank);
+        job.table.await_restart(place, num_at_once);
+        self.restarts.add(proc, now + waiting::delay(num_at_once));
+        true
+    }
+
+    /// Starts again one of the processes whose time has come, and gives up those that somebody ends.
+    pub(super) fn start_again_one(&mut self, now: Instant) {
+        if self.restarts.deadline().is_none() {
+            return;
+        }
+        let jobs = &self.jobs;
+        let given_up = self.restarts.take(|proc| {
+            let job = jobs.named(&proc.nspace);
+            job.is_none_or(|job| {
+                let process = job.table.with_rank(proc.rank);
+                let is_awaited = |process: &Process| process.restart == Restart::Awaited;
+                job.stop.is_ending() || !process.is_some_and(is_awaited)
+            })
+        });
+        for proc in given_up {
+            self.end_for_good(&proc, now);
+        }
+        if let Some(proc) = self.restarts.next(now)
+            && let Some((index, place)) = self.place_of(&proc)
+            && !self.restarts(index, place)
+        {
+            self.end_for_good(&proc, now);
+        }
+    }
+
+    fn place_of(&self, proc: &Proc<'_>) -> Option<(usize, usize)> {
+        let index = self.jobs.place(&proc.nspace)?;
+        let place = self.jobs.get(index)?.table.place(proc.rank)?;
+        Some((index, place))
+    }
+
+    /// A process that was to be started again is not.
+    fn end_for_good(&mut self, proc: &Proc<'_>, now: Instant) {
+        let Some((index, place)) = self.place_of(proc) else {
+            return;
+        };
+        if let Some(job) = self.jobs.get_mut(index) {
+            job.table.give_up_restart(place);
+        }
+        self.proc_ended(index, place, now);
+        self.job_ended_if_all(index, now);
+    }
+
+    /// Starts again a process that waited for it. Returns whether it was started.
+    fn restarts(&mut self, index: usize, place: usize) -> bool {
         let Some(number) = self.next_restart(index, place) else {
             return false;
         };

@@ -22,6 +22,7 @@ use super::groups::Groups;
 use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
+use super::restart::WaitingRestarts;
 use super::sets::DefinedSets;
 use super::stop::{Interrupt, Order};
 use crate::host::HostReceiver;
@@ -64,6 +65,8 @@ pub(super) struct Session<'a> {
     pub(super) input: Input<'a>,
     /// The jobs that processes asked for and that were not started yet.
     pub(super) waiting: VecDeque<Waiting>,
+    /// The processes that wait to be started again.
+    pub(super) restarts: WaitingRestarts,
     /// Which jobs are connected with which.
     pub(super) connected: Connected,
     /// How many jobs and how many processes were started so far.
@@ -108,6 +111,7 @@ impl Session<'_> {
                 return Ok(());
             }
             self.start_waiting();
+            self.start_again_one(Instant::now());
             self.watcher.flush();
             let until = self.patience();
             let mut news = self.wait_and_serve(until)?;
@@ -250,15 +254,20 @@ impl Session<'_> {
             for place in places {
                 self.collect_one(index, place, now);
             }
-            let job = self.jobs.get_mut(index);
-            if let Some(job) = job.filter(|job| job.table.num_running() == 0) {
-                job.stop.all_ended(now);
-                if let Some(job) = self.jobs.get(index) {
-                    self.tell_end_of_job(job);
-                }
-            }
+            self.job_ended_if_all(index, now);
         }
         self.spread_failures(now);
+    }
+
+    /// A job has ended if all its processes have.
+    pub(super) fn job_ended_if_all(&mut self, index: usize, now: Instant) {
+        let job = self.jobs.get_mut(index);
+        if let Some(job) = job.filter(|job| job.table.num_running() == 0) {
+            job.stop.all_ended(now);
+            if let Some(job) = self.jobs.get(index) {
+                self.tell_end_of_job(job);
+            }
+        }
     }
 
     fn collect_one(&mut self, index: usize, place: usize, now: Instant) {
@@ -267,7 +276,6 @@ impl Session<'_> {
         };
         let Some(&Process {
             rank,
-            link,
             ended: Some((ending, _)),
             ..
         }) = job.table.get(place)
@@ -280,9 +288,26 @@ impl Session<'_> {
         self.monitors.proc_ended(&proc);
         let ended = self.constructions.proc_ended(&proc, &self.jobs);
         self.tell_constructed(ended);
-        if self.restarts(index, place) {
-            return;
+        if !self.restarts_later(index, place, now) {
+            self.proc_ended(index, place, now);
         }
+    }
+
+    /// A process has ended that is not started again.
+    pub(super) fn proc_ended(&mut self, index: usize, place: usize, now: Instant) {
+        let Some(job) = self.jobs.get(index) else {
+            return;
+        };
+        let Some(&Process {
+            rank,
+            link,
+            ended: Some((ending, _)),
+            ..
+        }) = job.table.get(place)
+        else {
+            return;
+        };
+        let proc = job.proc(rank);
         let job = self.jobs.get_mut(index);
         let order = job.and_then(|job| job.stop.ended(rank, ending, link, now));
         // Nobody is to wait for it; of one that is connected the server sees the end itself.
@@ -395,6 +420,7 @@ impl Session<'_> {
             self.logs.deadline(),
             self.missing.deadline(),
             self.constructions.poll_timeout(),
+            self.restarts.deadline(),
         ];
         stops.chain(others).flatten().min()
     }

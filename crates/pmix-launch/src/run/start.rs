@@ -24,6 +24,7 @@ use super::groups::Groups;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
+use super::restart::WaitingRestarts;
 use super::session::{FORWARD, INPUT, PUSHED, SIGNALS, Session};
 use super::sets::DefinedSets;
 use super::stop::Stop;
@@ -166,6 +167,7 @@ impl<'a> Session<'a> {
             written: 0,
             input: Input::Own,
             waiting: VecDeque::new(),
+            restarts: WaitingRestarts::default(),
             connected: Connected::default(),
             num_jobs: 0,
             num_procs: 0,

@@ -48,6 +48,7 @@ fn actor() {
         "apart" => crate::directed::apart(connected(settings)),
         "fails_below" => crate::directed::fails_below(connected(settings)),
         "restarted" => crate::directed::restarted(connected(settings)),
+        "restarted_for_ever" => crate::directed::restarted_for_ever(connected(settings)),
         "comes_again" => crate::directed::comes_again(connected(settings)),
         "fed" => crate::directed::fed(connected(settings)),
         "fails_later" => crate::directed::fails_later(connected(settings)),

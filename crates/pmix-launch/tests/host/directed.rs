@@ -231,6 +231,35 @@ pub(crate) fn restarted(mut client: Client) {
     client.finalize().unwrap();
 }
 
+/// Processes fail at once as often as they are started, and this one asks and is answered until it ends them.
+pub(crate) fn restarted_for_ever(mut client: Client) {
+    let codes = [Status::ERR_PROC_RESTART, Status::EVENT_JOB_END];
+    client.register_events(&codes, &[]).unwrap();
+    let for_ever = vec![Info::new(keys::MAX_RESTARTS, u32::MAX)];
+    let (_, job) = started(&mut client, &["sh", "-c", "exit 7"], 4, &[], for_ever);
+    let job = job.unwrap();
+    let next = |client: &mut Client| {
+        let event = client.next_event(std::time::Duration::from_secs(50));
+        event.unwrap().expect("an event comes in time").status
+    };
+    for _ in 0..12 {
+        assert_eq!(next(&mut client), Status::ERR_PROC_RESTART);
+    }
+    for _ in 0..100 {
+        let asked = ask(&mut client, &[keys::QUERY_JOB_STATUS], Vec::new());
+        assert_eq!(asked.0, Status::SUCCESS);
+    }
+    let kill = Request::JobControl(request::JobControl {
+        targets: vec![Proc::new(job, Rank::WILDCARD)],
+        infos: vec![is(keys::JOB_CTRL_KILL)],
+    });
+    let payload = client.request(&kill).unwrap();
+    let answer = reply::Infos::decode(client.form(), None, &payload);
+    assert_eq!(answer.unwrap().status, Status::SUCCESS);
+    while next(&mut client) != Status::EVENT_JOB_END {}
+    client.finalize().unwrap();
+}
+
 fn tell_until_end(client: &mut Client) {
     loop {
         let event = client
@@ -424,4 +453,15 @@ fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended
     assert_eq!(cause.as_deref(), Some("it was ended with fails_later@1"));
     // What went wrong first counts.
     assert_eq!(played.outcome.exit_code(), 3, "{}", played.errors);
+}
+
+#[test]
+fn processes_that_fail_again_and_again_are_ended_by_who_asks_meanwhile() {
+    let played = play("restarted_for_ever", 1);
+    let [job] = &played.outcome.spawned[..] else {
+        panic!("{:?} {}", played.outcome, played.errors)
+    };
+    assert!(job.num_restarts >= 12, "{job:?}");
+    let failed = job.cause.as_ref().map(pmix_launch::Cause::exit_code);
+    assert!(failed == Some(7) || failed == Some(137), "{job:?}");
 }
