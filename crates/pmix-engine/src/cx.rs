@@ -302,7 +302,7 @@ impl Cx {
         known: Option<&Registered>,
     ) -> Result<(), Error> {
         let reader = member.user.0;
-        if member.proc.nspace == *nspace || (self.is_trusted(reader) && member.client.is_none()) {
+        if member.proc.nspace == *nspace || self.reads_all(member) {
             return Ok(());
         }
         match self.owner_of(nspace, known) {
@@ -321,6 +321,23 @@ impl Cx {
     pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
         let uid = member.user.0;
         (member.client.is_some() || !self.is_trusted(uid)).then_some(uid)
+    }
+
+    /// Whether a member may read of every job, as tools of root and of the server's user may.
+    pub(crate) fn reads_all(&self, member: &Member) -> bool {
+        member.client.is_none() && self.is_trusted(member.user.0)
+    }
+
+    /// Returns the users whose jobs some are, in order, as far as they are known.
+    pub(crate) fn owners<'n>(
+        &self,
+        nspaces: impl IntoIterator<Item = &'n Nspace<'static>>,
+    ) -> Vec<u32> {
+        let owner = |nspace| self.owner_of(nspace, self.store.job(nspace).as_deref());
+        let mut owners: Vec<_> = nspaces.into_iter().filter_map(owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
     }
 
     /// Whether a user is root or the one that the server runs as.

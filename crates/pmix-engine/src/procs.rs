@@ -58,6 +58,11 @@ impl Procs {
         self.0.contains_key(nspace.as_bytes())
     }
 
+    /// The jobs of which some process is one of them.
+    pub(crate) fn nspaces(&self) -> impl Iterator<Item = &Nspace<'static>> {
+        self.0.keys()
+    }
+
     /// Whether one of them is one of others.
     pub(crate) fn meets(&self, others: &Self) -> bool {
         let (few, many) = match self.0.len() <= others.0.len() {

@@ -218,14 +218,10 @@ impl ProcessSets {
         Ok(())
     }
 
-    /// Deletes a set.
-    pub(crate) fn delete(&mut self, name: &Text<'_>) -> Result<(), Error> {
-        match self.0.remove(name.as_bytes()) {
-            Some(_) => Ok(()),
-            None => Err(Error::not_found(format!(
-                "no process set {name} is defined"
-            ))),
-        }
+    /// Deletes a set, and returns its members.
+    pub(crate) fn delete(&mut self, name: &Text<'_>) -> Result<Vec<Proc<'static>>, Error> {
+        let members = self.0.remove(name.as_bytes());
+        members.ok_or_else(|| Error::not_found(format!("no process set {name} is defined")))
     }
 
     /// All sets.

@@ -78,12 +78,81 @@ static pmix_status_t deregister_events(pmix_status_t *codes, size_t num_codes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
+/* What the program `relayed` raises, and what it hears as if another node had raised it. */
+#define RELAYED (PMIX_EXTERNAL_ERR_BASE - 11)
+#define TOLD (PMIX_EXTERNAL_ERR_BASE - 12)
+
+/* Where servers of pmix-rs say which user alone may hear of an event. */
+#define ONLY_USER "pmixrs.event.user"
+
+/* An event that is told. */
+typedef struct {
+    pmix_info_t *infos;
+    size_t num_infos;
+} event_t;
+
+static void told(pmix_status_t status, void *cbdata)
+{
+    event_t *event = cbdata;
+    if (PMIX_SUCCESS != status && PMIX_OPERATION_SUCCEEDED != status) {
+        fatal("telling an event", status);
+    }
+    PMIX_INFO_FREE(event->infos, event->num_infos);
+    free(event);
+}
+
+/* What a host does that carries infos to another node: they are packed, and unpacked there. */
+static void carry(pmix_info_t *infos, size_t num_infos, pmix_info_t *to)
+{
+    pmix_data_buffer_t buffer;
+    int32_t count = (int32_t) num_infos;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t status = PMIx_Data_pack(NULL, &buffer, infos, count, PMIX_INFO);
+    if (PMIX_SUCCESS == status) {
+        status = PMIx_Data_unpack(NULL, &buffer, to, &count, PMIX_INFO);
+    }
+    if (PMIX_SUCCESS != status || (size_t) count != num_infos) {
+        fatal("carrying an event", status);
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+/* Tells an event here as the host of another node would, and what it knew of its user. */
+static void relay(const pmix_proc_t *source, pmix_info_t *infos, size_t num_infos)
+{
+    event_t *event = malloc(sizeof(*event));
+    pmix_proc_t elsewhere;
+    uint32_t user = UINT32_MAX;
+    if (NULL == event) {
+        fatal("an event", PMIX_ERR_NOMEM);
+    }
+    for (size_t n = 0; n < num_infos; n++) {
+        if (PMIX_CHECK_KEY(&infos[n], ONLY_USER) && PMIX_UINT32 == infos[n].value.type) {
+            user = infos[n].value.data.uint32;
+        }
+    }
+    event->num_infos = num_infos + 1;
+    PMIX_INFO_CREATE(event->infos, event->num_infos);
+    if (0 < num_infos) {
+        carry(infos, num_infos, event->infos);
+    }
+    PMIX_INFO_LOAD(&event->infos[num_infos], "host.user", &user, PMIX_UINT32);
+    PMIX_LOAD_PROCID(&elsewhere, source->nspace, PMIX_RANK_UNDEF);
+    pmix_status_t status = PMIx_Notify_event(TOLD, &elsewhere, PMIX_RANGE_GLOBAL, event->infos,
+                                             event->num_infos, told, event);
+    if (PMIX_SUCCESS != status) {
+        told(status, event);
+    }
+}
+
 static pmix_status_t notify_event(pmix_status_t code, const pmix_proc_t *source,
                                   pmix_data_range_t range, pmix_info_t *infos, size_t num_infos,
                                   pmix_op_cbfunc_t done, void *cbdata)
 {
-    (void) code, (void) source, (void) range, (void) infos, (void) num_infos, (void) done;
-    (void) cbdata;
+    (void) range, (void) done, (void) cbdata;
+    if (RELAYED == code) {
+        relay(source, infos, num_infos);
+    }
     return PMIX_OPERATION_SUCCEEDED;
 }
 

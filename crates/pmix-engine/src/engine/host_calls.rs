@@ -207,7 +207,7 @@ impl Engine {
     /// processes in its range that are registered for it are told now, others when they register.
     /// It is not sent back to the host.
     ///
-    /// A source that is a process is taken to have seen the event itself. If the event is the loss
+    /// A source that is a process is taken to have seen the event itself. Tools hear of jobs that they may read. If the event is the loss
     /// of a process of another node, what that one put is asked of its node again.
     ///
     /// # Errors
@@ -224,6 +224,8 @@ impl Engine {
     ) -> Result<(), Error> {
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
+        let owners = self.cx.owners(notification.jobs());
+        let notification = notification.about_jobs_of(owners);
         let collectives = &mut self.subsystems.collectives;
         if collectives.heed_other(&mut self.cx, source, status, infos) {
             self.subsystems.heed_groups(&mut self.cx);

@@ -27,6 +27,28 @@ pub(crate) struct Directives {
 /// second time. No public header has it; libraries of 4.2.2 and later put and read it.
 pub(crate) const RELAYED: &str = "pmix.srvr.internal.notify";
 
+/// The user whose processes alone may hear of an event, as the number of that user. A server puts it on what the host is
+/// to spread, and takes it off what the host tells before anybody sees it; what a process says of it is dropped. A host
+/// hands it on with the other infos, whatever library it has. No library but this knows it.
+pub(crate) const ONLY_USER: &str = "pmixrs.event.user";
+
+/// Takes the users off the infos of an event; none if all may hear of it.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` if one is no number.
+pub(crate) fn take_only_users(infos: &mut Vec<Info<'static>>) -> Result<Option<Vec<u32>>, Error> {
+    let is_said = |info: &Info<'_>| info.key.is(ONLY_USER);
+    if !infos.iter().any(is_said) {
+        return Ok(None);
+    }
+    let users = infos.extract_if(.., |info| is_said(info)).map(|info| {
+        let number = info.value.to_number();
+        number.map_err(|_| Error::bad(format!("{ONLY_USER} is {:?} and no user", info.value)))
+    });
+    users.collect::<Result<Vec<u32>, _>>().map(Some)
+}
+
 impl Directives {
     /// Reads the directives among the infos of an event.
     ///

@@ -23,7 +23,7 @@ const LIMITS: EventLimits = EventLimits {
     kept_for: Duration::from_secs(10),
 };
 
-/// Peers 0 to 3: two processes of each of two jobs; every other one is of another user.
+/// Peers 0 to 3: two processes of each of two jobs; every other one is of another user, and one hears of all.
 const NUM_PEERS: u8 = 4;
 
 #[derive(Clone, Debug)]
@@ -68,10 +68,17 @@ fn nspace_of(peer: u8) -> &'static str {
     if peer < 2 { "a" } else { "b" }
 }
 
+/// Peer 3 is a tool of the server's user.
+fn hears_all(peer: u8) -> bool {
+    peer == 3
+}
+
 fn listener(peer: u8) -> Listener {
     Listener {
         proc: Proc::new(nspace_of(peer), Rank::new(peer.into())),
         uid: u32::from(peer % 2),
+        is_tool: hears_all(peer),
+        hears_all: hears_all(peer),
     }
 }
 
@@ -112,7 +119,8 @@ impl Model {
             let named = *code != 0 && *code == seen.code;
             *who == peer && (named || (*code == 0 && !seen.kind.non_default))
         });
-        is_in && wants && peer != seen.from && peer % 2 == seen.from % 2
+        let may_hear = hears_all(peer) || peer % 2 == seen.from % 2;
+        is_in && wants && peer != seen.from && may_hear
     }
 
     fn expire(&mut self) {
@@ -202,7 +210,7 @@ impl Real {
                 Proc::new("c", Rank::WILDCARD),
             ));
         }
-        let Listener { proc, uid } = listener(from);
+        let Listener { proc, uid, .. } = listener(from);
         let reporter = Reporter::Peer(PeerId::of(from.into()));
         let notification =
             Notification::new(reporter, Status::from_raw(code.into()), proc, range, infos);

@@ -3,7 +3,8 @@
 
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status};
 
-use super::directives::{Directives, about};
+use super::directives::{Directives, ONLY_USER, about, take_only_users};
+use crate::procs::Procs;
 use crate::{Error, PeerId, weight};
 
 /// Tells the session of a job, if it is known.
@@ -16,6 +17,10 @@ pub(crate) struct Listener {
     pub(crate) proc: Proc<'static>,
     /// Its user.
     pub(crate) uid: u32,
+    /// Whether it is a tool.
+    pub(crate) is_tool: bool,
+    /// Whether it hears of the processes of every user, as tools of root and of the server's user do.
+    pub(crate) hears_all: bool,
 }
 
 /// Who reported an event to this server.
@@ -37,8 +42,10 @@ pub(crate) struct Notification {
     pub(crate) range: DataRange,
     pub(crate) infos: Vec<Info<'static>>,
     pub(crate) reporter: Reporter,
-    /// The only user whose processes may hear of it; none if all may.
-    only: Option<u32>,
+    /// The only users whose processes may hear of it; none if all may.
+    only: Option<Vec<u32>>,
+    /// The users whose jobs it is about, as far as they are known. Tools of others do not hear of it.
+    owners: Vec<u32>,
     pub(crate) directives: Directives,
 }
 
@@ -48,14 +55,16 @@ impl Notification {
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, for a custom range without a list of
-    /// processes, and as [`Directives::read`].
+    /// processes, and as [`Directives::read`] and [`take_only_users`].
     pub(crate) fn new(
         reporter: Reporter,
         status: Status,
         source: Proc<'static>,
         range: DataRange,
-        infos: Vec<Info<'static>>,
+        mut infos: Vec<Info<'static>>,
     ) -> Result<Self, Error> {
+        // The host alone can say it: it has it from the server of another node.
+        let only = take_only_users(&mut infos)?.filter(|_| reporter == Reporter::Host);
         let directives = Directives::read(&infos)?;
         if range.as_raw() > DataRange::PROC_LOCAL.as_raw() {
             return Err(Error::bad(format!(
@@ -72,7 +81,8 @@ impl Notification {
             range,
             infos,
             reporter,
-            only: None,
+            only,
+            owners: Vec::new(),
             directives,
         })
     }
@@ -107,9 +117,33 @@ impl Notification {
     }
 
     /// The same for processes of one user, if one is given.
-    pub(crate) fn only(mut self, uid: Option<u32>) -> Self {
-        self.only = uid;
+    pub(crate) fn only(self, uid: Option<u32>) -> Self {
+        self.only_of(uid.map(|uid| vec![uid]))
+    }
+
+    /// The same for processes of some users, if they are given.
+    pub(crate) fn only_of(mut self, users: Option<Vec<u32>>) -> Self {
+        self.only = users;
         self
+    }
+
+    /// The same about jobs of these users.
+    pub(crate) fn about_jobs_of(mut self, owners: Vec<u32>) -> Self {
+        self.owners = owners;
+        self
+    }
+
+    /// The jobs that it is about.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Nspace<'static>> {
+        let affected = self.directives.affected.iter().flat_map(Procs::nspaces);
+        affected.chain([&self.source.nspace])
+    }
+
+    /// The infos as the host is to spread them: who may hear of it goes along.
+    pub(crate) fn infos_for_host(&self) -> Vec<Info<'static>> {
+        let users = self.only.iter().flatten();
+        let said = users.map(|uid| Info::new(ONLY_USER, *uid));
+        self.infos.iter().cloned().chain(said).collect()
     }
 
     /// Whether somebody may be told of the event and has not seen it where it was raised.
@@ -122,8 +156,16 @@ impl Notification {
             Reporter::Host => self.source == listener.proc,
             Reporter::Server => false,
         };
-        let may_hear = self.only.is_none_or(|only| only == listener.uid);
-        !has_seen && may_hear && self.reaches(&listener.proc, sessions)
+        !has_seen && self.may_be_heard_by(listener) && self.reaches(&listener.proc, sessions)
+    }
+
+    /// Whether somebody has the right to hear of it.
+    fn may_be_heard_by(&self, listener: &Listener) -> bool {
+        let only = self.only.as_ref();
+        let is_meant = only.is_none_or(|users| users.contains(&listener.uid));
+        let may_read =
+            !listener.is_tool || self.owners.is_empty() || self.owners.contains(&listener.uid);
+        listener.hears_all || is_meant && may_read
     }
 
     /// Whether a process is in the range of the event, and among those that it names, if it names any. What
@@ -151,7 +193,8 @@ impl Notification {
 
     /// What it counts where kept events are counted, in bytes.
     pub(super) fn weight(&self) -> usize {
-        size_of::<Self>() + weight::infos(&self.infos)
+        let users = self.only.as_ref().map_or(0, Vec::len) + self.owners.len();
+        size_of::<Self>() + users * size_of::<u32>() + weight::infos(&self.infos)
     }
 
     /// Whether the host is to hear of it, so that it reaches other nodes: never of what it told

@@ -21,7 +21,8 @@ impl Events {
     ) -> Result<(), Error> {
         let members = Proc::owned_list(members);
         (cx.process_sets).define(name.clone().into_owned(), members.clone())?;
-        self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members));
+        let users = owners(cx, &members);
+        self.tell_of_set(cx, Status::PROCESS_SET_DEFINE, name, Some(members), users);
         Ok(())
     }
 
@@ -31,19 +32,21 @@ impl Events {
     ///
     /// `PMIX_ERR_NOT_FOUND` if there is none.
     pub(crate) fn delete_set(&mut self, cx: &mut Cx, name: &Text<'_>) -> Result<(), Error> {
-        cx.process_sets.delete(name)?;
-        self.tell_of_set(cx, Status::PROCESS_SET_DELETE, name, None);
+        let members = cx.process_sets.delete(name)?;
+        let users = owners(cx, &members);
+        self.tell_of_set(cx, Status::PROCESS_SET_DELETE, name, None, users);
         Ok(())
     }
 
     /// Tells the local processes that are registered for it that a set was defined or deleted (PMIx
-    /// Standard, `PMIx_server_define_process_set`).
+    /// Standard, `PMIx_server_define_process_set`): those of the users whose jobs have members, if they are known.
     fn tell_of_set(
         &mut self,
         cx: &mut Cx,
         status: Status,
         name: &Text<'_>,
         members: Option<Vec<Proc<'static>>>,
+        users: Option<Vec<u32>>,
     ) {
         let name = Value::String(Some(name.clone().into_owned()));
         let mut infos = vec![
@@ -57,7 +60,14 @@ impl Events {
         let range = DataRange::LOCAL;
         if let Ok(notification) = Notification::new(Reporter::Server, status, source, range, infos)
         {
-            self.raise(cx, notification);
+            self.raise(cx, notification.only_of(users));
         }
     }
+}
+
+/// The users whose jobs have members of a set; none if no owner of any is known.
+fn owners(cx: &Cx, members: &[Proc<'static>]) -> Option<Vec<u32>> {
+    let runs = members.chunk_by(|one, other| one.nspace == other.nspace);
+    let owners = cx.owners(runs.filter_map(<[_]>::first).map(|member| &member.nspace));
+    Some(owners).filter(|owners| !owners.is_empty())
 }

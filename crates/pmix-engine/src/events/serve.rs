@@ -26,7 +26,7 @@ impl Events {
                 status: notification.status,
                 source: notification.source.clone(),
                 range: notification.range,
-                infos: notification.infos.clone(),
+                infos: notification.infos_for_host(),
             };
             cx.call_host(call, Pending::Informed);
         }
@@ -153,7 +153,7 @@ impl Events {
     /// Registers a peer, tells it so, and tells it what it has missed.
     fn registered(&mut self, cx: &mut Cx, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
         let peer = ticket.peer();
-        let Ok(listener) = cx.member(&ticket).map(listener) else {
+        let Ok(listener) = cx.member(&ticket).map(|member| listener(cx, member)) else {
             return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };
         if let Err(error) = self.register(peer, &listener, codes, infos) {
@@ -260,10 +260,12 @@ impl Events {
     }
 }
 
-fn listener(member: &Member) -> Listener {
+fn listener(cx: &Cx, member: &Member) -> Listener {
     Listener {
         proc: member.proc.clone(),
         uid: member.user.0,
+        is_tool: member.client.is_none(),
+        hears_all: cx.reads_all(member),
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the state machine of events guarantees.
 
+mod users;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,12 @@ struct Fixture {
 
 fn listener(number: u64) -> Listener {
     let (_, proc) = peer(number);
-    Listener { proc, uid: 100 }
+    Listener {
+        proc,
+        uid: 100,
+        is_tool: false,
+        hears_all: false,
+    }
 }
 
 fn peer(number: u64) -> (PeerId, Proc<'static>) {
@@ -541,27 +548,4 @@ fn peers_and_jobs_that_are_gone_leave_nothing_behind() {
         fixture.events.forget(PeerId::of(number));
     }
     assert_eq!(fixture.events.len(), [0; 4]);
-}
-
-#[test]
-fn a_user_tells_processes_of_others_nothing() {
-    let mut fixture = Fixture::new();
-    for (number, uid) in [(1, 100), (2, 7)] {
-        let other = Listener {
-            uid,
-            ..listener(number)
-        };
-        let registered = fixture
-            .events
-            .register(PeerId::of(number), &other, &[], &[]);
-        registered.unwrap();
-    }
-    assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [1]);
-    let (peer, source) = peer(0);
-    let root = Reporter::Peer(peer);
-    for reporter in [root, Reporter::Host, Reporter::Server] {
-        let notification =
-            Notification::new(reporter, CODE, source.clone(), DataRange::GLOBAL, vec![]);
-        assert_eq!(fixture.take(notification.unwrap()), [1, 2]);
-    }
 }

@@ -7,6 +7,7 @@ mod collective;
 mod control;
 mod cost;
 mod early;
+mod event_rights;
 mod events;
 mod exchange;
 mod group;

@@ -69,6 +69,10 @@ fn programs() -> Vec<Program> {
             left_out: default_handlers,
             ..program("events", &[4])
         },
+        Program {
+            left_out: relaying,
+            ..program("relayed", &[2])
+        },
         program("order", &[2]),
         program("publish", &[4]),
         program("jobinfo", &[1, 4, 24]),
@@ -158,6 +162,11 @@ fn programs() -> Vec<Program> {
 fn default_handlers(launcher: &Launcher, _: &str) -> Option<&'static str> {
     let ours = matches!(launcher, Launcher::Ours(_));
     (!ours).then_some("real servers forget a default handler that is the first of all")
+}
+
+fn relaying(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let is_host = matches!(launcher, Launcher::Host(..));
+    (!is_host).then_some("it has no other node to carry events to")
 }
 
 fn reporting(launcher: &Launcher, _: &str) -> Option<&'static str> {

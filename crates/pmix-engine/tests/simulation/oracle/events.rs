@@ -21,6 +21,8 @@ pub(crate) struct Taken {
     life: u32,
     /// Who has seen it where it was raised: a connection, or a process of that name.
     by: Reporter,
+    /// The connection that raised it, here or on another node.
+    raiser: Who,
 }
 
 #[derive(Clone, Debug)]
@@ -34,11 +36,16 @@ impl World {
     /// A server has taken an event in.
     pub(crate) fn event_taken(&mut self, node: usize, by: Reporter, number: u32) {
         let life = self.nodes[node].life;
+        let raiser = match by {
+            Reporter::Peer(who) => who,
+            Reporter::Host(_) => self.raiser(number),
+        };
         let event = Taken {
             number,
             node,
             life,
             by,
+            raiser,
         };
         self.oracle.taken.push(event);
     }
@@ -79,6 +86,19 @@ impl World {
         self.event_taken(node, Reporter::Peer(by), number);
     }
 
+    /// Who raised an event.
+    fn raiser(&self, number: u32) -> Who {
+        let raised = |asked: &Asked| matches!(asked.what, What::Report(raised) if raised == number);
+        let mut clients = self.clients.iter();
+        let by = clients.position(|client| client.asked.values().any(raised));
+        by.expect("an event that somebody raised")
+    }
+
+    /// Whether who is at the end of a connection is a tool of root or of the servers' user.
+    fn is_trusted_tool(&self, who: Who) -> bool {
+        self.clients[who].tool.is_some() && self.user_of(who) != STRANGER
+    }
+
     /// A client that wants events, and is served until now, has been told of all that its server
     /// took in, in the order in which it did.
     pub(super) fn check_heard(&self, who: Who) {
@@ -92,13 +112,12 @@ impl World {
             Reporter::Peer(by) => *by == who,
             Reporter::Host(source) => self.name_of(who).as_ref() == Some(source),
         };
-        // What a process says is for processes of its user; what a tool does that its server trusts, for all.
-        let is_for = |taken: &Taken| match taken.by {
-            Reporter::Peer(by) => {
-                let by_user = self.user_of(by);
-                by_user == user || self.clients[by].tool.is_some() && by_user != STRANGER
-            }
-            Reporter::Host(_) => true,
+        // What a process says is for processes of its user and for tools that their server trusts; what such a tool
+        // says is for all. The host brings it from another node, and whose it is with it.
+        let hears_all = self.is_trusted_tool(who);
+        let is_for = |taken: &Taken| {
+            let by = taken.raiser;
+            hears_all || self.user_of(by) == user || self.is_trusted_tool(by)
         };
         let taken = self.oracle.taken.iter();
         let taken = taken.filter(|taken| {
