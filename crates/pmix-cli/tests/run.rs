@@ -79,17 +79,6 @@ fn much_output_of_many_arrives_whole() {
 }
 
 #[test]
-fn processes_share_the_output_of_the_launcher_unless_it_does_something_with_it() {
-    let stream = ["-n", "2", "readlink", "/proc/self/fd/1"];
-    let shared = run(&stream);
-    let lines = sorted(&shared);
-    assert_eq!(lines[0], lines[1]);
-    let tagged = sorted(&run(&[&["--tag-output"], &stream[..]].concat()));
-    let pipe = |line: &str| line.rsplit(' ').next().unwrap().to_owned();
-    assert_ne!(pipe(&tagged[0]), pipe(&tagged[1]));
-}
-
-#[test]
 fn a_job_that_needs_more_descriptors_than_there_are_is_refused_at_once() {
     let limited = |args: &[&str]| {
         let tmp = tempfile::tempdir().unwrap();

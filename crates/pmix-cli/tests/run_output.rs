@@ -139,25 +139,6 @@ fn errors_that_nobody_reads_hold_up_neither_the_launcher_nor_its_clients() {
     assert_nothing_left(&tmp);
 }
 
-/// Writes each line in three pieces, between which the others write theirs.
-const PIECES: &str = "i=0; while [ $i -lt 100 ]; do printf one; printf .two; printf '.three\\n'; \
-                      i=$((i+1)); done; printf end";
-
-#[test]
-fn lines_that_are_written_in_pieces_go_out_whole_where_that_is_asked_for() {
-    let running = Running::start(&["--whole-lines", "-n", "4", "sh", "-c", PIECES]);
-    let (code, output, errors) = running.end();
-    assert_eq!((code, errors.as_str()), (Some(0), ""));
-    let line = "one.two.three\n";
-    let (whole, ends) = (output.matches(line).count(), output.matches("end").count());
-    assert_eq!((whole, ends), (400, 4), "{output}");
-    assert_eq!(output.len(), 400 * line.len() + 4 * "end".len());
-    // A line without an end is not kept until its process has ended.
-    let zeros = ["--whole-lines", "head", "-c", "300000", "/dev/zero"];
-    let (code, output, _) = Running::start(&zeros).end();
-    assert_eq!((code, output.len()), (Some(0), 300_000));
-}
-
 const SAYS_BOTH: [&str; 3] = ["sh", "-c", "echo out; echo err >&2"];
 
 /// Runs two processes that write to both of their streams, and to the files of a directory.

@@ -8,6 +8,7 @@
 //!
 //! Source: PMIx Standard, chapter "Process Management", "IO forwarding".
 
+mod delivery;
 mod lines;
 mod output;
 mod sink;
@@ -16,8 +17,7 @@ mod stdin_pipe;
 /// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;
 
+pub use delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputStream};
 pub use lines::Lines;
-pub use output::{
-    Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputForwarder, OutputStream,
-};
+pub use output::OutputForwarder;
 pub use stdin_pipe::StdinPipe;

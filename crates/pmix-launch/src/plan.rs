@@ -138,8 +138,7 @@ pub struct App {
     pub exports: Vec<Export>,
 }
 
-/// What becomes of the output of the processes. By default it goes to the streams of the launcher, byte
-/// by byte.
+/// What becomes of the output of the processes. By default it goes to the streams of the launcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// How it goes to the streams of the launcher.
@@ -153,8 +152,13 @@ pub struct Output {
 /// How output goes to the streams of the launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputForm {
-    /// Bytes go out as they come in.
+    /// Whole lines go out where more than one process of the job runs here, and what has no line end for a
+    /// second goes out without one, on a terminal after a tenth of that. One process alone writes to the
+    /// streams of the launcher itself. So do those for whose pipes there are not enough descriptors, and those
+    /// whose output goes to a null device.
     #[default]
+    Unmixed,
+    /// Bytes go out as they come in.
     Plain,
     /// Whole lines go out, so that no line has another in it, however processes write them.
     Lines,

@@ -72,9 +72,14 @@ pub(crate) struct Run {
     /// Put the job, the rank and the stream in front of each line of output.
     #[arg(short = 'l', long, visible_alias = "label", help_heading = "Output")]
     pub(crate) tag_output: bool,
-    /// Put together the lines that processes write in pieces, so that no line has another in it.
+    /// Keep each piece of a line until the line ends, of one process too. Without this, lines of several
+    /// processes are whole, but a piece that nothing follows for a second goes out, so that prompts are seen.
     #[arg(long, conflicts_with = "tag_output", help_heading = "Output")]
     pub(crate) whole_lines: bool,
+    /// Let processes write to the launcher's own streams themselves, though their lines may then stand in each
+    /// other.
+    #[arg(long, conflicts_with_all = ["tag_output", "whole_lines"], help_heading = "Output")]
+    pub(crate) no_whole_lines: bool,
     /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr. With
     /// --tag-output or --whole-lines, a copy goes where output went without it.
     #[arg(

@@ -233,10 +233,11 @@ fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
 /// What becomes of the output. Tags and whole lines are of no use in files of a process's own, so who asks
 /// for them means a copy.
 fn output(args: &mut Run) -> Result<Output, Failure> {
-    let form = match (args.tag_output, args.whole_lines) {
-        (true, _) => OutputForm::Tagged,
-        (false, true) => OutputForm::Lines,
-        (false, false) => OutputForm::Plain,
+    let form = match args {
+        _ if args.tag_output => OutputForm::Tagged,
+        _ if args.whole_lines => OutputForm::Lines,
+        _ if args.no_whole_lines => OutputForm::Plain,
+        _ => OutputForm::Unmixed,
     };
     let name = match &args.output_name {
         Some(name) => FilePattern::parse(name).map_err(refused)?,
@@ -248,7 +249,7 @@ fn output(args: &mut Run) -> Result<Output, Failure> {
         files: args.output_dir.take().map(|dir| OutputFiles {
             dir,
             name,
-            is_copied: args.copy_output || form != OutputForm::Plain,
+            is_copied: args.copy_output || matches!(form, OutputForm::Tagged | OutputForm::Lines),
         }),
     })
 }

@@ -55,16 +55,38 @@ impl Lines {
 
     /// Appends all whole lines at once.
     fn push_untagged(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let last = bytes.iter().rposition(|&byte| byte == b'\n');
+        self.pass_untagged(bytes, |lines| out.extend_from_slice(lines));
+    }
+
+    /// Hands out all whole lines at once, of which those that come now are not copied, and returns whether there
+    /// was anything to hand out.
+    pub(super) fn pass_untagged(&mut self, bytes: &[u8], mut pass: impl FnMut(&[u8])) -> bool {
+        let last = memchr::memrchr(b'\n', bytes);
         let (lines, rest) = bytes.split_at(last.map_or(0, |end| end + 1));
         if !lines.is_empty() {
-            out.append(&mut self.rest);
-            out.extend_from_slice(lines);
+            if !self.rest.is_empty() {
+                pass(&self.rest);
+                self.rest.clear();
+            }
+            pass(lines);
         }
         self.rest.extend_from_slice(rest);
-        if self.rest.len() >= LONGEST {
-            self.finish(out);
+        let is_too_long = self.rest.len() >= LONGEST;
+        if is_too_long {
+            pass(&self.rest);
+            self.rest.clear();
         }
+        is_too_long || !lines.is_empty()
+    }
+
+    /// Returns whether lines are kept whole and have nothing in front of them.
+    pub(super) fn are_untagged(&self) -> bool {
+        self.tag.is_empty()
+    }
+
+    /// Returns whether a part of a line is kept.
+    pub(super) fn has_rest(&self) -> bool {
+        !self.rest.is_empty()
     }
 
     /// Appends what is left of a line that was never ended, and ends it if the next one has a tag.

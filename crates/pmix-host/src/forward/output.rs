@@ -1,117 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies what processes write from their pipes to the streams of the host.
 
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::unix::pipe::Receiver;
 use mio::{Interest, Registry, Token};
-use pmix_types::{IofChannel, Nspace, Proc};
+use pmix_types::{Nspace, Proc};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputStream};
 use super::lines::Lines;
 use super::sink::Sink;
 
 #[cfg(test)]
 mod tests;
 
-/// One of the two output streams of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputStream {
-    /// Standard output.
-    Output,
-    /// Standard error.
-    Errors,
-}
-
-impl OutputStream {
-    /// Returns its name in the tag of a line: `stdout` or `stderr`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Output => "stdout",
-            Self::Errors => "stderr",
-        }
-    }
-
-    /// Returns its channel, as [`iof_deliver`](pmix_server::Server::iof_deliver) takes it.
-    #[must_use]
-    pub const fn channel(self) -> IofChannel {
-        match self {
-            Self::Output => IofChannel::STDOUT_CHANNEL,
-            Self::Errors => IofChannel::STDERR_CHANNEL,
-        }
-    }
-}
-
-/// Says how what a process writes goes out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LineForm {
-    /// Bytes go out as they come.
-    #[default]
-    Plain,
-    /// Lines go out whole, so that no line of a process has one of another in it.
-    Whole,
-    /// Lines go out whole, each behind the name of the process and of the stream: `[<nspace>,0]<stdout>: `.
-    Tagged,
-    /// Lines go out whole, each behind the number of the job, which is what stands behind the last `@` of its
-    /// name or all of that, the rank, the node, the process id and the stream: `[1,0][n01:4711]<stdout>: `.
-    Detailed {
-        /// The process id.
-        pid: i32,
-    },
-}
-
-/// Says where what a process writes to a stream goes.
-#[derive(Debug)]
-pub struct Delivery {
-    /// The form in which it goes to the stream of the host; not there at all if `None`.
-    pub shown: Option<LineForm>,
-    /// A file that takes it byte by byte, without tags.
-    pub file: Option<OutputFile>,
-}
-
-impl From<LineForm> for Delivery {
-    fn from(form: LineForm) -> Self {
-        Self {
-            shown: Some(form),
-            file: None,
-        }
-    }
-}
-
-/// A file for what a process writes.
-#[derive(Debug)]
-pub struct OutputFile {
-    /// What the file is called in messages.
-    pub path: PathBuf,
-    /// The file, open for writing.
-    pub file: File,
-}
-
-/// Describes a stream that somebody holds open although its process has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldStream {
-    /// The process.
-    pub source: Proc<'static>,
-    /// The stream.
-    pub kind: OutputStream,
-    /// The number of bytes that were in the pipe when it was no longer waited for.
-    pub num_bytes: usize,
-}
-
-/// The number of bytes that are read from one stream before the others get their turn.
-const TURN: usize = 64 << 10;
+/// The number of bytes that are read at once.
+const PIECE: usize = 64 << 10;
+/// How often one stream is read before the others get their turn.
+const READS_A_TURN: usize = 4;
+/// What the pipes of the first streams hold, so that processes that write much need not wait for each turn.
+const LARGE_PIPE: usize = PIECE * READS_A_TURN;
+/// How many streams have such pipes; what the pipes of one user may hold together is limited.
+const NUM_LARGE: usize = 16;
 
 /// Copies the output of processes to two streams of the host, with a tag in front of each line where
 /// that is asked for, and to files, and keeps a copy for those who pull it.
 ///
 /// The host adds the pipes of each process ([`add`](Self::add)), tells it of every token that the poll
 /// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
-/// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll. At most 256 KiB
+/// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll, and
+/// [`tick`](Self::tick) at the [`deadline`](Self::deadline), if there is one. At most 256 KiB
 /// wait for each reader; when there is more, the pipes are not read, and the processes wait. A file that
 /// takes no more is named on the host's standard error, and is not written to any longer; what it was to
 /// take is still read for those who pull it, or else the process is told that nobody reads.
@@ -127,22 +50,13 @@ pub struct OutputForwarder<'a> {
     awaited: [bool; 2],
     /// Streams that may have more to read; a poll tells of each piece of news only once.
     unread: Vec<usize>,
+    /// Streams that keep a part of a line, by the time at which it goes out.
+    parts: BTreeSet<(Instant, usize)>,
     /// What was read since it was last asked for, if it is.
     chunks: Option<Vec<OutputChunk>>,
     piece: Vec<u8>,
     /// The name of the node, for tags.
     host: String,
-}
-
-/// Holds a piece of what a process wrote; one without bytes is the end of the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputChunk {
-    /// The process.
-    pub source: Proc<'static>,
-    /// The stream.
-    pub kind: OutputStream,
-    /// What was written.
-    pub bytes: Vec<u8>,
 }
 
 struct Stream {
@@ -154,6 +68,12 @@ struct Stream {
     /// Whether it is kept for those who pull it, and was never shown.
     is_for_pulls: bool,
     lines: Option<Lines>,
+    /// How long a part of a line is kept, if not until the line ends.
+    patience: Option<Duration>,
+    /// When the part that is kept goes out.
+    part_until: Option<Instant>,
+    /// Whether the part that is kept came behind one that went out, and so has a time of its own.
+    is_part_new: bool,
     file: Option<OutputFile>,
     /// Whether it stands among those that may have more to read.
     queued: bool,
@@ -176,8 +96,9 @@ impl<'a> OutputForwarder<'a> {
             sinks: [Sink::new(output), Sink::new(errors)],
             awaited: [false; 2],
             unread: Vec::new(),
+            parts: BTreeSet::new(),
             chunks: None,
-            piece: vec![0; TURN],
+            piece: vec![0; PIECE],
             host: String::new(),
         }
     }
@@ -217,10 +138,21 @@ impl<'a> OutputForwarder<'a> {
         let Delivery { shown, file } = delivery.into();
         let index = self.free.last().copied().unwrap_or(self.streams.len());
         registry.register(&mut pipe, Token(self.first + index), Interest::READABLE)?;
+        if self.num_open < NUM_LARGE
+            && let Err(e) = rustix::pipe::fcntl_setpipe_size(&pipe, LARGE_PIPE)
+        {
+            tracing::debug!("a pipe for output stays as large as it is: {e}");
+        }
         let stream = Some(Stream {
             is_shown: shown.is_some(),
             is_for_pulls: shown.is_none() && self.chunks.is_some(),
             lines: shown.and_then(|form| lines(&source, form, kind, &self.host)),
+            patience: match shown {
+                Some(LineForm::WholeWithin(patience)) => Some(patience),
+                _ => None,
+            },
+            part_until: None,
+            is_part_new: false,
             file,
             source,
             pipe,
@@ -325,7 +257,7 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Reads and writes what can be without waiting, at most 64 KiB of each pipe.
+    /// Reads and writes what can be without waiting, at most 256 KiB of each pipe.
     pub fn turn(&mut self, registry: &Registry) {
         for index in std::mem::take(&mut self.unread) {
             let Some(stream) = self.streams[index].as_mut() else {
@@ -335,15 +267,22 @@ impl<'a> OutputForwarder<'a> {
             let sink = &mut self.sinks[kind];
             stream.queued = false;
             stream.is_shown &= !sink.is_gone();
-            let read = match stream.is_shown {
-                true if sink.is_full() => Read::More,
-                true => stream.read(&mut self.piece, Some(sink.buffer()), self.chunks.as_mut()),
-                false if stream.file.is_some() || stream.is_for_pulls => {
-                    stream.read(&mut self.piece, None, self.chunks.as_mut())
+            let mut read = Read::More;
+            for _ in 0..READS_A_TURN {
+                read = match stream.is_shown {
+                    true if sink.is_full() => break,
+                    true => stream.read(&mut self.piece, Some(sink), self.chunks.as_mut()),
+                    false if stream.file.is_some() || stream.is_for_pulls => {
+                        stream.read(&mut self.piece, None, self.chunks.as_mut())
+                    }
+                    // Who wrote for a reader that went away is told as if the pipe had been its own.
+                    false => Read::End,
+                };
+                if !matches!(read, Read::More) {
+                    break;
                 }
-                // Who wrote for a reader that went away is told as if the pipe had been its own.
-                false => Read::End,
-            };
+            }
+            stream.note_part(index, &mut self.parts);
             if let Some(failure) = stream.failure.take() {
                 self.write_error(failure.as_bytes());
             }
@@ -356,6 +295,28 @@ impl<'a> OutputForwarder<'a> {
         }
         for kind in 0..2 {
             self.flush(kind, registry);
+        }
+    }
+
+    /// Returns when a part of a line is to go out that nothing has followed; [`tick`](Self::tick) does it.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.parts.first().map(|&(until, _)| until)
+    }
+
+    /// Lets the parts of lines go out that were kept for as long as [`LineForm::WholeWithin`] says, with
+    /// the next turn.
+    pub fn tick(&mut self, now: Instant) {
+        while let Some(&(until, index)) = self.parts.first()
+            && until <= now
+        {
+            self.parts.pop_first();
+            if let Some(Some(stream)) = self.streams.get_mut(index)
+                && let Some(lines) = &mut stream.lines
+            {
+                stream.part_until = None;
+                lines.finish(self.sinks[stream.kind as usize].buffer());
+            }
         }
     }
 
@@ -405,6 +366,9 @@ impl<'a> OutputForwarder<'a> {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
             self.free.push(index);
+            if let Some(until) = stream.part_until.take() {
+                self.parts.remove(&(until, index));
+            }
             if let Some(chunks) = &mut self.chunks {
                 chunks.push(stream.chunk(&[]));
             }
@@ -462,7 +426,7 @@ fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream, host: &str) -> O
     let Proc { nspace, rank } = source;
     match form {
         LineForm::Plain => None,
-        LineForm::Whole => Some(Lines::new("")),
+        LineForm::Whole | LineForm::WholeWithin(_) => Some(Lines::new("")),
         LineForm::Tagged => Some(Lines::tagged(source, stream)),
         LineForm::Detailed { pid } => {
             let name = nspace.to_string();
@@ -512,6 +476,24 @@ impl Stream {
         }
     }
 
+    /// Notes when the part of a line that it keeps is to go out.
+    fn note_part(&mut self, index: usize, parts: &mut BTreeSet<(Instant, usize)>) {
+        let until = match (self.patience, &self.lines) {
+            (Some(patience), Some(lines)) if lines.has_rest() => match self.part_until {
+                Some(until) if !self.is_part_new => Some(until),
+                _ => Instant::now().checked_add(patience),
+            },
+            _ => None,
+        };
+        self.is_part_new = false;
+        if until != self.part_until {
+            parts.extend(until.map(|until| (until, index)));
+            if let Some(before) = std::mem::replace(&mut self.part_until, until) {
+                parts.remove(&(before, index));
+            }
+        }
+    }
+
     /// Whether somebody may still write to it.
     fn is_held(&self) -> bool {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
@@ -528,7 +510,7 @@ impl Stream {
     fn read(
         &mut self,
         piece: &mut [u8],
-        out: Option<&mut Vec<u8>>,
+        out: Option<&mut Sink<'_>>,
         chunks: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
         let most = self.left.unwrap_or(usize::MAX).min(piece.len());
@@ -548,8 +530,12 @@ impl Stream {
                     self.write_file(&piece[..len]);
                     match (&mut self.lines, out) {
                         (_, None) => {}
-                        (Some(lines), Some(out)) => lines.push(&piece[..len], out),
-                        (None, Some(out)) => out.extend_from_slice(&piece[..len]),
+                        (Some(lines), Some(out)) if lines.are_untagged() => {
+                            self.is_part_new |=
+                                lines.pass_untagged(&piece[..len], |part| out.push(part));
+                        }
+                        (Some(lines), Some(out)) => lines.push(&piece[..len], out.buffer()),
+                        (None, Some(out)) => out.push(&piece[..len]),
                     }
                     Read::More
                 }

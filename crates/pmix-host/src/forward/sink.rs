@@ -13,6 +13,8 @@ use rustix::net::SendFlags;
 const FULL: usize = 256 << 10;
 /// The most that is written at once.
 const PIECE: usize = 64 << 10;
+/// From so many bytes on they are written from where they are, without a copy.
+const DIRECT: usize = 16 << 10;
 /// What a pipe that has room at all takes in one piece (`PIPE_BUF` of Linux).
 const SMALL: usize = 4096;
 
@@ -69,6 +71,24 @@ impl<'a> Sink<'a> {
         &mut self.waiting
     }
 
+    /// Takes bytes behind those that wait. Many are written at once, as far as there is room, and what is left of
+    /// them waits; whether the reader has gone away shows when it is flushed.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        if bytes.len() >= DIRECT && !self.gone && self.write_waiting().is_ok() {
+            while !bytes.is_empty() {
+                match self.way.write(self.fd, bytes) {
+                    Ok(written) => {
+                        bytes = bytes.get(written..).unwrap_or_default();
+                        self.total += written as u64;
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        self.waiting.extend_from_slice(bytes);
+    }
+
     /// Whether it takes no more for now.
     pub(super) fn is_full(&self) -> bool {
         self.num_waiting() >= FULL
@@ -103,29 +123,45 @@ impl<'a> Sink<'a> {
 
     /// Writes as much as there is room for.
     pub(super) fn flush(&mut self) {
-        while !self.is_empty() && !self.gone {
+        if !self.gone
+            && let Err(e) = self.write_waiting()
+            && e != Errno::AGAIN
+        {
+            if e != Errno::PIPE {
+                tracing::error!("output is lost: {}", io::Error::from(e));
+            }
+            self.gone = true;
+        }
+        if self.gone {
+            self.waiting.clear();
+            self.written = 0;
+        }
+    }
+
+    /// Writes what waits, all of it or up to an error, of which one is that there is no room.
+    fn write_waiting(&mut self) -> Result<(), Errno> {
+        let mut result = Ok(());
+        while !self.is_empty() {
             match self.way.write(self.fd, &self.waiting[self.written..]) {
                 Ok(written) => {
                     self.written += written;
                     self.total += written as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
                 Err(e) => {
-                    if e != Errno::PIPE {
-                        tracing::error!("output is lost: {}", io::Error::from(e));
-                    }
-                    self.gone = true;
+                    result = Err(e);
+                    break;
                 }
             }
         }
-        if self.gone || self.is_empty() {
+        if self.is_empty() {
             self.waiting.clear();
             self.written = 0;
         } else if self.written >= FULL {
             self.waiting.drain(..self.written);
             self.written = 0;
         }
+        result
     }
 }
 

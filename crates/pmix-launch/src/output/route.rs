@@ -8,10 +8,15 @@ use std::process::Stdio;
 use mio::unix::pipe::Receiver;
 use pmix_host::forward::OutputFile;
 use pmix_types::Rank;
+use rustix::fs::{FileType, major, minor};
 
 use super::files::Files;
 use super::pattern::Names;
+use crate::process::limits;
 use crate::{Error, OutputForm, Plan};
+
+/// The numbers of the null device on Linux.
+const NULL_DEVICE: (u32, u32) = (1, 3);
 
 /// Where the two streams of each process lead: to files, to those of the launcher, or through pipes
 /// to the launcher.
@@ -36,9 +41,10 @@ pub(crate) struct Streams {
 }
 
 impl<'a> Route<'a> {
-    /// What a plan asks for, beside the streams of the launcher.
+    /// What a plan asks for, beside the streams of the launcher, for so many processes that are to be started.
     pub(crate) fn new(
         plan: &'a Plan,
+        num_started: usize,
         output: BorrowedFd<'a>,
         errors: BorrowedFd<'a>,
     ) -> Result<Self, Error> {
@@ -46,23 +52,39 @@ impl<'a> Route<'a> {
         let names = Names::new(&plan.nspace, layout.host(), layout.num_procs());
         let files = output_of_job.files.as_ref();
         let files = files.map(|files| Files::create(files, names, output_of_job.is_merged));
+        let is_unmixed = is_unmixed(plan, num_started);
+        // In one file, what a process writes to both stays in the order in which it wrote it.
+        let is_merged = output_of_job.is_merged
+            || is_unmixed && !plan.forward_io && files.is_none() && are_one(output, errors);
+        let streams = own_streams(is_merged, output, errors);
         Ok(Self {
             files: files.transpose()?,
-            shared: own_streams(plan, output, errors).map(|fd| (!passes(plan, fd)).then_some(fd)),
-            is_merged: plan.output.is_merged,
+            shared: streams.map(|fd| (!passes(plan, fd, is_unmixed)).then_some(fd)),
+            is_merged,
         })
     }
 
-    /// How many descriptors the launcher holds for each process of a plan.
-    pub(crate) fn num_descriptors(
+    /// How many descriptors the launcher holds for each process.
+    pub(crate) fn num_descriptors(&self) -> usize {
+        let num_pipes = self.shared.iter().filter(|fd| fd.is_none()).count();
+        let each = 1 + usize::from(self.files.is_some());
+        each * match self.is_merged {
+            true => num_pipes.min(1),
+            false => num_pipes,
+        }
+    }
+
+    /// How many descriptors the launcher needs for each process of a plan.
+    pub(crate) fn least_descriptors(
         plan: &Plan,
         output: BorrowedFd<'_>,
         errors: BorrowedFd<'_>,
     ) -> usize {
-        let streams = own_streams(plan, output, errors).into_iter();
-        let num_pipes = streams.filter(|&fd| passes(plan, fd)).count();
+        let is_merged = plan.output.is_merged;
+        let streams = own_streams(is_merged, output, errors).into_iter();
+        let num_pipes = streams.filter(|&fd| passes(plan, fd, false)).count();
         let each = 1 + usize::from(plan.output.files.is_some());
-        each * match plan.output.is_merged {
+        each * match is_merged {
             true => num_pipes.min(1),
             false => num_pipes,
         }
@@ -106,11 +128,11 @@ impl<'a> Route<'a> {
 
 /// The streams of the launcher for standard output and error of processes.
 fn own_streams<'a>(
-    plan: &Plan,
+    is_merged: bool,
     output: BorrowedFd<'a>,
     errors: BorrowedFd<'a>,
 ) -> [BorrowedFd<'a>; 2] {
-    match plan.output.is_merged {
+    match is_merged {
         true => [output, output],
         false => [output, errors],
     }
@@ -120,11 +142,42 @@ fn own_streams<'a>(
 ///
 /// A terminal is not shared: processes are in the background there, and would be stopped when they set
 /// it up, or when they write to one that is set up so (`stty tostop`).
-fn passes(plan: &Plan, stream: BorrowedFd<'_>) -> bool {
+fn passes(plan: &Plan, stream: BorrowedFd<'_>, is_unmixed: bool) -> bool {
     let output = &plan.output;
+    let form = match output.form {
+        OutputForm::Unmixed if !is_unmixed || is_null(stream) => OutputForm::Plain,
+        form => form,
+    };
     plan.forward_io
         || match &output.files {
             Some(files) => files.is_copied,
-            None => output.form != OutputForm::Plain || rustix::termios::isatty(stream),
+            None => form != OutputForm::Plain || rustix::termios::isatty(stream),
         }
+}
+
+/// Whether lines of several processes are kept apart unasked, which nothing needs where there is one, and for
+/// which a job is not refused that can run without.
+fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
+    let has_room = || match limits::check(num_started, 2) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::info!("lines of different ranks are not kept apart: {error}");
+            false
+        }
+    };
+    plan.output.form == OutputForm::Unmixed && plan.layout.here().len() > 1 && has_room()
+}
+
+/// Whether a stream leads to a device that keeps nothing.
+fn is_null(stream: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(stream).is_ok_and(|about| {
+        FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
+            && (major(about.st_rdev), minor(about.st_rdev)) == NULL_DEVICE
+    })
+}
+
+/// Whether two streams lead to one file, pipe or terminal.
+fn are_one(output: BorrowedFd<'_>, errors: BorrowedFd<'_>) -> bool {
+    let of = |fd| rustix::fs::fstat(fd).map(|about| (about.st_dev, about.st_ino));
+    matches!((of(output), of(errors)), (Ok(output), Ok(errors)) if output == errors)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_host::forward::LineForm;
 use pmix_server::Completion;
@@ -19,6 +19,9 @@ use crate::input::PushedInput;
 use crate::process::{CommandForm, Process, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
+
+/// After how long a part of a line that nothing follows goes out.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a job was started by: the plan of the launcher, or one that a process asked for.
 #[derive(Clone)]
@@ -116,7 +119,10 @@ impl Job<'_> {
     /// How lines of one of its processes go out.
     pub(super) fn form(&self, pid: Pid) -> LineForm {
         match self.plan.output.form {
-            OutputForm::Plain => LineForm::Plain,
+            OutputForm::Unmixed if self.plan.layout.here().len() > 1 => {
+                LineForm::WholeWithin(PATIENCE)
+            }
+            OutputForm::Unmixed | OutputForm::Plain => LineForm::Plain,
             OutputForm::Lines => LineForm::Whole,
             OutputForm::Tagged => LineForm::Tagged,
             OutputForm::Detailed => LineForm::Detailed {

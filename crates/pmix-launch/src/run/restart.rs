@@ -169,7 +169,7 @@ impl Session<'_> {
             oversubscribed: is_oversubscribed(&plan),
             ..Bound::default()
         };
-        let route = Route::new(&plan, self.standard.output, self.standard.errors)?;
+        let route = Route::new(&plan, 1, self.standard.output, self.standard.errors)?;
         let Streams {
             stdio: [output, errors],
             merged,

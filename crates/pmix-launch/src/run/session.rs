@@ -132,6 +132,7 @@ impl Session<'_> {
             self.published.tick(now);
             self.tick_monitors(now);
             self.logs.tick(now);
+            self.forward.tick(now);
             let ended = self.constructions.handle_timeout(now);
             self.tell_constructed(ended);
             self.missing.tick(now);
@@ -418,6 +419,7 @@ impl Session<'_> {
             self.published.deadline(),
             self.monitors.deadline(),
             self.logs.deadline(),
+            self.forward.deadline(),
             self.missing.deadline(),
             self.constructions.poll_timeout(),
             self.restarts.deadline(),

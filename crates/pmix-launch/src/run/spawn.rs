@@ -308,7 +308,7 @@ fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, 
     let form = match (request.tags_output, first.form) {
         _ if request.has_detailed_tags => OutputForm::Detailed,
         (Some(true), _) => OutputForm::Tagged,
-        (Some(false), OutputForm::Tagged) => OutputForm::Plain,
+        (Some(false), OutputForm::Tagged) => OutputForm::Unmixed,
         (_, form) => form,
     };
     Ok(Output {

@@ -2,14 +2,14 @@
 //! Starting jobs.
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::{Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
-use pmix_host::forward::{Delivery, OutputFile, OutputForwarder, OutputStream};
+use pmix_host::forward::{Delivery, LineForm, OutputFile, OutputForwarder, OutputStream};
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
@@ -38,6 +38,8 @@ use crate::session_dir::{JobDir, ProcessDirs, SessionDir};
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
 
+/// After how long a part of a line that nothing follows goes out to somebody at a terminal.
+const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
 /// After how many processes it is said how many have started, where that is asked for.
 const PROGRESS: usize = 100;
 
@@ -49,7 +51,8 @@ impl<'a> Session<'a> {
         observer: Option<Box<dyn WireObserver>>,
     ) -> Result<Self, Error> {
         // Before anything is made that would have to be taken back.
-        check_limits(plan, standard)?;
+        let least = Route::least_descriptors(plan, standard.output, standard.errors);
+        limits::check(plan.layout.here().len(), least)?;
         let bound = job_info::bind(plan)?;
         let spawner = Spawner::new(plan, &bound, &CommandForm::default())?;
         let mut session = Self::prepare(plan, standard, observer)?;
@@ -78,9 +81,10 @@ impl<'a> Session<'a> {
         spawner: &Spawner<'_>,
     ) -> Result<(), Error> {
         let index = self.jobs.len();
-        let route = Route::new(&plan, self.standard.output, self.standard.errors)?;
         // The server has opened what it needs by now.
-        check_limits(&plan, self.standard)?;
+        let num_here = plan.layout.here().len();
+        let route = Route::new(&plan, num_here, self.standard.output, self.standard.errors)?;
+        limits::check(num_here, route.num_descriptors())?;
         let number = origin.as_ref().map(|origin| origin.number);
         let spares_exit_codes = origin
             .as_ref()
@@ -317,12 +321,14 @@ impl<'a> Session<'a> {
         let is_shown = asked.is_none_or(|asked| asked.is_copied);
         let shown = is_shown.then_some(form);
         let registry = self.poll.registry();
+        let Standard { output, errors, .. } = self.standard;
         let streams = [
-            (OutputStream::Output, started.output),
-            (OutputStream::Errors, started.errors),
+            (OutputStream::Output, started.output, output),
+            (OutputStream::Errors, started.errors, errors),
         ];
-        for ((kind, pipe), file) in streams.into_iter().zip(files) {
+        for ((kind, pipe, leads_to), file) in streams.into_iter().zip(files) {
             if let Some(pipe) = pipe {
+                let shown = shown.map(|form| prompt_on(leads_to, form));
                 let delivery = Delivery { shown, file };
                 let added = (self.forward).add(registry, source.clone(), delivery, kind, pipe);
                 added.map_err(|e| Error::system(format!("cannot read from rank {rank}"), e))?;
@@ -343,10 +349,14 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether the processes of a plan may be started beside what there is.
-fn check_limits(plan: &Plan, standard: Standard<'_>) -> Result<(), Error> {
-    let for_output = Route::num_descriptors(plan, standard.output, standard.errors);
-    limits::check(plan.layout.here().len(), for_output)
+/// The form of lines on a stream of the launcher: who sits at a terminal does not wait long for a prompt.
+fn prompt_on(stream: BorrowedFd<'_>, form: LineForm) -> LineForm {
+    match form {
+        LineForm::WholeWithin(_) if rustix::termios::isatty(stream) => {
+            LineForm::WholeWithin(PATIENCE_OF_USER)
+        }
+        form => form,
+    }
 }
 
 /// What is not removed whoever asks: where the job and the launcher work, and the user's home.

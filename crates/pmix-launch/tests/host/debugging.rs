@@ -136,6 +136,8 @@ fn daemon(mut client: Client) {
         "daemon of {job} with {} processes: {ranks:?} ready at {breakpoint}",
         table.len()
     );
+    // What is kept of a job for those who register later goes with it, so nobody releases it before all have heard.
+    crate::actors::wait_for_all(&mut client);
     let who = [Info::new(keys::EVENT_CUSTOM_RANGE, target)];
     client
         .notify(Status::DEBUGGER_RELEASE, DataRange::LOCAL, &who)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use mio::{Events, Poll};
 
-use pmix_types::Rank;
+use pmix_types::{IofChannel, Rank};
 
 use super::*;
 
@@ -156,4 +157,69 @@ fn what_a_file_takes_no_more_of_is_still_kept_for_those_who_pull() {
     drop((output_end, errors_end));
     assert_eq!(read(output), "");
     assert!(read(errors).contains("is no longer written to /dev/full"));
+}
+
+#[test]
+fn parts_of_lines_wait_for_their_end_and_not_for_ever() {
+    let mut poll = Poll::new().unwrap();
+    let (mut output, output_end) = io::pipe().unwrap();
+    let (_errors, errors_end) = io::pipe().unwrap();
+    let mut forwarder = OutputForwarder::new(3, output_end.as_fd(), errors_end.as_fd());
+    let patience = Duration::from_secs(3600);
+    let mut writers = Vec::new();
+    for rank in 0..2 {
+        let (reader, writer) = pipe();
+        let (source, form) = (
+            Proc::new("job", Rank::new(rank)),
+            LineForm::WholeWithin(patience),
+        );
+        let kind = OutputStream::Output;
+        let added = forwarder.add(poll.registry(), source, form, kind, reader);
+        added.unwrap();
+        writers.push(writer);
+    }
+    // Writes, and reads what goes out by that.
+    let mut write = |forwarder: &mut OutputForwarder<'_>, rank: usize, text: &str| {
+        writers[rank].write_all(text.as_bytes()).unwrap();
+        forwarder.handle_ready(Token(5 + rank));
+        forwarder.turn(poll.registry());
+        forwarder.turn(poll.registry());
+    };
+    let mut expect = |text: &str| {
+        let mut got = vec![0; text.len()];
+        output.read_exact(&mut got).unwrap();
+        assert_eq!(String::from_utf8(got).unwrap(), text);
+        assert_eq!(rustix::io::ioctl_fionread(&output).unwrap(), 0);
+    };
+    let start = Instant::now();
+    assert_eq!(forwarder.deadline(), None);
+    write(&mut forwarder, 0, "a");
+    write(&mut forwarder, 1, "b");
+    expect("");
+    let first = forwarder.deadline().unwrap();
+    assert!(first >= start + patience);
+    write(&mut forwarder, 0, "a\nc");
+    expect("aa\n");
+    // The part behind the line that ended waits from now on, and the other one as before.
+    let second = forwarder.deadline().unwrap();
+    assert!(second >= first);
+    write(&mut forwarder, 1, "b\n");
+    expect("bb\n");
+    let third = forwarder.deadline().unwrap();
+    forwarder.tick(third - Duration::from_nanos(1));
+    write(&mut forwarder, 1, "");
+    expect("");
+    forwarder.tick(third);
+    assert_eq!(forwarder.deadline(), None);
+    write(&mut forwarder, 1, "");
+    expect("c");
+    // As much as all pipes take at once.
+    let long = "long".repeat(16 << 10);
+    write(&mut forwarder, 1, &long);
+    expect(&long);
+    write(&mut forwarder, 1, "end");
+    drop(writers);
+    finish(&mut forwarder, &mut poll);
+    expect("end");
+    assert_eq!(forwarder.deadline(), None);
 }
