@@ -19,7 +19,7 @@
 //! - A process that has finalised may come again, so it is waited for until the host deregisters
 //!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
 //! - A construction that one of the members leads does not end with the loss of another, nor with that of the
-//!   leader, until it is decided what follows; see `steered`.
+//!   leader, until it is decided what follows; see `led`.
 //! - When a member leaves a group, what its members do together is begun again without it; see `left`.
 //! - A participant that goes away before the host was called ends it for all; one that goes
 //!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
@@ -32,17 +32,17 @@ mod end;
 mod group_call;
 mod group_members;
 mod kind;
+mod leadership;
+mod led;
 mod left;
 mod ordered_upcalls;
 mod participants;
-mod steered;
-mod steering;
 mod table;
 mod tracker;
 
 pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, is_gathered, listed};
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
+pub(crate) use leadership::LedEvent;
 pub(crate) use participants::Participants;
-pub(crate) use steering::Steered;
 pub(crate) use table::Collectives;

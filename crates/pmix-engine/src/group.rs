@@ -28,4 +28,4 @@ mod serve;
 mod translate;
 
 pub(crate) use known::Groups;
-pub(crate) use news::steered;
+pub(crate) use news::led_event;

@@ -7,7 +7,7 @@ use pmix_proto::{Frame, Request, Tag, request};
 use pmix_types::{Nspace, Proc, Status};
 
 use crate::admission::Admission;
-use crate::collective::{Collectives, GroupNews, Steered};
+use crate::collective::{Collectives, GroupNews, LedEvent};
 use crate::control::Control;
 use crate::cx::Cx;
 use crate::events::{Events, Notification};
@@ -141,7 +141,7 @@ impl Subsystems {
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
             Request::Notify(request) => {
-                if let Some(ticket) = self.steered(cx, ticket, &request)
+                if let Some(ticket) = self.decides(cx, ticket, &request)
                     && let Some((ticket, follow)) =
                         self.groups.learn_from_proc(cx, ticket, &request)
                 {
@@ -217,7 +217,7 @@ impl Subsystems {
             }
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
             Timer::Get(id) => self.exchange.get_expired(cx, id),
-            Timer::Steering(id) => self.collectives.steering_expired(cx, id),
+            Timer::Leadership(id) => self.collectives.leadership_expired(cx, id),
             Timer::Leader(id) => {
                 let follow = self.groups.leader_expired(cx, id);
                 self.raise_all(cx, follow);
@@ -233,8 +233,8 @@ impl Subsystems {
             self.collectives.member_left(cx, &left);
         }
         while let Some(news) = cx.group_news.pop_front() {
-            if let GroupNews::Steered(steered) = news {
-                self.tell_steered(cx, steered);
+            if let GroupNews::Led(told) = news {
+                self.tell_led(cx, told);
                 continue;
             }
             for event in self.groups.heed(cx, news) {
@@ -244,9 +244,9 @@ impl Subsystems {
     }
 
     /// Tells of a construction that is led; if an answer is wanted and nobody hears of it, it ends.
-    fn tell_steered(&mut self, cx: &mut Cx, steered: Steered) {
-        let (asks, is_elsewhere) = (steered.asks, steered.is_elsewhere);
-        let event = group::steered(cx, steered);
+    fn tell_led(&mut self, cx: &mut Cx, told: LedEvent) {
+        let (asks, is_elsewhere) = (told.asks, told.is_elsewhere);
+        let event = group::led_event(cx, told);
         let is_heard = { event.as_ref() }.is_some_and(|event| self.events.hears(cx, event));
         self.raise_all(cx, event.into_iter().collect());
         if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
@@ -256,7 +256,7 @@ impl Subsystems {
 
     /// A process reports an event that may decide what becomes of a construction. Returns the ticket if it does
     /// not.
-    fn steered(
+    fn decides(
         &mut self,
         cx: &mut Cx,
         ticket: Ticket,

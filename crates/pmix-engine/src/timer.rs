@@ -29,7 +29,7 @@ pub(crate) enum Timer {
     /// Those who accepted an invitation have had long enough to choose a new leader.
     Leader(SelectionId),
     /// Those who may decide what becomes of a construction have had long enough.
-    Steering(TrackerId),
+    Leadership(TrackerId),
     /// Long messages have to have come on.
     Intake,
 }

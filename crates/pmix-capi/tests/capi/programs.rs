@@ -298,7 +298,7 @@ fn clients_invite_join_decline_and_leave() {
 }
 
 #[test]
-fn handlers_steer_the_construction_of_groups() {
+fn handlers_decide_about_the_construction_of_groups() {
     three_processes_hold("led.c");
 }
 

@@ -2,12 +2,12 @@
 //! The invitations of this process, and those that it accepted: which events they wait for, what is
 //! sent when one comes, and how each of them ends. Events and times go in, steps come out.
 
+mod construct;
 mod context;
 mod end;
 mod heard;
 mod invite;
 mod leader;
-mod steer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -15,9 +15,9 @@ use std::time::Instant;
 use pmix_proto::{Event, request};
 use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
 
+use self::construct::check_construct;
 use self::heard::Heard;
 use self::invite::{Directives, Invite, is_answer};
-use self::steer::check_steers;
 use super::said::{
     about, bad, check_name, check_required, ended_here, group_of, members, notify, value,
 };
@@ -350,7 +350,7 @@ impl Operations {
     pub(crate) fn check(&self, question: &Question, decision: &Decision) -> Result<(), Error> {
         let op = match &question.of {
             Of::Operation(op) => *op,
-            Of::Construct(_, status) => return check_steers(*status, decision),
+            Of::Construct(_, status) => return check_construct(*status, decision),
         };
         let kind = self.open.get(&op).map(|open| &open.kind);
         match (kind, decision) {

@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::kind::{Collective, GroupName};
+use super::leadership::LedEvent;
 use super::participants::Participants;
-use super::steering::Steered;
 use crate::Error;
 use crate::host::Group;
 use crate::ids::ClientId;
@@ -42,7 +42,7 @@ pub(crate) enum GroupNews {
         proc: Proc<'static>,
     },
     /// Somebody is to hear of a construction that is led, or to decide what becomes of it.
-    Steered(Steered),
+    Led(LedEvent),
 }
 
 /// A member has left a group.

@@ -60,9 +60,9 @@ impl Collectives {
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, tracker) in &self.trackers {
             recount.deadline(tracker.until, Timer::Collective(*id));
-            let steering = tracker.steering.as_ref();
-            let until = steering.and_then(|steering| steering.until);
-            recount.deadline(until, Timer::Steering(*id));
+            let leadership = tracker.leadership.as_ref();
+            let until = leadership.and_then(|leadership| leadership.until);
+            recount.deadline(until, Timer::Leadership(*id));
             tracker.tickets().for_each(|ticket| recount.request(ticket));
         }
         for (id, call) in &self.early.calls {

@@ -8,8 +8,8 @@ use pmix_types::{Info, Nspace, Proc, Status, keys};
 
 use super::group_call;
 use super::kind::{Collective, GroupName};
+use super::leadership::Leadership;
 use super::participants::Participants;
-use super::steering::Steering;
 use crate::Error;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::ids::ClientId;
@@ -44,7 +44,7 @@ pub(super) struct Tracker {
     /// another incarnation.
     pub(super) stale: Vec<Proc<'static>>,
     /// Who leads it, if it is a construction that somebody leads.
-    pub(super) steering: Option<Steering>,
+    pub(super) leadership: Option<Leadership>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
     /// How much there is to remember of it, once it has failed.
@@ -87,7 +87,7 @@ impl Tracker {
             is_tolerant: false,
             collects: false,
             stale: Vec::new(),
-            steering: None,
+            leadership: None,
             until: None,
             weight: 0,
         }

@@ -223,9 +223,9 @@ impl Groups {
             return Some(follow);
         }
         // It is about a construction, and not about an invitation.
-        let is_steered = is_server && chosen(infos).is_some();
+        let is_construct = is_server && chosen(infos).is_some();
         let ended = match (status, &about) {
-            (Status::GROUP_LEADER_FAILED, _) if is_steered => None,
+            (Status::GROUP_LEADER_FAILED, _) if is_construct => None,
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, _) => Some(source),
             (Status::GROUP_LEADER_FAILED, Some(leader)) => Some(leader),
             _ => None,
@@ -269,7 +269,7 @@ impl Groups {
             (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, ..) => {
                 self.invitation_ended(name, source);
             }
-            (Status::GROUP_LEADER_FAILED, ..) if is_steered => {}
+            (Status::GROUP_LEADER_FAILED, ..) if is_construct => {}
             (Status::GROUP_LEADER_FAILED, Some(leader), _) => {
                 let key = (name.clone().into_owned(), leader);
                 let (_, follow) = self.leader_lost(cx, &key, false)?;

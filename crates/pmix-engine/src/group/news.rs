@@ -14,7 +14,7 @@ use super::members::Members;
 use super::selections::absent;
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, MemberLeft, Participants, Steered, each, in_wanted_order,
+    Collective, EndedGroup, GroupNews, LedEvent, MemberLeft, Participants, each, in_wanted_order,
     is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
@@ -50,7 +50,7 @@ impl Groups {
                 self.release(cx, &name, &told);
                 Vec::new()
             }
-            GroupNews::Steered(told) => steered(cx, told).into_iter().collect(),
+            GroupNews::Led(told) => led_event(cx, told).into_iter().collect(),
             GroupNews::InviteFailed { name, procs, proc } => {
                 let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
                 event.into_iter().collect()
@@ -312,8 +312,8 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
 }
 
 /// The event about a construction that is led. Who is invited hears of it from who leads.
-pub(crate) fn steered(cx: &Cx, told: Steered) -> Option<Notification> {
-    let Steered {
+pub(crate) fn led_event(cx: &Cx, told: LedEvent) -> Option<Notification> {
+    let LedEvent {
         status,
         name,
         to,

@@ -15,9 +15,9 @@ mod group_added;
 mod group_bytes;
 mod group_hostile;
 mod group_leave;
+mod group_led;
 mod group_names;
 mod group_random;
-mod group_steered;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;
 mod hostile;

@@ -10,7 +10,7 @@ use crate::ids::TrackerId;
 
 /// Who leads a construction, and what is to be decided.
 #[derive(Debug, Default)]
-pub(super) struct Steering {
+pub(super) struct Leadership {
     /// Who leads; nobody while another is chosen.
     pub(super) leader: Option<Proc<'static>>,
     /// The leader that is lost, until another is chosen.
@@ -23,7 +23,7 @@ pub(super) struct Steering {
     pub(super) until: Option<Instant>,
 }
 
-impl Steering {
+impl Leadership {
     /// Whether something is to be decided.
     pub(super) fn is_open(&self) -> bool {
         self.lost_leader.is_some() || !self.undecided.is_empty()
@@ -40,7 +40,7 @@ impl Steering {
 
 /// An event about a construction that is led.
 #[derive(Debug)]
-pub(crate) struct Steered {
+pub(crate) struct LedEvent {
     pub(crate) status: Status,
     pub(crate) name: Text<'static>,
     pub(crate) to: Vec<Proc<'static>>,

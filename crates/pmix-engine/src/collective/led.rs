@@ -20,8 +20,8 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Status, Value, keys};
 
 use super::group_call::{GroupNews, procs_of};
 use super::kind::Collective;
+use super::leadership::{Leadership, LedEvent};
 use super::participants::Participants;
-use super::steering::{Steered, Steering};
 use super::table::Collectives;
 use super::tracker::{Phase, Slot, Tracker};
 use crate::Error;
@@ -42,7 +42,7 @@ struct Said<'s> {
 impl Collectives {
     /// Who leads a construction that is under way.
     pub(super) fn leader_of(&self, id: TrackerId) -> Option<&Proc<'static>> {
-        self.get(id)?.steering.as_ref()?.leader.as_ref()
+        self.get(id)?.leadership.as_ref()?.leader.as_ref()
     }
 
     /// One that leads has called: it is asked about those that are gone already.
@@ -54,12 +54,12 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        if tracker.key.0 != Collective::GroupConstruct || tracker.steering.is_some() {
+        if tracker.key.0 != Collective::GroupConstruct || tracker.leadership.is_some() {
             return;
         }
-        tracker.steering = Some(Steering {
+        tracker.leadership = Some(Leadership {
             leader: Some(leader),
-            ..Steering::default()
+            ..Leadership::default()
         });
         if !tracker.has_lost_participant || tracker.is_tolerant {
             return;
@@ -95,20 +95,20 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id).filter(|tracker| !tracker.is_tolerant) else {
             return false;
         };
-        let Some(steering) = &mut tracker.steering else {
+        let Some(leadership) = &mut tracker.leadership else {
             return false;
         };
         tracker.said.retain(|(other, _)| *other != client);
-        match steering.leader.take_if(|leader| leader == proc) {
+        match leadership.leader.take_if(|leader| leader == proc) {
             Some(_) => {
-                steering.lost_leader = Some(proc.clone());
+                leadership.lost_leader = Some(proc.clone());
                 let to = tracker.key.1.to_procs();
                 let more = vec![Info::new(keys::GROUP_LEADER, proc.clone())];
                 self.ask(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
             }
             // Whoever leads next is asked.
-            None if steering.leader.is_none() => {
-                steering.undecided.insert(proc.clone());
+            None if leadership.leader.is_none() => {
+                leadership.undecided.insert(proc.clone());
                 self.settle_leader(cx, id);
             }
             None => self.ask_leader(cx, id, proc),
@@ -117,11 +117,11 @@ impl Collectives {
     }
 
     fn ask_leader(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
-        let steering = self.get_mut(id).and_then(|open| open.steering.as_mut());
-        if let Some(steering) = steering
-            && let Some(leader) = steering.leader.clone()
+        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
+        if let Some(leadership) = leadership
+            && let Some(leader) = leadership.leader.clone()
         {
-            steering.undecided.insert(about.clone());
+            leadership.undecided.insert(about.clone());
             let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
             let status = Status::GROUP_INVITE_FAILED;
             self.ask(cx, id, status, vec![leader], about, more);
@@ -140,13 +140,13 @@ impl Collectives {
     ) {
         let until = cx.after(cx.config.leader_time);
         self.asking.insert(id);
-        let steering = self.get_mut(id).and_then(|open| open.steering.as_mut());
-        if let Some(steering) = steering
-            && steering.until.is_none()
+        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
+        if let Some(leadership) = leadership
+            && leadership.until.is_none()
             && let Some(until) = until
         {
-            steering.until = Some(until);
-            cx.timers.set(until, Timer::Steering(id));
+            leadership.until = Some(until);
+            cx.timers.set(until, Timer::Leadership(id));
         }
         self.tell(cx, id, status, to, about, more, true);
     }
@@ -169,7 +169,7 @@ impl Collectives {
             [one] => !cx.registry.was_here(one),
             _ => !Self::is_local(cx, participants),
         };
-        cx.group_news.push_back(GroupNews::Steered(Steered {
+        cx.group_news.push_back(GroupNews::Led(LedEvent {
             status,
             name: name.clone(),
             to,
@@ -182,11 +182,11 @@ impl Collectives {
 
     /// Nobody decides: nobody is registered for the event, or the time is over.
     pub(crate) fn nobody_decides(&mut self, cx: &mut Cx, id: TrackerId) {
-        let steering = self.get(id).and_then(|open| open.steering.as_ref());
-        let Some(steering) = steering.filter(|steering| steering.is_open()) else {
+        let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
+        let Some(leadership) = leadership.filter(|leadership| leadership.is_open()) else {
             return;
         };
-        let (status, old) = (steering.status(), steering.lost_leader.clone());
+        let (status, old) = (leadership.status(), leadership.lost_leader.clone());
         if let (Some(old), Some(tracker)) = (old, self.get(id)) {
             let (to, selected) = (tracker.key.1.to_procs(), Status::GROUP_LEADER_SELECTED);
             self.tell(cx, id, selected, to, &old, Vec::new(), false);
@@ -195,9 +195,9 @@ impl Collectives {
     }
 
     /// The time to decide is over.
-    pub(crate) fn steering_expired(&mut self, cx: &mut Cx, id: TrackerId) {
-        if let Some(steering) = self.get_mut(id).and_then(|open| open.steering.as_mut()) {
-            steering.until = None;
+    pub(crate) fn leadership_expired(&mut self, cx: &mut Cx, id: TrackerId) {
+        if let Some(leadership) = self.get_mut(id).and_then(|open| open.leadership.as_mut()) {
+            leadership.until = None;
         }
         self.nobody_decides(cx, id);
     }
@@ -279,8 +279,9 @@ impl Collectives {
             let Some(tracker) = self.get(**id) else {
                 return false;
             };
-            let is_open = tracker.steering.as_ref().is_some_and(|steering| {
-                steering.lost_leader.as_ref() == Some(&about) || steering.undecided.contains(&about)
+            let is_open = tracker.leadership.as_ref().is_some_and(|leadership| {
+                leadership.lost_leader.as_ref() == Some(&about)
+                    || leadership.undecided.contains(&about)
             });
             is_open
                 && tracker.key.1.has(source)
@@ -299,12 +300,12 @@ impl Collectives {
     /// Somebody says how a construction goes on.
     fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
         let is_in = self.has_called(cx, id, said.source);
-        let steering = self.get_mut(id).and_then(|open| open.steering.as_mut());
-        let Some(steering) = steering else {
+        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
+        let Some(leadership) = leadership else {
             return;
         };
-        let leads = steering.leader.as_ref() == Some(said.source);
-        let is_old = steering.lost_leader.as_ref() == Some(&said.about);
+        let leads = leadership.leader.as_ref() == Some(said.source);
+        let is_old = leadership.lost_leader.as_ref() == Some(&said.about);
         match said.status {
             Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
                 self.fail(cx, id, Status::GROUP_CONSTRUCT_ABORT);
@@ -314,7 +315,7 @@ impl Collectives {
                 if is_set(said.infos, keys::GROUP_LEADER) {
                     return self.new_leader(cx, id, said.source);
                 }
-                steering.declined.insert(said.source.clone());
+                leadership.declined.insert(said.source.clone());
                 self.settle_leader(cx, id);
             }
             _ => {}
@@ -365,14 +366,14 @@ impl Collectives {
 
     /// It is decided to do without a process.
     fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
-        let steering = self.get_mut(id).and_then(|open| open.steering.as_mut());
-        let Some(steering) = steering else {
+        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
+        let Some(leadership) = leadership else {
             return;
         };
-        steering.undecided.remove(about);
-        if !steering.is_open() {
-            if let Some(until) = steering.until.take() {
-                cx.timers.cancel(until, Timer::Steering(id));
+        leadership.undecided.remove(about);
+        if !leadership.is_open() {
+            if let Some(until) = leadership.until.take() {
+                cx.timers.cancel(until, Timer::Leadership(id));
             }
             self.asking.remove(&id);
         }
@@ -385,17 +386,17 @@ impl Collectives {
             return;
         };
         let to = tracker.key.1.to_procs();
-        let Some(steering) = &mut tracker.steering else {
+        let Some(leadership) = &mut tracker.leadership else {
             return;
         };
-        let Some(old) = steering.lost_leader.take() else {
+        let Some(old) = leadership.lost_leader.take() else {
             return;
         };
-        steering.leader = Some(leader.clone());
-        steering.declined.clear();
-        let left: Vec<_> = steering.undecided.iter().cloned().collect();
-        if let Some(until) = steering.until.take() {
-            cx.timers.cancel(until, Timer::Steering(id));
+        leadership.leader = Some(leader.clone());
+        leadership.declined.clear();
+        let left: Vec<_> = leadership.undecided.iter().cloned().collect();
+        if let Some(until) = leadership.until.take() {
+            cx.timers.cancel(until, Timer::Leadership(id));
         }
         let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
         let selected = Status::GROUP_LEADER_SELECTED;
@@ -411,13 +412,13 @@ impl Collectives {
         let Some(tracker) = self.get(id) else {
             return;
         };
-        let Some(steering) = &tracker.steering else {
+        let Some(leadership) = &tracker.leadership else {
             return;
         };
         let is_local = Self::is_local(cx, &tracker.key.1);
         let has_declined = |client: &ClientId| {
             let client = cx.registry.client(*client);
-            client.is_none_or(|client| steering.declined.contains(&client.proc))
+            client.is_none_or(|client| leadership.declined.contains(&client.proc))
         };
         let mut called = tracker.said.iter().map(|(client, _)| client);
         if is_local && tracker.is_complete() && called.all(has_declined) {
@@ -428,9 +429,9 @@ impl Collectives {
     /// Nobody is asked any longer: a construction has ended.
     pub(super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId) {
         self.asking.remove(&id);
-        let steering = self.get_mut(id).and_then(|open| open.steering.take());
-        if let Some(until) = steering.and_then(|steering| steering.until) {
-            cx.timers.cancel(until, Timer::Steering(id));
+        let leadership = self.get_mut(id).and_then(|open| open.leadership.take());
+        if let Some(until) = leadership.and_then(|leadership| leadership.until) {
+            cx.timers.cancel(until, Timer::Leadership(id));
         }
     }
 }
@@ -438,7 +439,7 @@ impl Collectives {
 impl Tracker {
     /// Whether somebody is to decide what becomes of it.
     pub(super) fn is_undecided(&self) -> bool {
-        self.phase == Phase::Gathering && self.steering.as_ref().is_some_and(Steering::is_open)
+        self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(Leadership::is_open)
     }
 }
 

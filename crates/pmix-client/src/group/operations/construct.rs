@@ -64,7 +64,7 @@ impl Question {
 /// # Errors
 ///
 /// `PMIX_ERR_BAD_PARAM` if it does not, or has nobody or no process take part.
-pub(super) fn check_steers(asked: Status, decision: &Decision) -> Result<(), Error> {
+pub(super) fn check_construct(asked: Status, decision: &Decision) -> Result<(), Error> {
     let is_process = |proc: &Proc<'_>| proc.rank.is_valid();
     match (asked, decision) {
         (Status::GROUP_INVITE_FAILED, Decision::Lead) => Err(bad("this process leads already")),
