@@ -25,8 +25,10 @@
 //!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
 //!   trackers that do not know it as lost.
 
+mod announce;
 mod arrive;
 mod contribution;
+mod decide;
 mod early;
 mod end;
 mod group_call;
@@ -43,6 +45,6 @@ mod tracker;
 pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, is_gathered, listed};
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
-pub(crate) use leadership::LedEvent;
+pub(crate) use leadership::{Announcement, LedEvent};
 pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;

@@ -12,6 +12,9 @@
 //! ended: one that is added, or one that others list while its server has not called. All are answered alike: with
 //! the members, leaders first, in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` if one gave it.
 //!
+//! Where one of the members leads (`PMIX_GROUP_LEADER`), the server of one that is lost asks it first, so that its
+//! end ends nothing: the server calls when that is decided, also where nobody is left there.
+//!
 //! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
 //! process is left that could call, where the host knows ([`Processes::num_running`]).
 //!
@@ -123,7 +126,7 @@ impl<T> Constructions<T> {
                 until,
                 part,
             };
-            let mut ended = self.added(early);
+            let mut ended = self.added(early, processes);
             ended.extend(self.end_early(processes));
             return ended;
         }
@@ -204,7 +207,7 @@ impl<T> Constructions<T> {
     }
 
     /// One calls that others add, or have added.
-    fn added(&mut self, early: Early<T>) -> Vec<EndedConstruction<T>> {
+    fn added(&mut self, early: Early<T>, processes: &impl Processes) -> Vec<EndedConstruction<T>> {
         let of_name = self.index.of_name(&early.name);
         let is_it = |one: &One<T>| one.wants(&early.part);
         let mut known = of_name.iter();
@@ -228,7 +231,10 @@ impl<T> Constructions<T> {
             self.index.limit(*id, before, one.until);
             one.add(early.part);
         }
-        self.end_if_complete(*id)
+        let id = *id;
+        let mut ended = self.end_if_complete(id);
+        ended.extend(self.end_deserted(&[id], processes));
+        ended
     }
 
     /// Takes note that a process has ended, which counts as running no longer. Returns what has ended by it: a

@@ -20,6 +20,7 @@ mod invitation;
 mod invited;
 mod known;
 mod learn;
+mod led;
 mod members;
 mod news;
 mod selection;
@@ -28,4 +29,4 @@ mod serve;
 mod translate;
 
 pub(crate) use known::Groups;
-pub(crate) use news::led_event;
+pub(crate) use led::{announcement, led_event, undecided};

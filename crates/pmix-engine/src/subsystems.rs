@@ -233,10 +233,18 @@ impl Subsystems {
             self.collectives.member_left(cx, &left);
         }
         while let Some(news) = cx.group_news.pop_front() {
-            if let GroupNews::Led(told) = news {
-                self.tell_led(cx, told);
-                continue;
-            }
+            let news = match news {
+                GroupNews::Led(told) => {
+                    self.tell_led(cx, told);
+                    continue;
+                }
+                // Clients have nothing to do with it.
+                GroupNews::Announced(said) => {
+                    cx.call_host(group::announcement(said), Pending::Informed);
+                    continue;
+                }
+                news => news,
+            };
             for event in self.groups.heed(cx, news) {
                 self.events.raise(cx, event);
             }
@@ -251,6 +259,16 @@ impl Subsystems {
         self.raise_all(cx, event.into_iter().collect());
         if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
             self.collectives.nobody_decides(cx, id);
+        }
+    }
+
+    /// A server asks a leader of this node about a process that is lost. One that does not hear of it decides
+    /// nothing.
+    pub(crate) fn ask_for_other(&mut self, cx: &mut Cx, asked: &Notification) {
+        if let Some(answer) = group::undecided(cx, asked)
+            && !self.events.hears(cx, asked)
+        {
+            cx.call_host(answer, Pending::Informed);
         }
     }
 
@@ -354,6 +372,7 @@ impl Subsystems {
     pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.exchange.job_gone(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);
+        self.collectives.led_job_gone(cx);
         cx.peers.forget_job(nspace);
         cx.shared.forget(nspace);
         self.groups.job_gone(cx, nspace);

@@ -3,219 +3,20 @@
 //! has for the other.
 #![cfg(all(feature = "client", feature = "server"))]
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::Duration;
+mod nodes;
 
-use pmix::client::Group;
-use pmix::params::Environment;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
 use pmix::prelude::*;
-use pmix::server::upcall::{self, NotifyEvent};
-use pmix::types::GroupOperation;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+use nodes::{LIMIT, Result, procs, run, run_with};
 
-const JOB: &str = "job@2";
-const NODES: [&str; 2] = ["n00", "n01"];
 const NAME: &str = "ocean";
-
-/// Longer than anything takes here, so that a fault ends the test.
-const LIMIT: Duration = Duration::from_secs(60);
-
-fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
-    let ranks = ranks.iter();
-    ranks.map(|rank| Proc::new(JOB, Rank::new(*rank))).collect()
-}
 
 fn whole_group() -> Proc<'static> {
     Proc::new(NAME, Rank::WILDCARD)
-}
-
-/// What a server asks of the host.
-enum Call {
-    Fence(upcall::Fence, Completion<Vec<u8>>),
-    Group(upcall::Group, Completion<Vec<Info<'static>>>),
-    Event(NotifyEvent, Completion<()>),
-    /// There is nothing more to carry.
-    End,
-}
-
-/// The host as the server of one node knows it.
-struct NodeHost {
-    node: usize,
-    calls: Sender<(usize, Call)>,
-}
-
-impl NodeHost {
-    fn send(&self, call: Call) {
-        // When nobody carries any longer, the completion answers by being dropped.
-        drop(self.calls.send((self.node, call)));
-    }
-}
-
-impl Host for NodeHost {
-    fn fence(&self, call: upcall::Fence, done: Completion<Vec<u8>>) {
-        self.send(Call::Fence(call, done));
-    }
-
-    fn group(&self, call: upcall::Group, done: Completion<Vec<Info<'static>>>) {
-        self.send(Call::Group(call, done));
-    }
-
-    fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
-        self.send(Call::Event(call, done));
-    }
-}
-
-/// The part of one node in the construction or the end of a group.
-struct Part {
-    node: usize,
-    call: upcall::Group,
-    done: Completion<Vec<Info<'static>>>,
-}
-
-impl Part {
-    /// How it failed on its node, if it did.
-    fn failed(&self) -> Option<Status> {
-        let mut infos = self.call.directives.iter();
-        let info = infos.find(|info| info.key.is(keys::LOCAL_COLLECTIVE_STATUS))?;
-        match info.value {
-            Value::Status(status) => Some(status),
-            _ => None,
-        }
-    }
-}
-
-/// Carries what servers ask until there is nothing more.
-fn carry(servers: &[Server], calls: &Receiver<(usize, Call)>) -> Result<()> {
-    let mut fences: Vec<(usize, upcall::Fence, Completion<Vec<u8>>)> = Vec::new();
-    let mut parts: Vec<Part> = Vec::new();
-    let mut last_context = 0;
-    loop {
-        let (node, call) = calls.recv()?;
-        match call {
-            Call::End => return Ok(()),
-            Call::Fence(call, done) => {
-                let is_other = |(from, other, _): &(usize, upcall::Fence, _)| {
-                    *from != node && other.procs == call.procs
-                };
-                match fences.iter().position(is_other) {
-                    None => fences.push((node, call, done)),
-                    Some(place) => {
-                        let (_, other, other_done) = fences.remove(place);
-                        let data = [other.data, call.data].concat();
-                        other_done.succeed(data.clone());
-                        done.succeed(data);
-                    }
-                }
-            }
-            Call::Group(call, done) => {
-                let part = Part { node, call, done };
-                let is_other = |other: &Part| {
-                    let (own, other_call) = (&part.call, &other.call);
-                    other.node != node
-                        && (&own.id, own.operation) == (&other_call.id, other_call.operation)
-                };
-                let Some(place) = parts.iter().position(is_other) else {
-                    // One process alone has nobody on the other node.
-                    match &*part.call.procs {
-                        [one] if one.rank != Rank::WILDCARD => {
-                            last_context += 1;
-                            let context = Value::Size(last_context);
-                            part.done
-                                .succeed(vec![Info::new(keys::GROUP_CONTEXT_ID, context)]);
-                        }
-                        _ => parts.push(part),
-                    }
-                    continue;
-                };
-                let other = parts.remove(place);
-                assert_eq!(other.call.procs, part.call.procs);
-                let failed = other.failed().or_else(|| part.failed());
-                match failed {
-                    Some(status) => {
-                        other.done.fail(status);
-                        part.done.fail(status);
-                    }
-                    None => {
-                        let mut infos = Vec::new();
-                        if part.call.operation == GroupOperation::CONSTRUCT {
-                            last_context += 1;
-                            let context = Value::Size(last_context);
-                            infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
-                        }
-                        other.done.succeed(infos.clone());
-                        part.done.succeed(infos);
-                    }
-                }
-            }
-            Call::Event(event, done) => {
-                done.succeed(());
-                let others = servers.iter().enumerate();
-                for (_, server) in others.filter(|(other, _)| *other != node) {
-                    server.notify(event.status, &event.source, event.range, &event.infos)?;
-                }
-            }
-        }
-    }
-}
-
-/// Runs something as each of the four processes of a job, the first two on one node, and returns what each
-/// brings.
-fn run<T: Send>(act: impl Fn(u32, Client) -> Result<T> + Sync) -> Result<Vec<Result<T>>> {
-    let (sender, calls) = channel();
-    let user = Credentials {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-    };
-    let folder = tempfile::tempdir()?;
-    let nodes = NodeList::parse_text(NODES.join(",").as_bytes(), &Limits::default())?;
-    let map = ProcMap::parse_text(b"0-1;2-3", &Limits::default())?;
-    let (mut servers, mut settings) = (Vec::new(), Vec::new());
-    for (node, (name, ranks)) in NODES.into_iter().zip([0..2, 2..4]).enumerate() {
-        let calls = sender.clone();
-        let own_folder = folder.path().join(name);
-        std::fs::create_dir(&own_folder)?;
-        let server = Server::builder().host(NodeHost { node, calls });
-        let server = server.nspace(format!("host.{name}")).hostname(name);
-        let server = server
-            .server_tmpdir(&own_folder)
-            .system_tmpdir(&own_folder)
-            .build()?;
-        server.start()?;
-        let job = Registration::new(&[]).with_maps(nodes.clone(), map.clone());
-        server.register_nspace(&JOB.into(), 2, job)?;
-        for rank in ranks {
-            let proc = Proc::new(JOB, Rank::new(rank));
-            server.register_client(&proc, user, HostObject(0))?;
-            let mut own = Settings::of(&Environment {
-                vars: server.setup_fork(&proc)?,
-                cwd: own_folder.clone(),
-                home: None,
-                system: own_folder.clone(),
-            })?;
-            own.time_limit = Some(LIMIT);
-            settings.push((rank, own));
-        }
-        servers.push(server);
-    }
-    let (act, carried) = (&act, &servers);
-    let outcomes = thread::scope(|scope| -> Result<_> {
-        let carrier = scope.spawn(move || carry(carried, &calls));
-        let clients = settings.into_iter();
-        let clients = clients
-            .map(|(rank, own)| scope.spawn(move || -> Result<T> { act(rank, Client::init(own)?) }));
-        let clients: Vec<_> = clients.collect();
-        let outcomes = clients.into_iter().map(|client| client.join());
-        let outcomes: std::result::Result<Vec<_>, _> = outcomes.collect();
-        sender.send((0, Call::End))?;
-        carrier.join().map_err(|_| "the host panicked")??;
-        outcomes.map_err(|_| "a process panicked".into())
-    })?;
-    for server in &servers {
-        server.finalize()?;
-    }
-    Ok(outcomes)
 }
 
 /// The next event, which has to be of this status.
@@ -373,5 +174,72 @@ fn who_is_lost_before_it_answers_another_node_is_done_without() -> Result<()> {
         members,
         [procs(&[0, 1, 2]), procs(&[0, 1, 2]), procs(&[0, 1, 2])]
     );
+    Ok(())
+}
+
+/// Constructs the group of all, and decides what becomes of one that is lost as the one that leads.
+fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option<Group>>>> {
+    let (announced, is_announced) = channel();
+    let (announced, is_announced) = (Mutex::new(announced), Mutex::new(is_announced));
+    run_with(
+        |rank, own| {
+            if rank == 3 {
+                let mut client = Client::init(own)?;
+                client.fence(&Fence::new())?;
+                // The other server knows by now who leads.
+                is_announced.lock().unwrap().recv_timeout(LIMIT)?;
+                drop(client);
+                return Ok(None);
+            }
+            let decision = decision.clone();
+            let client = SharedClient::init(own, move |event| {
+                if let ClientEvent::Group(event, asked) = event
+                    && let Some(decision) = &decision
+                {
+                    assert_eq!(event.status, Status::GROUP_INVITE_FAILED);
+                    asked.decide(decision.clone()).unwrap();
+                }
+            })?;
+            let codes = vec![Status::GROUP_INVITE_FAILED];
+            client.wait(Ask::register_events(codes, Vec::new()))?;
+            client.wait(Ask::fence(Vec::new(), Vec::new()))?;
+            let infos = match rank {
+                0 => vec![Info::new(keys::GROUP_LEADER, true)],
+                _ => Vec::new(),
+            };
+            let all = procs(&[3, 0, 2, 1]);
+            let made = client.wait(Ask::group_construct(NAME.into(), all, infos));
+            client.finalize()?;
+            Ok(Some(made?))
+        },
+        |event| {
+            if event.status == Status::GROUP_LEADER_SELECTED {
+                announced.lock().unwrap().send(()).unwrap();
+            }
+        },
+    )
+}
+
+#[test]
+fn the_leader_of_a_construction_goes_on_without_one_that_is_lost_on_another_node() -> Result<()> {
+    let outcomes = lead_one_that_is_lost(Some(Decision::GoOnWithout))?;
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let members = outcomes.into_iter().flatten();
+    let members: Vec<_> = members.map(|group| group.members).collect();
+    let left = procs(&[0, 2, 1]);
+    assert_eq!(members, [left.clone(), left.clone(), left]);
+    Ok(())
+}
+
+#[test]
+fn a_leader_that_ends_it_ends_it_on_both_nodes() -> Result<()> {
+    let outcomes = lead_one_that_is_lost(Some(Decision::Abort))?;
+    let statuses = outcomes.into_iter().filter_map(|made| match made {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(Status::SUCCESS),
+        Err(error) => Some(error.downcast::<pmix::client::Error>().unwrap().status()),
+    });
+    let statuses: Vec<_> = statuses.collect();
+    assert_eq!(statuses, [Status::GROUP_CONSTRUCT_ABORT; 3]);
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::contribution::contribution;
 use super::group_call::{GroupCall, stays_local, wanted_order};
 use super::group_members::members_now;
 use super::kind::{Collective, GroupName};
+use super::leadership::Leadership;
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Key, Phase, Tracker};
@@ -161,6 +162,21 @@ impl Collectives {
         let job = cx.registry.client(client);
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
+        let id = self.begin(cx, key, job)?;
+        // A process that was removed since it called is told nothing, but others are.
+        if let Some(tracker) = self.get_mut(id) {
+            tracker.expect(client);
+        }
+        Ok(id)
+    }
+
+    /// Begins a collective that processes of a job are the first to take part in.
+    pub(super) fn begin(
+        &mut self,
+        cx: &Cx,
+        key: Key,
+        job: Nspace<'static>,
+    ) -> Result<TrackerId, Error> {
         self.check_room(&job)?;
         let (local, has_lost_participant) = (Self::local(cx, &key.1), Self::has_lost(cx, &key.1));
         let mut tracker = Tracker::new(key, job);
@@ -172,8 +188,6 @@ impl Collectives {
                 tracker.lose(client);
             }
         }
-        // A process that was removed since it called is told nothing, but others are.
-        tracker.expect(client);
         Ok(self.add(tracker))
     }
 
@@ -262,9 +276,11 @@ impl Collectives {
     /// All local participants are there: the host goes on, unless there is nobody else to fence
     /// with.
     fn call_host(&mut self, cx: &mut Cx, id: TrackerId) {
-        let Some(tracker) = self.get(id) else {
+        let Some(tracker) = self.get_mut(id) else {
             return;
         };
+        tracker.take_decisions();
+        let tracker = &*tracker;
         if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {
             self.queue_upcall(cx, id, None);
             return self.succeed(cx, id);
@@ -290,6 +306,10 @@ impl Collectives {
                 {
                     let members = members_now(cx, &tracker.key.1, &tracker.said);
                     infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
+                    // What is lost on another node is decided there.
+                    if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {
+                        infos.push(Info::new(keys::GROUP_LEADER, true));
+                    }
                 }
                 let Some(tracker) = self.get_mut(id) else {
                     return;

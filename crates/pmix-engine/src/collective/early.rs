@@ -106,6 +106,7 @@ impl Collectives {
     /// A job or its processes are registered by now, or not any longer: calls that waited for that
     /// go on.
     pub(crate) fn collectives_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
+        self.take_announcements(cx);
         let concerned = |call: &EarlyCall| call.key.1.jobs().any(|(known, _)| known == nspace);
         for id in self.early.which(concerned) {
             let calls = &self.early.calls;

@@ -85,6 +85,7 @@ impl Collectives {
                         self.lost_in_gathering(cx, id, proc);
                     }
                 }
+                Phase::Hosting if took_part => self.lost_while_hosting(cx, id, proc),
                 Phase::Gathering | Phase::Hosting => {}
                 Phase::Failed(_) => self.tidy(id),
             }
@@ -177,7 +178,7 @@ impl Collectives {
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
-        self.stop_asking(cx, id);
+        self.stop_asking(cx, id, was_gathering.then_some(status));
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
@@ -261,6 +262,10 @@ impl Collectives {
     pub(super) fn cancel_deadline(cx: &mut Cx, id: TrackerId, tracker: &Tracker) {
         if let Some(until) = tracker.until {
             cx.timers.cancel(until, Timer::Collective(id));
+        }
+        let leadership = tracker.leadership.as_ref();
+        if let Some(until) = leadership.and_then(|led| led.until) {
+            cx.timers.cancel(until, Timer::Leadership(id));
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::kind::{Collective, GroupName};
-use super::leadership::LedEvent;
+use super::leadership::{Announcement, LedEvent};
 use super::participants::Participants;
 use crate::Error;
 use crate::host::Group;
@@ -43,6 +43,8 @@ pub(crate) enum GroupNews {
     },
     /// Somebody is to hear of a construction that is led, or to decide what becomes of it.
     Led(LedEvent),
+    /// The servers of other nodes are to hear who leads one.
+    Announced(Announcement),
 }
 
 /// A member has left a group.

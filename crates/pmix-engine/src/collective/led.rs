@@ -9,14 +9,16 @@
 //!     LEADER_SELECTED tells all ── CONSTRUCT_ABORT of any: ended ── nobody leads, or the time is over: ended
 //! ```
 //!
-//! The server of the process that is lost asks, while the host and other servers wait for its call. Nobody is
-//! asked who is not registered for the event.
+//! The server of the process that is lost asks, while the host and other servers wait for its call; it knows who leads
+//! from the leader's server, see `announce`. Nobody is asked who is not registered for the event. What is said is
+//! taken in `decide`.
 //!
 //! Source: the draft "PMIx Groups", "Group construct"; PMIx Standard, chapter "Process Sets and Groups".
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
-use pmix_types::{DataArray, Info, Nspace, Proc, Status, Value, keys};
+use pmix_types::{Info, Proc, Status, keys};
 
 use super::group_call::{GroupNews, procs_of};
 use super::kind::Collective;
@@ -24,20 +26,9 @@ use super::leadership::{Leadership, LedEvent};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Phase, Slot, Tracker};
-use crate::Error;
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
-use crate::infos::{is_set, value};
-use crate::peers::Ticket;
 use crate::timer::Timer;
-
-/// What somebody says about a construction.
-struct Said<'s> {
-    source: &'s Proc<'static>,
-    status: Status,
-    about: Proc<'static>,
-    infos: &'s [Info<'s>],
-}
 
 impl Collectives {
     /// Who leads a construction that is under way.
@@ -45,34 +36,81 @@ impl Collectives {
         self.get(id)?.leadership.as_ref()?.leader.as_ref()
     }
 
-    /// One that leads has called: it is asked about those that are gone already.
+    pub(super) fn leadership_of(&mut self, id: TrackerId) -> Option<&mut Leadership> {
+        self.get_mut(id)?.leadership.as_mut()
+    }
+
+    /// One that leads has called: it is asked about those that are gone already. The first of a node leads; of
+    /// those of several nodes the first by name.
     pub(super) fn led(&mut self, cx: &mut Cx, id: TrackerId, client: ClientId) {
-        let Some(leader) = cx.registry.client(client) else {
+        let leader = cx.registry.client(client);
+        let Some(leader) = leader.map(|client| client.proc.clone()) else {
             return;
         };
-        let leader = leader.proc.clone();
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        let known = tracker.leadership.as_ref();
+        let may_lead = known.is_none_or(|known| {
+            let other = known.leader.as_ref();
+            other.is_some_and(|other| !cx.registry.was_here(other) && leader < *other)
+        });
+        if tracker.key.0 != Collective::GroupConstruct || !may_lead {
+            return;
+        }
+        let is_local = Self::is_local(cx, &tracker.key.1);
+        if let Some(leadership) = self.begin_leadership(id, is_local) {
+            leadership.leader = Some(leader);
+        }
+        if !is_local {
+            self.announce(cx, id);
+        }
+        self.ask_anew(cx, id);
+    }
+
+    /// What is kept of a construction that is led: from now on, if it was not led before.
+    pub(super) fn begin_leadership(
+        &mut self,
+        id: TrackerId,
+        is_local: bool,
+    ) -> Option<&mut Leadership> {
+        let tracker = self.trackers.get_mut(&id)?;
+        if let (_, _, Some(name)) = &tracker.key
+            && !matches!(tracker.phase, Phase::Failed(_))
+        {
+            self.led.insert(name, id);
+        }
+        let leadership = tracker.leadership.get_or_insert_default();
+        leadership.is_local = is_local;
+        Some(leadership)
+    }
+
+    /// Asks one that leads from now on about all that are lost.
+    pub(super) fn ask_anew(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
-        if tracker.key.0 != Collective::GroupConstruct || tracker.leadership.is_some() {
+        if tracker.phase != Phase::Gathering || tracker.is_tolerant {
             return;
         }
-        tracker.leadership = Some(Leadership {
-            leader: Some(leader),
-            ..Leadership::default()
-        });
-        if !tracker.has_lost_participant || tracker.is_tolerant {
-            return;
+        let mut lost = BTreeSet::new();
+        if std::mem::take(&mut tracker.has_lost_participant) {
+            let participants = tracker.key.1.clone();
+            lost = Self::lost_of(cx, &participants);
         }
-        tracker.has_lost_participant = false;
-        let participants = tracker.key.1.clone();
-        for proc in Self::lost_of(cx, &participants) {
+        if let Some(leadership) = self.leadership_of(id) {
+            lost.append(&mut leadership.undecided);
+            if let Some(until) = leadership.until.take() {
+                cx.timers.cancel(until, Timer::Leadership(id));
+            }
+        }
+        for proc in lost {
             self.ask_leader(cx, id, &proc);
         }
     }
 
     /// The local participants that are gone.
-    fn lost_of(cx: &Cx, participants: &Participants) -> BTreeSet<Proc<'static>> {
+    pub(super) fn lost_of(cx: &Cx, participants: &Participants) -> BTreeSet<Proc<'static>> {
         let lost = Self::local(cx, participants).into_iter();
         let lost = lost.filter(|client| Self::is_lost(cx, *client));
         let lost = lost.filter_map(|client| cx.registry.client(client));
@@ -95,33 +133,60 @@ impl Collectives {
         let Some(tracker) = self.get_mut(id).filter(|tracker| !tracker.is_tolerant) else {
             return false;
         };
-        let Some(leadership) = &mut tracker.leadership else {
+        let Some(leadership) = tracker.leadership.as_mut().filter(|led| led.is_led()) else {
             return false;
         };
-        tracker.said.retain(|(other, _)| *other != client);
-        match leadership.leader.take_if(|leader| leader == proc) {
-            Some(_) => {
-                leadership.lost_leader = Some(proc.clone());
-                let to = tracker.key.1.to_procs();
-                let more = vec![Info::new(keys::GROUP_LEADER, proc.clone())];
-                self.ask(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
-            }
+        let has_called = matches!(tracker.slots.get(&client), Some(Slot::Arrived(_)));
+        // Its connection is closed, and then it is deregistered.
+        if has_called && !leadership.lost_callers.insert(client) {
+            return true;
+        }
+        leadership.declined.remove(proc);
+        let leads = leadership.leader.as_ref().map(|leader| leader == proc);
+        match leads {
+            Some(true) => self.leader_lost(cx, id, proc),
+            Some(false) => self.ask_leader(cx, id, proc),
             // Whoever leads next is asked.
-            None if leadership.leader.is_none() => {
+            None => {
                 leadership.undecided.insert(proc.clone());
+                if leadership.lost_elsewhere.is_some() {
+                    self.wait_for_selection(cx, id);
+                }
                 self.settle_leader(cx, id);
             }
-            None => self.ask_leader(cx, id, proc),
         }
         true
     }
 
-    fn ask_leader(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
-        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
-        if let Some(leadership) = leadership
-            && let Some(leader) = leadership.leader.clone()
-        {
+    /// A participant is gone after the host was called. If it led, another leads while other servers gather, and
+    /// the one that is lost stays a member as any other that is lost then.
+    pub(super) fn lost_while_hosting(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
+        let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
+        if leadership.is_some_and(|led| led.leader.as_ref() == Some(proc) && !led.is_local) {
+            self.leader_lost(cx, id, proc);
+        }
+    }
+
+    /// The leader is gone: all are asked who leads in its place.
+    fn leader_lost(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
+        let to = tracker.key.1.to_procs();
+        if let Some(leadership) = &mut tracker.leadership {
+            leadership.leader = None;
+            leadership.lost_leader = Some(proc.clone());
+        }
+        let more = vec![Info::new(keys::GROUP_LEADER, proc.clone())];
+        self.ask(cx, id, Status::GROUP_LEADER_FAILED, to, proc, more);
+    }
+
+    pub(super) fn ask_leader(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
+        if let Some(leadership) = self.leadership_of(id) {
             leadership.undecided.insert(about.clone());
+            let Some(leader) = leadership.leader.clone() else {
+                return;
+            };
             let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
             let status = Status::GROUP_INVITE_FAILED;
             self.ask(cx, id, status, vec![leader], about, more);
@@ -139,20 +204,28 @@ impl Collectives {
         more: Vec<Info<'static>>,
     ) {
         let until = cx.after(cx.config.leader_time);
-        self.asking.insert(id);
-        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
-        if let Some(leadership) = leadership
+        self.wait_until(cx, id, until);
+        self.tell(cx, id, status, to, about, more, true);
+    }
+
+    /// Waits for what the server of a leader that is lost says, for as long as that may take.
+    pub(super) fn wait_for_selection(&mut self, cx: &mut Cx, id: TrackerId) {
+        let until = cx.after(cx.config.leader_time.saturating_mul(2));
+        self.wait_until(cx, id, until);
+    }
+
+    fn wait_until(&mut self, cx: &mut Cx, id: TrackerId, until: Option<Instant>) {
+        if let Some(leadership) = self.leadership_of(id)
             && leadership.until.is_none()
             && let Some(until) = until
         {
             leadership.until = Some(until);
             cx.timers.set(until, Timer::Leadership(id));
         }
-        self.tell(cx, id, status, to, about, more, true);
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a part of one event")]
-    fn tell(
+    pub(super) fn tell(
         &self,
         cx: &mut Cx,
         id: TrackerId,
@@ -162,12 +235,15 @@ impl Collectives {
         more: Vec<Info<'static>>,
         asks: bool,
     ) {
-        let Some((_, participants, Some(name))) = self.get(id).map(|tracker| &tracker.key) else {
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        let (Some(name), Some(leadership)) = (&tracker.key.2, &tracker.leadership) else {
             return;
         };
         let is_elsewhere = match &*to {
             [one] => !cx.registry.was_here(one),
-            _ => !Self::is_local(cx, participants),
+            _ => !leadership.is_local,
         };
         cx.group_news.push_back(GroupNews::Led(LedEvent {
             status,
@@ -182,256 +258,51 @@ impl Collectives {
 
     /// Nobody decides: nobody is registered for the event, or the time is over.
     pub(crate) fn nobody_decides(&mut self, cx: &mut Cx, id: TrackerId) {
-        let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
-        let Some(leadership) = leadership.filter(|leadership| leadership.is_open()) else {
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        let phase = tracker.phase;
+        let Some(leadership) = tracker.leadership.as_ref().filter(|led| led.is_open()) else {
             return;
         };
         let (status, old) = (leadership.status(), leadership.lost_leader.clone());
-        if let (Some(old), Some(tracker)) = (old, self.get(id)) {
+        if let Some(old) = old {
             let (to, selected) = (tracker.key.1.to_procs(), Status::GROUP_LEADER_SELECTED);
             self.tell(cx, id, selected, to, &old, Vec::new(), false);
         }
-        self.fail(cx, id, status);
+        match phase {
+            Phase::Gathering => self.fail(cx, id, status),
+            // The servers that gather end it.
+            _ => self.close_leadership(cx, id),
+        }
+    }
+
+    /// Nothing is to be decided any longer.
+    pub(super) fn close_leadership(&mut self, cx: &mut Cx, id: TrackerId) {
+        if let Some(until) = self.leadership_of(id).and_then(Leadership::close) {
+            cx.timers.cancel(until, Timer::Leadership(id));
+        }
     }
 
     /// The time to decide is over.
     pub(crate) fn leadership_expired(&mut self, cx: &mut Cx, id: TrackerId) {
-        if let Some(leadership) = self.get_mut(id).and_then(|open| open.leadership.as_mut()) {
+        if let Some(leadership) = self.leadership_of(id) {
             leadership.until = None;
         }
         self.nobody_decides(cx, id);
     }
 
-    /// A local process reports an event. Tells whether it decides what becomes of a construction, so that nobody
-    /// else is to hear of it.
-    ///
-    /// # Errors
-    ///
-    /// Why those whom a leader adds cannot be: they are no list of processes, or of jobs that it may not name.
-    pub(crate) fn heed_member(
-        &mut self,
-        cx: &mut Cx,
-        ticket: &Ticket,
-        status: Status,
-        infos: &[Info<'_>],
-    ) -> Result<bool, Error> {
-        let member = cx.member(ticket)?;
-        let source = member.proc.clone();
-        let found = self.asked(&source, status, infos);
-        let Some((id, said)) = found.filter(|_| member.client.is_some()) else {
-            return Ok(false);
-        };
-        if let Some(Value::DataArray(DataArray::Proc(procs))) =
-            value(infos, keys::GROUP_ADD_MEMBERS)
-        {
-            let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
-            let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
-            Participants::of(procs, &member.proc.nspace, size, is_here)?;
-        }
-        self.decided(cx, id, &said);
-        Ok(true)
-    }
-
-    /// The host brings an event of a process of another node. Tells the same as
-    /// [`heed_member`](Self::heed_member).
-    pub(crate) fn heed_other(
-        &mut self,
-        cx: &mut Cx,
-        source: &Proc<'_>,
-        status: Status,
-        infos: &[Info<'_>],
-    ) -> bool {
-        let source = Proc::new(source.nspace.to_shared(), source.rank);
-        if cx.registry.was_here(&source) {
-            return false;
-        }
-        let Some((id, said)) = self.asked(&source, status, infos) else {
-            return false;
-        };
-        self.decided(cx, id, &said);
-        true
-    }
-
-    /// The construction that what a process says may decide about.
-    fn asked<'s>(
-        &self,
-        source: &'s Proc<'static>,
-        status: Status,
-        infos: &'s [Info<'s>],
-    ) -> Option<(TrackerId, Said<'s>)> {
-        let concerns = [
-            Status::GROUP_INVITE_FAILED,
-            Status::GROUP_LEADER_FAILED,
-            Status::GROUP_CONSTRUCT_ABORT,
-        ];
-        if self.asking.is_empty() || !concerns.contains(&status) {
-            return None;
-        }
-        let (name, about) = (
-            value(infos, keys::GROUP_ID)?,
-            value(infos, keys::EVENT_AFFECTED_PROC)?,
-        );
-        let (Value::String(Some(name)), Value::Proc(about)) = (name, about) else {
-            return None;
-        };
-        let about = Proc::new(about.nspace.to_shared(), about.rank);
-        let is_it = |id: &&TrackerId| {
-            let Some(tracker) = self.get(**id) else {
-                return false;
-            };
-            let is_open = tracker.leadership.as_ref().is_some_and(|leadership| {
-                leadership.lost_leader.as_ref() == Some(&about)
-                    || leadership.undecided.contains(&about)
-            });
-            is_open
-                && tracker.key.1.has(source)
-                && tracker.key.2.as_ref().is_some_and(|of| of == name)
-        };
-        let id = *self.asking.iter().find(is_it)?;
-        let said = Said {
-            source,
-            status,
-            about,
-            infos,
-        };
-        Some((id, said))
-    }
-
-    /// Somebody says how a construction goes on.
-    fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
-        let is_in = self.has_called(cx, id, said.source);
-        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
-        let Some(leadership) = leadership else {
+    /// Nobody is asked any longer: a construction has ended without success, with a status of this node if it has one.
+    pub(super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId, status: Option<Status>) {
+        let Some(tracker) = self.get(id).filter(|open| open.leadership.is_some()) else {
             return;
         };
-        let leads = leadership.leader.as_ref() == Some(said.source);
-        let is_old = leadership.lost_leader.as_ref() == Some(&said.about);
-        match said.status {
-            Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
-                self.fail(cx, id, Status::GROUP_CONSTRUCT_ABORT);
-            }
-            Status::GROUP_INVITE_FAILED if leads => self.leader_decided(cx, id, said),
-            Status::GROUP_LEADER_FAILED if is_old && is_in => {
-                if is_set(said.infos, keys::GROUP_LEADER) {
-                    return self.new_leader(cx, id, said.source);
-                }
-                leadership.declined.insert(said.source.clone());
-                self.settle_leader(cx, id);
-            }
-            _ => {}
+        if let Some(name) = tracker.key.2.clone() {
+            self.led.remove(&name, id);
         }
-    }
-
-    /// Whether a process takes part: one of another node may.
-    fn has_called(&self, cx: &Cx, id: TrackerId, proc: &Proc<'_>) -> bool {
-        let Some(client) = cx.registry.find(&proc.nspace, proc.rank) else {
-            return !cx.registry.was_here(proc);
-        };
-        let tracker = self.get(id);
-        tracker.is_some_and(|tracker| {
-            matches!(tracker.slots.get(&client), Some(Slot::Arrived(_)))
-                && tracker.said.iter().any(|(other, _)| *other == client)
-        })
-    }
-
-    fn leader_decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
-        let added = procs_of_any(said.infos, keys::GROUP_ADD_MEMBERS);
-        if added.is_empty() && !is_set(said.infos, keys::GROUP_OPTIONAL) {
-            return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
-        }
-        let leader = cx.registry.find(&said.source.nspace, said.source.rank);
-        let Some(tracker) = self.get_mut(id) else {
-            return;
-        };
-        let of_leader = |(client, _): &(ClientId, _)| Some(*client) == leader;
-        // One that leads from another node adds in the call of the first process here.
-        let place = tracker.said.iter().position(of_leader).unwrap_or_default();
-        match tracker.said.get_mut(place) {
-            _ if added.is_empty() => {}
-            Some((_, infos)) => {
-                let mut all = procs_of(infos, keys::GROUP_ADD_MEMBERS)
-                    .map(<[_]>::to_vec)
-                    .unwrap_or_default();
-                all.extend(added.iter().cloned());
-                infos.retain(|info| !info.key.is(keys::GROUP_ADD_MEMBERS));
-                infos.push(Info::new(keys::GROUP_ADD_MEMBERS, all));
-                let more = vec![Info::new(keys::GROUP_ADD_MEMBERS, added.clone())];
-                let invited = Status::GROUP_INVITED;
-                self.tell(cx, id, invited, added, said.source, more, false);
-            }
-            None => return self.fail(cx, id, Status::ERR_LOST_CONNECTION),
-        }
-        self.is_decided(cx, id, &said.about);
-    }
-
-    /// It is decided to do without a process.
-    fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
-        let leadership = self.get_mut(id).and_then(|open| open.leadership.as_mut());
-        let Some(leadership) = leadership else {
-            return;
-        };
-        leadership.undecided.remove(about);
-        if !leadership.is_open() {
-            if let Some(until) = leadership.until.take() {
-                cx.timers.cancel(until, Timer::Leadership(id));
-            }
-            self.asking.remove(&id);
-        }
-        self.go_on(cx, id);
-    }
-
-    /// One leads in the place of the leader that is lost, without whom the group is formed.
-    fn new_leader(&mut self, cx: &mut Cx, id: TrackerId, leader: &Proc<'static>) {
-        let Some(tracker) = self.get_mut(id) else {
-            return;
-        };
-        let to = tracker.key.1.to_procs();
-        let Some(leadership) = &mut tracker.leadership else {
-            return;
-        };
-        let Some(old) = leadership.lost_leader.take() else {
-            return;
-        };
-        leadership.leader = Some(leader.clone());
-        leadership.declined.clear();
-        let left: Vec<_> = leadership.undecided.iter().cloned().collect();
-        if let Some(until) = leadership.until.take() {
-            cx.timers.cancel(until, Timer::Leadership(id));
-        }
-        let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
-        let selected = Status::GROUP_LEADER_SELECTED;
-        self.tell(cx, id, selected, to, &old, more, false);
-        for proc in left {
-            self.ask_leader(cx, id, &proc);
-        }
-        self.is_decided(cx, id, &old);
-    }
-
-    /// Ends a construction without a leader if all have called, and none of them leads.
-    fn settle_leader(&mut self, cx: &mut Cx, id: TrackerId) {
-        let Some(tracker) = self.get(id) else {
-            return;
-        };
-        let Some(leadership) = &tracker.leadership else {
-            return;
-        };
-        let is_local = Self::is_local(cx, &tracker.key.1);
-        let has_declined = |client: &ClientId| {
-            let client = cx.registry.client(*client);
-            client.is_none_or(|client| leadership.declined.contains(&client.proc))
-        };
-        let mut called = tracker.said.iter().map(|(client, _)| client);
-        if is_local && tracker.is_complete() && called.all(has_declined) {
-            self.nobody_decides(cx, id);
-        }
-    }
-
-    /// Nobody is asked any longer: a construction has ended.
-    pub(super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId) {
-        self.asking.remove(&id);
-        let leadership = self.get_mut(id).and_then(|open| open.leadership.take());
-        if let Some(until) = leadership.and_then(|leadership| leadership.until) {
-            cx.timers.cancel(until, Timer::Leadership(id));
+        self.close_leadership(cx, id);
+        if let Some(status) = status {
+            self.announce_end(cx, id, status);
         }
     }
 }
@@ -441,12 +312,28 @@ impl Tracker {
     pub(super) fn is_undecided(&self) -> bool {
         self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(Leadership::is_open)
     }
-}
 
-/// The processes that infos name under a key.
-fn procs_of_any(infos: &[Info<'_>], key: &str) -> Vec<Proc<'static>> {
-    match value(infos, key) {
-        Some(Value::DataArray(DataArray::Proc(procs))) => Proc::owned_list(procs),
-        _ => Vec::new(),
+    /// All who are left have called: what they said is that of those who are not lost, and of those whom leaders
+    /// added in the place of others.
+    pub(super) fn take_decisions(&mut self) {
+        let Some(leadership) = &mut self.leadership else {
+            return;
+        };
+        let lost = std::mem::take(&mut leadership.lost_callers);
+        if !lost.is_empty() {
+            self.said.retain(|(client, _)| !lost.contains(client));
+        }
+        let added = std::mem::take(&mut leadership.added);
+        if added.is_empty() {
+            return;
+        }
+        // Where nobody is left, the server says it by itself.
+        let first = self.said.first_mut().map(|(_, infos)| infos);
+        let infos = first.unwrap_or(&mut self.infos);
+        let key = keys::GROUP_ADD_MEMBERS;
+        let mut all = procs_of(infos, key).map_or_else(Vec::new, <[_]>::to_vec);
+        all.extend(added);
+        infos.retain(|info| !info.key.is(key));
+        infos.push(Info::new(key, all));
     }
 }

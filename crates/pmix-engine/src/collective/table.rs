@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status};
 
+use super::leadership::{EarlyAnnouncements, LedByName};
 use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
 use crate::ids::{ClientId, EarlyId, TrackerId};
@@ -32,8 +33,9 @@ pub(crate) struct Collectives {
     pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.
     pub(super) early: EarlyCalls,
-    /// Constructions about which somebody is to decide.
-    pub(super) asking: BTreeSet<TrackerId>,
+    /// Constructions that are led.
+    pub(super) led: LedByName,
+    pub(super) early_announcements: EarlyAnnouncements,
     /// How many are under way, here and with the host, by the job of who began them.
     under_way: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
@@ -77,8 +79,11 @@ impl Collectives {
         let queued = self.by_key.values().map(|queue| queue.trackers.len());
         let num_trackers = self.trackers.len();
         recount.compare("collectives in their order", queued.sum(), num_trackers);
-        let trackers = self.trackers.values();
-        let failed = trackers.filter(|tracker| matches!(tracker.phase, Phase::Failed(_)));
+        let trackers = || self.trackers.values();
+        let has_failed = |tracker: &&Tracker| matches!(tracker.phase, Phase::Failed(_));
+        let led = trackers().filter(|tracker| !has_failed(tracker) && tracker.leadership.is_some());
+        recount.compare("constructions that are led", self.led.len(), led.count());
+        let failed = trackers().filter(has_failed);
         let found = failed.fold((0, 0), |(count, weight), tracker| {
             (count + 1, weight + tracker.weight)
         });
@@ -98,6 +103,13 @@ impl Collectives {
         let mut later = queue.trackers.range(next..);
         let expects = |id: &TrackerId| self.get(*id).is_some_and(|t| t.expects(client));
         later.find(|id| expects(id)).copied()
+    }
+
+    /// The first collective of these participants for which something is so.
+    pub(super) fn first(&self, key: &Key, is_so: impl Fn(&Tracker) -> bool) -> Option<TrackerId> {
+        let mut ids = self.by_key.get(key)?.trackers.iter();
+        let found = ids.find(|id| self.get(**id).is_some_and(&is_so));
+        found.copied()
     }
 
     /// A process takes part in a collective.
@@ -159,6 +171,9 @@ impl Collectives {
 
     pub(super) fn remove(&mut self, id: TrackerId) -> Option<Tracker> {
         let tracker = self.trackers.remove(&id)?;
+        if let (Some(_), (_, _, Some(name))) = (&tracker.leadership, &tracker.key) {
+            self.led.remove(name, id);
+        }
         if let Some(queue) = self.by_key.get_mut(&tracker.key) {
             if let Ok(place) = queue.trackers.binary_search(&id) {
                 queue.trackers.remove(place);

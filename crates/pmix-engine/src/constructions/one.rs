@@ -77,10 +77,14 @@ pub(super) struct One<T> {
     /// The servers that have not called for the leaders that are listed, and how many of these they have that
     /// have not ended.
     awaited: HashMap<usize, usize>,
+    /// The servers that have called for them.
+    have_called: HashSet<usize>,
     /// The leaders that ended while their servers had not called.
     gone: HashSet<Proc<'static>>,
     order: Option<Vec<Proc<'static>>>,
     pub(super) is_optional: bool,
+    /// Whether one of the members leads, so that servers call for those that are lost when that one has decided.
+    is_led: bool,
     pub(super) until: Option<Instant>,
     pub(super) failed: Option<Status>,
 }
@@ -136,9 +140,11 @@ impl<T> One<T> {
             called: HashSet::new(),
             num_led: 0,
             awaited: HashMap::new(),
+            have_called: HashSet::new(),
             gone: HashSet::new(),
             order: None,
             is_optional: false,
+            is_led: false,
             until: None,
             failed: None,
         }
@@ -178,6 +184,7 @@ impl<T> One<T> {
         self.called_by(&part);
         self.num_led = self.num_led.saturating_add(1);
         self.awaited.remove(&server);
+        self.have_called.insert(server);
         self.led_by(&part, processes);
         self.led.push(part);
         let number = |leaders: &Leaders| match leaders {
@@ -200,10 +207,25 @@ impl<T> One<T> {
             self.order = Some(order);
         }
         self.is_optional |= is_set(infos, keys::GROUP_OPTIONAL);
+        if is_set(infos, keys::GROUP_LEADER) {
+            self.wait_for_decisions(processes);
+        }
         if !self.is_optional && !self.gone.is_empty() {
             self.fails(Status::ERR_LOST_CONNECTION);
         }
         self.add_all(infos, processes);
+    }
+
+    /// One of the members leads: the servers of those that are gone call when it has decided what follows.
+    fn wait_for_decisions(&mut self, processes: &impl Processes) {
+        self.is_led = true;
+        for proc in self.gone.drain() {
+            if let Some(server) = processes.server_of(&proc)
+                && !self.have_called.contains(&server)
+            {
+                self.awaited.entry(server).or_default();
+            }
+        }
     }
 
     /// Whom a leader adds.
@@ -318,6 +340,9 @@ impl<T> One<T> {
         let Some(server) = processes.server_of(&proc).filter(|_| leads) else {
             return false;
         };
+        if self.is_led {
+            return false;
+        }
         let Some(left) = self.awaited.get_mut(&server) else {
             return false;
         };
@@ -343,6 +368,7 @@ impl<T> One<T> {
         self.called_by(&part);
         self.num_led = self.num_led.saturating_add(1);
         self.awaited.remove(&server);
+        self.have_called.insert(server);
         self.led.push(part);
         self.add_all(&call.directives, processes);
     }

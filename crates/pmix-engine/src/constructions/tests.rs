@@ -404,3 +404,36 @@ fn one_that_a_late_leader_adds_is_told_how_it_ended() {
     assert_eq!(late, [(vec![3], lost())]);
     assert!(is_empty(&all));
 }
+
+#[test]
+fn one_that_is_added_last_is_the_last_that_could_lead() {
+    let now = Instant::now();
+    let mut all = Constructions::default();
+    let first = leader(0, 2, vec![adds(&[2])]);
+    assert_eq!(all.take(0, 0, &first, &Job(vec![], 6), now), []);
+    let gone = Job(vec![0, 1, 3, 4, 5], 6);
+    for rank in &gone.0 {
+        assert_eq!(all.proc_ended(&procs(&[*rank])[0], &gone), []);
+    }
+    // The one that is left could have been the other leader, until it is found to be added.
+    let ended = all.take(2, 0, &joins(2), &gone, now);
+    let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+    let lost = Err(Status::ERR_LOST_CONNECTION);
+    assert_eq!(ended, [(vec![0, 2], lost)]);
+}
+
+#[test]
+fn where_one_leads_the_server_of_those_that_ended_is_waited_for() {
+    let leads = [Info::new(keys::GROUP_LEADER, true)];
+    for [before, ended, after] in [
+        [&[0][..], &[2][..], &[1][..]],
+        [&[0], &[2, 3], &[1]],
+        [&[], &[2, 3], &[0, 1]],
+    ] {
+        let led = leaders_of_two_servers(&leads, [before, ended, after]);
+        // Whom the server does without it says itself.
+        assert_eq!(led, (vec![(vec![0, 1], Ok(vec![0, 2, 3]))], true));
+        let waits = leaders_of_two_servers(&leads, [before, ended, &after[..after.len() - 1]]);
+        assert_eq!(waits, (vec![], false));
+    }
+}

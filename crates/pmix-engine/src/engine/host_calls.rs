@@ -236,7 +236,9 @@ impl Engine {
         let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();
         self.subsystems.lost_elsewhere(&mut self.cx, &lost);
+        self.subsystems.heed_groups(&mut self.cx);
         if let Some(follow) = follow {
+            self.subsystems.ask_for_other(&mut self.cx, &notification);
             self.subsystems.events.raise(&mut self.cx, notification);
             self.subsystems.raise_all(&mut self.cx, follow);
         }

@@ -239,6 +239,7 @@ impl Groups {
             }
         }
         match (status, about, list) {
+            (Status::GROUP_INVITE_FAILED, ..) if is_construct => {}
             // It is added to a construction, which is no invitation.
             (Status::GROUP_INVITED, ..) if value(infos, keys::GROUP_ADD_MEMBERS).is_some() => {}
             // The loss of the leader came before its invitation.

@@ -14,7 +14,7 @@ use super::members::Members;
 use super::selections::absent;
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, LedEvent, MemberLeft, Participants, each, in_wanted_order,
+    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, in_wanted_order,
     is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
@@ -50,7 +50,8 @@ impl Groups {
                 self.release(cx, &name, &told);
                 Vec::new()
             }
-            GroupNews::Led(told) => led_event(cx, told).into_iter().collect(),
+            // These say nothing of a group that there is.
+            GroupNews::Led(_) | GroupNews::Announced(_) => Vec::new(),
             GroupNews::InviteFailed { name, procs, proc } => {
                 let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
                 event.into_iter().collect()
@@ -309,24 +310,6 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
     if let Err(error) = stored {
         tracing::debug!(%error, "what a member shares with its group is not stored");
     }
-}
-
-/// The event about a construction that is led. Who is invited hears of it from who leads.
-pub(crate) fn led_event(cx: &Cx, told: LedEvent) -> Option<Notification> {
-    let LedEvent {
-        status,
-        name,
-        to,
-        about,
-        more,
-        ..
-    } = told;
-    let mut event = event(cx, status, &name, to, &about)?;
-    if status == Status::GROUP_INVITED {
-        event.source = about;
-    }
-    event.infos.extend(more);
-    Some(event)
 }
 
 /// The event that tells the members of a group about one of them.

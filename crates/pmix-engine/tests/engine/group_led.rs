@@ -12,16 +12,16 @@ use crate::collective::{DONE, procs, statuses};
 use crate::group::{construct, construct_of, heard, listen, num_groups, world};
 use crate::world::{Who, World};
 
-const LEADER_GONE: Option<Status> = Some(Status::GROUP_LEADER_FAILED);
-const LOST: Option<Status> = Some(Status::ERR_LOST_CONNECTION);
-const ABORTED: Option<Status> = Some(Status::GROUP_CONSTRUCT_ABORT);
+pub(crate) const LEADER_GONE: Option<Status> = Some(Status::GROUP_LEADER_FAILED);
+pub(crate) const LOST: Option<Status> = Some(Status::ERR_LOST_CONNECTION);
+pub(crate) const ABORTED: Option<Status> = Some(Status::GROUP_CONSTRUCT_ABORT);
 
-fn leads() -> Vec<Info<'static>> {
+pub(crate) fn leads() -> Vec<Info<'static>> {
     vec![Info::new(keys::GROUP_LEADER, true)]
 }
 
 /// What one says about another that is lost.
-fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> {
+pub(crate) fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> {
     let lost = Proc::new("job", Rank::new(lost));
     let mut infos = vec![
         Info::new(keys::EVENT_CUSTOM_RANGE, vec![lost.clone()]),
@@ -37,13 +37,13 @@ fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> 
     })
 }
 
-fn without(lost: u32) -> Request<'static> {
+pub(crate) fn without(lost: u32) -> Request<'static> {
     let optional = Info::new(keys::GROUP_OPTIONAL, true);
     about(Status::GROUP_INVITE_FAILED, lost, &[optional])
 }
 
 /// Some call for a group of four, the first of them as its leader.
-fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
+pub(crate) fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
     let codes = [
         Status::GROUP_INVITE_FAILED,
         Status::GROUP_LEADER_FAILED,
@@ -61,11 +61,11 @@ fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
     tags
 }
 
-fn of(all: &[Who], ranks: &[usize]) -> Vec<Who> {
+pub(crate) fn of(all: &[Who], ranks: &[usize]) -> Vec<Who> {
     ranks.iter().map(|rank| all[*rank]).collect()
 }
 
-fn members(world: &World, who: Who, tag: Tag) -> Vec<u32> {
+pub(crate) fn members(world: &World, who: Who, tag: Tag) -> Vec<u32> {
     let client = &world.clients[who];
     let response = client.reply(tag).expect("no reply");
     let group = reply::Group::decode(client.session.form(), None, &response.payload).unwrap();
@@ -73,7 +73,7 @@ fn members(world: &World, who: Who, tag: Tag) -> Vec<u32> {
     members.map(|proc| proc.rank.as_raw()).collect()
 }
 
-fn codes(world: &World, who: Who) -> Vec<(Status, Option<u32>)> {
+pub(crate) fn codes(world: &World, who: Who) -> Vec<(Status, Option<u32>)> {
     let heard = heard(world, who).into_iter();
     heard
         .map(|(status, _, about)| (status, about.map(Rank::as_raw)))

@@ -74,6 +74,8 @@ struct Run {
     never: BTreeSet<usize>,
     /// Those of whom it was decided to do without, and what else was said.
     without: BTreeSet<usize>,
+    /// Those in whose place another leads; one whose server had called the host stays a member.
+    replaced: BTreeSet<usize>,
     said: BTreeSet<Status>,
     read: BTreeMap<usize, usize>,
 }
@@ -140,6 +142,7 @@ impl Run {
             lost: BTreeSet::new(),
             never: BTreeSet::new(),
             without: BTreeSet::new(),
+            replaced: BTreeSet::new(),
             said: BTreeSet::new(),
             read: BTreeMap::new(),
         }
@@ -229,6 +232,9 @@ impl Run {
             2 => (status, None),
             _ => {
                 self.without.insert(about);
+                if status == Status::GROUP_LEADER_FAILED {
+                    self.replaced.insert(about);
+                }
                 (status, Some(Info::new(key, true)))
             }
         };
@@ -363,12 +369,23 @@ impl Run {
             let is_out = self.lost.contains(rank) && self.without.contains(rank);
             assert!(is_out, "{rank} is no member");
         }
-        let is_out = |rank: &&usize| self.lost.contains(rank) && self.without.contains(rank);
+        let is_out = |rank: &&usize| {
+            let is_without = self.without.contains(rank) && !self.replaced.contains(rank);
+            self.lost.contains(rank) && is_without
+        };
         assert_eq!(members.iter().find(is_out), None, "it was done without");
         let nodes = members.iter().filter(|rank| !self.lost.contains(rank));
         let nodes = nodes.map(|rank| self.world.clients[self.all[*rank]].node);
         let nodes: BTreeSet<_> = nodes.collect();
         assert_eq!(num_groups(&self.world), nodes.len());
+    }
+
+    /// Whether the group was formed without one that never called and was on another node than the leader.
+    fn is_formed_without_one_of_another_node(&self) -> bool {
+        let node_of = |rank: &usize| self.world.clients[self.all[*rank]].node;
+        let is_elsewhere = |rank: &usize| node_of(rank) != node_of(&self.leaders[0]);
+        let is_formed = self.told().first().and_then(|told| told.1) == Some(Status::SUCCESS);
+        self.kind == Kind::Led && is_formed && self.never.iter().any(is_elsewhere)
     }
 
     /// In the place of each that is lost the same process leads, whoever tells of it.
@@ -396,15 +413,20 @@ fn constructions_end_alike_for_all_in_whatever_order_things_happen() {
         .and_then(|seed| seed.parse().ok());
     let seeds = one.map_or(0..SEEDS, |seed| seed..seed + 1);
     let mut outcomes = BTreeMap::<_, u32>::new();
+    let mut num_across = 0;
     for seed in seeds {
         let run = std::panic::AssertUnwindSafe(|| {
             let mut run = Run::new(seed);
             run.happen();
             run.check();
-            (run.kind as u8, run.told().first().and_then(|told| told.1))
+            let outcome = (run.kind as u8, run.told().first().and_then(|told| told.1));
+            (outcome, run.is_formed_without_one_of_another_node())
         });
         match std::panic::catch_unwind(run) {
-            Ok(outcome) => *outcomes.entry(outcome).or_default() += 1,
+            Ok((outcome, is_across)) => {
+                *outcomes.entry(outcome).or_default() += 1;
+                num_across += u32::from(is_across);
+            }
             Err(fault) => {
                 eprintln!("PMIX_SEED={seed}");
                 std::panic::resume_unwind(fault);
@@ -413,4 +435,8 @@ fn constructions_end_alike_for_all_in_whatever_order_things_happen() {
     }
     let num_outcomes = outcomes.len();
     assert!(one.is_some() || num_outcomes >= 8, "{outcomes:?}");
+    assert!(
+        one.is_some() || num_across >= 20,
+        "{num_across} decisions for other nodes"
+    );
 }

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What members say about a construction that is led, when they are asked what is to follow.
+
+use pmix_types::{DataArray, Info, Nspace, Proc, Status, Value, keys};
+
+use super::participants::Participants;
+use super::table::Collectives;
+use super::tracker::{Phase, Slot};
+use crate::Error;
+use crate::cx::Cx;
+use crate::ids::TrackerId;
+use crate::infos::{is_set, value};
+use crate::peers::Ticket;
+use crate::timer::Timer;
+
+/// What somebody says about a construction.
+pub(super) struct Said<'s> {
+    source: &'s Proc<'static>,
+    status: Status,
+    about: Proc<'static>,
+    infos: &'s [Info<'s>],
+}
+
+impl Collectives {
+    /// A local process reports an event. Tells whether it decides what becomes of a construction, so that nobody
+    /// else is to hear of it.
+    ///
+    /// # Errors
+    ///
+    /// Why those whom a leader adds cannot be: they are no list of processes, or of jobs that it may not name.
+    /// `PMIX_ERR_NO_PERMISSIONS` for what servers alone say.
+    pub(crate) fn heed_member(
+        &mut self,
+        cx: &mut Cx,
+        ticket: &Ticket,
+        status: Status,
+        infos: &[Info<'_>],
+    ) -> Result<bool, Error> {
+        if Self::is_announcement(status, infos) {
+            return Err(Error::denied("the server of a leader says that it leads"));
+        }
+        let member = cx.member(ticket)?;
+        let source = member.proc.clone();
+        let found = self.asked(&source, status, infos);
+        let Some((id, said)) = found.filter(|_| member.client.is_some()) else {
+            return Ok(false);
+        };
+        if let Some(Value::DataArray(DataArray::Proc(procs))) =
+            value(infos, keys::GROUP_ADD_MEMBERS)
+        {
+            let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
+            let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
+            Participants::of(procs, &member.proc.nspace, size, is_here)?;
+        }
+        self.decided(cx, id, &said);
+        Ok(true)
+    }
+
+    /// The construction that what a process says may decide about.
+    pub(super) fn asked<'s>(
+        &self,
+        source: &'s Proc<'static>,
+        status: Status,
+        infos: &'s [Info<'s>],
+    ) -> Option<(TrackerId, Said<'s>)> {
+        let concerns = [
+            Status::GROUP_INVITE_FAILED,
+            Status::GROUP_LEADER_FAILED,
+            Status::GROUP_CONSTRUCT_ABORT,
+        ];
+        if !concerns.contains(&status) {
+            return None;
+        }
+        let Some(Value::String(Some(name))) = value(infos, keys::GROUP_ID) else {
+            return None;
+        };
+        let Some(Value::Proc(about)) = value(infos, keys::EVENT_AFFECTED_PROC) else {
+            return None;
+        };
+        let about = Proc::new(about.nspace.to_shared(), about.rank);
+        let is_it = |id: &TrackerId| {
+            self.get(*id).is_some_and(|tracker| {
+                let leadership = tracker.leadership.as_ref();
+                leadership.is_some_and(|led| led.concerns(&about)) && tracker.key.1.has(source)
+            })
+        };
+        let id = self.led.of(name).find(is_it)?;
+        let said = Said {
+            source,
+            status,
+            about,
+            infos,
+        };
+        Some((id, said))
+    }
+
+    /// Somebody says how a construction goes on.
+    pub(super) fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
+        let is_in = self.has_called(cx, id, said.source);
+        let Some(leadership) = self.leadership_of(id) else {
+            return;
+        };
+        let leads = leadership.leader.as_ref() == Some(said.source);
+        let is_old = leadership.lost_leader.as_ref() == Some(&said.about);
+        match said.status {
+            Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
+                self.aborted(cx, id, &said.about);
+            }
+            Status::GROUP_INVITE_FAILED if leads => self.leader_decided(cx, id, said),
+            Status::GROUP_LEADER_FAILED if is_old && is_in => {
+                if is_set(said.infos, keys::GROUP_LEADER) {
+                    return self.new_leader(cx, id, said.source);
+                }
+                leadership.declined.insert(said.source.clone());
+                self.settle_leader(cx, id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a process takes part: one of another node may.
+    fn has_called(&self, cx: &Cx, id: TrackerId, proc: &Proc<'_>) -> bool {
+        let Some(client) = cx.registry.find(&proc.nspace, proc.rank) else {
+            return !cx.registry.was_here(proc);
+        };
+        self.get(id).is_some_and(|tracker| {
+            let leadership = tracker.leadership.as_ref();
+            matches!(tracker.slots.get(&client), Some(Slot::Arrived(_)))
+                && !leadership.is_some_and(|led| led.lost_callers.contains(&client))
+        })
+    }
+
+    /// Somebody ends it for all.
+    fn aborted(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
+        let status = Status::GROUP_CONSTRUCT_ABORT;
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        if tracker.phase == Phase::Gathering {
+            return self.fail(cx, id, status);
+        }
+        // The host was called here: a server that gathers ends it.
+        let to = tracker.key.1.to_procs();
+        let more = vec![Info::new(keys::GROUP_LEADER, about.clone())];
+        self.tell(cx, id, status, to, about, more, false);
+        self.close_leadership(cx, id);
+    }
+
+    fn leader_decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
+        let added = procs_of_any(said.infos, keys::GROUP_ADD_MEMBERS);
+        if added.is_empty() && !is_set(said.infos, keys::GROUP_OPTIONAL) {
+            return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
+        }
+        if !added.is_empty()
+            && let Some(leadership) = self.leadership_of(id)
+        {
+            leadership.added.extend_from_slice(&added);
+            let more = vec![Info::new(keys::GROUP_ADD_MEMBERS, added.clone())];
+            let invited = Status::GROUP_INVITED;
+            self.tell(cx, id, invited, added, said.source, more, false);
+        }
+        self.is_decided(cx, id, &said.about);
+    }
+
+    /// It is decided to do without a process.
+    fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
+        let Some(leadership) = self.leadership_of(id) else {
+            return;
+        };
+        leadership.undecided.remove(about);
+        if !leadership.is_open()
+            && let Some(until) = leadership.until.take()
+        {
+            cx.timers.cancel(until, Timer::Leadership(id));
+        }
+        self.go_on(cx, id);
+    }
+
+    /// One leads in the place of the leader that is lost, without whom the group is formed.
+    fn new_leader(&mut self, cx: &mut Cx, id: TrackerId, leader: &Proc<'static>) {
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
+        let to = tracker.key.1.to_procs();
+        let Some(leadership) = &mut tracker.leadership else {
+            return;
+        };
+        let Some(old) = leadership.lost_leader.take() else {
+            return;
+        };
+        leadership.leader = Some(leader.clone());
+        leadership.declined.clear();
+        let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
+        let selected = Status::GROUP_LEADER_SELECTED;
+        self.tell(cx, id, selected, to, &old, more, false);
+        self.ask_anew(cx, id);
+        self.is_decided(cx, id, &old);
+    }
+
+    /// Ends a construction without a leader if all have called, and none of them leads.
+    pub(super) fn settle_leader(&mut self, cx: &mut Cx, id: TrackerId) {
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        let Some(leadership) = &tracker.leadership else {
+            return;
+        };
+        let num_callers = tracker.said.len() - leadership.lost_callers.len();
+        let is_choosing = leadership.lost_leader.is_some() && leadership.is_local;
+        if is_choosing && tracker.is_complete() && leadership.declined.len() >= num_callers {
+            self.nobody_decides(cx, id);
+        }
+    }
+}
+
+/// The processes that infos name under a key.
+fn procs_of_any(infos: &[Info<'_>], key: &str) -> Vec<Proc<'static>> {
+    match value(infos, key) {
+        Some(Value::DataArray(DataArray::Proc(procs))) => Proc::owned_list(procs),
+        _ => Vec::new(),
+    }
+}

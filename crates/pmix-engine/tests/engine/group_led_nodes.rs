@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A construction that one of the members leads, and processes that are lost on other nodes than the leader's.
+
+use std::time::Duration;
+
+use pmix_engine::{Config, HostObject, Upcall};
+use pmix_proto::{Request, Tag, request};
+use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
+
+use crate::collective::{DONE, limit, procs, statuses};
+use crate::group::{construct, construct_of, heard, listen, num_groups, world};
+use crate::group_led::{
+    ABORTED, LEADER_GONE, LOST, about, called, codes, leads, members, of, without,
+};
+use crate::world::{Reaction, Who, World};
+
+/// The process of a rank is lost, which the host knows.
+fn lose(world: &mut World, all: &[Who], rank: u32) {
+    world.kill(all[usize::try_from(rank).unwrap()]);
+    world.end_proc("job", rank);
+}
+
+/// Nothing of it is left on any node.
+fn check_over(world: &World) {
+    for node in &world.nodes {
+        let stats = node.engine.stats();
+        assert_eq!((stats.num_collectives, stats.num_under_way), (0, 0));
+    }
+}
+
+#[test]
+fn a_leader_decides_about_one_that_is_lost_on_another_node() {
+    // Others of that node have called, are still to call, or are not there.
+    for (per_node, early, late) in [
+        (&[2, 2][..], &[0, 1, 2][..], None),
+        (&[2, 2], &[0, 1], Some(2)),
+        (&[2, 2], &[0, 2], Some(1)),
+        (&[3, 1], &[0, 1, 2], None),
+        (&[1, 1, 1, 1], &[0, 2], Some(1)),
+    ] {
+        let (mut world, all) = world(per_node);
+        let tags = called(&mut world, &all, early);
+        lose(&mut world, &all, 3);
+        let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+        assert_eq!(codes(&world, all[0]), [failed], "{per_node:?}");
+        assert_eq!(codes(&world, all[1]), []);
+        assert_eq!(world.clients[all[0]].status(tags[0]), None);
+        assert_eq!(world.status_of(all[0], &without(3)), DONE);
+        let mut asked: Vec<_> = early.iter().copied().zip(tags).collect();
+        if let Some(late) = late {
+            assert_eq!(world.clients[all[0]].status(asked[0].1), None);
+            let tag = world.ask(all[late], &construct("g", &[0, 1, 2, 3], vec![]));
+            world.run();
+            asked.push((late, tag));
+        }
+        for (rank, tag) in asked {
+            assert_eq!(members(&world, all[rank], tag), [0, 1, 2], "{per_node:?}");
+        }
+        check_over(&world);
+    }
+}
+
+#[test]
+fn a_leader_is_asked_about_those_of_other_nodes_who_were_gone_before_it_called() {
+    for per_node in [&[3, 1][..], &[2, 2]] {
+        let (mut world, all) = world(per_node);
+        lose(&mut world, &all, 3);
+        let mut tags = called(&mut world, &all[..3], &[0]);
+        let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+        assert_eq!(codes(&world, all[0]), [failed]);
+        let others =
+            [1, 2].map(|rank| world.ask(all[rank], &construct("g", &[0, 1, 2, 3], vec![])));
+        world.run();
+        tags.extend(others);
+        assert_eq!(world.status_of(all[0], &without(3)), DONE);
+        for (rank, tag) in tags.into_iter().enumerate() {
+            assert_eq!(members(&world, all[rank], tag), [0, 1, 2]);
+        }
+        check_over(&world);
+    }
+}
+
+#[test]
+fn it_ends_on_all_nodes_as_the_leader_says_or_if_it_says_nothing() {
+    let ends = [
+        (Some(about(Status::GROUP_INVITE_FAILED, 3, &[])), LOST),
+        (Some(about(Status::GROUP_CONSTRUCT_ABORT, 3, &[])), ABORTED),
+        (None, LOST),
+    ];
+    for (said, expected) in ends {
+        let (mut world, all) = world(&[2, 2]);
+        let tags = called(&mut world, &all, &[0, 1, 2]);
+        lose(&mut world, &all, 3);
+        match said {
+            Some(said) => assert_eq!(world.status_of(all[0], &said), DONE),
+            None => {
+                let time = Config::default().leader_time;
+                world.advance(time - Duration::from_millis(1));
+                assert_eq!(world.clients[all[0]].status(tags[0]), None);
+                world.advance(Duration::from_millis(2));
+            }
+        }
+        let three = of(&all, &[0, 1, 2]);
+        assert_eq!(statuses(&world, &three, &tags), [expected; 3]);
+        assert_eq!(num_groups(&world), 0);
+        check_over(&world);
+    }
+}
+
+#[test]
+fn a_leader_of_another_node_that_does_not_hear_is_not_waited_for() {
+    let (mut world, all) = world(&[2, 2]);
+    let tags = [0, 1, 2].map(|rank| {
+        let infos = if rank == 0 { leads() } else { vec![] };
+        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
+    });
+    world.run();
+    lose(&mut world, &all, 3);
+    let three = of(&all, &[0, 1, 2]);
+    assert_eq!(statuses(&world, &three, &tags), [LOST; 3]);
+}
+
+#[test]
+fn a_server_without_any_other_process_adds_those_whom_the_leader_names() {
+    let (mut world, all) = world(&[3, 1, 1]);
+    let mut tags = called(&mut world, &all, &[0, 1, 2]);
+    lose(&mut world, &all, 3);
+    let adds = Info::new(keys::GROUP_ADD_MEMBERS, procs(&[("job", 4)]));
+    let replaced = about(Status::GROUP_INVITE_FAILED, 3, &[adds]);
+    assert_eq!(world.status_of(all[0], &replaced), DONE);
+    assert_eq!(codes(&world, all[4]), [(Status::GROUP_INVITED, Some(0))]);
+    assert_eq!(world.clients[all[0]].status(tags[0]), None);
+    tags.push(world.ask(all[4], &construct_of("g", vec![], vec![])));
+    world.run();
+    for (rank, tag) in [0, 1, 2, 4].into_iter().zip(tags) {
+        assert_eq!(members(&world, all[rank], tag), [0, 1, 2, 4]);
+    }
+    check_over(&world);
+}
+
+/// All of the first node have called and the leader is lost, while the other node gathers.
+fn leader_lost_late() -> (World, Vec<Who>, Vec<Tag>) {
+    let (mut world, all) = world(&[2, 2]);
+    let tags = called(&mut world, &all, &[0, 1, 2]);
+    lose(&mut world, &all, 0);
+    for rank in [1, 2] {
+        let failed = (Status::GROUP_LEADER_FAILED, Some(0));
+        assert_eq!(codes(&world, all[rank]), [failed]);
+        assert_eq!(world.clients[all[rank]].status(tags[rank]), None);
+    }
+    (world, all, tags)
+}
+
+#[test]
+fn another_leads_where_the_leader_is_lost_after_its_server_called() {
+    for new in [1, 2] {
+        let (mut world, all, tags) = leader_lost_late();
+        let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
+        for rank in [new, 3 - new] {
+            assert_eq!(world.status_of(all[rank], &lead), DONE);
+        }
+        lose(&mut world, &all, 3);
+        let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+        assert_eq!(codes(&world, all[new]).last(), Some(&failed));
+        assert_eq!(world.clients[all[1]].status(tags[1]), None);
+        assert_eq!(world.status_of(all[new], &without(3)), DONE);
+        for rank in [1, 2] {
+            // The host had been told of the one that led.
+            assert_eq!(members(&world, all[rank], tags[rank]), [0, 1, 2]);
+            let heard = codes(&world, all[rank]);
+            let selected = (Status::GROUP_LEADER_SELECTED, Some(0));
+            assert_eq!(heard.iter().filter(|told| **told == selected).count(), 1);
+        }
+        check_over(&world);
+    }
+}
+
+#[test]
+fn it_ends_on_all_nodes_if_nobody_leads_in_the_place_of_one_whose_server_had_called() {
+    let abort = about(Status::GROUP_CONSTRUCT_ABORT, 0, &[]);
+    for (said, expected) in [(None, LEADER_GONE), (Some(abort), ABORTED)] {
+        for rank in [1, 2] {
+            let (mut world, all, tags) = leader_lost_late();
+            match &said {
+                Some(said) => assert_eq!(world.status_of(all[rank], said), DONE),
+                None => world.advance(Config::default().leader_time),
+            }
+            let two = of(&all, &[1, 2]);
+            assert_eq!(statuses(&world, &two, &tags[1..]), [expected; 2]);
+            let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
+            world.run();
+            assert_eq!(world.clients[all[3]].status(last), expected);
+            check_over(&world);
+        }
+    }
+}
+
+#[test]
+fn who_is_lost_while_another_node_chooses_a_leader_is_decided_about_by_the_new_one() {
+    let (mut world, all) = world(&[2, 2]);
+    let tags = called(&mut world, &all, &[0, 2]);
+    lose(&mut world, &all, 0);
+    lose(&mut world, &all, 3);
+    let last = world.ask(all[1], &construct("g", &[0, 1, 2, 3], vec![]));
+    world.run();
+    let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
+    assert_eq!(world.status_of(all[2], &lead), DONE);
+    assert_eq!(world.clients[all[1]].status(last), None);
+    assert_eq!(world.status_of(all[2], &without(3)), DONE);
+    assert_eq!(members(&world, all[1], last), [1, 2]);
+    assert_eq!(members(&world, all[2], tags[1]), [1, 2]);
+    check_over(&world);
+}
+
+#[test]
+fn of_leaders_of_several_nodes_the_first_by_name_leads() {
+    for order in [[0, 2], [2, 0]] {
+        let (mut world, all) = world(&[2, 2]);
+        listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
+        for rank in order {
+            world.ask(all[rank], &construct("g", &[0, 1, 2, 3], leads()));
+            world.run();
+        }
+        lose(&mut world, &all, 3);
+        lose(&mut world, &all, 1);
+        assert_eq!(heard(&world, all[0]).len(), 2, "{order:?}");
+        assert_eq!(heard(&world, all[2]).len(), 0, "{order:?}");
+    }
+}
+
+#[test]
+fn a_server_forgets_what_has_ended_where_the_leader_is() {
+    let (mut world, all) = world(&[2, 2]);
+    listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
+    let infos = [leads(), limit(3)].concat();
+    let first = world.ask(all[0], &construct("g", &[0, 1, 2, 3], infos));
+    world.run();
+    assert_eq!(world.nodes[1].engine.stats().num_collectives, 1);
+    world.advance(Duration::from_secs(3));
+    let late = Some(Status::ERR_TIMEOUT);
+    assert_eq!(world.clients[all[0]].status(first), late);
+    assert_eq!(world.nodes[1].engine.stats().num_collectives, 0);
+    lose(&mut world, &all, 3);
+    assert_eq!(heard(&world, all[0]), []);
+}
+
+#[test]
+fn a_server_forgets_what_is_led_elsewhere_when_its_job_is_gone() {
+    let (mut world, all) = world(&[2, 2]);
+    let tags = called(&mut world, &all, &[0]);
+    let job = "job".into();
+    world.nodes[1].engine.deregister_nspace(&job).unwrap();
+    world.run();
+    assert_eq!(world.nodes[1].engine.stats().num_collectives, 0);
+    drop(tags);
+}
+
+#[test]
+fn who_leads_is_known_where_the_job_is_registered_later() {
+    let mut world = World::new(2);
+    world.job("job", &[2, 2]);
+    let mut all = vec![world.join(0, "job", 0), world.join(0, "job", 1)];
+    let late = &mut world.nodes[1].engine;
+    late.deregister_nspace(&"job".into()).unwrap();
+    let mut tags = called(&mut world, &all, &[0, 1]);
+    assert_eq!(world.nodes[1].engine.stats().num_collectives, 0);
+    let infos = [
+        Info::new(keys::NODE_MAP, "n00,n01"),
+        Info::new(keys::PROC_MAP, "0,1;2,3"),
+    ];
+    let late = &mut world.nodes[1].engine;
+    late.register_nspace(&"job".into(), 2, &infos).unwrap();
+    for rank in [2, 3] {
+        let proc = Proc::new("job", Rank::new(rank));
+        let user = pmix_engine::Credentials::new(1000, 1000);
+        let object = HostObject(rank.into());
+        let late = &mut world.nodes[1].engine;
+        late.register_client(&proc, user, object).unwrap();
+    }
+    all.extend([2, 3].map(|rank| world.join(1, "job", rank)));
+    tags.push(world.ask(all[2], &construct("g", &[0, 1, 2, 3], vec![])));
+    lose(&mut world, &all, 3);
+    assert_eq!(world.status_of(all[0], &without(3)), DONE);
+    for (rank, tag) in tags.into_iter().enumerate() {
+        assert_eq!(members(&world, all[rank], tag), [0, 1, 2]);
+    }
+}
+
+#[test]
+fn no_process_says_in_the_place_of_its_server_that_it_leads() {
+    let (mut world, all) = world(&[2, 2]);
+    let own = Proc::new("job", Rank::new(0));
+    let announce = Request::Notify(request::Notify {
+        status: Status::GROUP_LEADER_SELECTED,
+        range: DataRange::CUSTOM,
+        infos: vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[("job", 0), ("job", 2)])),
+            Info::new(keys::GROUP_ID, "g"),
+            Info::new(keys::GROUP_LEADER, own),
+        ],
+    });
+    let denied = Some(Status::ERR_NO_PERMISSIONS);
+    assert_eq!(world.status_of(all[0], &announce), denied);
+    assert_eq!(world.nodes[1].engine.stats().num_collectives, 0);
+}
+
+#[test]
+fn servers_hear_of_leaders_alone_and_no_client_does() {
+    let is_notice = |upcall: &Upcall| matches!(upcall, Upcall::NotifyEvent(_));
+    for (infos, expected) in [(vec![], 0), (leads(), 1)] {
+        let (mut world, all) = world(&[2, 2]);
+        listen(&mut world, &all, &[Status::GROUP_LEADER_SELECTED]);
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let counted = std::rc::Rc::clone(&count);
+        world.rule(move |_, upcall| {
+            counted.set(counted.get() + u32::from(is_notice(upcall)));
+            Reaction::Usual
+        });
+        for rank in [0, 1, 2, 3] {
+            let infos = if rank == 0 { infos.clone() } else { vec![] };
+            world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos));
+        }
+        world.run();
+        assert_eq!(count.get(), expected);
+        assert!(all.iter().all(|who| heard(&world, *who).is_empty()));
+    }
+}
