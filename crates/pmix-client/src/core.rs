@@ -497,7 +497,15 @@ impl Core {
             // Servers of OpenPMIx refuse a fence of nobody.
             fence.procs.push(self.job());
         }
-        self.begin(&request, ask.waiting, end)
+        let begun = self.begin(&request, ask.waiting, end);
+        begun.map_err(|error| match (&request, error.status()) {
+            // A server that speaks as releases up to 5 do cannot be asked at all.
+            (Request::ResourceBlock(_), Status::ERR_UNKNOWN_DATA_TYPE) => {
+                let message = "the server knows no blocks of resources (PMIx_Resource_block)";
+                Error::new(Status::ERR_NOT_SUPPORTED, message)
+            }
+            _ => error,
+        })
     }
 
     /// Begins an operation that waits for the reply to a request.

@@ -460,6 +460,18 @@ fn a_fence_of_nobody_is_one_of_the_own_job() {
     assert!(sent.ends_with(&payload), "{sent:?}");
 }
 
+#[test]
+fn a_server_that_knows_no_blocks_of_resources_is_not_asked_for_one() {
+    let mut side = Side::begun();
+    side.asked();
+    let directive = pmix_types::ResourceBlockDirective::DEFINE;
+    let block = Ask::resource_block(directive, "spare".into(), vec![], vec![]);
+    let error = side.core.ask(block, None).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+    assert!(error.to_string().contains("PMIx_Resource_block"), "{error}");
+    assert!(side.core.poll_transmit().is_none());
+}
+
 /// What a core sends next, as a server of a release reads it.
 fn sent_to(side: &mut Side, version: &str, look: impl FnOnce(Request<'_>)) {
     let form = PeerForm::new(side.core.form().layout, version.as_bytes());

@@ -63,6 +63,7 @@ fn actor() {
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
+        "allocates" => crate::asking::allocates(connected(settings)),
         "machine" => machine(connected(settings)),
         "credentials" => credentials::credentials(connected(settings)),
         "controls" => controls(connected(settings)),

@@ -3,7 +3,9 @@
 
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
-use pmix_types::{DataArray, Info, IntoOwned as _, ProcState, Query, Rank, Status, Value, keys};
+use pmix_types::{
+    AllocDirective, DataArray, Info, IntoOwned as _, ProcState, Query, Rank, Status, Value, keys,
+};
 
 use crate::actors::{peer, wait_for_all};
 use crate::stage::{play, play_plan};
@@ -186,4 +188,27 @@ fn a_process_ends_the_session_that_it_is_in_and_no_other() {
     let cause = played.outcome.cause.as_ref().map(ToString::to_string);
     assert_eq!(cause.as_deref(), Some("rank 0 ended the session"));
     assert_eq!(played.outcome.exit_code(), 143);
+}
+
+/// Asks for an allocation in every way that there is. What the launcher says of it the program `allocated` sees.
+pub(crate) fn allocates(mut client: Client) {
+    for directive in [
+        AllocDirective::NEW,
+        AllocDirective::EXTEND,
+        AllocDirective::RELEASE,
+        AllocDirective::REAQUIRE,
+    ] {
+        let infos = vec![Info::new(keys::ALLOC_NUM_NODES, 1_u64)];
+        let asked = request::Allocate { directive, infos };
+        let payload = client.request(&Request::Allocate(asked)).unwrap();
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        assert_eq!(answer.status, Status::ERR_NOT_SUPPORTED, "{directive}");
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn an_allocation_is_refused() {
+    let played = play("allocates", 1);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
 }

@@ -103,6 +103,17 @@ fn programs() -> Vec<Program> {
             ..program("asked", &[4])
         },
         Program {
+            judge: Judge::Says(
+                vec![(
+                    " asked to allocate resources (PMIx_Allocation_request), which pmix run does not do\n",
+                    2,
+                )],
+                &[],
+            ),
+            left_out: allocating,
+            ..program("allocated", &[2])
+        },
+        Program {
             left_out: adding,
             ..program("added", &[4, 8])
         },
@@ -201,6 +212,11 @@ fn bringing(launcher: &Launcher, client: &str) -> Option<&'static str> {
         Launcher::Ours(_) => Some("our client says how much more it is to be sent"),
         _ => Some("real servers answer what was asked for"),
     }
+}
+
+fn allocating(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("the host has nothing to allocate, and prterun refuses otherwise")
 }
 
 fn adding(launcher: &Launcher, _: &str) -> Option<&'static str> {
