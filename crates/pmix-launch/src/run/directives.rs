@@ -161,6 +161,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     JOB_CONTINUOUS => Obeyed(A::KeepGoing),
     JOB_RECOVERABLE => Obeyed(A::KeepGoing),
     JOB_TIMEOUT => Obeyed(A::JobLimit),
+    LAUNCHER_RENDEZVOUS_FILE => Obeyed(A::Variable),
     MAPBY => Obeyed(A::MapBy),
     MAX_RESTARTS => Obeyed(A::Restarts),
     MERGE_STDERR_STDOUT => Obeyed(A::Merged),
@@ -183,7 +184,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     TIMEOUT => Obeyed(A::SpawnLimit),
     UNSET_ENVAR => Obeyed(A::Variable),
     WDIR => Obeyed(A::Wdir),
-    // Programs of any kind run, ends are told to all who register for them, messages that come again are
+    // Programs of any kind run, tools too, ends are told to all who register for them, messages that come again are
     // counted, and nothing changes with who chose the directory.
     AGGREGATE_HELP => Given,
     NON_PMI => Given,
@@ -192,6 +193,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     NOTIFY_PROC_ABNORMAL_TERMINATION => Given,
     NOTIFY_PROC_TERMINATION => Given,
     PERSONALITY => Given,
+    SPAWN_TOOL => Given,
     WDIR_USER_SPECIFIED => Given,
     ADD_HOST => Refused,
     ADD_HOSTFILE => Refused,
@@ -205,7 +207,6 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     PRELOAD_FILES => Refused,
     SET_SESSION_CWD => Refused,
     SPAWN_PTY => Refused,
-    SPAWN_TOOL => Refused,
     TIMESTAMP_OUTPUT => Refused,
 };
 

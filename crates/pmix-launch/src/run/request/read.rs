@@ -127,6 +127,11 @@ pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
     if is(keys::UNSET_ENVAR) {
         return Ok(Some(Export::Unset(own(text_of(info)?))));
     }
+    if is(keys::LAUNCHER_RENDEZVOUS_FILE) {
+        // What is started writes its own address there, by the variable that has the name of the key.
+        let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE".into();
+        return Ok(Some(Export::Set(name, own(text_of(info)?))));
+    }
     let all = [
         keys::SET_ENVAR,
         keys::ADD_ENVAR,

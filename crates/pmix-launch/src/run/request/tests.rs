@@ -139,11 +139,15 @@ fn variables_are_changed_in_the_order_of_the_directives() {
         Info::new(keys::SET_ENVAR, envar("A", "1")),
         Info::new(keys::PREPEND_ENVAR, envar("P", "front")),
         Info::new(keys::UNSET_ENVAR, "U"),
+        Info::new(keys::LAUNCHER_RENDEZVOUS_FILE, "/run/launcher"),
+        Info::new(keys::SPAWN_TOOL, true),
     ]);
+    let rendezvous = "PMIX_LAUNCHER_RENDEZVOUS_FILE";
     let expected = [
         Export::Set("A".into(), "1".into()),
         Export::Prepend("P".into(), "front".into(), b':'),
         Export::Unset("U".into()),
+        Export::Set(rendezvous.into(), "/run/launcher".into()),
     ];
     assert_eq!(request.unwrap().apps[0].exports, expected);
     assert!(taken(vec![Info::new(keys::SET_ENVAR, envar("", "1"))]).is_err());
