@@ -2,6 +2,7 @@
 //! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
 
 mod image;
+mod mpir;
 pub(crate) mod musl;
 
 use std::fs;
@@ -253,7 +254,7 @@ pub(crate) fn installed(folder: &Path, build: Build<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Strips the command, but for what debuggers that know MPIR look for.
+/// Strips the command, but for what debuggers that know MPIR look for, and adds the types of that.
 ///
 /// # Errors
 /// It cannot be stripped, or one of the names is not there.
@@ -271,7 +272,7 @@ pub(crate) fn strip_command(command: &Path) -> Result<(), String> {
             .any(|line| line.split(' ').next_back() == Some(name))
     };
     match MPIR.iter().find(|name| !has(name)) {
-        None => Ok(()),
+        None => mpir::describe(command, &listed),
         Some(name) => Err(format!("{}: no symbol {name}", command.display())),
     }
 }
