@@ -64,6 +64,15 @@ impl JobCache {
         Self::empty(form, proc, host, Some(shared))
     }
 
+    /// Creates a cache for a tool whose job its server has just made for it: there is next to nothing to know of
+    /// it, and the server is asked for that only when something is not found.
+    pub(crate) fn of_tool(form: PeerForm, proc: &Proc<'_>, host: Option<&str>) -> Self {
+        let host = host.map(|host| host.as_bytes().to_vec());
+        let cache = Self::empty(form, proc, host, None);
+        cache.has_asked.store(false, Ordering::Relaxed);
+        cache
+    }
+
     fn empty(
         form: PeerForm,
         proc: &Proc<'_>,

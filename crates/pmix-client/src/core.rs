@@ -351,7 +351,7 @@ impl Core {
         }
     }
 
-    /// Asks about the job once the server has answered the hello.
+    /// Asks about the job once the server has answered the hello, unless it is one that the server has just made.
     fn welcome(&mut self) {
         if !matches!(self.operations.waiting(Self::INIT), Some(Waiting::Welcome)) {
             return;
@@ -359,9 +359,11 @@ impl Core {
         let Link::Open(connection) = &mut self.link else {
             return;
         };
+        let mut is_assigned = false;
         match connection.welcome() {
             None => return,
             Some(Welcome::Assigned { proc, server }) => {
+                is_assigned = true;
                 self.settings.proc = proc.clone();
                 self.settings.server.server = server.clone();
                 self.groups = group::Operations::new(proc.clone());
@@ -374,6 +376,11 @@ impl Core {
             let (proc, host) = (&self.settings.proc, self.settings.host.as_deref());
             let cache = JobCache::of_shared(self.form, proc, host, shared);
             self.known.begin(cache);
+            return self.operations.complete(Self::INIT, Ok(Answer::Done));
+        }
+        if is_assigned {
+            let (proc, host) = (&self.settings.proc, self.settings.host.as_deref());
+            self.known.begin(JobCache::of_tool(self.form, proc, host));
             return self.operations.complete(Self::INIT, Ok(Answer::Done));
         }
         match connection.request(&Request::JobInfo, None) {

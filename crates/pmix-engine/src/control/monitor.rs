@@ -15,10 +15,20 @@ use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::timer::Timer;
 
+/// What the names of events have in them by which servers and hosts tell what becomes of processes, jobs, sessions,
+/// groups, nodes, connections and the like.
+const OF_SERVERS: &[&str] = &[
+    "ALLOC", "CONNECT", "DEBUG", "DVM_", "EVENT_", "EXIT_", "FABRIC_", "GROUP_", "IOF_", "JCTRL_",
+    "JOB_", "LAUNCH", "LOST_", "MODEL_", "NODE_", "PROC", "SESSION_", "SYS_",
+];
+
 impl Control {
     /// Serves MONITOR: heartbeats of the process itself are watched here, all else is
     /// the host's.
     pub(crate) fn monitor(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Monitor<'_>) {
+        if let Err(error) = check_alert(request) {
+            return cx.reply_error(ticket, &error);
+        }
         let served = match request.monitor.key.as_text().as_str() {
             _ if !cx.config.watches_heartbeats => Ok(false),
             Some(keys::MONITOR_HEARTBEAT) => self
@@ -160,5 +170,22 @@ impl Control {
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.unwatch(cx, peer);
         self.monitors.forget(peer);
+    }
+}
+
+/// Refuses an alert that would be taken for news of the server, which is its source.
+fn check_alert(request: &request::Monitor<'_>) -> Result<(), Error> {
+    let alert = request.error;
+    let adds = ![keys::SEND_HEARTBEAT, keys::MONITOR_CANCEL]
+        .iter()
+        .any(|key| request.monitor.key.is(key));
+    let is_of_servers = |name: &str| OF_SERVERS.iter().any(|part| name.contains(part));
+    let mut names = alert.names().iter().map(pmix_types::Constant::name);
+    match adds && names.any(is_of_servers) {
+        true => Err(Error::bad(format!(
+            "{alert} is an event of servers: a monitor tells one of its own, or \
+             PMIX_MONITOR_FILE_ALERT and the like"
+        ))),
+        false => Ok(()),
     }
 }

@@ -17,6 +17,13 @@ const MOST_LOOKS: usize = 65_536;
 /// million fits.
 const MOST_BYTES: usize = 256 << 20;
 
+/// How many keys are few.
+const FEW_KEYS: usize = 64;
+
+/// The most bytes that the values of an answer to more keys than a few may take: each may bring the process table
+/// of every job, which is then made as often.
+const MOST_BYTES_OF_MANY: usize = 16 << 20;
+
 /// The answer of this server to one key of a query.
 #[derive(Debug, PartialEq)]
 pub(super) enum LocalAnswer {
@@ -92,10 +99,14 @@ impl QueryResults {
     pub(super) fn spend(&mut self, num_keys: usize, weight: usize) -> Result<(), Error> {
         self.num_keys += num_keys;
         self.weight += weight;
-        if self.num_keys <= MOST_KEYS && self.weight <= MOST_BYTES {
+        let most_bytes = match self.num_keys <= FEW_KEYS {
+            true => MOST_BYTES,
+            false => MOST_BYTES_OF_MANY,
+        };
+        if self.num_keys <= MOST_KEYS && self.weight <= most_bytes {
             return Ok(());
         }
-        let message = format!("more than {MOST_KEYS} keys or {MOST_BYTES} bytes in one query");
+        let message = format!("more than {MOST_KEYS} keys or {most_bytes} bytes in one query");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
@@ -200,6 +211,17 @@ mod tests {
     fn values(list: &[(&str, u32)]) -> Vec<(String, Value<'static>)> {
         let value = |(key, number): &(&str, u32)| ((*key).to_owned(), Value::from(*number));
         list.iter().map(value).collect()
+    }
+
+    #[test]
+    fn many_keys_may_bring_less_than_a_few() {
+        let mut results = QueryResults::default();
+        assert!(results.spend(FEW_KEYS, MOST_BYTES).is_ok());
+        let refused = results.spend(1, 0).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        let mut results = QueryResults::default();
+        assert!(results.spend(MOST_KEYS, MOST_BYTES_OF_MANY).is_ok());
+        assert!(results.spend(0, 1).is_err());
     }
 
     #[test]

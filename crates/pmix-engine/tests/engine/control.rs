@@ -249,6 +249,50 @@ fn missed_signs_of_life_are_told_to_the_job_and_the_process_itself() {
 }
 
 #[test]
+fn an_alert_that_would_be_taken_for_news_of_the_server_is_refused() {
+    let (mut world, all) = job(1);
+    let ledger = Ledger::answering(&mut world, Answer::NotSupported);
+    let with = |key, error| {
+        let monitor = Info::new(key, "/file");
+        let infos = vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5_u32)];
+        Request::Monitor(request::Monitor {
+            monitor,
+            error,
+            infos,
+        })
+    };
+    for alert in [
+        Status::EVENT_JOB_END,
+        Status::ERR_JOB_ABORTED,
+        Status::EVENT_PROC_TERMINATED,
+        Status::ERR_PROC_RESTART,
+        Status::GROUP_MEMBER_FAILED,
+        Status::ERR_LOST_CONNECTION_TO_SERVER,
+        Status::DEBUGGER_RELEASE,
+        Status::EVENT_NODE_DOWN,
+    ] {
+        for key in [keys::MONITOR_FILE, keys::MONITOR_HEARTBEAT] {
+            let refused = world.status_of(all[0], &with(key, alert));
+            assert_eq!(refused, Some(Status::ERR_BAD_PARAM), "{alert}");
+        }
+    }
+    assert_eq!(ledger.take("Monitor"), []);
+    // One of the program's own, and one that says what it is about.
+    for alert in [Status::from_raw(-3001), Status::MONITOR_FILE_ALERT] {
+        let asked = world.status_of(all[0], &with(keys::MONITOR_FILE, alert));
+        assert_eq!(asked, Some(Status::ERR_NOT_SUPPORTED), "the host is asked");
+        let own = world.status_of(all[0], &with(keys::MONITOR_HEARTBEAT, alert));
+        assert_eq!(own, Some(Status::SUCCESS));
+    }
+    // To cancel it raises nothing.
+    let cancel = with(keys::MONITOR_CANCEL, Status::EVENT_JOB_END);
+    assert_eq!(
+        world.status_of(all[0], &cancel),
+        Some(Status::ERR_NOT_SUPPORTED)
+    );
+}
+
+#[test]
 fn to_cancel_all_monitors_concerns_those_of_the_host_too() {
     let (mut world, all) = job(1);
     let ledger = Ledger::answering(&mut world, Answer::NotSupported);

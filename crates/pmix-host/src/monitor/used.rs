@@ -11,7 +11,7 @@ use pmix_types::{
 use super::sample::Samples;
 use super::{LocalNode, error, wrong};
 use crate::Error;
-use crate::usage::{Wanted, of_disk, of_interface, of_node, of_process};
+use crate::usage::{MOST_PSS, Wanted, of_disk, of_interface, of_node, of_process};
 
 /// The most targets that one request may name.
 const MOST_TARGETS: usize = 65_536;
@@ -85,7 +85,8 @@ impl UsageMonitor {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing that is named is here; that the system does not tell.
+    /// `PMIX_ERR_NOT_FOUND` if nothing that is named is here; `PMIX_ERR_OUT_OF_RESOURCE` if the proportional set
+    /// size of too many processes is asked for by its name; that the system does not tell.
     pub(super) fn measure(
         &self,
         node: &LocalNode,
@@ -102,7 +103,16 @@ impl UsageMonitor {
                 let message = "none of the processes that are named runs on this node";
                 return Err(error(Status::ERR_NOT_FOUND, message));
             }
-            let wants_pss = self.wanted.has(keys::PROC_PSS);
+            let is_small = procs.len() <= MOST_PSS;
+            if !is_small && self.wanted.names(keys::PROC_PSS) {
+                let message = format!(
+                    "{} is told of {MOST_PSS} processes at most, these are {}",
+                    keys::PROC_PSS,
+                    procs.len()
+                );
+                return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+            }
+            let wants_pss = is_small && self.wanted.has(keys::PROC_PSS);
             let stats = samples.processes(&procs, &node.name, wants_pss, now);
             return Ok(match self.is_typed {
                 true => vec![array(
@@ -349,6 +359,31 @@ mod tests {
             ..NodeStats::default()
         };
         assert_eq!(disks.parts(&stats).diskstats, [disk("vda")]);
+    }
+
+    #[test]
+    fn the_proportional_set_size_of_so_many_is_told_and_of_no_more() {
+        let of = |figures: Vec<Info<'static>>, number: usize| {
+            let figures = Value::DataArray(DataArray::Info(figures));
+            let monitor = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, figures);
+            let own = i32::try_from(std::process::id()).unwrap();
+            let node = LocalNode {
+                processes: vec![(Proc::new("a", Rank::new(0)), own); number],
+                ..node()
+            };
+            let monitor = UsageMonitor::read(&monitor, &[]).unwrap();
+            let measured = monitor.measure(&node, &mut Samples::default(), Instant::now());
+            let told = measured.map_err(|error| error.status())?;
+            let all = told.iter().filter_map(|info| info.value.as_infos().ok());
+            let with = all.filter(|infos| infos.iter().any(|info| info.key.is(keys::PROC_PSS)));
+            Ok::<_, Status>((told.len(), with.count()))
+        };
+        let pss = || vec![Info::new(keys::PROC_PSS, true)];
+        assert_eq!(of(pss(), 2), Ok((2, 2)));
+        let refused = Err(Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(of(pss(), MOST_PSS + 1), refused);
+        // Who wants all has the others.
+        assert_eq!(of(Vec::new(), MOST_PSS + 1), Ok((MOST_PSS + 1, 0)));
     }
 
     #[test]

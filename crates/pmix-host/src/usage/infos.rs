@@ -73,7 +73,10 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
     figures.add(keys::PROC_PERCENT_CPU, Value::Float(stats.percent_cpu));
     figures.add(keys::PROC_PRIORITY, Value::Int32(stats.priority));
     figures.add(keys::PROC_NUM_THREADS, Value::Uint16(stats.num_threads));
-    figures.add(keys::PROC_PSS, Value::Float(stats.pss));
+    // A process that has none was not asked for it.
+    if stats.pss > 0.0 {
+        figures.add(keys::PROC_PSS, Value::Float(stats.pss));
+    }
     figures.add(keys::PROC_VSIZE, Value::Float(stats.vsize));
     figures.add(keys::PROC_RSS, Value::Float(stats.rss));
     figures.add(keys::PROC_PEAK_VSIZE, Value::Float(stats.peak_vsize));
@@ -228,8 +231,13 @@ mod tests {
             net_interface: Some("lo".into()),
             ..NetStats::default()
         };
+        let measured = ProcStats {
+            pss: 1.5,
+            ..process()
+        };
         let told = [
-            (of_process(&process(), &all), 15),
+            (of_process(&measured, &all), 15),
+            (of_process(&process(), &all), 14),
             (of_node(&node, &all), 15),
             (of_disk(&disk, &all, 5), 13),
             (of_interface(&net, &all, 5), 8),

@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 use pmix_host::monitor::LocalNode;
-use pmix_host::usage::{self, Wanted};
+use pmix_host::usage::{self, MOST_PSS, Wanted};
 use pmix_server::Completion;
 use pmix_server::upcall::{Monitor, Query};
 use pmix_types::{DataArray, Info, IntoOwned, Proc, ProcStats, Rank, Status, Text, Value, keys};
@@ -67,7 +67,9 @@ impl Session<'_> {
 
     /// Answers a query, with what is used.
     pub(super) fn answer_query(&mut self, call: Query) -> (Status, Vec<Info<'static>>) {
-        let (mut found, mut num_asked, mut room) = (Vec::new(), 0, MOST_ROWS);
+        let (mut found, mut num_asked) = (Vec::new(), 0);
+        let mut room = Room::default();
+        let mut refused = None;
         let mut others = call;
         for mut query in std::mem::take(&mut others.queries) {
             let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
@@ -75,7 +77,10 @@ impl Session<'_> {
                 // What is asked twice is answered once.
                 if query.keys.iter().any(|key| is(key, own)) {
                     num_asked += 1;
-                    found.extend(self.used(&others.proc, own, &query.qualifiers, &mut room));
+                    match self.used(&others.proc, own, &query.qualifiers, &mut room) {
+                        Ok(used) => found.extend(used),
+                        Err(status) => refused = Some(status),
+                    }
                 }
             }
             query
@@ -87,7 +92,7 @@ impl Session<'_> {
         }
         if others.queries.is_empty() {
             let status = match found.len() {
-                0 => Status::ERR_NOT_FOUND,
+                0 => refused.unwrap_or(Status::ERR_NOT_FOUND),
                 some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
                 _ => Status::SUCCESS,
             };
@@ -103,41 +108,53 @@ impl Session<'_> {
         }
     }
 
-    /// What is used, as the answer to one key of a query, if there is room for as many processes.
+    /// What is used, as the answer to one key of a query; none if nothing is meant, or may be told.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if that would be more than one request is told.
     fn used(
         &mut self,
         asker: &Proc<'static>,
         key: &'static str,
         qualifiers: &[Info<'_>],
-        room: &mut usize,
-    ) -> Option<Info<'static>> {
+        room: &mut Room,
+    ) -> Result<Option<Info<'static>>, Status> {
         if !is_own_user(qualifiers) {
-            return None;
+            return Ok(None);
         }
         let node = self.node_alone();
         let now = Instant::now();
         if key == keys::QUERY_NODE_RESOURCE_USAGE {
-            *room = less(*room, 1)?;
+            room.take(1)?;
             let stats = self.monitors.measure_node(&node, now);
-            let told = usage::of_node(&stats.ok()?, &wanted(qualifiers, "pmix.node."));
-            return Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, vec![told]));
+            let told = stats.map(|stats| usage::of_node(&stats, &wanted(qualifiers, "pmix.node.")));
+            let told = told.ok();
+            return Ok(told.map(|told| Info::new(keys::QUERY_NODE_RESOURCE_USAGE, vec![told])));
         }
-        let procs = self.meant_processes(asker, qualifiers)?;
-        *room = less(*room, procs.len().max(1))?;
+        let Some(procs) = self.meant_processes(asker, qualifiers) else {
+            return Ok(None);
+        };
+        room.take(procs.len().max(1))?;
         if key == keys::QUERY_PROC_RESOURCE_USAGE {
             let wanted = wanted(qualifiers, "pmix.proc.");
-            let wants_pss = wanted.has(keys::PROC_PSS);
+            let wants_pss = wanted.has(keys::PROC_PSS)
+                && match room.take_pss(procs.len()) {
+                    Err(status) if wanted.names(keys::PROC_PSS) => return Err(status),
+                    taken => taken.is_ok(),
+                };
             let stats = self.monitors.measure(&procs, &node, wants_pss, now);
             let told: Vec<_> = stats
                 .iter()
                 .map(|stats| usage::of_process(stats, &wanted))
                 .collect();
-            return Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told));
+            return Ok(Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told)));
         }
         let stats = self.monitors.measure(&procs, &node, false, now);
-        let own = usage::process(getpid().as_raw_nonzero().get(), false).ok()?;
-        let told = memory(&node.name, &own, &stats, qualifiers);
-        Some(Info::new(keys::QUERY_MEMORY_USAGE, told))
+        let Some(own) = room.own() else {
+            return Ok(None);
+        };
+        let told = memory(&node.name, own, &stats, qualifiers);
+        Ok(Some(Info::new(keys::QUERY_MEMORY_USAGE, told)))
     }
 
     /// The processes that a query is about: none if there is no such job.
@@ -188,9 +205,46 @@ impl Session<'_> {
     }
 }
 
-/// What is left of the room for an answer; none if there was none.
-fn less(room: usize, rows: usize) -> Option<usize> {
-    (room > 0).then(|| room.saturating_sub(rows))
+/// How much more one request may ask for, and what was measured for it.
+struct Room {
+    rows: usize,
+    pss: usize,
+    /// What the launcher uses itself, or that the system does not tell.
+    own: Option<Option<ProcStats<'static>>>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            rows: MOST_ROWS,
+            pss: MOST_PSS,
+            own: None,
+        }
+    }
+}
+
+impl Room {
+    /// Takes room for so many processes: for all of them, if there is any.
+    fn take(&mut self, rows: usize) -> Result<(), Status> {
+        if self.rows == 0 {
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        self.rows = self.rows.saturating_sub(rows);
+        Ok(())
+    }
+
+    /// Takes room for the proportional set size of so many processes.
+    fn take_pss(&mut self, num: usize) -> Result<(), Status> {
+        let left = self.pss.checked_sub(num);
+        self.pss = left.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
+        Ok(())
+    }
+
+    /// What the launcher uses itself, measured once.
+    fn own(&mut self) -> Option<&ProcStats<'static>> {
+        let measure = || usage::process(getpid().as_raw_nonzero().get(), false).ok();
+        self.own.get_or_insert_with(measure).as_ref()
+    }
 }
 
 /// The processes of a job that have not ended.
@@ -258,4 +312,30 @@ fn memory(
             .map(|stats| usage::of_process(stats, &wanted)),
     );
     infos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_request_asks_for_so_much_and_is_refused_more() {
+        let mut room = Room::default();
+        // One job may have more than there is room for.
+        assert_eq!(room.take(MOST_ROWS + 1), Ok(()));
+        assert_eq!(room.take(1), Err(Status::ERR_OUT_OF_RESOURCE));
+        assert_eq!(room.take_pss(MOST_PSS), Ok(()));
+        assert_eq!(room.take_pss(1), Err(Status::ERR_OUT_OF_RESOURCE));
+        let mut room = Room::default();
+        let refused = Err(Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!(room.take_pss(MOST_PSS + 1), refused);
+    }
+
+    #[test]
+    fn the_launcher_is_measured_once_for_a_request() {
+        let mut room = Room::default();
+        let first = room.own().map(|own| own.sample_time);
+        assert!(first.is_some());
+        assert_eq!(room.own().map(|own| own.sample_time), first);
+    }
 }

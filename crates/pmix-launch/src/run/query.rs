@@ -43,6 +43,9 @@ const REFUSED: &[&str] = &[
     keys::QUERY_STORAGE_LIST,
 ];
 
+/// How many queries of one request may be about attributes that are supported: each brings them all.
+const MOST_ABOUT_SUPPORT: usize = 64;
+
 /// The jobs and the process that a query is about.
 struct Meant<'s> {
     /// The job that is named, else that of who asks, else, as tools have none, all.
@@ -57,6 +60,15 @@ impl Session<'_> {
     pub(super) fn query(&mut self, call: &Query) -> (Status, Vec<Info<'static>>) {
         let mut found = Vec::new();
         let (mut num_asked, mut refused) = (0, Vec::new());
+        let about_support = call.queries.iter().filter(|query| is_about_support(query));
+        if about_support.count() > MOST_ABOUT_SUPPORT {
+            let who = self.called(&call.proc);
+            let line = format!(
+                "{who} asked which attributes are supported in more than {MOST_ABOUT_SUPPORT} queries at once"
+            );
+            self.missing.warn_of(line, Instant::now());
+            return (Status::ERR_OUT_OF_RESOURCE, Vec::new());
+        }
         // A table of all processes is long; one is enough.
         let mut seen = HashSet::new();
         for query in &call.queries {

@@ -122,6 +122,16 @@ fn about_support(client: &mut Client) {
     let functions = vec![Info::new(keys::HOST_FUNCTIONS, true)];
     let (status, _) = ask(client, &[keys::QUERY_ATTRIBUTE_SUPPORT], functions);
     assert_eq!(status, Status::SUCCESS);
+    let many = |number| {
+        let query = Query {
+            keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()],
+            qualifiers: vec![Info::new(keys::HOST_FUNCTIONS, true)],
+        };
+        vec![query; number]
+    };
+    assert_eq!(ask_all(client, many(64)).0, Status::SUCCESS);
+    let refused = ask_all(client, many(65));
+    assert_eq!(refused, (Status::ERR_OUT_OF_RESOURCE, Vec::new()));
 }
 
 fn what_is_refused(client: &mut Client) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pmix_client::{Answer, Error, Forwarded, OperationId};
-use pmix_proto::{Event, reply};
+use pmix_proto::{Event, WelcomeForm, reply};
 use pmix_types::{Status, Value};
 
 use super::events::number;
@@ -118,10 +118,13 @@ impl World {
                 "connection {who}: {begun:?} succeeds, but is answered {told:?}"
             );
         } else {
-            let is_by_itself = matches!(
-                begun.what,
-                What::Get(..) | What::Commit(_) | What::Lead(_) | What::Join(_)
-            );
+            // There is nothing to ask about a job that the server has just made.
+            let is_assigned = self.clients[who].welcome == Some(WelcomeForm::Assigned);
+            let is_by_itself = match begun.what {
+                What::Get(..) | What::Commit(_) | What::Lead(_) | What::Join(_) => true,
+                What::Init => is_assigned,
+                _ => false,
+            };
             assert!(is_by_itself, "connection {who}: nobody was asked {begun:?}");
         }
     }
