@@ -311,6 +311,7 @@ fn a_wrong_command_line_is_told_with_its_cure() {
             "have 3 processes",
         ),
         (&["--timeout=-1", "true"], "this is no time"),
+        (&["--timeout=0", "true"], "give a number above 0"),
         (&["--pset", "odd", "true"], "NAME=RANKS is expected"),
         (&["--pset", "odd=1-x", "true"], "\"x\" is no rank"),
         (&["--pset", "odd=1", "true"], "process set odd has rank 1"),
@@ -323,6 +324,23 @@ fn a_wrong_command_line_is_told_with_its_cure() {
         assert_ne!(outcome.code, 0, "{args:?}");
         assert!(outcome.stderr.contains(why), "{args:?}: {}", outcome.stderr);
     }
+}
+
+#[test]
+fn processes_that_end_badly_are_started_again_so_often() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("times");
+    let again = |most: &str, fails: u32| {
+        std::fs::write(&file, "").unwrap();
+        let script = format!("echo x >> \"$0\"; [ $(wc -l < \"$0\") -gt {fails} ] || exit 7");
+        let place = file.to_str().unwrap();
+        let outcome = run(&["--max-restarts", most, "sh", "-c", &script, place]);
+        let times = std::fs::read_to_string(&file).unwrap().lines().count();
+        (outcome.code, times)
+    };
+    assert_eq!(again("2", 2), (0, 3));
+    assert_eq!(again("1", 2), (7, 2));
+    assert_eq!(again("0", 2), (7, 1));
 }
 
 #[test]

@@ -44,6 +44,7 @@
 //!     adopt: true,
 //!     forward_io: false,
 //!     max_spawned: 1024,
+//!     max_restarts: 0,
 //!     system_server: None,
 //!     watcher: None,
 //!     stopper: None,

@@ -71,6 +71,9 @@ pub struct Plan {
     /// The largest number of processes in spawned jobs (`PMIx_Spawn`, `MPI_Comm_spawn`) at one time; a job
     /// counts until its last process has ended and its output is closed. 0 refuses every spawn.
     pub max_spawned: u32,
+    /// How often each process of the job that ends badly is started again, at most, as `PMIX_MAX_RESTARTS` asks
+    /// for of a spawned job; 0 for never.
+    pub max_restarts: u32,
     /// The command of a process that calls [`end_with_launcher`](crate::end_with_launcher) on its
     /// standard input: with it, processes end when this one is killed. Without it they go on.
     pub watcher: Option<Vec<OsString>>,

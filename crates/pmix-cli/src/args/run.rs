@@ -117,7 +117,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
     /// End the job after this time, in seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Ending")]
+    #[arg(long, value_name = "SECONDS", value_parser = limit, help_heading = "Ending")]
     pub(crate) timeout: Option<Duration>,
     /// How long processes may take to end before they are killed, in seconds.
     #[arg(
@@ -131,6 +131,9 @@ pub(crate) struct Run {
     /// Let the others go on when a process fails.
     #[arg(long, help_heading = "Ending")]
     pub(crate) keep_going: bool,
+    /// Start each process that ends badly again, so often at most.
+    #[arg(long, value_name = "N", default_value = "0", help_heading = "Ending")]
+    pub(crate) max_restarts: u32,
     /// The largest number of processes in spawned jobs (PMIx_Spawn, MPI_Comm_spawn) at one time; a job
     /// counts until its last process has ended and its output is closed; 0 refuses every spawn.
     #[arg(long, value_name = "N", default_value = "1024")]
@@ -449,4 +452,16 @@ fn count(word: &str) -> Result<u32, String> {
 fn seconds(word: &str) -> Result<Duration, String> {
     let seconds: f64 = word.parse().map_err(|_| "this is no number".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time".to_owned())
+}
+
+/// A time that a job may take.
+fn limit(word: &str) -> Result<Duration, String> {
+    let limit = seconds(word)?;
+    match limit.is_zero() {
+        true => Err(
+            "no job ends in no time: give a number above 0, or leave --timeout out for no limit"
+                .to_owned(),
+        ),
+        false => Ok(limit),
+    }
 }

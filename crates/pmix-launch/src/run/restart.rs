@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that are started again when they end badly (`PMIX_MAX_RESTARTS`).
+//! Processes that are started again when they end badly: as often as `PMIX_MAX_RESTARTS` says of a spawned job, and
+//! the plan of the first one.
 //!
 //! A process that was told to end by somebody who controls it is not started again, nor is one of a job that is
 //! being ended. What a process left behind in its process group is killed first. The new one has the same
@@ -119,7 +120,10 @@ impl Session<'_> {
     /// The number of the restart of a process, if it is to be started again.
     fn next_restart(&self, index: usize, place: usize) -> Option<u32> {
         let job = self.jobs.get(index)?;
-        let most = job.origin.as_ref()?.max_restarts;
+        let most = match &job.origin {
+            Some(origin) => origin.max_restarts,
+            None => job.plan.max_restarts,
+        };
         let process = job.table.get(place)?;
         let (ending, _) = process.ended?;
         let is_bad = !ending.is_success() || process.link == Link::Connected;
