@@ -43,6 +43,17 @@ fn info<'e>(event: &'e Json, key: &str) -> &'e Json {
 }
 
 #[test]
+fn who_follows_events_is_told_that_a_job_waits() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    ready(&running);
+    let outcome = running.tool(&["events", "--count", "2", NAME]);
+    let text = outcome.text();
+    assert!(text.contains(" PMIX_READY_FOR_DEBUG debugged@1"), "{text}");
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
 fn processes_wait_in_init_until_they_are_released() {
     let (running, said) = stopped(&["--stop-in-init"]);
     let pids = running.tool(&["--json", "ps", NAME]).json();

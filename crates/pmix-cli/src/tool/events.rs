@@ -17,10 +17,11 @@ use crate::get::show;
 use crate::output::Out;
 use crate::printable::printable;
 
-/// What is asked for if nothing is said: all that becomes of jobs and processes.
+/// What is asked for if nothing is said: all that becomes of jobs and processes, and that they wait for a debugger.
 const OF_JOBS: &[Status] = &[
     Status::EVENT_JOB_START,
     Status::EVENT_JOB_END,
+    Status::READY_FOR_DEBUG,
     Status::EVENT_PROC_TERMINATED,
     Status::ERR_EXIT_NONZERO_TERM,
     Status::ERR_PROC_ABORTED,

@@ -163,14 +163,19 @@ impl Logs {
                 return vec![fault.why];
             }
         };
-        if let Some(kind) = asked.kind.clone()
-            && self.repeated.is_known(kind, Instant::now())
-        {
-            answer(done, Status::SUCCESS);
+        let first = asked
+            .kind
+            .as_ref()
+            .and_then(|kind| self.repeated.count(kind));
+        if let Some(status) = first {
+            answer(done, status);
             return Vec::new();
         }
         let taken = Taken::of(&call, &asked, outlets.syslog);
         let status = taken.status(asked.is_once);
+        if let Some(kind) = asked.kind.clone() {
+            self.repeated.note(kind, status, Instant::now());
+        }
         let faults = taken.faults.into_iter();
         let faults: Vec<_> = faults
             .map(|(name, fault)| format!("{name}: {}", fault.why))

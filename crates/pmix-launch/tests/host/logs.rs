@@ -158,6 +158,17 @@ pub(crate) fn alike(mut client: Client) {
     let apart = [&alike[1..], &[Info::new(keys::LOG_AGG, false)]].concat();
     let text = vec![Info::new(keys::LOG_STDOUT, "not alike\n")];
     assert_eq!(log(&mut client, text, apart), Status::SUCCESS);
+    // One that reached no channel is no success for those that are like it.
+    let lost = vec![
+        Info::new(keys::LOG_AGG, true),
+        Info::new(keys::LOG_KEY, "help-mpi.txt"),
+        Info::new(keys::LOG_VAL, "no-mail"),
+    ];
+    for _ in 0..2 {
+        let mail = vec![Info::new(keys::LOG_EMAIL, "x")];
+        let status = log(&mut client, mail, lost.clone());
+        assert_eq!(status, Status::ERR_NOT_SUPPORTED);
+    }
     wait_for_all(&mut client);
     assert!(rank(&client) < 4);
     client.finalize().unwrap();

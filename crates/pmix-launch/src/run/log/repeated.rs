@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use pmix_types::Status;
+
 /// How long is counted before it is told.
 const PERIOD: Duration = Duration::from_secs(5);
 /// How many kinds are told apart; messages of further ones are all written.
@@ -14,25 +16,36 @@ const LONGEST: usize = 4096;
 /// What messages are alike by: `PMIX_LOG_KEY` and `PMIX_LOG_VAL`.
 pub(super) type Kind = (Vec<u8>, Vec<u8>);
 
-/// The messages that were logged since the period began, with how many there were after the first.
+/// The messages that were logged since the period began.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    kinds: BTreeMap<Kind, u64>,
+    kinds: BTreeMap<Kind, Logged>,
     until: Option<Instant>,
 }
 
+/// What became of the first message of a kind, and how many came after it.
+#[derive(Debug)]
+struct Logged {
+    status: Status,
+    num_more: u64,
+}
+
 impl Repeated {
-    /// Notes a message. Returns whether one like it was written, so that this one need not be.
-    pub(super) fn is_known(&mut self, kind: Kind, now: Instant) -> bool {
-        if let Some(count) = self.kinds.get_mut(&kind) {
-            *count += 1;
-            return true;
-        }
+    /// Counts a message if one like it was logged before, so that this one need not be. Returns what became of
+    /// that one.
+    pub(super) fn count(&mut self, kind: &Kind) -> Option<Status> {
+        let logged = self.kinds.get_mut(kind)?;
+        logged.num_more += 1;
+        Some(logged.status)
+    }
+
+    /// Notes the first message of a kind, and what became of it.
+    pub(super) fn note(&mut self, kind: Kind, status: Status, now: Instant) {
         if self.kinds.len() < MOST && kind.0.len().saturating_add(kind.1.len()) <= LONGEST {
-            self.kinds.insert(kind, 0);
+            let num_more = 0;
+            self.kinds.insert(kind, Logged { status, num_more });
             self.until.get_or_insert_with(|| now + PERIOD);
         }
-        false
     }
 
     /// When to call [`Self::tick`].
@@ -52,7 +65,8 @@ impl Repeated {
     pub(super) fn take(&mut self) -> Vec<String> {
         self.until = None;
         let kinds = std::mem::take(&mut self.kinds).into_iter();
-        let counted = kinds.filter(|(_, count)| *count > 0);
+        let counted = kinds.map(|(kind, logged)| (kind, logged.num_more));
+        let counted = counted.filter(|(_, count)| *count > 0);
         let line = |((key, value), count): (Kind, u64)| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
             let (key, value) = (text(&key), text(&value));
@@ -70,28 +84,48 @@ mod tests {
         (b"help".to_vec(), value.into())
     }
 
+    /// Whether a message is like one before.
+    fn is_known(repeated: &mut Repeated, kind: Kind, now: Instant) -> bool {
+        let is_known = repeated.count(&kind).is_some();
+        if !is_known {
+            repeated.note(kind, Status::SUCCESS, now);
+        }
+        is_known
+    }
+
+    #[test]
+    fn others_are_told_what_became_of_the_first() {
+        let (mut repeated, now) = (Repeated::default(), Instant::now());
+        assert_eq!(repeated.count(&kind("a")), None);
+        repeated.note(kind("a"), Status::ERR_NOT_AVAILABLE, now);
+        assert_eq!(repeated.count(&kind("a")), Some(Status::ERR_NOT_AVAILABLE));
+        assert_eq!(repeated.count(&kind("b")), None);
+    }
+
     #[test]
     fn the_first_is_written_and_the_others_are_counted() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
-        let known: Vec<_> = (0..4).map(|_| repeated.is_known(kind("a"), now)).collect();
+        let known: Vec<_> = (0..4)
+            .map(|_| is_known(&mut repeated, kind("a"), now))
+            .collect();
         assert_eq!(known, [false, true, true, true]);
-        assert!(!repeated.is_known(kind("b\n"), now));
+        assert!(!is_known(&mut repeated, kind("b\n"), now));
         assert_eq!(repeated.tick(now), Vec::<String>::new());
         let said = ["3 more messages were logged like the first of help / a"];
         assert_eq!(repeated.deadline(), Some(now + PERIOD));
         assert_eq!(repeated.tick(now + PERIOD), said);
         assert!(repeated.deadline().is_none());
-        assert!(!repeated.is_known(kind("a"), now), "it is told again");
+        assert!(!is_known(&mut repeated, kind("a"), now), "it is told again");
     }
 
     #[test]
     fn memory_does_not_grow_with_the_kinds() {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         for number in 0..1000 {
-            assert!(!repeated.is_known(kind(&number.to_string()), now));
+            assert!(!is_known(&mut repeated, kind(&number.to_string()), now));
         }
         assert_eq!(repeated.kinds.len(), MOST);
-        assert!(!repeated.is_known(kind("999"), now));
+        assert!(!is_known(&mut repeated, kind("999"), now));
     }
 
     #[test]
@@ -99,8 +133,8 @@ mod tests {
         let (mut repeated, now) = (Repeated::default(), Instant::now());
         for (len, known) in [(LONGEST - "help".len(), true), (LONGEST, false)] {
             let long = "x".repeat(len);
-            assert!(!repeated.is_known(kind(&long), now));
-            assert_eq!(repeated.is_known(kind(&long), now), known, "{len}");
+            assert!(!is_known(&mut repeated, kind(&long), now));
+            assert_eq!(is_known(&mut repeated, kind(&long), now), known, "{len}");
         }
     }
 }

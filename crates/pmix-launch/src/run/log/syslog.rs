@@ -42,9 +42,12 @@ pub(super) fn priority(number: Option<i32>) -> Option<u8> {
     })
 }
 
-/// What a text costs: its bytes, and as much as a datagram if it has fewer.
+/// What a text costs: the bytes of its lines, of which each costs as much as a datagram if it has fewer.
 pub(super) fn cost(text: &[u8]) -> usize {
-    text.len().max(LINE)
+    let lines = text.split(|&byte| byte == b'\n');
+    let of_lines = lines.filter(|line| !line.is_empty());
+    let sum = of_lines.map(|line| line.len().max(LINE)).sum::<usize>();
+    sum.max(LINE)
 }
 
 /// Whether one request may send what costs so much.
@@ -174,6 +177,10 @@ mod tests {
         let path = Path::new("/no-such/log");
         let status = |text: &[u8]| send(path, 14, &source(), text).unwrap_err().status;
         assert!(fits(MOST).is_ok());
+        // A line is a datagram, however short it is.
+        assert_eq!(cost(b""), LINE);
+        assert_eq!(cost(b"a\n\nb\n"), 2 * LINE);
+        assert_eq!(cost(&[b'x'; 3000]), 3000);
         assert_eq!(
             fits(MOST + 1).unwrap_err().status,
             Status::ERR_OUT_OF_RESOURCE
