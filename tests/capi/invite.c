@@ -4,19 +4,13 @@
  * waits; one leaves, one declines, one does not answer, one is lost. Each prints one line for its rank and ends with
  * 0 if all of it held.
  */
-#include <pmix.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "members.h"
+
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SIZE 3
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static pmix_proc_t own;
 static pmix_proc_t leader;
 /* Invitations that came, how many of them were taken, and the group of the last. */
 static int num_invited, num_taken;
@@ -26,44 +20,6 @@ static int num_joined;
 static pmix_status_t joined;
 static size_t num_members;
 static int num_complete, num_declined, num_left;
-
-static void must_be(const char *what, pmix_status_t expected, pmix_status_t status)
-{
-    if (status != expected) {
-        fprintf(stderr, "rank %u: %s: %s (%d)\n", own.rank, what, PMIx_Error_string(status), status);
-        exit(1);
-    }
-}
-
-static void must(const char *what, pmix_status_t status)
-{
-    must_be(what, PMIX_SUCCESS, status);
-}
-
-static void must_hold(const char *what, int holds)
-{
-    if (!holds) {
-        fprintf(stderr, "rank %u: %s\n", own.rank, what);
-        exit(1);
-    }
-}
-
-/* Waits until something has been counted, for a minute at most. */
-static void wait_for(const char *what, const int *count, int expected)
-{
-    struct timespec end;
-    int late = 0;
-
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 60;
-    pthread_mutex_lock(&lock);
-    while (*count < expected && late == 0) {
-        late = pthread_cond_timedwait(&changed, &lock, &end);
-    }
-    late = *count != expected;
-    pthread_mutex_unlock(&lock);
-    must_hold(what, !late);
-}
 
 static size_t members_among(const pmix_info_t *infos, size_t count)
 {
@@ -158,13 +114,6 @@ static void on_declined(size_t id, pmix_status_t status, const pmix_proc_t *sour
     PMIX_INFO_DESTRUCT(&said);
 }
 
-static void expect(pmix_status_t status, pmix_notification_fn_t handler)
-{
-    pmix_status_t id = PMIx_Register_event_handler(&status, 1, NULL, 0, handler, NULL, NULL);
-
-    must_hold("a handler is not registered", id >= 0);
-}
-
 static pmix_status_t invite(const char *name, int limit, size_t *found)
 {
     pmix_proc_t procs[SIZE];
@@ -212,24 +161,6 @@ static pmix_status_t join_of_handler(const char *name, int number, size_t *found
     wait_for("the callback of a join", &num_joined, number);
     *found = num_members;
     return joined;
-}
-
-static void fence(const char *name)
-{
-    pmix_proc_t group;
-
-    PMIX_LOAD_PROCID(&group, name, PMIX_RANK_WILDCARD);
-    must("fence", PMIx_Fence(name == NULL ? NULL : &group, name == NULL ? 0 : 1, NULL, 0));
-}
-
-static void destruct(const char *name)
-{
-    bool yes = true;
-    pmix_info_t local;
-
-    PMIX_INFO_LOAD(&local, PMIX_GROUP_LOCAL_ONLY, &yes, PMIX_BOOL);
-    must("destruct", PMIx_Group_destruct(name, &local, 1));
-    PMIX_INFO_DESTRUCT(&local);
 }
 
 static void all_join(void)

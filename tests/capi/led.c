@@ -4,69 +4,17 @@
  * the leader goes on without it, or gives up. What handlers give back decides. Each prints one line for its rank
  * and ends with 0 if all of it held.
  */
-#include <pmix.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "members.h"
+
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SIZE 3
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static pmix_proc_t own;
 static int num_made, num_failed, num_selected;
 static pmix_status_t made;
 static size_t num_members;
 static pmix_rank_t selected = PMIX_RANK_INVALID;
-
-static void must_be(const char *what, pmix_status_t expected, pmix_status_t status)
-{
-    if (status != expected) {
-        fprintf(stderr, "rank %u: %s: %s (%d)\n", own.rank, what, PMIx_Error_string(status), status);
-        exit(1);
-    }
-}
-
-static void must(const char *what, pmix_status_t status)
-{
-    must_be(what, PMIX_SUCCESS, status);
-}
-
-static void must_hold(const char *what, int holds)
-{
-    if (!holds) {
-        fprintf(stderr, "rank %u: %s\n", own.rank, what);
-        exit(1);
-    }
-}
-
-/* Waits until something has been counted, for a minute at most. */
-static void wait_for(const char *what, const int *count, int expected)
-{
-    struct timespec end;
-    int late = 0;
-
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 60;
-    pthread_mutex_lock(&lock);
-    while (*count < expected && late == 0) {
-        late = pthread_cond_timedwait(&changed, &lock, &end);
-    }
-    late = *count < expected;
-    pthread_mutex_unlock(&lock);
-    must_hold(what, !late);
-}
-
-static void counted(int *count)
-{
-    pthread_mutex_lock(&lock);
-    (*count)++;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-}
 
 static void on_made(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *cbdata,
                     pmix_release_cbfunc_t release, void *release_cbdata)
@@ -146,13 +94,6 @@ static void on_failed(size_t id, pmix_status_t status, const pmix_proc_t *source
     PMIX_INFO_DESTRUCT(&said);
 }
 
-static void expect(pmix_status_t status, pmix_notification_fn_t handler)
-{
-    pmix_status_t id = PMIx_Register_event_handler(&status, 1, NULL, 0, handler, NULL, NULL);
-
-    must_hold("a handler is not registered", id >= 0);
-}
-
 static void construct(const char *name, bool leads)
 {
     pmix_proc_t procs[SIZE];
@@ -166,24 +107,6 @@ static void construct(const char *name, bool leads)
     PMIX_INFO_LOAD(&infos[0], PMIX_GROUP_LOCAL_ONLY, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&infos[1], PMIX_GROUP_LEADER, &leads, PMIX_BOOL);
     must("construct", PMIx_Group_construct_nb(name, procs, SIZE, infos, 2, on_made, NULL));
-}
-
-static void fence(const char *name)
-{
-    pmix_proc_t group;
-
-    PMIX_LOAD_PROCID(&group, name, PMIX_RANK_WILDCARD);
-    must("fence", PMIx_Fence(&group, 1, NULL, 0));
-}
-
-static void destruct(const char *name)
-{
-    bool yes = true;
-    pmix_info_t local;
-
-    PMIX_INFO_LOAD(&local, PMIX_GROUP_LOCAL_ONLY, &yes, PMIX_BOOL);
-    must("destruct", PMIx_Group_destruct(name, &local, 1));
-    PMIX_INFO_DESTRUCT(&local);
 }
 
 static void fence_of_two(void)
@@ -224,12 +147,12 @@ static void leader_is_lost(void)
         must("commit", PMIx_Commit());
         break;
     default:
-        wait_for("another leads", &num_selected, 1);
+        wait_for_at_least("another leads", &num_selected, 1);
         construct("left", false);
     }
-    wait_for("another leads", &num_selected, 1);
+    wait_for_at_least("another leads", &num_selected, 1);
     must_hold("rank 0 does not lead", selected == 0);
-    wait_for("the group", &num_made, 1);
+    wait_for_at_least("the group", &num_made, 1);
     must("construct", made);
     must_hold("not two members", num_members == 2);
     fence("left");
@@ -241,13 +164,13 @@ static void member_is_gone(const char *name, int number, pmix_status_t expected)
 {
     if (own.rank == 0) {
         construct(name, true);
-        wait_for("rank 2 is gone", &num_failed, number - 1);
+        wait_for_at_least("rank 2 is gone", &num_failed, number - 1);
     }
     fence_of_two();
     if (own.rank != 0) {
         construct(name, false);
     }
-    wait_for("the group", &num_made, number);
+    wait_for_at_least("the group", &num_made, number);
     must_be("construct", expected, made);
     if (expected == PMIX_SUCCESS) {
         must_hold("not two members", num_members == 2);
