@@ -3,7 +3,8 @@
 
 mod command;
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::process::Stdio;
 
 use command::launcher::Running;
@@ -166,4 +167,35 @@ fn who_starts_a_launcher_finds_it_by_a_file_of_its_own() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(!file.exists());
     command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn servers_that_do_not_answer_are_asked_at_once() {
+    let top = tempfile::tempdir().unwrap();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let own = std::fs::metadata(top.path()).unwrap();
+    // Two processes that go on longer than this test.
+    let pids = [std::process::id(), std::os::unix::process::parent_id()];
+    let silent = pids.map(|pid| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (user, group) = (own.uid(), own.gid());
+        let text =
+            format!("silent{pid}.0;tcp4://{address}\n5.0.11\n{pid}\n{user}:{group}\nnow\n\n");
+        let file = top.path().join(format!("pmix.{}.tool.{pid}", host.trim()));
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create_new(true).mode(0o600).open(file);
+        opened.unwrap().write_all(text.as_bytes()).unwrap();
+        listener
+    });
+    // Each says nothing before the other one is asked, too.
+    std::thread::spawn(move || silent.map(|listener| listener.accept().unwrap()));
+    let mut command = command(&["ps", "--timeout", "3600"]);
+    command.env("TMPDIR", top.path());
+    let outcome = finish(command, b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let text = outcome.text();
+    for pid in pids {
+        assert!(text.contains(&format!("process {pid}\n")), "{text}");
+    }
 }

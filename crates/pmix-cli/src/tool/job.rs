@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::Status;
 
-use super::{attach_within, find, find_for, leave, ps, target};
+use super::{AT_ONCE, attach_within, find, find_for, leave, ps, target};
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
 
-/// How many servers are asked at once.
-const AT_ONCE: usize = 32;
 /// How long the others may take to say that they have the job, too, once one server has said so.
 const OTHERS: Duration = Duration::from_secs(3);
 

@@ -30,6 +30,9 @@ pub(crate) use query::run as query;
 pub(crate) use release::run as release;
 pub(crate) use top::run as top;
 
+/// How many servers are asked at once.
+const AT_ONCE: usize = 32;
+
 /// The server that the options mean; none if they leave it open.
 fn target(args: &Attach) -> Option<Target> {
     if let Some(pid) = args.pid {

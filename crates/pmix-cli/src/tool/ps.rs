@@ -2,12 +2,14 @@
 //! `pmix ps`: the processes of the jobs that servers know.
 
 use std::io::Write as _;
+use std::panic::resume_unwind;
+use std::thread;
 
 use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys};
 use serde_json::{Value as Json, json};
 
-use super::{attach, find, find_for, is_answer, leave, target};
+use super::{AT_ONCE, attach, find, find_for, is_answer, leave, target};
 use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
@@ -32,11 +34,7 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
         None => everyone(args)?,
     };
     let is_only = servers.len() == 1;
-    let mut reports = Vec::new();
-    for server in servers {
-        let jobs = jobs(&server, args);
-        reports.push(Report { server, jobs });
-    }
+    let mut reports = ask_all(&servers, args);
     if args.nspace.is_some() && !is_only {
         // Whoever asks for a job does not want to hear of the servers of others.
         reports.retain(|report| report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty()));
@@ -78,6 +76,30 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
         true => Ok(vec![find_for(&args.attach, args.nspace.as_deref())?]),
         false => Ok(listing.servers),
     }
+}
+
+/// Asks servers for their jobs, many at once, so that those that do not answer take the time of one.
+fn ask_all(servers: &[FoundServer], args: &Ps) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for servers in servers.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            let ask = |server| {
+                let asked = move || jobs(server, args);
+                (server, thread::Builder::new().spawn_scoped(scope, asked))
+            };
+            let asked: Vec<_> = servers.iter().map(ask).collect();
+            for (server, thread) in asked {
+                let jobs = match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // The system has no thread for it.
+                    Err(_) => jobs(server, args),
+                };
+                let server = server.clone();
+                reports.push(Report { server, jobs });
+            }
+        });
+    }
+    reports
 }
 
 fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
