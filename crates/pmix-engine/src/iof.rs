@@ -2,7 +2,7 @@
 //! Output that is forwarded to peers, and input that peers forward.
 //!
 //! What a peer that reads slowly does not take is held back for each of its pulls and, beyond what
-//! the pull asked for, dropped; its connection and the output for others go on. What nobody has
+//! the pull asked for, dropped, and the next piece that it gets says so; its connection and the output for others go on. What nobody has
 //! asked for is kept for the first who does. Input goes to the host, which may suspend it (`flow`). `serve`
 //! ties this to requests and to the host.
 //!
@@ -193,7 +193,7 @@ impl Forwarding {
         let open = |pull: &&mut Pull| pull.peer == peer && pull.is_open;
         for pull in self.pulls.values_mut().filter(open) {
             while room > 0
-                && let Some(piece) = pull.line.pop()
+                && let Some(piece) = pull.line.pop_for_peer()
             {
                 room = room.saturating_sub(piece.weight());
                 sent.push((pull.local_id, piece));
@@ -219,7 +219,7 @@ impl Forwarding {
         let Some(mut pull) = own.then(|| self.pulls.remove(&number)).flatten() else {
             return Err(Error::not_found(format!("it has no pull {number}")));
         };
-        let held = std::iter::from_fn(|| pull.line.pop());
+        let held = std::iter::from_fn(|| pull.line.pop_for_peer());
         let held = held.map(|piece| (pull.local_id, piece)).collect();
         Ok((Ended::of(pull), held))
     }

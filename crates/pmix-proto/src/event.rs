@@ -84,6 +84,10 @@ impl IntoOwned for Event<'_> {
     }
 }
 
+/// The info of an [`Output`] by which a server of this project says how many pieces of a pull it has dropped so far,
+/// because the peer did not read them in time: a `PMIX_UINT64`. Other peers pass it over.
+pub const LOST_OUTPUT: &str = "pmixrs.iof.lost";
+
 message! {
     /// Carries forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     Output<'a> {

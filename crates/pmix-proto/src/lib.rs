@@ -50,7 +50,7 @@ pub use client_connection::{ClientConnection, Incoming, Response};
 pub use command::Command;
 pub use contact::{Contact, ContactLines, ctime};
 pub use error::Error;
-pub use event::{Deleted, Event, Flow, Output};
+pub use event::{Deleted, Event, Flow, LOST_OUTPUT, Output};
 pub use frame::{Frame, Header, Inbox, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
 pub use request::Request;

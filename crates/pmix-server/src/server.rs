@@ -181,7 +181,8 @@ impl Server {
     }
 
     /// Ends the server: closes all connections and removes the rendezvous files. What the host is
-    /// still to be told ([`Host::server_event`](crate::Host::server_event)) it is told before. Called from a
+    /// still to be told ([`Host::server_event`](crate::Host::server_event)) it is told before, and peers are sent what
+    /// waits for them as long as they take some of it, for three seconds at most. Called from a
     /// method of the host, it takes effect when the method has returned.
     ///
     /// # Errors

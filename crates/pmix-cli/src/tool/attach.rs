@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use data_encoding::HEXLOWER;
 use pmix_client::Forwarded;
 use pmix_host::forward::Lines;
+use pmix_proto::LOST_OUTPUT;
 use pmix_tool::{Ask, ClientEvent, Tool};
 use pmix_types::{Info, IofChannel, Rank, Status, Value, keys};
 use serde_json::{Value as Json, json};
@@ -36,20 +37,23 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
     })?;
     // Where the server is lost by then, the tool has it no longer.
     let client = tool.primary()?.clone();
-    let ended = follow(global, args, &tool, &come);
-    warn_of_lost(&client, "pieces of output");
+    let mut num_dropped = 0;
+    let ended = follow(global, args, &tool, &come, &mut num_dropped);
+    let num_lost = client.num_lost_events().saturating_add(num_dropped);
+    warn_of_lost(num_lost, "pieces of output");
     // The listener must not wait for a channel that nobody reads while the tool leaves.
     drop(come);
     leave(tool);
     ended
 }
 
-/// Pulls the output and shows it until the job has ended.
+/// Pulls the output and shows it until the job has ended. What the server dropped of it is counted.
 fn follow(
     global: &Global,
     args: &AttachTo,
     tool: &Tool,
     come: &Receiver<ClientEvent>,
+    num_dropped: &mut u64,
 ) -> Result<Exit, Failure> {
     let channels = match args.stream {
         Stream::Stdout => IofChannel::STDOUT_CHANNEL,
@@ -96,7 +100,9 @@ fn follow(
         _ => 1,
     };
     let mut shown = Shown::new(global.json, args, ranks.len() * num_streams);
-    let ending = shown.until_the_end(come)?;
+    let ending = shown.until_the_end(come);
+    *num_dropped = shown.num_dropped;
+    let ending = ending?;
     shown.finish()?;
     let Some(ending) = ending else {
         let nspace = &args.nspace;
@@ -180,6 +186,8 @@ struct Shown<'a> {
     ended: BTreeSet<Source>,
     /// What puts the lines of a stream together and a tag in front of each.
     lines: BTreeMap<Source, Lines>,
+    /// How many pieces the server has dropped, as far as it has said.
+    num_dropped: u64,
 }
 
 impl<'a> Shown<'a> {
@@ -191,6 +199,7 @@ impl<'a> Shown<'a> {
             num_streams,
             ended: BTreeSet::new(),
             lines: BTreeMap::new(),
+            num_dropped: 0,
         }
     }
 
@@ -230,6 +239,10 @@ impl<'a> Shown<'a> {
 
     fn show(&mut self, piece: &Forwarded) -> Result<(), Failure> {
         let source = (piece.source.rank, piece.channel);
+        let lost = { piece.infos.iter() }.find(|info| info.key.is(LOST_OUTPUT));
+        if let Some(Ok(num_dropped)) = lost.map(|info| info.value.to_number()) {
+            self.num_dropped = self.num_dropped.max(num_dropped);
+        }
         if piece.data.is_empty() {
             self.ended.insert(source);
             return self.end_line(source);

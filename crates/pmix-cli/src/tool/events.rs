@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
     // Where the server is lost by then, the tool has it no longer.
     let client = tool.primary()?.clone();
     let shown = follow(global, args, &events);
-    warn_of_lost(&client, "events");
+    warn_of_lost(client.num_lost_events(), "events");
     // The listener must not wait for a channel that nobody reads while the tool leaves.
     drop(events);
     leave(tool);

@@ -13,7 +13,6 @@ mod top;
 
 use std::time::Duration;
 
-use pmix_client::SharedClient;
 use pmix_tool::{ClientEvent, FoundServer, Search, Target, Tool};
 use pmix_types::Status;
 
@@ -108,9 +107,8 @@ fn is_answer(status: Status) -> bool {
     )
 }
 
-/// Says how much of what a server sent was dropped, because it was not read in time.
-fn warn_of_lost(client: &SharedClient, what: &str) {
-    let num_lost = client.num_lost_events();
+/// Says how much of what a server sent, or had to send, was dropped, because it was not read in time.
+fn warn_of_lost(num_lost: u64, what: &str) {
     if num_lost > 0 {
         tracing::warn!("{num_lost} {what} were lost: they were not read in time");
     }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pmix_proto::LOST_OUTPUT;
 use pmix_types::{Info, IofChannel, Proc};
 
 use crate::recount::Recount;
@@ -48,6 +49,8 @@ pub(super) struct OutputQueue {
     limit: usize,
     overflow: Overflow,
     num_dropped: u64,
+    /// How many of them the peer was told of.
+    num_told: u64,
 }
 
 impl OutputQueue {
@@ -58,6 +61,7 @@ impl OutputQueue {
             limit,
             overflow,
             num_dropped: 0,
+            num_told: 0,
         }
     }
 
@@ -95,6 +99,18 @@ impl OutputQueue {
         let piece = self.pieces.pop_front()?;
         self.weight -= piece.weight();
         Some(piece)
+    }
+
+    /// Takes the piece in front to be sent. If more was dropped than the peer was told of, the piece says how much.
+    pub(super) fn pop_for_peer(&mut self) -> Option<Arc<Piece>> {
+        let piece = self.pop()?;
+        if self.num_dropped == self.num_told {
+            return Some(piece);
+        }
+        self.num_told = self.num_dropped;
+        let mut piece = Arc::unwrap_or_clone(piece);
+        piece.infos.push(Info::new(LOST_OUTPUT, self.num_dropped));
+        Some(Arc::new(piece))
     }
 
     /// How many bytes it may hold.
@@ -165,6 +181,29 @@ mod tests {
             let left = data(line);
             assert_eq!(left.iter().filter(|data| data.is_empty()).count(), 2);
         }
+    }
+
+    #[test]
+    fn the_next_piece_tells_the_peer_how_many_were_dropped_so_far() {
+        let told = |line: &mut OutputQueue| {
+            let piece = line.pop_for_peer().unwrap();
+            let told = piece.infos.iter().find(|info| info.key.is(LOST_OUTPUT));
+            told.map(|info| info.value.to_number::<u64>().unwrap())
+        };
+        let mut line = line_of(Overflow::DropNewest, 1);
+        let first = piece(b"1");
+        line.push(Arc::clone(&first));
+        assert_eq!(told(&mut line), None);
+        for text in [&b"1"[..], b"2", b"3", b""] {
+            line.push(piece(text));
+        }
+        assert_eq!([told(&mut line), told(&mut line)], [Some(2), None]);
+        line.push(Arc::clone(&first));
+        line.push(piece(b"4"));
+        assert_eq!(told(&mut line), Some(3));
+        // Who else has the piece is told nothing of this.
+        assert!(first.infos.is_empty());
+        assert_eq!(line.weight, 0);
     }
 
     #[test]

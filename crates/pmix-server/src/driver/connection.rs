@@ -105,6 +105,16 @@ impl Connection {
         self.outbox.write(&mut self.stream)
     }
 
+    /// Whether something is still to be written.
+    pub(super) fn has_output(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Drops what is still to be written.
+    pub(super) fn discard_output(&mut self) {
+        self.outbox = Outbox::default();
+    }
+
     /// Whether it is to be read again although nothing new came: it was not, while too much
     /// waited for it.
     pub(super) fn resumes(&self) -> bool {

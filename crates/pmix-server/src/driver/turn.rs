@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use mio::{Interest, Token};
 use pmix_engine::{Engine, EngineEvent, Origin, PeerId, Upcall};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::Driver;
 use super::acceptor::Arrival;
@@ -18,6 +20,11 @@ const SHARE: Duration = Duration::from_millis(10);
 
 /// How long a turn may take before what was written is left for the next.
 const TURN: Duration = Duration::from_millis(30);
+
+/// How long the peers of a server that ends may take nothing, and how long they may take at all: an event that
+/// says how a job ended stands behind the output of the job.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LAST: Duration = Duration::from_secs(3);
 
 /// What takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_millis(50);
@@ -320,8 +327,8 @@ impl Driver {
         }
     }
 
-    /// Tells the host what it was still to be told when the server was finalised, and writes what
-    /// can still be written.
+    /// Tells the host what it was still to be told when the server was finalised, and writes what peers still
+    /// take.
     pub(crate) fn finish_output(mut self) {
         let mut work = std::mem::take(&mut self.work);
         self.handle.progress(Instant::now(), |_, _| (), &mut work);
@@ -331,11 +338,44 @@ impl Driver {
             self.handle_event(event);
         }
         self.refusals.write();
+        self.write_last();
         for connection in self.connections.iter_mut() {
-            // Nobody is there any more who could be told that it failed.
-            let _ = connection.write();
             if let Some(observer) = &mut self.observer {
                 observer.closed(connection.peer);
+            }
+        }
+    }
+
+    /// Writes what waits for peers, as long as they take some of it.
+    fn write_last(&mut self) {
+        let mut now = Instant::now();
+        let end = now + LAST;
+        let mut patience = now + PATIENCE;
+        loop {
+            let mut progress = false;
+            for connection in self.connections.iter_mut().filter(|c| c.has_output()) {
+                match connection.write() {
+                    Ok(written) => progress |= written > 0,
+                    // Nobody is there any more who could be told that it failed.
+                    Err(_) => connection.discard_output(),
+                }
+            }
+            if progress {
+                patience = now + PATIENCE;
+            }
+            let waiting = { self.connections.iter_mut() }.filter(|c| c.has_output());
+            let mut fds: Vec<_> = { waiting }
+                .map(|connection| PollFd::new(&connection.stream, PollFlags::OUT))
+                .collect();
+            now = Instant::now();
+            let left = end.min(patience).saturating_duration_since(now);
+            if fds.is_empty() || left.is_zero() {
+                return;
+            }
+            match poll(&mut fds, left.try_into().ok().as_ref()) {
+                Ok(0) => return,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return tracing::debug!("what waits for peers is dropped: {e}"),
             }
         }
     }

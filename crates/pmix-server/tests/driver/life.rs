@@ -341,6 +341,44 @@ fn a_host_may_leave_its_waiting_to_the_server() {
     waits.join().unwrap();
 }
 
+#[test]
+fn what_waits_for_a_peer_is_still_sent_when_the_server_ends() {
+    // More than the kernel takes for a connection that nobody reads.
+    const LEN: usize = 1 << 20;
+    const NUM: usize = 24;
+    for external in [false, true] {
+        let server = peer::builder().external_progress(external).build().unwrap();
+        if !external {
+            server.start().unwrap();
+        }
+        peer::register(&server, JOB, 1, peer::me());
+        let handle = server.clone();
+        let client = std::thread::spawn(move || {
+            let mut client = Peer::client(&handle, 0).unwrap();
+            let register = Request::RegisterEvents(request::RegisterEvents {
+                codes: vec![],
+                infos: vec![],
+            });
+            assert_eq!(client.ask_status(&register).unwrap(), Status::SUCCESS);
+            client.into_stream()
+        });
+        if external {
+            drive_until(&server, || client.is_finished());
+        }
+        let stream = client.join().unwrap();
+        let infos = [Info::new("text", "x".repeat(LEN))];
+        let source = server.proc().clone();
+        for _ in 0..NUM {
+            let told = server.notify(Status::ERROR, &source, DataRange::LOCAL, &infos);
+            told.unwrap();
+        }
+        let reader = std::thread::spawn(move || peer::closed(stream).len());
+        server.finalize().unwrap();
+        let len = reader.join().unwrap();
+        assert!(len > NUM * LEN, "{len} bytes, external: {external}");
+    }
+}
+
 /// Returns once the kernel says that a thread of this process sleeps.
 fn until_it_waits(thread: rustix::thread::Pid) {
     let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
