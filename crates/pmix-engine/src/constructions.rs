@@ -26,7 +26,7 @@
 mod index;
 mod one;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status, Text, keys};
@@ -136,15 +136,20 @@ impl<T> Constructions<T> {
             Some(Ok(count)) => Leaders::Counted(count),
             Some(Err(_)) => return vec![failed(vec![part.token], Status::ERR_BAD_PARAM)],
         };
-        let of_name = self.index.of_name(&call.id);
-        let is_it = |one: &One<T>| one.takes(server, &leaders, &part);
-        let mut known = of_name.iter();
-        if let Some(id) = known.find(|id| self.failed.get(*id).is_some_and(is_it)) {
-            return self.tell_late(*id, server, part, call, processes);
+        let is_it = |one: &One<T>| one.name == call.id && one.takes(server, &leaders, &part);
+        if let Some(id) = self.first_failed(is_it) {
+            return self.tell_late(id, server, part, call, processes);
         }
-        let mut known = of_name.iter();
-        let id = match known.find(|id| self.open.get(*id).is_some_and(is_it)) {
-            Some(id) => *id,
+        // Many may have the name, and few the first of the leaders.
+        let known = match &leaders {
+            Leaders::Listed(procs) => {
+                { procs.first() }.map_or_else(BTreeSet::new, |first| self.index.of_proc(first))
+            }
+            Leaders::Counted(_) => self.index.of_name(&call.id),
+        };
+        let mut known = known.into_iter();
+        let id = match known.find(|id| self.open.get(id).is_some_and(is_it)) {
+            Some(id) => id,
             None => {
                 let id = self.index.add(&call.id);
                 let one = One::new(call.id.clone(), leaders.clone(), server, processes);
@@ -167,6 +172,13 @@ impl<T> Constructions<T> {
         let mut ended = self.end_if_complete(id);
         ended.extend(self.end_deserted(&[id], processes));
         ended
+    }
+
+    /// Returns the first of those that failed for which something is so: there are few of them.
+    fn first_failed(&self, is_so: impl Fn(&One<T>) -> bool) -> Option<Id> {
+        let mut failed = self.failed.iter();
+        let found = failed.find(|(_, one)| is_so(one));
+        found.map(|(id, _)| *id)
     }
 
     /// Ends the calls of the only process that is left: nobody adds it.
@@ -208,14 +220,14 @@ impl<T> Constructions<T> {
 
     /// One calls that others add, or have added.
     fn added(&mut self, early: Early<T>, processes: &impl Processes) -> Vec<EndedConstruction<T>> {
-        let of_name = self.index.of_name(&early.name);
-        let is_it = |one: &One<T>| one.wants(&early.part);
-        let mut known = of_name.iter();
-        if let Some(id) = known.find(|id| self.failed.get(*id).is_some_and(is_it)) {
-            return self.tell_late_added(*id, early.part);
+        let is_it = |one: &One<T>| one.name == early.name && one.wants(&early.part);
+        if let Some(id) = self.first_failed(is_it) {
+            return self.tell_late_added(id, early.part);
         }
-        let mut known = of_name.iter();
-        let Some(id) = known.find(|id| self.open.get(*id).is_some_and(is_it)) else {
+        let known = early.part.proc.as_ref();
+        let known = known.map_or_else(BTreeSet::new, |proc| self.index.of_proc(proc));
+        let mut known = known.into_iter();
+        let Some(id) = known.find(|id| self.open.get(id).is_some_and(is_it)) else {
             let id = self.index.number();
             self.index.limit(id, None, early.until);
             if let Some(proc) = &early.part.proc {
@@ -225,13 +237,12 @@ impl<T> Constructions<T> {
             self.early.insert(id, early);
             return Vec::new();
         };
-        if let Some(one) = self.open.get_mut(id) {
+        if let Some(one) = self.open.get_mut(&id) {
             let before = one.until;
             one.limit(early.until);
-            self.index.limit(*id, before, one.until);
+            self.index.limit(id, before, one.until);
             one.add(early.part);
         }
-        let id = *id;
         let mut ended = self.end_if_complete(id);
         ended.extend(self.end_deserted(&[id], processes));
         ended

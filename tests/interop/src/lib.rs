@@ -81,7 +81,10 @@ pub struct Options {
     /// How many random jobs.
     #[arg(long, default_value_t = gds::JOBS)]
     jobs: usize,
-    /// What `sanitize` builds the library and the command with: a profile of cargo.
+    /// Runs the example programs about groups so many times each, and nothing else of `server`.
+    #[arg(long, value_name = "TIMES")]
+    groups: Option<usize>,
+    /// What `sanitize` and `--groups` build the library and the command with: a profile of cargo.
     #[arg(long, default_value = "release")]
     profile: String,
     /// Writes the page of `skew` as it was measured, instead of comparing it.
@@ -158,7 +161,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     }
     if options.wants(Part::Server) {
         println!("interop: server");
-        server::run(&peers, &mut tally)?;
+        match options.groups {
+            Some(times) => server::groups(&peers, times, &options.profile, &mut tally)?,
+            None => server::run(&peers, &mut tally)?,
+        }
     }
     if options.wants(Part::Skew) {
         println!("interop: skew");

@@ -4,7 +4,7 @@
 //! | event | source | for | says |
 //! | --- | --- | --- | --- |
 //! | `PMIX_GROUP_LEADER_SELECTED` without `PMIX_EVENT_AFFECTED_PROC` | leader | servers of the others | it leads, from its call on; `PMIX_GROUP_OPTIONAL`: who is lost is done without |
-//! | the same with `PMIX_LOCAL_COLLECTIVE_STATUS` | leader | servers of the others | it ended on the leader's node without success |
+//! | the same with `PMIX_LOCAL_COLLECTIVE_STATUS` | leader | servers of the others | it ended on the leader's node |
 //! | `PMIX_GROUP_LEADER_FAILED`, `_SELECTED` with it | server | all | the leader is lost; who leads in its place, if anybody does |
 //! | `PMIX_GROUP_CONSTRUCT_ABORT` with it | server | servers of the others | a member ended it while another was to be chosen |
 //!
@@ -16,7 +16,7 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::group_call::{GroupNews, is_tolerant};
 use super::kind::Collective;
-use super::leadership::Announcement;
+use super::leadership::{Announcement, Leadership};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Key, Phase, Slot, Tracker};
@@ -54,7 +54,8 @@ impl Collectives {
         }
     }
 
-    /// Tells them that it has ended here without success.
+    /// Tells them that it has ended here: one that hears of the leader when it has ended there, too, does not wait
+    /// for another of these members.
     pub(super) fn announce_end(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -198,6 +199,7 @@ impl Collectives {
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
+        leadership.heard_of.retain(|known| known != leader);
         leadership.leader.take_if(|known| known == leader);
         if leadership.leader.is_none() {
             match leadership.is_open() {
@@ -244,17 +246,19 @@ impl Collectives {
         }
     }
 
-    /// A job is gone: what is led elsewhere, and what nobody of this node can take part in any longer, ends here.
+    /// A job is gone: what is led, and what nobody of this node can take part in any longer, ends here.
     pub(crate) fn led_job_gone(&mut self, cx: &mut Cx) {
         let is_of_nobody = |tracker: &Tracker| {
             tracker.phase == Phase::Gathering
                 && tracker.leadership.is_some()
-                && tracker.is_without_calls()
                 && tracker.key.1.local_jobs(&cx.registry).is_empty()
         };
         for id in self.which(is_of_nobody) {
-            let leadership = self.leadership_of(id);
-            match leadership.is_some_and(|led| led.is_open()) {
+            let is_begun = self.get(id).is_some_and(|tracker| {
+                let leadership = tracker.leadership.as_ref();
+                !tracker.is_without_calls() || leadership.is_some_and(Leadership::is_open)
+            });
+            match is_begun {
                 true => self.fail(cx, id, Status::ERR_LOST_CONNECTION),
                 false => self.drop_led(cx, id),
             }

@@ -123,6 +123,7 @@ impl Collectives {
 
     /// Ends a collective with success.
     pub(super) fn succeed(&mut self, cx: &mut Cx, id: TrackerId) {
+        self.announce_end(cx, id, Status::SUCCESS);
         let Some(mut tracker) = self.remove(id) else {
             return;
         };
@@ -178,7 +179,7 @@ impl Collectives {
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
-        self.stop_asking(cx, id, was_gathering.then_some(status));
+        self.stop_asking(cx, id, status);
         let Some(tracker) = self.get_mut(id) else {
             return;
         };

@@ -112,7 +112,7 @@ pub(crate) struct LedEvent {
 }
 
 /// What the server of a leader tells the servers of the other members: that it leads, or that what it led has ended
-/// there without success.
+/// there.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     pub(crate) name: Text<'static>,

@@ -292,8 +292,8 @@ impl Collectives {
         self.nobody_decides(cx, id);
     }
 
-    /// Nobody is asked any longer: a construction has ended without success, with a status of this node if it has one.
-    pub(super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId, status: Option<Status>) {
+    /// Nobody is asked any longer: a construction has ended without success.
+    pub(super) fn stop_asking(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get(id).filter(|open| open.leadership.is_some()) else {
             return;
         };
@@ -301,9 +301,7 @@ impl Collectives {
             self.led.remove(&name, id);
         }
         self.close_leadership(cx, id);
-        if let Some(status) = status {
-            self.announce_end(cx, id, status);
-        }
+        self.announce_end(cx, id, status);
     }
 }
 

@@ -36,7 +36,7 @@ impl Index {
     }
 
     /// Returns those of a name, the first that was added first.
-    pub(super) fn of_name(&self, name: &Text<'_>) -> Vec<Id> {
+    pub(super) fn of_name(&self, name: &Text<'_>) -> BTreeSet<Id> {
         let of_name = self.named.get(name.as_bytes()).into_iter().flatten();
         of_name.copied().collect()
     }

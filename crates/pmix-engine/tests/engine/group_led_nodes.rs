@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Config, HostObject, Upcall};
+use pmix_engine::{Answer, Config, HostObject, Upcall};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
@@ -245,6 +245,33 @@ fn a_server_forgets_what_has_ended_where_the_leader_is() {
 }
 
 #[test]
+fn who_hears_of_a_leader_when_all_is_over_keeps_nothing_of_it() {
+    let (mut world, all) = world(&[2, 2]);
+    let events = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let held = std::rc::Rc::clone(&events);
+    world.rule(move |_, upcall| match upcall {
+        Upcall::NotifyEvent(event) => {
+            held.borrow_mut().push(event.clone());
+            Reaction::Answer(Answer::Done(Status::SUCCESS))
+        }
+        _ => Reaction::Usual,
+    });
+    let tags = [0, 1, 2, 3].map(|rank| {
+        let infos = if rank == 0 { leads() } else { vec![] };
+        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
+    });
+    world.run();
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 4]);
+    let now = world.now;
+    for event in events.take() {
+        let engine = &mut world.nodes[1].engine;
+        let told = engine.notify(event.status, &event.source, event.range, &event.infos, now);
+        told.unwrap();
+    }
+    check_over(&world);
+}
+
+#[test]
 fn a_server_forgets_what_is_led_elsewhere_when_its_job_is_gone() {
     let (mut world, all) = world(&[2, 2]);
     let tags = called(&mut world, &all, &[0]);
@@ -307,7 +334,7 @@ fn no_process_says_in_the_place_of_its_server_that_it_leads() {
 #[test]
 fn servers_hear_of_leaders_alone_and_no_client_does() {
     let is_notice = |upcall: &Upcall| matches!(upcall, Upcall::NotifyEvent(_));
-    for (infos, expected) in [(vec![], 0), (leads(), 1)] {
+    for (infos, expected) in [(vec![], 0), (leads(), 2)] {
         let (mut world, all) = world(&[2, 2]);
         listen(&mut world, &all, &[Status::GROUP_LEADER_SELECTED]);
         let count = std::rc::Rc::new(std::cell::Cell::new(0));

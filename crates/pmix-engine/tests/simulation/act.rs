@@ -6,7 +6,7 @@ use std::time::Duration;
 use pmix_client::{Fence, OperationId};
 use pmix_engine::Origin;
 use pmix_proto::{Request, request};
-use pmix_types::{Info, Proc, Rank, keys};
+use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda::Event;
 use crate::client::{Client, What, Who};
@@ -126,14 +126,18 @@ impl World {
                 is_short,
                 timeout,
                 is_loose,
-            } => meeting
-                .members
-                .contains(&place)
-                .then(|| {
-                    let id = self.meet(who, place, meeting, collects, is_short, timeout);
-                    (!is_loose).then_some(id)
-                })
-                .flatten(),
+            } if meeting.members.contains(&place) => {
+                let leader = meeting.leader();
+                if leader.is_some() && self.strikes(Fault::Crash, 6) {
+                    return self.cut_off(who, false);
+                }
+                let id = self.meet(who, place, meeting, collects, is_short, timeout);
+                if leader == Some(place) && self.strikes(Fault::Crash, 3) {
+                    return self.cut_off(who, false);
+                }
+                (!is_loose).then_some(id)
+            }
+            Phase::Meet { .. } => None,
             Phase::TakeApart { meeting, timeout } => self.take_apart(who, place, &meeting, timeout),
         };
         self.clients[who].waits = waits;
@@ -185,6 +189,12 @@ impl World {
             }
             Kind::Group(_) => {
                 infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
+                if meeting.leader().is_some() {
+                    self.hear_of_losses(who);
+                }
+                if meeting.leader() == Some(place) {
+                    infos.push(Info::new(keys::GROUP_LEADER, true));
+                }
                 let name = meeting.group(round);
                 self.host.groups.insert(name.clone(), meeting.members);
                 self.ask(who, what, own, |core, end| {
@@ -193,6 +203,22 @@ impl World {
             }
             Kind::Destruct(_) => unreachable!("taken apart is what was made"),
         }
+    }
+
+    /// A process asks to hear what is asked about constructions, if it does not yet.
+    fn hear_of_losses(&mut self, who: Who) {
+        if self.clients[who].hears_losses || self.random.once_in(6) {
+            return;
+        }
+        self.clients[who].hears_losses = true;
+        let codes = [
+            Status::GROUP_INVITE_FAILED,
+            Status::GROUP_LEADER_FAILED,
+            Status::GROUP_LEADER_SELECTED,
+        ];
+        self.ask(who, What::Any, Some(Duration::ZERO), |core, end| {
+            core.register_events(&codes, &[], end)
+        });
     }
 
     /// Joins the destruction of the last group that these made, if the process is in one.

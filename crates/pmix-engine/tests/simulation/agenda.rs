@@ -61,6 +61,8 @@ pub(crate) enum Event {
     LeaderGone(usize, ProcId),
     /// By now the leader of an invitation knows that a process is lost.
     Failed(usize, ProcId, ProcId),
+    /// By now it is decided what becomes of a construction without a process, or it has ended.
+    Decided(Who, Tag, ProcId),
     /// Something goes wrong.
     Strike(Fault),
     /// A job is registered at last.

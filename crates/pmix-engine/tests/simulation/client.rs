@@ -75,6 +75,8 @@ pub(crate) struct Client {
     /// Whether it was told that it hears of invitations, and of what becomes of them.
     pub(crate) hears_invitations: bool,
     pub(crate) hears_groups: bool,
+    /// Whether it has asked to hear what is asked about constructions.
+    pub(crate) hears_losses: bool,
     /// Whether bytes were sent that no client sends.
     pub(crate) is_spoiled: bool,
     /// Whether bytes came that its server did not send.
@@ -222,6 +224,7 @@ impl Client {
             taken_apart: Vec::new(),
             hears_invitations: false,
             hears_groups: false,
+            hears_losses: false,
             is_spoiled: false,
             is_lied_to: false,
         }

@@ -15,6 +15,7 @@ use crate::client::{Asked, Begun, Known, Saying, What, Who, hello};
 use crate::fault::Fault;
 use crate::invite::number_of;
 use crate::oracle::groups::{Outcome, proc_in};
+use crate::oracle::led::constructed;
 use crate::process::{Kind, ProcId};
 use crate::world::World;
 
@@ -400,6 +401,7 @@ impl World {
             .and_then(Core::poll_question)
         {
             let decision = self.decision(&event);
+            self.note_decision(&event, decision.as_ref());
             self.say(|| {
                 format!(
                     "connection {who} decides {decision:?} after {}",
@@ -407,7 +409,9 @@ impl World {
                 )
             });
             if let Some(core) = &mut self.clients[who].core {
-                core.decide(&question, decision, now).unwrap();
+                let is_lost = core.lost().is_some();
+                let decided = core.decide(&question, decision, now);
+                assert!(is_lost || decided.is_ok(), "{decided:?}");
             }
         }
     }
@@ -415,6 +419,12 @@ impl World {
     /// What a program wants when one that was invited does not take part, or the leader is lost.
     fn decision(&mut self, event: &pmix_proto::Event<'_>) -> Option<Decision> {
         let is_leader = event.status == Status::GROUP_LEADER_FAILED;
+        if constructed(&event.infos).is_some() && self.random.once_in(2) {
+            return Some(match is_leader {
+                true => Decision::Lead,
+                false => Decision::GoOnWithout,
+            });
+        }
         match (self.random.below(8), is_leader) {
             (0..3, true) => Some(Decision::Lead),
             (0..2, false) => Some(Decision::GoOnWithout),
@@ -446,6 +456,9 @@ impl World {
             other => panic!("a core asks {} by itself", other.command()),
         };
         let infos = &notify.infos;
+        if constructed(infos).is_some() {
+            return What::Any;
+        }
         let number = number_of(infos).expect("an invitation");
         let about = proc_in(infos, keys::EVENT_AFFECTED_PROC);
         let about = about.and_then(|name| self.place_of(&name));

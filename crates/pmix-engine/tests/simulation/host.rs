@@ -8,7 +8,7 @@ use std::time::Duration;
 use pmix_engine::host::{DirectModex, NotifyEvent};
 use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
-use pmix_types::{DataRange, GroupOperation, Info, Proc, Status, Value, keys};
+use pmix_types::{DataArray, DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
@@ -91,8 +91,21 @@ impl World {
                 let failed = infos
                     .iter()
                     .find(|info| info.key.is(keys::LOCAL_COLLECTIVE_STATUS));
-                let part = match failed.map(|info| &info.value) {
-                    Some(Value::Status(status)) => Err(*status),
+                let members = infos
+                    .iter()
+                    .find(|info| info.key.is(keys::GROUP_MEMBERSHIP));
+                let part = match (
+                    failed.map(|info| &info.value),
+                    members.map(|info| &info.value),
+                ) {
+                    (Some(Value::Status(status)), _) => Err(*status),
+                    (_, Some(Value::DataArray(DataArray::Proc(members)))) => {
+                        let (members, _) = self.members(members);
+                        Ok(members
+                            .into_iter()
+                            .map(|place| u8::try_from(place).unwrap())
+                            .collect())
+                    }
                     _ => Ok(Vec::new()),
                 };
                 let round = round_of(&call.id);
@@ -315,6 +328,25 @@ impl World {
         let fate = self.fate();
         let answer = match (id.0.kind, result) {
             (Kind::Fence, result) => Answer::Data(result.clone()),
+            (Kind::Group(round), Ok(members)) if id.0.leader().is_some() => {
+                let context = u64::try_from(round).unwrap() + 1;
+                // Each server leaves out those of its own that do not take part.
+                let contributed = self.host.rounds[&id.0][id.1].contributed.values();
+                let num_servers = contributed.filter(|(call, _)| call.is_some()).count();
+                let is_left = |place: &&ProcId| {
+                    let named = members
+                        .iter()
+                        .filter(|named| usize::from(**named) == **place);
+                    named.count() == num_servers
+                };
+                let left = id.0.members.iter().filter(is_left);
+                let left: Vec<_> = left.map(|place| self.procs[*place].name()).collect();
+                let infos = vec![
+                    Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context)),
+                    Info::new(keys::GROUP_MEMBERSHIP, left),
+                ];
+                Answer::Infos(Status::SUCCESS, infos)
+            }
             (Kind::Group(round), Ok(_)) => {
                 let context = u64::try_from(round).unwrap() + 1;
                 let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context));

@@ -103,7 +103,15 @@ fn ten_thousand_seeds() {
     writeln!(out, "\n{num_seeds} seeds, faults: {}", counts.join(", ")).unwrap();
     let unasked = oracle::data::NUM_UNASKED.load(Ordering::Relaxed);
     writeln!(out, "{unasked} processes were told of unasked").unwrap();
+    let formed = [&oracle::led::NUM_WITHOUT, &oracle::led::NUM_REPLACED];
+    let [without, replaced] = formed.map(|count| count.load(Ordering::Relaxed));
+    writeln!(
+        out,
+        "{without} groups were formed without a member, {replaced} with a new leader"
+    )
+    .unwrap();
     if num_seeds >= NUM_SEEDS {
+        assert!(without > 20 && replaced > 0, "hardly any");
         assert!(unasked > 100, "hardly any");
         let never = Fault::ALL.iter().filter(|fault| sum.of(**fault) == 0);
         assert_eq!(

@@ -4,6 +4,7 @@
 pub(crate) mod data;
 pub(crate) mod events;
 pub(crate) mod groups;
+pub(crate) mod led;
 mod meeting;
 mod news;
 mod operations;
@@ -39,6 +40,7 @@ pub(crate) struct Oracle {
     /// Who has left which group.
     left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
     pub(crate) invitations: Vec<groups::Invitation>,
+    pub(crate) led: led::Led,
     pub(crate) spawns: Vec<Spawning>,
     /// The jobs whose output tools have asked for.
     pub(crate) wanted: BTreeSet<(Who, &'static str)>,
@@ -232,6 +234,7 @@ impl World {
                 if status.is_success() && matches!(meeting.kind, Kind::Group(_)) {
                     self.check_group(who, meeting, *place, payload);
                 }
+                self.check_led_end(&meeting.group(*place), meeting, status);
                 self.check_meeting(who, meeting, *place, status);
             }
             What::Get(proc, key, _, floor, first_life, lives) => {

@@ -178,6 +178,14 @@ pub(crate) struct Meeting {
 }
 
 impl Meeting {
+    /// Who leads, if these make groups that one of them leads.
+    pub(crate) fn leader(&self) -> Option<ProcId> {
+        let sum: usize = self.members.iter().sum();
+        let is_led = matches!(self.kind, Kind::Group(_)) && !sum.is_multiple_of(4);
+        let leader = self.members.get(sum / 4 % self.members.len().max(1));
+        leader.copied().filter(|_| is_led)
+    }
+
     /// The name of the group of this number that these processes make.
     pub(crate) fn group(&self, round: usize) -> String {
         let mut hasher = DefaultHasher::new();

@@ -234,6 +234,7 @@ impl World {
             Event::Follows(number, who, leader) => self.check_follows(number, who, leader),
             Event::LeaderGone(number, leader) => self.check_leader_gone(number, leader),
             Event::Failed(number, lost, leader) => self.check_failed(number, lost, leader),
+            Event::Decided(who, tag, lost) => self.check_decided(who, tag, lost),
             Event::Strike(fault) => self.strike(fault),
             Event::Register(job) => self.register(job),
             Event::Deregister(job) => {

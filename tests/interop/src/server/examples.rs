@@ -235,6 +235,47 @@ pub(crate) fn cases(
     Ok(cases)
 }
 
+/// So many runs of every example about groups. Of those that say nothing about a launcher it is asked that they end.
+///
+/// # Errors
+/// They are not installed, or one does not compile.
+pub(super) fn groups(
+    release: &str,
+    library: &Library,
+    launcher: &Launcher,
+    times: usize,
+) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    let examples = EXAMPLES.iter();
+    for example in examples.filter(|example| example.name.contains("group")) {
+        let path = compile(release, library, example.name)?;
+        let why = left_out(example.name, release, launcher);
+        if let Some(why) = why {
+            println!("{} of {release} ends, and no more: {why}", example.name);
+        }
+        for num_procs in sizes(example.name) {
+            let size = usize::try_from(*num_procs).unwrap_or(0);
+            for run in 1..=times {
+                let mut command = launcher.command(*num_procs);
+                command.arg(&path);
+                let says = example.says.iter();
+                let says = says.map(|(phrase, times)| (*phrase, times(size)));
+                cases.push(Case {
+                    what: format!("server: {} of {release} on {num_procs}", example.name),
+                    name: format!("run {run}"),
+                    command,
+                    limit: Duration::from_secs(30),
+                    judge: match why {
+                        None => Judge::Says(says.collect(), example.never),
+                        Some(_) => Judge::Ends,
+                    },
+                });
+            }
+        }
+    }
+    Ok(cases)
+}
+
 /// A process of `SCRIPT PMIX PROGRAM APP` forgets which server started it, and finds the launcher's as that of the
 /// system. It starts 128 processes of the first `app` in `PATH`.
 const OF_SYSTEM: &str = r#"

@@ -85,6 +85,25 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     run_all(cases, Instant::now() + LIMIT, tally)
 }
 
+/// Runs the examples about groups so many times each under our launcher.
+///
+/// # Errors
+/// Something of ours does not build, or an example does not compile.
+pub(super) fn groups(
+    peers: &[Peer],
+    times: usize,
+    profile: &str,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let ours = Launcher::Ours(Ours::build_as(profile)?.program);
+    let mut cases = Vec::new();
+    for peer in peers {
+        let (release, library) = (&peer.version, &peer.library);
+        cases.extend(examples::groups(release, library, &ours, times)?);
+    }
+    run_all(cases, Instant::now() + LIMIT, tally)
+}
+
 /// What is not here: a failure in CI, said aloud elsewhere.
 pub(crate) fn missing(why: &str, tally: &mut Tally) {
     if xtask::process::in_ci() {

@@ -5,7 +5,8 @@ use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Proc, Query, Rank, Status, Text, Value, keys};
 
 use super::{count, far, is_linear, requests_are_linear, with_client};
-use crate::world::World;
+use crate::world::{Who, World};
+use crate::{group, group_led};
 
 fn construct(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Vec<Request<'static>> {
     let group = Some("g".into());
@@ -175,4 +176,56 @@ fn constructions_that_wait_beside_each_other() {
             }
         });
     }
+}
+
+/// A construct of so many processes of one node, of which all but the last have called and the first leads.
+fn led(size: usize) -> (World, Vec<Who>) {
+    let (mut world, all) = group::world(&[count(size)]);
+    let codes = [Status::GROUP_INVITE_FAILED, Status::GROUP_LEADER_FAILED];
+    group::listen(&mut world, &all[..1], &codes);
+    let members: Vec<_> = (0..count(size)).collect();
+    for who in &all[..size - 1] {
+        let infos = match *who == all[0] {
+            true => group_led::leads(),
+            false => vec![],
+        };
+        world.ask(*who, &group::construct("g", &members, infos));
+    }
+    world.run();
+    (world, all)
+}
+
+#[test]
+fn members_of_a_construct_that_is_led_who_are_lost_or_do_not_lead() {
+    let first = 16;
+    let lost_leader = |size| {
+        let (mut world, all) = led(size);
+        group::listen(&mut world, &all[1..2], &[Status::GROUP_LEADER_FAILED]);
+        world.kill(all[0]);
+        let declines = group_led::about(Status::GROUP_LEADER_FAILED, 0, &[]);
+        for who in &all[1..size - 1] {
+            world.ask(*who, &declines);
+        }
+        (world, all)
+    };
+    is_linear("declines to lead", first, lost_leader, |(world, all)| {
+        world.run();
+        assert_eq!(world.nodes[0].engine.stats().num_collectives, 1);
+        drop(std::mem::take(all));
+    });
+    let lost = |size| {
+        let (mut world, all) = led(size);
+        let closed = all[1..size - 1].iter();
+        let peers: Vec<_> = closed
+            .filter_map(|who| world.clients[*who].peer.take())
+            .collect();
+        (world, peers)
+    };
+    is_linear("losses of members", first, lost, |(world, peers)| {
+        let engine = &mut world.nodes[0].engine;
+        for peer in std::mem::take(peers) {
+            engine.handle_closed(peer, world.now);
+        }
+        assert_eq!(engine.stats().num_collectives, 1);
+    });
 }

@@ -263,7 +263,7 @@ impl World {
     pub(super) fn group_event_sent(&mut self, who: Who, form: &PeerForm, payload: &[u8]) {
         let event = Event::decode(form, None, payload).expect("an event that can be read");
         let Some(number) = number_of(&event.infos) else {
-            return;
+            return self.led_event_sent(who, &event);
         };
         let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
         let about = about.and_then(|proc| self.place_of(&proc));
@@ -299,6 +299,10 @@ impl World {
                 return;
             }
             (Status::GROUP_INVITED, Some(leader)) if leader != invitation.leader => {
+                // Who hears of both invitations at once may answer the one that is over.
+                if !invitation.joined.iter().any(|(by, _)| *by == who) {
+                    return;
+                }
                 self.after(SOON, agenda::Event::Follows(number, who, leader));
                 return;
             }

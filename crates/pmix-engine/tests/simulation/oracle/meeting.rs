@@ -56,7 +56,13 @@ impl World {
 
     /// A group is its members, but for those that were lost while it was formed, and has the context
     /// id that the host gave it.
-    pub(super) fn check_group(&self, who: Who, meeting: &Meeting, place: usize, payload: &[u8]) {
+    pub(super) fn check_group(
+        &mut self,
+        who: Who,
+        meeting: &Meeting,
+        place: usize,
+        payload: &[u8],
+    ) {
         let form = self.clients[who].form.as_ref().unwrap();
         let group = reply::Group::decode(form, None, payload).unwrap();
         let jobs = meeting.members.iter().map(|proc| self.procs[*proc].job);
@@ -70,12 +76,16 @@ impl World {
             named.nspace == name.nspace && name.rank.matches(named.rank)
         };
         let is_member = |named: &Proc<'_>| meeting.members.iter().any(|proc| names(named, *proc));
-        let is_there = |proc: ProcId| members.iter().any(|named| names(named, proc));
+        let name = meeting.group(place);
+        let is_out = |proc: ProcId| self.oracle.led.does_without(&name, proc);
+        let is_there =
+            |proc: ProcId| is_out(proc) || members.iter().any(|named| names(named, proc));
         let mut stayed = { meeting.members.iter() }.filter(|proc| !self.procs[**proc].is_restless);
         assert!(
             !are_known || (members.iter().all(is_member) && stayed.all(|proc| is_there(*proc))),
             "{meeting:?} has the members {members:?}"
         );
+        self.check_led_members(&name, meeting, &members);
         let context = u64::try_from(place).unwrap() + 1;
         assert_eq!(group.context_id, Some(context), "the group of {meeting:?}");
     }
@@ -106,6 +116,8 @@ impl World {
         for member in &meeting.members {
             let has_come =
                 round.callers.contains_key(member) || self.oracle.has_left(meeting, place, *member);
+            let is_out = self.oracle.led.does_without(&meeting.group(place), *member);
+            let has_come = has_come || is_out;
             assert!(has_come, "process {member} did not come");
         }
     }

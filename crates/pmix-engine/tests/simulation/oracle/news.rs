@@ -26,11 +26,15 @@ impl World {
         if self.has_any(&faults) {
             return;
         }
-        let mut waiting = Vec::new();
+        let (mut waiting, mut undecided) = (Vec::new(), Vec::new());
         for (who, client) in self.clients.iter().enumerate() {
             let is_here = client.node == node;
             for (tag, asked) in &client.asked {
-                if is_here && self.meets_in_vain(asked, lost) {
+                let is_led =
+                    matches!(&asked.what, What::Meet(meeting, _) if meeting.leader().is_some());
+                if is_here && is_led && self.meets_in_vain(asked, lost) {
+                    undecided.push((who, *tag));
+                } else if is_here && self.meets_in_vain(asked, lost) {
                     waiting.push((who, *tag, after + Duration::from_secs(4)));
                 } else if let Some(time) = self.asks_in_vain(asked, lost, client.node) {
                     waiting.push((who, *tag, time));
@@ -39,6 +43,9 @@ impl World {
         }
         for (who, tag, time) in waiting {
             self.after(time, Event::Deadline(who, tag));
+        }
+        for (who, tag) in undecided {
+            self.expect_decision(who, tag, lost, after);
         }
     }
 
