@@ -37,11 +37,15 @@ pub struct Config {
     pub max_message: u32,
     /// The number of bytes that the messages of all peers may have while they come. Short ones, of
     /// 128 KiB, always may come; a long one comes when there is room for all of it.
+    ///
+    /// A third is for messages of at most 1 MiB and an equal share of that third for each of the
+    /// connections, or 64 if there are fewer, a third for those of at most an eighth of a third, and
+    /// a third for longer ones, so that a message waits only for others of its class. One that is
+    /// longer than a third comes when no other of its class does.
     pub input_bytes: usize,
-    /// The time in which 1 MiB of a long message has to come, and an eighth of it, if others wait for
-    /// room. A peer that
-    /// sends less is refused, and so is one whose message cannot be handled for so long because it
-    /// does not read its replies.
+    /// The time in which 1 MiB of a long message has to come, and half of it, if others of its class
+    /// wait for room. A peer that sends less is refused, and so is one whose message cannot be
+    /// handled for so long because it does not read its replies.
     pub input_time: Duration,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,

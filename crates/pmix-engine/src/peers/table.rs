@@ -95,9 +95,11 @@ impl Peers {
 
     /// Takes bytes of a peer.
     pub(crate) fn push(&mut self, id: PeerId, bytes: &[u8]) {
+        let num_peers = self.peers.len();
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.inbox.push(bytes);
-            self.intake.announced(id, peer.inbox.announced());
+            let announced = peer.inbox.announced();
+            self.intake.announced(id, announced, num_peers);
         }
     }
 
@@ -107,13 +109,15 @@ impl Peers {
     ///
     /// As [`pmix_proto::Inbox::next_frame`].
     pub(crate) fn next_frame(&mut self, id: PeerId) -> Result<Option<Frame>, pmix_proto::Error> {
+        let num_peers = self.peers.len();
         let Some(peer) = self.peers.get_mut(&id) else {
             return Ok(None);
         };
         let frame = peer.inbox.next_frame()?;
         if let Some(frame) = &frame {
             self.intake.ended(id, frame.payload.len());
-            self.intake.announced(id, peer.inbox.announced());
+            let announced = peer.inbox.announced();
+            self.intake.announced(id, announced, num_peers);
         }
         Ok(frame)
     }

@@ -205,7 +205,12 @@ fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
 
 /// The bytes of a request of half a megabyte.
 fn long_request(world: &mut World, who: Who) -> (Tag, Vec<u8>) {
-    let infos = vec![Info::new("blob", vec![7_u8; 512 << 10])];
+    request_of(world, who, 512 << 10)
+}
+
+/// The bytes of a request of a little more than so many bytes.
+fn request_of(world: &mut World, who: Who, num_bytes: usize) -> (Tag, Vec<u8>) {
+    let infos = vec![Info::new("blob", vec![7_u8; num_bytes])];
     let publish = Request::Publish(request::Publish { uid: 0, infos });
     let tag = world.ask(who, &publish);
     let session = &mut world.clients[who].session;
@@ -241,7 +246,7 @@ fn feed(world: &mut World, all: &[Who], left: &mut [Vec<u8>]) {
 #[test]
 fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
     let mut config = Config::default();
-    config.input_bytes = 1_200 << 10;
+    config.input_bytes = 3_600 << 10;
     let (mut world, all) = job(5, &config);
     let long = &all[..4];
     let (tags, mut left): (Vec<_>, Vec<_>) = long
@@ -275,7 +280,7 @@ fn long_messages_come_when_there_is_room_for_them_and_short_ones_always() {
 #[test]
 fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
     let mut config = Config::default();
-    config.input_bytes = 1_200 << 10;
+    config.input_bytes = 3_600 << 10;
     let (mut world, all) = job(3, &config);
     let (tags, mut left): (Vec<_>, Vec<_>) =
         all.iter().map(|who| long_request(&mut world, *who)).unzip();
@@ -298,9 +303,43 @@ fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
 }
 
 #[test]
+fn a_message_of_a_share_does_not_wait_for_longer_ones_that_hardly_come() {
+    let mut config = Config::default();
+    config.input_bytes = 48 << 20;
+    let (mut world, all) = job(5, &config);
+    let lens = [15 << 20, 15 << 20, 1 << 20, 200 << 10, 200 << 10];
+    let requests = all.iter().zip(lens);
+    let requests = requests.map(|(who, len)| request_of(&mut world, *who, len));
+    let (tags, mut left): (Vec<_>, Vec<_>) = requests.unzip();
+    let mut ends: Vec<_> = left[..2]
+        .iter_mut()
+        .map(|bytes| bytes.split_off(100 << 10))
+        .collect();
+    feed(&mut world, &all, &mut left);
+    assert!(
+        !world.nodes[0]
+            .engine
+            .wants_input(world.clients[all[1]].peer.unwrap())
+    );
+    for number in 2..5 {
+        let status = world.clients[all[number]].status(tags[number]);
+        assert!(status.is_some(), "{number} of {lens:?}");
+    }
+    // What comes has to come in two periods while the other waits, whatever it sends besides.
+    left[0].extend(ends[0].drain(..6 << 20));
+    feed(&mut world, &all, &mut left);
+    assert_eq!(world.nodes[0].refusals(), []);
+    world.advance(config.input_time + Duration::from_secs(1));
+    assert_eq!(world.nodes[0].refusals(), [Status::ERR_OUT_OF_RESOURCE]);
+    left[1].append(&mut ends[1]);
+    feed(&mut world, &all, &mut left);
+    assert!(world.clients[all[1]].status(tags[1]).is_some());
+}
+
+#[test]
 fn who_does_not_read_its_replies_makes_room_for_the_long_messages_of_others() {
     let mut config = Config::default();
-    config.input_bytes = 1_200 << 10;
+    config.input_bytes = 3_600 << 10;
     config.reply_window = 1;
     let (mut world, all) = job(3, &config);
     // Two are owed a reply that they do not read, so that nothing more of them is handled.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
 use pmix_client::Uri;
-use pmix_proto::Tag;
+use pmix_proto::{Request, Tag, request};
+use pmix_types::Info;
 
 use crate::good::Fencing;
 use crate::raw::Peer;
@@ -35,6 +36,9 @@ const MOST_MEMORY: u64 = 512 << 10;
 
 /// The longest payload that a server takes.
 const LONGEST: usize = 64 << 20;
+
+/// How many bytes a message has that waits for nobody, and is not short.
+const MODERATE: usize = 200 << 10;
 
 /// How long a peer tries to come in again after it was hung up on.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -110,7 +114,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
 }
 
 /// Everybody begins a message of the greatest length and sends all but its end, as far as it is read.
-/// Says how many MiB the server took of them, after a peer that says little was served.
+/// Says how many MiB the server took of them, after a peer that says more than what is short was served.
 fn begin_messages(uri: &Uri) -> Result<u64, String> {
     let peers: Result<Vec<_>, _> = (0..ATTACKERS).map(|rank| enter(uri, JOB, rank)).collect();
     let payload = vec![7; LONGEST];
@@ -139,7 +143,26 @@ fn begin_messages(uri: &Uri) -> Result<u64, String> {
         });
         ended.collect::<Result<Vec<_>, String>>()
     })?;
-    enter(uri, "good", 0)?.ping()?;
+    let mut good = enter(uri, "good", 0)?;
+    let blob = Info::new("blob", vec![7_u8; MODERATE]);
+    let publish = Request::Publish(request::Publish {
+        uid: 0,
+        infos: vec![blob],
+    });
+    let publish = good.request(Tag(201), &publish)?;
+    let begun = Instant::now();
+    let is_sent = good.stream.write_all(&publish).is_ok();
+    if !is_sent || good.reply(Tag(201))?.is_none() {
+        return Err(format!(
+            "{MODERATE} bytes beside announced messages: no reply"
+        ));
+    }
+    if begun.elapsed() > BESIDE_ALL {
+        let took = shown(begun.elapsed());
+        return Err(format!(
+            "{MODERATE} bytes beside announced messages: {took}"
+        ));
+    }
     let total: usize = sent.iter().map(|(sent, _)| sent).sum();
     u64::try_from(total >> 20).map_err(|e| e.to_string())
 }
