@@ -334,6 +334,28 @@ fn what_is_told_of_many_processes_with_faults_among_them() {
 }
 
 #[test]
+fn a_commit_tells_of_the_keys_that_it_has_and_of_no_other() {
+    let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
+    let mut modex = ModexStore::default();
+    let mut told = |message: &[u8]| {
+        let mut keys = std::collections::BTreeSet::new();
+        let told = |key: &Key<'static>| _ = keys.insert(key.clone());
+        let done = modex.commit_telling(&codec, rank, message, CommitLimits::NONE, told);
+        done.unwrap();
+        keys
+    };
+    let names = |all: &[Kval<'static>]| all.iter().map(|kval| kval.key.clone()).collect();
+    let (first, more) = (keys(10, 0), keys(13, 0));
+    assert_eq!(told(&commit(Scope::LOCAL, &first)), names(&first));
+    assert_eq!(
+        told(&commit(Scope::REMOTE, &more[10..])),
+        names(&more[10..])
+    );
+    let gone = commit(Scope::DEL_LOCAL, &first[..1]);
+    assert_eq!(told(&gone), names(&first[..1]));
+}
+
+#[test]
 fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
     let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
     let limits = CommitLimits {

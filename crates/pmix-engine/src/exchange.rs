@@ -12,6 +12,7 @@
 //! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
 
 mod answer;
+mod by_proc;
 mod commit;
 mod get;
 mod get_request;

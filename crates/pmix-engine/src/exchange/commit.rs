@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commits of local processes.
 
+use std::collections::BTreeSet;
+
 use gds_hash::CommitLimits;
 use pmix_proto::request;
-use pmix_types::{Nspace, Proc, Status};
+use pmix_types::{Key, Nspace, Proc, Status};
 
 use super::state::Exchange;
 use crate::Error;
@@ -14,23 +16,36 @@ use crate::peers::Ticket;
 /// How many times its bytes on the wire a value may take in memory.
 const MAX_GROWTH: usize = 8;
 
+/// Who waits for the keys of a commit, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    pub(super) gets: BTreeSet<u64>,
+    pub(super) inbound: BTreeSet<u64>,
+}
+
 impl Exchange {
     /// COMMIT: what a process put since its last commit, or all of it. Who waits for it goes on.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
-        match Self::store_commit(cx, &ticket, request) {
-            Ok(proc) => {
+        match self.store_commit(cx, &ticket, request) {
+            Ok((proc, awaited)) => {
                 cx.reply_status(ticket, Status::SUCCESS);
-                self.data_came(cx, &proc);
+                match awaited {
+                    Some(awaited) => self.keys_came(cx, &proc, awaited),
+                    None => self.data_came(cx, &proc),
+                }
             }
             Err(error) => cx.reply_error(ticket, &error),
         }
     }
 
+    /// Stores a commit, and tells whose it is and who waits for the keys in it: after the first commit of
+    /// a process nobody waits for anything but keys; none for the first.
     fn store_commit(
+        &self,
         cx: &mut Cx,
         ticket: &Ticket,
         request: &request::Commit<'_>,
-    ) -> Result<Proc<'static>, Error> {
+    ) -> Result<(Proc<'static>, Option<Awaited>), Error> {
         let member = cx.member(ticket)?;
         let Some(client) = member.client else {
             return Err(Error::denied("a tool has no data to share"));
@@ -49,8 +64,13 @@ impl Exchange {
         if is_short {
             limits.bytes = before + room;
         }
+        let mut awaited = Awaited::default();
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
-            puts.commit_within(&wire, proc.rank, request.blocks, limits)?;
+            let told = |key: &Key<'static>| {
+                awaited.gets.extend(self.gets.of_key(&proc, key));
+                awaited.inbound.extend(self.inbound.of_key(&proc, key));
+            };
+            puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
             Ok(puts.num_bytes(proc.rank))
         });
         let after = stored.map_err(|error| match error.status() {
@@ -67,11 +87,12 @@ impl Exchange {
         if let Some(job) = cx.registry.job_mut(&proc.nspace) {
             job.put_bytes += after.saturating_sub(before);
         }
+        let mut is_first = true;
         if let Some(client) = cx.registry.client_mut(client) {
-            client.has_committed = true;
+            is_first = !std::mem::replace(&mut client.has_committed, true);
             client.put_bytes = put_bytes + len;
         }
-        Ok(proc)
+        Ok((proc, (!is_first).then_some(awaited)))
     }
 
     /// How many bytes a process has put at the most, if so many more are not too many.

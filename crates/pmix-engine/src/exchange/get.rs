@@ -7,6 +7,7 @@ use std::time::Instant;
 use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Status};
 
+use super::commit::Awaited;
 use super::get_request::GetRequest;
 use super::resolve::Resolution;
 use super::state::Exchange;
@@ -153,10 +154,18 @@ impl Exchange {
         }
     }
 
-    /// A process of this node committed, or will not: who waits for it goes on.
+    /// A process of this node committed for the first time, or will not: who waits for it goes on.
     pub(crate) fn data_came(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         self.settle_all(cx, self.gets.of_proc(proc));
         self.retry_inbound(cx, proc);
+    }
+
+    /// A process of this node committed once more: who waits for one of its keys goes on.
+    pub(super) fn keys_came(&mut self, cx: &mut Cx, proc: &Proc<'static>, awaited: Awaited) {
+        self.settle_all(cx, awaited.gets.into_iter().collect());
+        for id in awaited.inbound {
+            self.retry_request(cx, proc, id);
+        }
     }
 
     /// A job or its local processes are registered by now: what waits for that goes on.

@@ -49,19 +49,24 @@ impl Exchange {
         if let Some((at, _)) = until {
             cx.timers.set(at, Timer::InboundDmodex(id));
         }
-        self.retry_inbound(cx, &proc);
+        self.retry_request(cx, &proc, id.0);
         Ok(id)
     }
 
     /// Brings the host what it waits for about a process, as far as it is there.
     pub(super) fn retry_inbound(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         for id in self.inbound.of_proc(proc) {
-            let pending = self.inbound.get(id);
-            let wanted = pending.and_then(|pending| Self::wanted(cx, proc, pending));
-            match wanted {
-                Some(result) => self.bring(cx, DirectModexId(id), result),
-                None => self.limit_request(cx, proc, id),
-            }
+            self.retry_request(cx, proc, id);
+        }
+    }
+
+    /// Answers one request about a process, if what it wants is there.
+    pub(super) fn retry_request(&mut self, cx: &mut Cx, proc: &Proc<'static>, id: u64) {
+        let pending = self.inbound.get(id);
+        let wanted = pending.and_then(|pending| Self::wanted(cx, proc, pending));
+        match wanted {
+            Some(result) => self.bring(cx, DirectModexId(id), result),
+            None => self.limit_request(cx, proc, id),
         }
     }
 

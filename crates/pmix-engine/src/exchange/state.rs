@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of the exchange: gets and direct modexes that wait, and packed job information.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
 use gds_hash::ModexStore;
 use pmix_types::{IntoOwned, Key, Nspace, Proc, Rank, Scope, Status};
 
+use super::by_proc::{ByProc, Wanted};
 use super::get_request::GetRequest;
 use super::job_info_cache::JobInfoCache;
 use super::portions::Portions;
@@ -60,9 +61,13 @@ impl Exchange {
         }
         let of_peers = self.outbound.by_peer.values().sum();
         recount.compare("direct modex calls of peers", of_peers, self.outbound.len());
-        recount.compare("gets of processes", self.gets.num_named(), self.gets.len());
-        let (named, all) = (self.inbound.num_named(), self.inbound.len());
-        recount.compare("direct modex requests of processes", named, all);
+        self.gets
+            .recount(recount, ["gets of processes", "gets of keys"]);
+        let names = [
+            "direct modex requests of processes",
+            "direct modex requests of keys",
+        ];
+        self.inbound.recount(recount, names);
     }
 }
 
@@ -72,9 +77,20 @@ pub(super) type PendingGets = ByProc<PendingGet>;
 impl PendingGets {
     /// Whether a peer waits for an answer about a process.
     pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
-        let names = self.by_proc.get(proc).into_iter().flatten();
-        let mut waiting = names.filter_map(|name| self.get(*name));
+        let mut waiting = self.waiting(proc);
         waiting.any(|pending| pending.ticket.peer() == peer)
+    }
+}
+
+impl Wanted for PendingGet {
+    fn key(&self) -> Option<&Key<'static>> {
+        self.request.key.as_ref()
+    }
+}
+
+impl Wanted for PendingDmodex {
+    fn key(&self) -> Option<&Key<'static>> {
+        self.key.as_ref()
     }
 }
 
@@ -228,103 +244,6 @@ impl PendingDmodex {
     }
 }
 
-/// Things that wait for a process; no name is used twice.
-#[derive(Debug)]
-pub(super) struct ByProc<T> {
-    last: u64,
-    things: HashMap<u64, (Proc<'static>, T)>,
-    by_proc: BTreeMap<Proc<'static>, BTreeSet<u64>>,
-}
-
-impl<T> Default for ByProc<T> {
-    fn default() -> Self {
-        Self {
-            last: 0,
-            things: HashMap::new(),
-            by_proc: BTreeMap::new(),
-        }
-    }
-}
-
-impl<T> ByProc<T> {
-    pub(super) fn add(&mut self, proc: Proc<'static>, thing: T) -> u64 {
-        self.last += 1;
-        self.by_proc
-            .entry(proc.clone())
-            .or_default()
-            .insert(self.last);
-        self.things.insert(self.last, (proc, thing));
-        self.last
-    }
-
-    pub(super) fn take(&mut self, name: u64) -> Option<(Proc<'static>, T)> {
-        let (proc, thing) = self.things.remove(&name)?;
-        if let Some(names) = self.by_proc.get_mut(&proc) {
-            names.remove(&name);
-            if names.is_empty() {
-                self.by_proc.remove(&proc);
-            }
-        }
-        Some((proc, thing))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.things.len()
-    }
-
-    /// How many are listed by process.
-    fn num_named(&self) -> usize {
-        self.by_proc.values().map(BTreeSet::len).sum()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        let things = self.things.iter();
-        things.map(|(name, (_, thing))| (*name, thing))
-    }
-
-    pub(super) fn get(&self, name: u64) -> Option<&T> {
-        self.things.get(&name).map(|(_, thing)| thing)
-    }
-
-    pub(super) fn get_mut(&mut self, name: u64) -> Option<&mut T> {
-        self.things.get_mut(&name).map(|(_, thing)| thing)
-    }
-
-    /// The processes of a job for which something waits.
-    pub(super) fn procs_of(&self, nspace: &Nspace<'static>) -> Vec<Proc<'static>> {
-        let procs = self.range(nspace);
-        procs.map(|(proc, _)| proc.clone()).collect()
-    }
-
-    /// Those that wait for a process, in the order in which they came.
-    pub(super) fn of_proc(&self, proc: &Proc<'static>) -> Vec<u64> {
-        let names = self.by_proc.get(proc).into_iter().flatten();
-        names.copied().collect()
-    }
-
-    /// Those that wait for any process of a job.
-    pub(super) fn of_job(&self, nspace: &Nspace<'static>) -> Vec<u64> {
-        let procs = self.range(nspace);
-        procs.flat_map(|(_, names)| names.iter().copied()).collect()
-    }
-
-    fn range(
-        &self,
-        nspace: &Nspace<'static>,
-    ) -> impl Iterator<Item = (&Proc<'static>, &BTreeSet<u64>)> {
-        let first = Proc::new(nspace.clone(), Rank::new(0));
-        let procs = self.by_proc.range(first..);
-        procs.take_while(move |(proc, _)| proc.nspace == *nspace)
-    }
-
-    /// Those for which something is so.
-    pub(super) fn which(&self, is_so: impl Fn(&T) -> bool) -> Vec<u64> {
-        let things = self.things.iter();
-        let found = things.filter(|(_, (_, thing))| is_so(thing));
-        found.map(|(name, _)| *name).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,26 +265,5 @@ mod tests {
         assert_eq!(outbound.lost_before.len(), MAX_LOST_BEFORE - 1);
         outbound.forget_job(&"late".into());
         assert!(outbound.lost.is_empty());
-    }
-
-    #[test]
-    fn things_are_found_by_process_and_job_until_they_are_taken() {
-        let mut table = ByProc::default();
-        let proc = |nspace: &'static str, rank| Proc::new(nspace, Rank::new(rank));
-        let a = table.add(proc("a", 0), 'x');
-        let b = table.add(proc("a", 0), 'y');
-        let c = table.add(proc("a", 7), 'z');
-        let d = table.add(Proc::new("ab", Rank::WILDCARD), 'w');
-        assert_eq!(table.of_proc(&proc("a", 0)), [a, b]);
-        assert_eq!(table.of_job(&"a".into()), [a, b, c]);
-        assert_eq!(table.of_job(&"ab".into()), [d]);
-        assert_eq!(table.which(|thing| *thing == 'z'), [c]);
-        assert_eq!(table.take(a), Some((proc("a", 0), 'x')));
-        assert_eq!(table.take(a), None);
-        assert_eq!(table.of_job(&"a".into()), [b, c]);
-        for name in [b, c, d] {
-            table.take(name);
-        }
-        assert!(table.by_proc.is_empty() && table.things.is_empty());
     }
 }

@@ -7,6 +7,7 @@
 
 mod commands;
 mod groups;
+mod waiting;
 
 use std::time::Instant;
 

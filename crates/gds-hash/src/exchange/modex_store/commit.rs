@@ -90,8 +90,26 @@ impl ModexStore {
         bytes: &[u8],
         limits: CommitLimits,
     ) -> Result<(), Error> {
+        self.commit_telling(codec, rank, bytes, limits, |_| ())
+    }
+
+    /// Stores the payload of a commit as [`Self::commit_within`] does, and tells of each key that the
+    /// commit stores or removes for somebody, once for each time that it says so. Whoever waits for
+    /// another key of the process finds what it found before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::commit_within`]; what was told of is not so then.
+    pub fn commit_telling(
+        &mut self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        bytes: &[u8],
+        limits: CommitLimits,
+        told: impl FnMut(&Key<'static>),
+    ) -> Result<(), Error> {
         let before = self.clone();
-        let done = self.take_commit(codec, rank, bytes, limits);
+        let done = self.take_commit(codec, rank, bytes, limits, told);
         if done.is_err() {
             *self = before;
         }
@@ -104,6 +122,7 @@ impl ModexStore {
         rank: Rank,
         bytes: &[u8],
         limits: CommitLimits,
+        mut told: impl FnMut(&Key<'static>),
     ) -> Result<(), Error> {
         let keys = limits.keys.saturating_mul(2);
         let steps = steps(codec, bytes, CommitLimits { keys, ..limits })?;
@@ -116,8 +135,14 @@ impl ModexStore {
         }
         for step in steps {
             match step {
-                Step::Merge(scopes, entries) => self.merge(rank, scopes, entries),
-                Step::Remove(scopes, key) => self.remove(rank, scopes, &key),
+                Step::Merge(scopes, entries) => {
+                    entries.iter().for_each(|entry| told(entry.key()));
+                    self.merge(rank, scopes, entries);
+                }
+                Step::Remove(scopes, key) => {
+                    told(&key);
+                    self.remove(rank, scopes, &key);
+                }
             }
         }
         check(limits, self, rank)

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What waits for processes and for keys that they put, found by either.
+//!
+//! Source: none outside.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pmix_types::{Key, Nspace, Proc, Rank};
+
+use crate::recount::Recount;
+
+/// Something that waits for a process. Its key stays the same as long as it waits.
+pub(super) trait Wanted {
+    /// The key that it waits for; none if any commit may be enough.
+    fn key(&self) -> Option<&Key<'static>>;
+}
+
+/// Things that wait for a process; no name is used twice.
+#[derive(Debug)]
+pub(super) struct ByProc<T> {
+    last: u64,
+    things: HashMap<u64, (Proc<'static>, T)>,
+    by_proc: BTreeMap<Proc<'static>, Names>,
+}
+
+/// The names of what waits for one process.
+#[derive(Debug, Default)]
+struct Names {
+    all: BTreeSet<u64>,
+    /// Those that wait for a key.
+    by_key: HashMap<Key<'static>, BTreeSet<u64>>,
+}
+
+impl<T> Default for ByProc<T> {
+    fn default() -> Self {
+        Self {
+            last: 0,
+            things: HashMap::new(),
+            by_proc: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T: Wanted> ByProc<T> {
+    pub(super) fn add(&mut self, proc: Proc<'static>, thing: T) -> u64 {
+        self.last += 1;
+        let names = self.by_proc.entry(proc.clone()).or_default();
+        names.all.insert(self.last);
+        if let Some(key) = thing.key() {
+            let same = names.by_key.entry(key.clone()).or_default();
+            same.insert(self.last);
+        }
+        self.things.insert(self.last, (proc, thing));
+        self.last
+    }
+
+    pub(super) fn take(&mut self, name: u64) -> Option<(Proc<'static>, T)> {
+        let (proc, thing) = self.things.remove(&name)?;
+        let Some(names) = self.by_proc.get_mut(&proc) else {
+            return Some((proc, thing));
+        };
+        names.all.remove(&name);
+        if let Some(key) = thing.key()
+            && let Some(same) = names.by_key.get_mut(key)
+        {
+            same.remove(&name);
+            if same.is_empty() {
+                names.by_key.remove(key);
+            }
+        }
+        if names.all.is_empty() {
+            self.by_proc.remove(&proc);
+        }
+        Some((proc, thing))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.things.len()
+    }
+
+    /// Compares what is listed by process, and by key, with what is there.
+    pub(super) fn recount(&self, recount: &mut Recount, [procs, keys]: [&'static str; 2]) {
+        let listed = self.by_proc.values().map(|names| names.all.len()).sum();
+        recount.compare(procs, listed, self.things.len());
+        let by_key = self
+            .by_proc
+            .values()
+            .flat_map(|names| names.by_key.values());
+        let listed = by_key.map(BTreeSet::len).sum();
+        let with_key = self.iter().filter(|(_, thing)| thing.key().is_some());
+        recount.compare(keys, listed, with_key.count());
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let things = self.things.iter();
+        things.map(|(name, (_, thing))| (*name, thing))
+    }
+
+    pub(super) fn get(&self, name: u64) -> Option<&T> {
+        self.things.get(&name).map(|(_, thing)| thing)
+    }
+
+    pub(super) fn get_mut(&mut self, name: u64) -> Option<&mut T> {
+        self.things.get_mut(&name).map(|(_, thing)| thing)
+    }
+
+    /// The processes of a job for which something waits.
+    pub(super) fn procs_of(&self, nspace: &Nspace<'static>) -> Vec<Proc<'static>> {
+        let procs = self.range(nspace);
+        procs.map(|(proc, _)| proc.clone()).collect()
+    }
+
+    /// What waits for a process, in the order in which it came.
+    pub(super) fn waiting(&self, proc: &Proc<'static>) -> impl Iterator<Item = &T> {
+        let names = self.by_proc.get(proc).into_iter();
+        let names = names.flat_map(|names| &names.all);
+        names.filter_map(|name| self.get(*name))
+    }
+
+    /// Those that wait for a process, in the order in which they came.
+    pub(super) fn of_proc(&self, proc: &Proc<'static>) -> Vec<u64> {
+        let names = self.by_proc.get(proc).into_iter();
+        names.flat_map(|names| names.all.iter().copied()).collect()
+    }
+
+    /// Those that wait for a key of a process, in the order in which they came.
+    pub(super) fn of_key<'t>(
+        &'t self,
+        proc: &Proc<'static>,
+        key: &Key<'static>,
+    ) -> impl Iterator<Item = u64> + use<'t, T> {
+        let names = self.by_proc.get(proc);
+        let same = names.and_then(|names| names.by_key.get(key));
+        same.into_iter().flatten().copied()
+    }
+
+    /// Those that wait for any process of a job.
+    pub(super) fn of_job(&self, nspace: &Nspace<'static>) -> Vec<u64> {
+        let procs = self.range(nspace);
+        procs
+            .flat_map(|(_, names)| names.all.iter().copied())
+            .collect()
+    }
+
+    fn range(&self, nspace: &Nspace<'static>) -> impl Iterator<Item = (&Proc<'static>, &Names)> {
+        let first = Proc::new(nspace.clone(), Rank::new(0));
+        let procs = self.by_proc.range(first..);
+        procs.take_while(move |(proc, _)| proc.nspace == *nspace)
+    }
+
+    /// Those for which something is so.
+    pub(super) fn which(&self, is_so: impl Fn(&T) -> bool) -> Vec<u64> {
+        let things = self.things.iter();
+        let found = things.filter(|(_, (_, thing))| is_so(thing));
+        found.map(|(name, _)| *name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits for a key, or for none.
+    #[derive(Debug, PartialEq)]
+    struct Thing(Option<Key<'static>>);
+
+    impl Wanted for Thing {
+        fn key(&self) -> Option<&Key<'static>> {
+            self.0.as_ref()
+        }
+    }
+
+    #[test]
+    fn things_are_found_by_process_key_and_job_until_they_are_taken() {
+        let mut table = ByProc::default();
+        let proc = |nspace: &'static str, rank| Proc::new(nspace, Rank::new(rank));
+        let (x, y) = (Key::new("x"), Key::new("y"));
+        let of = |key: &Key<'static>| Thing(Some(key.clone()));
+        let a = table.add(proc("a", 0), of(&x));
+        let b = table.add(proc("a", 0), of(&y));
+        let c = table.add(proc("a", 7), of(&x));
+        let d = table.add(Proc::new("ab", Rank::WILDCARD), Thing(None));
+        let e = table.add(proc("a", 0), of(&x));
+        let f = table.add(proc("a", 0), Thing(None));
+        assert_eq!(table.of_proc(&proc("a", 0)), [a, b, e, f]);
+        assert_eq!(table.of_job(&"a".into()), [a, b, e, f, c]);
+        assert_eq!(table.of_job(&"ab".into()), [d]);
+        assert_eq!(table.which(|thing| thing.0.as_ref() == Some(&y)), [b]);
+        let found = |table: &ByProc<_>, rank, key| -> Vec<_> {
+            table.of_key(&proc("a", rank), key).collect()
+        };
+        assert_eq!(found(&table, 0, &x), [a, e]);
+        assert_eq!(found(&table, 7, &x), [c]);
+        assert_eq!(found(&table, 7, &y), []);
+        assert_eq!(table.take(a), Some((proc("a", 0), of(&x))));
+        assert_eq!(table.take(a), None);
+        assert_eq!(found(&table, 0, &x), [e]);
+        assert_eq!(table.of_job(&"a".into()), [b, e, f, c]);
+        for name in [e, b] {
+            table.take(name);
+        }
+        assert!(table.by_proc[&proc("a", 0)].by_key.is_empty());
+        for name in [c, d, f] {
+            table.take(name);
+        }
+        assert!(table.by_proc.is_empty() && table.things.is_empty());
+    }
+}
