@@ -6,10 +6,10 @@
 //! Source: OpenPMIx, `PMIx_server_register_resources`, `PMIx_server_deliver_inventory`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use gds_hash::{KnownNode, Subject};
-use pmix_types::{DataArray, Info, IntoOwned as _, Text, Value, keys};
+use pmix_types::{DataArray, Info, IntoOwned as _, Key, Text, Value, keys};
 
 use crate::Error;
 use crate::infos::value;
@@ -34,8 +34,7 @@ const OF_GROUPS: [&str; 4] = [
 /// What the host registered for all jobs, and the nodes that were described to it.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
-    /// In the order of registration; a key once, unless it is that of an array.
-    registered: Vec<Info<'static>>,
+    registered: Registered,
     /// What is known of each node, by its name.
     nodes: BTreeMap<Text<'static>, Vec<Info<'static>>>,
 }
@@ -73,8 +72,7 @@ impl Resources {
             .iter()
             .filter(|info| !info.key.is(keys::GROUP_JOB_INFO))
         {
-            self.registered.retain(|known| !replaces(info, known));
-            self.registered.push(info.clone().into_owned());
+            self.registered.add(info.clone().into_owned());
         }
         Ok(jobs)
     }
@@ -83,24 +81,19 @@ impl Resources {
     /// describes that node.
     pub(crate) fn deregister(&mut self, infos: &[Info<'_>]) {
         for info in infos {
-            let node = node_of(info);
-            self.registered.retain(|known| {
-                let is_meant = known.key == info.key && (node.is_none() || node_of(known) == node);
-                !is_meant
-            });
+            self.registered.remove(info);
         }
     }
 
     /// The infos of a job with what is registered for all jobs, which outranks what the host says of the one,
     /// as it does in OpenPMIx; none if nothing is registered.
     pub(crate) fn with_registered<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
-        if self.registered.is_empty() {
+        if self.registered.infos.is_empty() {
             return None;
         }
-        let is_stated =
-            |info: &&Info<'i>| !self.registered.iter().any(|known| replaces(known, info));
+        let is_stated = |info: &&Info<'i>| !self.registered.replaces(info);
         let mut all: Vec<_> = infos.iter().filter(is_stated).cloned().collect();
-        all.extend(self.registered.iter().cloned());
+        all.extend(self.registered.infos.values().cloned());
         Some(all)
     }
 
@@ -119,7 +112,8 @@ impl Resources {
             num_nodes += 1;
             let node = self.nodes.entry(name.clone().into_owned()).or_default();
             let about = about.to_vec().into_owned();
-            node.retain(|known| !about.iter().any(|new| new.key == known.key));
+            let new: HashSet<_> = about.iter().map(|info| &info.key).collect();
+            node.retain(|known| !new.contains(&known.key));
             node.extend(about);
         }
         num_nodes
@@ -132,8 +126,10 @@ impl Resources {
         qualifiers: &[Info<'_>],
     ) -> Option<(Subject, Cow<'_, Value<'static>>)> {
         let Some(Value::String(Some(name))) = value(qualifiers, keys::HOSTNAME) else {
-            let is_plain = !ARRAYS.contains(&key);
-            let found = value_of(&self.registered, key).filter(|_| is_plain)?;
+            if ARRAYS.contains(&key) {
+                return None;
+            }
+            let found = self.registered.first(key)?;
             return Some((Subject::Job, Cow::Borrowed(found)));
         };
         let (name, node) = self.nodes.get_key_value(name.as_bytes())?;
@@ -146,6 +142,108 @@ impl Resources {
     }
 }
 
+/// The infos of all jobs, found by their keys: a key once, unless it is that of an array.
+#[derive(Debug, Default)]
+struct Registered {
+    last: u64,
+    /// In the order of registration.
+    infos: BTreeMap<u64, Info<'static>>,
+    by_key: HashMap<Key<'static>, OfKey>,
+}
+
+/// The infos of one key, by the node that they describe as an array, in words.
+type OfKey = BTreeMap<Option<String>, BTreeSet<u64>>;
+
+impl Registered {
+    /// Adds an info in place of what it replaces.
+    fn add(&mut self, info: Info<'static>) {
+        let same: Vec<_> = self.alike(&info).collect();
+        let replaced = same.into_iter().filter(|name| {
+            let known = self.infos.get(name);
+            known.is_some_and(|known| replaces(&info, known))
+        });
+        for name in replaced.collect::<Vec<_>>() {
+            self.take(name);
+        }
+        self.last += 1;
+        let of_key = self.by_key.entry(info.key.clone()).or_default();
+        of_key.entry(in_words(&info)).or_default().insert(self.last);
+        self.infos.insert(self.last, info);
+    }
+
+    /// Removes what has the key of an info, or of that what describes its node.
+    fn remove(&mut self, info: &Info<'_>) {
+        let node = node_of(info);
+        let names: Vec<_> = match node {
+            Some(_) => self.alike(info).collect(),
+            None => {
+                let of_key = self.by_key.get(info.key.as_bytes()).into_iter();
+                of_key
+                    .flat_map(BTreeMap::values)
+                    .flatten()
+                    .copied()
+                    .collect()
+            }
+        };
+        let is_meant = |name: &u64| {
+            let known = self.infos.get(name);
+            node.is_none() || known.and_then(node_of) == node
+        };
+        for name in names.into_iter().filter(is_meant).collect::<Vec<_>>() {
+            self.take(name);
+        }
+    }
+
+    fn take(&mut self, name: u64) {
+        let Some(info) = self.infos.remove(&name) else {
+            return;
+        };
+        let Some(of_key) = self.by_key.get_mut(&info.key) else {
+            return;
+        };
+        let node = in_words(&info);
+        if let Some(names) = of_key.get_mut(&node) {
+            names.remove(&name);
+            if names.is_empty() {
+                of_key.remove(&node);
+            }
+        }
+        if of_key.is_empty() {
+            self.by_key.remove(&info.key);
+        }
+    }
+
+    /// What has the key of an info and describes its node, if it describes one. Arrays of no node stand beside
+    /// each other and are not looked at one by one.
+    fn alike(&self, info: &Info<'_>) -> impl Iterator<Item = u64> {
+        let of_key = self.by_key.get(info.key.as_bytes());
+        let of_key = of_key.filter(|_| !is_array(info) || node_of(info).is_some());
+        let names = of_key.and_then(|of_key| of_key.get(&in_words(info)));
+        names.into_iter().flatten().copied()
+    }
+
+    /// Whether something that is registered stands in place of an info.
+    fn replaces(&self, info: &Info<'_>) -> bool {
+        self.alike(info).any(|name| {
+            let known = self.infos.get(&name);
+            known.is_some_and(|known| replaces(known, info))
+        })
+    }
+
+    /// The value of a key, of the first if there are several.
+    fn first(&self, key: &str) -> Option<&Value<'static>> {
+        let of_key = self.by_key.get(key.as_bytes())?;
+        let first = of_key.values().filter_map(BTreeSet::first).min()?;
+        self.infos.get(first).map(|info| &info.value)
+    }
+}
+
+/// The node that an info describes, so that equal nodes have equal words.
+fn in_words(info: &Info<'_>) -> Option<String> {
+    let node = node_of(info).filter(|_| is_array(info))?;
+    Some(format!("{node:?}"))
+}
+
 fn value_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'static>> {
     let found = infos.iter().find(|info| info.key.is(key));
     found.map(|info| &info.value)
@@ -153,9 +251,13 @@ fn value_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'stat
 
 /// Whether an info stands in place of another: it has its key and, as an array, describes the same.
 fn replaces(new: &Info<'_>, known: &Info<'_>) -> bool {
-    let is_array = ARRAYS.iter().any(|key| new.key.is(key));
     new.key == known.key
-        && (!is_array || (node_of(new).is_some() && node_of(new) == node_of(known)))
+        && (!is_array(new) || (node_of(new).is_some() && node_of(new) == node_of(known)))
+}
+
+/// Whether an info is one of several that describe parts.
+fn is_array(info: &Info<'_>) -> bool {
+    ARRAYS.iter().any(|key| info.key.is(key))
 }
 
 /// The infos of an array.
@@ -176,5 +278,75 @@ fn name_of<'i>(info: &'i Info<'_>) -> Option<&'i Text<'i>> {
     match value(entries(info)?, keys::HOSTNAME) {
         Some(Value::String(Some(name))) if !name.is_empty() => Some(name),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(key: &'static str, node: Option<Info<'static>>, note: u32) -> Info<'static> {
+        let mut about = vec![Info::new("note", note)];
+        about.extend(node);
+        Info::new(key, Value::DataArray(DataArray::Info(about)))
+    }
+
+    /// An info by a number: of a few keys, as a value, or as an array of a node or of none.
+    fn info(number: u32) -> Info<'static> {
+        let note = number;
+        let node = match number / 4 % 4 {
+            0 => None,
+            1 => Some(Info::new(keys::NODEID, number / 16 % 3)),
+            _ => Some(Info::new(keys::HOSTNAME, format!("n{}", number / 16 % 3))),
+        };
+        match number % 4 {
+            0 => array(keys::NODE_INFO_ARRAY, node, note),
+            1 => array(keys::APP_INFO_ARRAY, node, note),
+            2 => array("site.array", node, note),
+            _ => Info::new(format!("site.{}", number / 4 % 3), note),
+        }
+    }
+
+    #[test]
+    fn an_index_finds_what_looking_at_all_of_them_does() {
+        let mut resources = Resources::default();
+        let mut all: Vec<Info<'static>> = Vec::new();
+        let mut state = 7_u32;
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let new = info(state >> 16 & 0xff);
+            if state >> 24 & 3 == 0 {
+                let node = node_of(&new);
+                all.retain(|known| {
+                    known.key != new.key || (node.is_some() && node_of(known) != node)
+                });
+                resources.deregister(std::slice::from_ref(&new));
+            } else {
+                all.retain(|known| !replaces(&new, known));
+                all.push(new.clone());
+                resources.register(std::slice::from_ref(&new)).unwrap();
+            }
+            let asked: Vec<_> = (0..64).map(info).collect();
+            let mut expected: Vec<_> = asked
+                .iter()
+                .filter(|info| !all.iter().any(|known| replaces(known, info)))
+                .cloned()
+                .collect();
+            expected.extend(all.iter().cloned());
+            let told = resources.with_registered(&asked);
+            assert_eq!(told, (!all.is_empty()).then_some(expected));
+            for key in ["site.0", "site.array", keys::APP_INFO_ARRAY] {
+                let is_plain = !ARRAYS.contains(&key);
+                let expected = value_of(&all, key).filter(|_| is_plain);
+                let found = resources.find(key, &[]).map(|(_, value)| value);
+                assert_eq!(found.as_deref(), expected, "{key}");
+            }
+        }
+        let names = resources
+            .registered
+            .by_key
+            .values()
+            .flat_map(BTreeMap::values);
+        assert_eq!(names.map(BTreeSet::len).sum::<usize>(), all.len());
     }
 }

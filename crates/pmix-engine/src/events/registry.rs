@@ -25,6 +25,8 @@ pub(crate) struct Registry {
     peers: BTreeMap<PeerId, Peer>,
     /// The codes that the host was asked to tell of.
     hosted: BTreeSet<Status>,
+    /// Those of them that nobody is registered for.
+    unwanted: BTreeSet<Status>,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Registry {
         });
         for code in distinct {
             known.codes.insert(code);
+            self.unwanted.remove(&code);
             let interested = self.codes.entry(code).or_default();
             let interest = interested.entry(peer).or_default();
             known.num_procs -= interest.num_procs();
@@ -151,7 +154,7 @@ impl Registry {
 
     fn leave(&mut self, peer: PeerId, code: Status, num_procs: usize) {
         if self.codes.get(&code).is_some_and(BTreeMap::is_empty) {
-            self.codes.remove(&code);
+            self.drop_code(code);
         }
         if let Some(known) = self.peers.get_mut(&peer) {
             known.codes.remove(&code);
@@ -171,9 +174,17 @@ impl Registry {
             if let Some(interested) = self.codes.get_mut(&code) {
                 interested.remove(&peer);
                 if interested.is_empty() {
-                    self.codes.remove(&code);
+                    self.drop_code(code);
                 }
             }
+        }
+    }
+
+    /// Nobody is registered for a code any longer.
+    fn drop_code(&mut self, code: Status) {
+        self.codes.remove(&code);
+        if self.hosted.contains(&code) {
+            self.unwanted.insert(code);
         }
     }
 
@@ -207,25 +218,30 @@ impl Registry {
     /// asked for from now on.
     pub(crate) fn newly_hosted(&mut self, codes: &[Status]) -> Vec<Status> {
         let foreign = codes.iter().filter(|code| is_of_host(**code));
-        foreign
+        let new: Vec<_> = foreign
             .copied()
             .filter(|code| self.hosted.insert(*code))
-            .collect()
+            .collect();
+        let unwanted = |code: &Status| !self.codes.contains_key(code);
+        self.unwanted.extend(new.iter().copied().filter(unwanted));
+        new
     }
 
     /// The host declined to tell of codes.
     pub(crate) fn not_hosted(&mut self, codes: &[Status]) {
         for code in codes {
             self.hosted.remove(code);
+            self.unwanted.remove(code);
         }
     }
 
     /// The codes that the host need not tell of any more, since nobody is registered for them.
     pub(crate) fn no_longer_hosted(&mut self) -> Vec<Status> {
-        let unwanted = |code: &Status| !self.codes.contains_key(code);
-        let gone: Vec<_> = self.hosted.iter().copied().filter(unwanted).collect();
-        self.not_hosted(&gone);
-        gone
+        let gone = std::mem::take(&mut self.unwanted);
+        for code in &gone {
+            self.hosted.remove(code);
+        }
+        gone.into_iter().collect()
     }
 
     /// Who a registered peer is.
@@ -238,8 +254,12 @@ impl Registry {
         self.hosted.len()
     }
 
-    /// Compares what is counted of peers with their registrations.
+    /// Compares what is counted of peers with their registrations, and what is known of the codes that the
+    /// host was asked for.
     pub(crate) fn recount(&self, recount: &mut Recount) {
+        let unwanted = |code: &&Status| !self.codes.contains_key(code);
+        let found = self.hosted.iter().filter(unwanted).count();
+        recount.compare("codes that only the host has", self.unwanted.len(), found);
         let of_codes = self.codes.values();
         let counted = self.peers.values().map(|peer| peer.codes.len()).sum();
         let found = of_codes.clone().map(BTreeMap::len).sum();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits for a process costs those nothing who bring and ask for something else.
+//! What waits for a process, or is registered, costs those nothing who bring and ask for something else.
 
 use gds_hash::{Codec, ModexStore};
+use pmix_engine::Config;
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, keys};
 
 use super::is_linear;
-use crate::world::{Who, World};
+use crate::world::{Reaction, Who, World};
 
 /// A job of two processes on one node, both connected.
 fn two() -> (World, Vec<Who>) {
@@ -113,6 +114,62 @@ fn direct_modex_requests_of_the_host_for_one_process() {
             assert_eq!(num_waiting(world), *size + 1);
             world.run();
             assert_eq!(num_waiting(world), *size);
+        },
+    );
+}
+
+#[test]
+fn codes_of_the_host_that_are_taken_back_one_by_one() {
+    is_linear(
+        "codes beside other codes that the host was asked for",
+        500,
+        |size| {
+            let mut config = Config::default();
+            config.events.codes_per_peer = usize::MAX;
+            let mut world = World::with(1, &config);
+            world.job("job", &[1]);
+            let who = world.join(0, "job", 0);
+            world.rule(|_, _| Reaction::Silence);
+            let codes: Vec<_> = (1..).map(Status::from_raw).take(size).collect();
+            let register = request::RegisterEvents {
+                codes: codes.clone(),
+                infos: vec![],
+            };
+            let status = world.status_of(who, &Request::RegisterEvents(register));
+            assert_eq!(status, Some(Status::SUCCESS));
+            for code in codes {
+                let codes = vec![code];
+                let back = request::DeregisterEvents { codes };
+                world.ask(who, &Request::DeregisterEvents(back));
+            }
+            (world, size)
+        },
+        |(world, size)| {
+            let num_hosted = |world: &World| world.nodes[0].engine.stats().num_hosted_codes;
+            assert_eq!(num_hosted(world), *size);
+            world.run();
+            assert_eq!(num_hosted(world), 0);
+        },
+    );
+}
+
+#[test]
+fn resources_that_are_registered_and_deregistered_one_by_one() {
+    let info = |number: usize| Info::new(format!("site.{number}"), true);
+    is_linear(
+        "resources",
+        500,
+        |size| (World::new(1), size),
+        |(world, size)| {
+            let engine = &mut world.nodes[0].engine;
+            for number in 0..*size {
+                engine.register_resources(&[info(number)]).unwrap();
+            }
+            let all: Vec<_> = (0..*size).map(info).collect();
+            engine.register_nspace(&"job".into(), 1, &all).unwrap();
+            for number in 0..*size {
+                engine.deregister_resources(&[info(number)]);
+            }
         },
     );
 }
