@@ -242,6 +242,9 @@ pub struct EventLimits {
     pub codes_per_peer: usize,
     /// The number of processes that the registrations of one peer may name.
     pub procs_per_peer: usize,
+    /// The number of processes that one event of a peer may name, as those that it is for or about: to
+    /// look at them is one step of the server. An event that names more is refused.
+    pub procs_per_event: usize,
     /// The number of events that are kept; a new one replaces the oldest.
     pub kept: usize,
     /// The number of kept events of one process.
@@ -257,6 +260,7 @@ impl Default for EventLimits {
         Self {
             codes_per_peer: 1024,
             procs_per_peer: 4096,
+            procs_per_event: 32 << 10,
             // As many and as long as the libraries of 4.2 and 5.0 keep them.
             kept: 512,
             kept_for: Duration::from_secs(120),

@@ -111,6 +111,13 @@ impl Engine {
         Some(peer)
     }
 
+    /// Returns how many calls of [`handle_queued`](Self::handle_queued) handle one message of each peer
+    /// that has one now. Peers that are gone count until their turn has passed.
+    #[must_use]
+    pub fn num_to_handle(&self) -> usize {
+        self.cx.peers.num_to_handle()
+    }
+
     /// Returns whether there is a message to be handled.
     #[must_use]
     pub fn has_queued(&self) -> bool {

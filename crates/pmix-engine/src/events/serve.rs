@@ -10,7 +10,9 @@ use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Rank, Status, Value, keys};
 
+use super::directives::num_procs;
 use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
+use crate::Error;
 use crate::cx::Cx;
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
@@ -201,6 +203,14 @@ impl Events {
         ticket: Ticket,
         request: &request::Notify<'_>,
     ) {
+        let (num_procs, most) = (num_procs(&request.infos), cx.config.events.procs_per_event);
+        if num_procs > most {
+            let message = format!(
+                "an event names {num_procs} processes, more than {most}: name a job as a whole, or \
+                 send several events"
+            );
+            return cx.reply_error(ticket, &Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+        }
         let Ok(member) = cx.member(&ticket) else {
             return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };

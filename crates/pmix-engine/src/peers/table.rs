@@ -223,6 +223,11 @@ impl Peers {
         self.peers.iter().map(|(id, peer)| (*id, peer))
     }
 
+    /// How many peers there are of which messages are to be handled, or a little more.
+    pub(crate) fn num_to_handle(&self) -> usize {
+        self.ready.len()
+    }
+
     /// How many bytes of long messages are counted, and how many may come.
     pub(crate) fn input_bytes(&self) -> (usize, usize) {
         self.intake.bytes()

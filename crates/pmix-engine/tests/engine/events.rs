@@ -2,7 +2,7 @@
 //! Events between processes and the host.
 
 use bfrops::BufferKind;
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{Answer, Config, Upcall};
 use pmix_proto::{Hello, Request, request};
 use pmix_types::{
     DataArray, DataRange, Info, Nspace, Proc, Rank, Regex2, Status, Text, Value, keys,
@@ -104,6 +104,31 @@ fn an_event_that_cannot_be_is_refused() {
         assert_eq!(status, Some(Status::ERR_BAD_PARAM));
     }
     assert_eq!(codes(&mut world, all[1]), []);
+}
+
+#[test]
+fn an_event_that_names_more_processes_than_it_may_is_refused() {
+    let (mut world, all) = listening(2, &[CODE]);
+    let most = Config::default().events.procs_per_event;
+    let named = |count: usize| {
+        let ranks = (0..u32::try_from(count).unwrap()).map(Rank::new);
+        let procs: Vec<_> = ranks.map(|rank| Proc::new("job", rank)).collect();
+        procs
+    };
+    let range = |procs: Vec<Proc<'static>>| Info::new(keys::EVENT_CUSTOM_RANGE, procs);
+    let about = |procs: Vec<Proc<'static>>| Info::new(keys::EVENT_AFFECTED_PROCS, procs);
+    for infos in [
+        vec![range(named(most + 1))],
+        vec![range(named(most)), about(named(1))],
+    ] {
+        let request = notify(CODE, DataRange::CUSTOM, infos);
+        let status = world.status_of(all[0], &request);
+        assert_eq!(status, Some(Status::ERR_OUT_OF_RESOURCE));
+    }
+    assert_eq!(codes(&mut world, all[1]), []);
+    let request = notify(CODE, DataRange::CUSTOM, vec![range(named(most))]);
+    assert_eq!(world.status_of(all[0], &request), Some(Status::SUCCESS));
+    assert_eq!(codes(&mut world, all[1]), [CODE.as_raw()]);
 }
 
 #[test]

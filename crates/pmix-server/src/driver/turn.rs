@@ -18,6 +18,11 @@ use crate::host::{self, ServerEvent};
 /// How long peers are read, and how long their messages are handled, in one turn.
 const SHARE: Duration = Duration::from_millis(10);
 
+/// How many messages are handled in one turn after one of each peer, and for how long at the most. Peers
+/// that send one message when the last is answered wait meanwhile.
+const MORE: usize = 64;
+const MORE_TIME: Duration = Duration::from_millis(1);
+
 /// How long a turn may take before what was written is left for the next.
 const TURN: Duration = Duration::from_millis(30);
 
@@ -147,10 +152,14 @@ impl Driver {
 
     /// Lets the engine handle messages, one of each peer in turn, for a bounded time. So whoever
     /// turns the driver has its own turn in time, whatever the peers ask for, and a peer that asks
-    /// for much waits behind those that ask for little.
+    /// for much waits behind those that ask for little: once one message of each is handled, few more
+    /// are before the others are answered and read again.
     fn handle_messages(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
         let mut last = began;
+        let mut num_first = engine.num_to_handle();
+        let mut num_more = 0;
+        let mut until = began + SHARE;
         while let Some(peer) = engine.handle_queued(now) {
             let done = Instant::now();
             let took = done.saturating_duration_since(last);
@@ -161,7 +170,13 @@ impl Driver {
             if engine.wants_input(peer) {
                 self.resume(peer);
             }
-            if done.saturating_duration_since(began) > SHARE {
+            match num_first {
+                0 => num_more += 1,
+                1 => until = until.min(done + MORE_TIME),
+                _ => {}
+            }
+            num_first = num_first.saturating_sub(1);
+            if done > until || num_more == MORE {
                 break;
             }
         }

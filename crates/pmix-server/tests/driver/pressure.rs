@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gds_hash::{Codec, ModexStore};
 use pmix_proto::{Command, Request, request};
-use pmix_server::{PeerId, WireObserver};
+use pmix_server::{PeerId, Server, WireObserver};
 use pmix_types::{Info, Key, Nspace, Rank, Scope, Status};
 
 use super::peer::{self, JOB, Peer};
@@ -67,8 +67,8 @@ impl WireObserver for Sent {
     fn closed(&mut self, _: PeerId) {}
 }
 
-#[test]
-fn who_asks_much_is_served_in_turn_with_who_asks_little() {
+/// A server that is driven here, whom it has sent messages to, and two processes that are connected.
+fn driven() -> (Server, Arc<Mutex<Vec<PeerId>>>, Peer, Peer) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let observer = Sent(Arc::clone(&sent));
     let builder = peer::builder().external_progress(true);
@@ -83,8 +83,14 @@ fn who_asks_much_is_served_in_turn_with_who_asks_little() {
     while !connected.is_finished() {
         server.drive(Instant::now()).unwrap();
     }
-    let (mut busy, mut good) = connected.join().unwrap();
+    let (busy, good) = connected.join().unwrap();
     sent.lock().unwrap().clear();
+    (server, sent, busy, good)
+}
+
+#[test]
+fn who_asks_much_is_served_in_turn_with_who_asks_little() {
+    let (server, sent, mut busy, mut good) = driven();
     // It is all there before the server reads any of it.
     let request = Request::Unknown(Command(99));
     let payload = request.encode(busy.form(), None).unwrap();
@@ -100,4 +106,39 @@ fn who_asks_much_is_served_in_turn_with_who_asks_little() {
     let busy = if first == sent[2] { first } else { last };
     let good = sent.iter().position(|peer| *peer != busy).unwrap();
     assert!(good < 3, "{good} answers were sent before");
+}
+
+#[test]
+fn who_asks_anew_does_not_wait_until_much_is_answered() {
+    const MANY: u32 = 1_000;
+    let (server, sent, mut busy, mut good) = driven();
+    let request = Request::Unknown(Command(99));
+    let payload = request.encode(busy.form(), None).unwrap();
+    busy.send_many(&payload, MANY).unwrap();
+    let num_sent = || sent.lock().unwrap().len();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while num_sent() == 0 {
+        assert!(Instant::now() < patience, "it does not answer");
+        server.drive(Instant::now()).unwrap();
+    }
+    // One message of each peer, and few more.
+    let first = num_sent();
+    assert!(first <= 66, "{first} answers before others are read again");
+    let busy = sent.lock().unwrap()[0];
+    for _ in 0..3 {
+        good.send(&request).unwrap();
+        let asked = num_sent();
+        let is_answered = || {
+            sent.lock().unwrap()[asked..]
+                .iter()
+                .any(|peer| *peer != busy)
+        };
+        while !is_answered() {
+            assert!(Instant::now() < patience, "it does not answer");
+            server.drive(Instant::now()).unwrap();
+        }
+        good.reply().unwrap();
+    }
+    let before = num_sent();
+    assert!(before < 1_000, "all of {before} were answered before");
 }

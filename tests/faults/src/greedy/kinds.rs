@@ -297,6 +297,16 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
             )],
         ),
         (
+            "notify as many names as it may",
+            vec![notify(
+                DataRange::CUSTOM,
+                vec![Info::new(
+                    keys::EVENT_CUSTOM_RANGE,
+                    procs("far", n.min(32 << 10)),
+                )],
+            )],
+        ),
+        (
             "register codes",
             many(register(codes(1024), vec![]), small / 80),
         ),
