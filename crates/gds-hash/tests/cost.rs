@@ -310,6 +310,31 @@ fn a_registration_of_many_qualified_values() {
 }
 
 #[test]
+fn the_places_of_all_processes_of_one_node() {
+    growth::is_linear(
+        "places on one node",
+        1_000,
+        |size| {
+            let ranks: Vec<_> = (0..size).map(|rank| rank.to_string()).collect();
+            let infos = [
+                Info::new(keys::NODE_MAP, "n0"),
+                Info::new(keys::PROC_MAP, ranks.join(",")),
+            ];
+            let (store, nspace) = store_with_job();
+            store.register_nspace(&nspace, 1, &infos).unwrap();
+            (store, nspace, size)
+        },
+        |(store, nspace, size)| {
+            for number in 0..u16::try_from(*size).unwrap() {
+                let request = gds_hash::Request::new(Rank::new(number.into()), keys::LOCAL_RANK);
+                let place = store.get(nspace, &request).unwrap();
+                assert_eq!(place, Value::Uint16(number));
+            }
+        },
+    );
+}
+
+#[test]
 fn what_is_told_of_many_processes_with_faults_among_them() {
     growth::is_linear(
         "arrays of processes, every second at fault",

@@ -199,8 +199,14 @@ impl Job {
     fn local_rank(&self, rank: Rank) -> Option<u16> {
         let maps = self.nodes.maps.as_ref()?;
         let slot = self.nodes.of_rank(rank)?;
-        let place = ranks(maps, slot).position(|peer| peer == rank)?;
-        u16::try_from(place).ok()
+        let mut before = 0;
+        for ranks in places(maps, slot).filter_map(|place| maps.procs.ranks_of(place)) {
+            if let Some(place) = ranks.place(rank) {
+                return u16::try_from(before + place).ok();
+            }
+            before += ranks.size_hint().0;
+        }
+        None
     }
 
     /// The slot of the node of this server, if it is one of the job's.

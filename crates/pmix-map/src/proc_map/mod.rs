@@ -16,6 +16,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use std::iter::repeat;
 use std::sync::OnceLock;
 
 use pmix_types::Rank;
@@ -111,6 +112,29 @@ impl Iterator for Ranks<'_> {
         let all: u64 = self.runs.iter().map(|r| u64::from(r.count)).sum();
         let left = usize::try_from(all - u64::from(self.at)).ok();
         (left.unwrap_or(usize::MAX), left)
+    }
+}
+
+impl Ranks<'_> {
+    /// Returns how many of the ranks left stand before a rank, if it is one of them. It looks at each run
+    /// ([`ProcMap::runs_of`]), not at each rank.
+    #[must_use]
+    pub fn place(&self, rank: Rank) -> Option<usize> {
+        let rank = i64::from(rank.as_raw());
+        let mut before = 0_u64;
+        for (run, start) in self.runs.iter().zip([self.at].into_iter().chain(repeat(0))) {
+            let far = rank - self.base - run.offset;
+            let place = match run.step {
+                0 => (far == 0).then_some(i64::from(start)),
+                step => (far % step == 0).then(|| far / step),
+            };
+            let place = place.and_then(|place| u32::try_from(place).ok());
+            if let Some(place) = place.filter(|place| (start..run.count).contains(place)) {
+                return usize::try_from(before + u64::from(place - start)).ok();
+            }
+            before += u64::from(run.count - start);
+        }
+        None
     }
 }
 

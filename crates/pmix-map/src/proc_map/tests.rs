@@ -209,6 +209,22 @@ fn regular(nodes: u32, ranks: u32, rank: impl Fn(u32, u32) -> u32) -> ProcMap {
     builder.finish()
 }
 
+proptest! {
+    #[test]
+    fn a_rank_has_the_place_that_counting_finds(model in nodes(), skipped in 0_usize..4) {
+        let map = build(&model, &[]);
+        for (node, expected) in model.iter().enumerate() {
+            let mut ranks = map.ranks_of(node).unwrap();
+            ranks.by_ref().take(skipped).for_each(drop);
+            for rank in 0..200 {
+                let left = expected.iter().skip(skipped);
+                let expected = left.clone().position(|known| *known == rank);
+                prop_assert_eq!(ranks.place(Rank::new(rank)), expected);
+            }
+        }
+    }
+}
+
 #[test]
 fn regular_maps_cost_nothing_for_their_size() {
     let nodes = 5000;
