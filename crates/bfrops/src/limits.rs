@@ -18,7 +18,7 @@ impl Default for Limits {
     /// 64 levels; eight times the message and 63 KiB, which with an error makes less than 64 KiB.
     fn default() -> Self {
         Self {
-            depth: 64,
+            depth: Self::DEPTH,
             memory_factor: 8,
             memory_base: 63 * 1024,
         }
@@ -26,6 +26,9 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The number of arrays that may stand in one another in what others are sent, by default.
+    pub const DEPTH: u32 = 64;
+
     /// The memory that a message of this length may take.
     pub(crate) const fn memory(&self, len: usize) -> usize {
         len.saturating_mul(self.memory_factor)

@@ -7,6 +7,7 @@ use std::ptr;
 use pmix_types::{DataArray, DataType, Status, Value};
 
 use crate::abi::*;
+use crate::depth::{free_nested, nested};
 use crate::memory::{self, Result, release};
 use crate::model::{Model, list, many};
 use crate::record::{Record, buffer_of, left_in};
@@ -153,13 +154,13 @@ macro_rules! data {
                     return Ok(DataArray::empty(of));
                 }
                 // SAFETY: the caller says so: the type says what the array holds.
-                unsafe {
+                nested(|| unsafe {
                     Ok(match of {
                         $(DataType::$type => DataArray::$variant(many(at.cast(), count)?),)*
                         $(DataType::$only_type => DataArray::$only(many(at.cast(), count)?),)*
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
                     })
-                }
+                })
             }
 
             fn to_c(&self) -> Result<pmix_data_array_t> {
@@ -374,14 +375,16 @@ pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
     if array.array.is_null() {
         return;
     }
-    if let Some(known) = ops(DataType::from_raw(array.r#type)) {
-        for place in 0..array.size {
-            // SAFETY: there are so many of the type.
-            unsafe { known.clear(array.array.byte_add(place * known.size)) };
+    free_nested(*array, |array| {
+        if let Some(known) = ops(DataType::from_raw(array.r#type)) {
+            for place in 0..array.size {
+                // SAFETY: there are so many of the type.
+                unsafe { known.clear(array.array.byte_add(place * known.size)) };
+            }
         }
-    }
-    // SAFETY: the caller says so.
-    unsafe { release(array.array) };
+        // SAFETY: the caller says so.
+        unsafe { release(array.array) };
+    });
 }
 
 /// An array with room for so many data of a type, each as it begins.
@@ -420,7 +423,7 @@ pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_da
             to.array.wrapping_byte_add(place * size),
         );
         // SAFETY: there are so many in both, and the type is known.
-        let copied = unsafe { ops(of).map_or(Ok(()), |known| known.copy(source, room)) };
+        let copied = nested(|| unsafe { ops(of).map_or(Ok(()), |known| known.copy(source, room)) });
         if let Err(status) = copied {
             // SAFETY: every member is a copy or as it begins.
             unsafe { to.empty() };

@@ -262,13 +262,8 @@ fn forget(id: usize) -> Result<()> {
             return Ok(());
         }
         let is_default = gone.codes.is_empty();
-        let wanted = handlers.codes();
-        let unwanted = gone.codes.into_iter().filter(|code| {
-            // The codes of the others are in the order of their numbers.
-            let place = wanted.binary_search_by_key(&code.as_raw(), |wanted| wanted.as_raw());
-            place.is_err()
-        });
-        let codes: Vec<_> = unwanted.collect();
+        let unwanted = gone.codes.into_iter();
+        let codes: Vec<_> = unwanted.filter(|code| !handlers.has_code(*code)).collect();
         if codes.is_empty() && !is_default {
             return Ok(());
         }

@@ -1,9 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every exported function is wrapped in: no panic crosses to C or ends the process.
+//! What every exported function is wrapped in: no panic crosses to C or ends the process, and no thread is
+//! cancelled in it.
 
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmix_types::Status;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// What C calls `PTHREAD_CANCEL_DISABLE`.
+const CANCEL_DISABLE: c_int = 1;
+
+/// Keeps its thread from being cancelled, until it is dropped: a cancellation unwinds what waits, and no
+/// frame of this library may be unwound by C.
+struct Uncancelled {
+    before: c_int,
+}
+
+impl Uncancelled {
+    fn new() -> Self {
+        let mut before = CANCEL_DISABLE;
+        // SAFETY: it changes the caller's thread alone, and there is room for what was before.
+        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
+        Self { before }
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // Most threads are to be as they were; the inner call of a callback's leaves it to the outer one.
+        if self.before != CANCEL_DISABLE {
+            // SAFETY: as above; nobody asks what was before.
+            unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };
+        }
+    }
+}
 
 /// What a function answers when its body panicked.
 pub(crate) trait Fallback {
@@ -44,6 +78,7 @@ impl<T> Fallback for *const T {
 
 /// Runs the body of an exported function.
 pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    let _uncancelled = Uncancelled::new();
     let run = AssertUnwindSafe(|| {
         #[cfg(test)]
         tests::panic_if_asked();

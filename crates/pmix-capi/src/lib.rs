@@ -32,6 +32,7 @@ mod convert;
 mod cpuset;
 #[allow(unsafe_code)]
 mod datum;
+mod depth;
 #[allow(unsafe_code)]
 mod events;
 #[allow(unsafe_code)]
@@ -39,6 +40,7 @@ mod families;
 mod functions;
 #[allow(unsafe_code)]
 mod groups;
+#[allow(unsafe_code)]
 mod guard;
 #[allow(unsafe_code)]
 mod iof;

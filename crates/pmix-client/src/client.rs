@@ -105,7 +105,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// What cannot be packed, what the server answers, or that it does not.
+    /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for more than a message of 64 MiB has room for, in which
+    /// global data are twice, what the server answers, or that it does not.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.wait(Core::commit)?;
         Ok(())

@@ -50,6 +50,12 @@ impl Error {
         ErrorDetail::caused(Status::ERR_UNREACH, what, error).into()
     }
 
+    /// The system has no thread for what is asked.
+    #[cold]
+    pub(crate) fn no_thread(what: impl fmt::Display, error: io::Error) -> Self {
+        ErrorDetail::caused(Status::ERR_OUT_OF_RESOURCE, what, error).into()
+    }
+
     /// The same error, of something that is named.
     #[cold]
     pub(crate) fn of(self, what: impl fmt::Display) -> Self {

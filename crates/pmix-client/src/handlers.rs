@@ -7,6 +7,9 @@
 //!
 //! Source: PMIx Standard, chapter "Event Notification", attributes of `PMIx_Register_event_handler`.
 
+mod places;
+
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use pmix_proto::Event;
@@ -15,6 +18,8 @@ use pmix_types::{
 };
 
 use crate::Error;
+
+use places::{Gap, Place, Places};
 
 /// The most events that are kept for handlers which are registered later.
 const MOST_KEPT: usize = 512;
@@ -178,6 +183,15 @@ impl EventHandler {
     }
 }
 
+/// Where a handler stands.
+#[derive(Clone, Copy, Debug)]
+enum Stand {
+    First,
+    Last,
+    /// In a category, at a place of it.
+    In(usize, Place),
+}
+
 /// A handler that is registered.
 #[derive(Clone, Debug)]
 struct Registered {
@@ -188,6 +202,7 @@ struct Registered {
 /// What is done when the turn of a handler comes.
 #[derive(Clone, Debug)]
 struct Turn<H> {
+    stand: Stand,
     name: Option<Text<'static>>,
     is_oneshot: bool,
     then: H,
@@ -199,10 +214,13 @@ pub struct Handlers<H> {
     next: usize,
     first: Option<Registered>,
     /// Those for one code, for several and for all.
-    categories: [VecDeque<Registered>; 3],
+    categories: [Places<Registered>; 3],
     last: Option<Registered>,
     /// What is done when the turn of each comes, with its name and whether it is told once.
     turns: BTreeMap<usize, Turn<H>>,
+    /// How many are for each code, by its number, and how many for all.
+    codes: BTreeMap<i32, usize>,
+    num_default: usize,
     /// Events that no handler was there for.
     kept: VecDeque<Event<'static>>,
 }
@@ -220,9 +238,11 @@ impl<H> Handlers<H> {
         Self {
             next: 0,
             first: None,
-            categories: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+            categories: [Places::new(), Places::new(), Places::new()],
             last: None,
             turns: BTreeMap::new(),
+            codes: BTreeMap::new(),
+            num_default: 0,
             kept: VecDeque::new(),
         }
     }
@@ -240,57 +260,105 @@ impl<H> Handlers<H> {
     /// handler of the category has the name that it refers to, or if that one is the first and it is to
     /// stand before it, or the last and it is to stand behind it.
     pub fn register(&mut self, handler: EventHandler, then: H) -> Result<usize, Error> {
-        let place = self.place(&handler)?;
+        let category = handler.category();
+        let stand = match self.gap(&handler)? {
+            _ if handler.order == HandlerOrder::First => Stand::First,
+            _ if handler.order == HandlerOrder::Last => Stand::Last,
+            gap => Stand::In(category, self.place_in(category, gap, &handler)?),
+        };
         let id = self.next;
         self.next += 1;
-        let category = handler.category();
-        let order = handler.order.clone();
         let turn = Turn {
+            stand,
             name: handler.name.clone(),
             is_oneshot: handler.is_oneshot,
             then,
         };
         self.turns.insert(id, turn);
+        for code in &handler.codes {
+            *self.codes.entry(code.as_raw()).or_default() += 1;
+        }
+        self.num_default += usize::from(handler.codes.is_empty());
         let registered = Registered { id, handler };
-        match order {
-            HandlerOrder::First => self.first = Some(registered),
-            HandlerOrder::Last => self.last = Some(registered),
-            _ => self.categories[category].insert(place, registered),
+        match stand {
+            Stand::First => self.first = Some(registered),
+            Stand::Last => self.last = Some(registered),
+            Stand::In(category, place) => self.categories[category].insert(place, registered),
         }
         Ok(id)
     }
 
-    /// Where in its category a handler is to stand.
-    fn place(&self, handler: &EventHandler) -> Result<usize, Error> {
+    /// A place in a gap of a category; the places of all are new if there was none.
+    fn place_in(
+        &mut self,
+        category: usize,
+        gap: Gap,
+        handler: &EventHandler,
+    ) -> Result<Place, Error> {
+        if let Some(place) = gap.middle() {
+            return Ok(place);
+        }
+        let turns = &mut self.turns;
+        self.categories[category].spread(|place, moved| {
+            if let Some(turn) = turns.get_mut(&moved.id) {
+                turn.stand = Stand::In(category, place);
+            }
+        });
+        let gap = self.gap(handler)?;
+        gap.middle()
+            .ok_or_else(|| refused(format_args!("there are too many")))
+    }
+
+    /// Between which others of its category a handler is to stand.
+    fn gap(&self, handler: &EventHandler) -> Result<Gap, Error> {
         let all = &self.categories[handler.category()];
-        let has_first = starts(all, &HandlerOrder::FirstInCategory);
-        let has_last = ends(all, &HandlerOrder::LastInCategory);
-        let (front, end) = (usize::from(has_first), all.len() - usize::from(has_last));
+        let is = |one: Option<(Place, &Registered)>, order: HandlerOrder| {
+            one.filter(|(_, one)| one.handler.order == order)
+                .map(|(place, _)| place)
+        };
+        let first = is(all.first(), HandlerOrder::FirstInCategory);
+        let last = is(all.last(), HandlerOrder::LastInCategory);
+        let front = || first.map_or_else(|| all.before_all(), |first| all.behind(first));
+        let end = || last.map_or_else(|| all.behind_all(), |last| all.before(last));
         let taken = |is_taken: bool, what: &str| match is_taken {
             true => Err(refused(format_args!("another handler is the {what}"))),
             false => Ok(()),
         };
+        let called = |name: &Text<'_>| {
+            let mut places = all.iter();
+            places
+                .find(|(_, one)| one.is_called(name))
+                .map(|(place, _)| place)
+        };
         match &handler.order {
-            HandlerOrder::Prepend => Ok(front),
-            HandlerOrder::Append => Ok(end),
-            HandlerOrder::First => taken(self.first.is_some(), "first of all").map(|()| 0),
-            HandlerOrder::Last => taken(self.last.is_some(), "last of all").map(|()| 0),
-            HandlerOrder::FirstInCategory => taken(has_first, "first of its category").map(|()| 0),
-            HandlerOrder::LastInCategory => {
-                taken(has_last, "last of its category").map(|()| all.len())
+            HandlerOrder::Prepend => Ok(front()),
+            HandlerOrder::Append => Ok(end()),
+            HandlerOrder::First => {
+                taken(self.first.is_some(), "first of all").map(|()| all.before_all())
             }
-            HandlerOrder::Before(name) => match all.iter().position(|one| one.is_called(name)) {
-                Some(0) if has_first => Err(refused(format_args!("{name} is to be the first"))),
-                Some(place) => Ok(place),
-                None if is_called(self.last.as_ref(), name) => Ok(end),
+            HandlerOrder::Last => {
+                taken(self.last.is_some(), "last of all").map(|()| all.behind_all())
+            }
+            HandlerOrder::FirstInCategory => {
+                taken(first.is_some(), "first of its category").map(|()| all.before_all())
+            }
+            HandlerOrder::LastInCategory => {
+                taken(last.is_some(), "last of its category").map(|()| all.behind_all())
+            }
+            HandlerOrder::Before(name) => match called(name) {
+                Some(place) if Some(place) == first => {
+                    Err(refused(format_args!("{name} is to be the first")))
+                }
+                Some(place) => Ok(all.before(place)),
+                None if is_called(self.last.as_ref(), name) => Ok(end()),
                 None => Err(no_such(name)),
             },
-            HandlerOrder::After(name) => match all.iter().position(|one| one.is_called(name)) {
-                Some(place) if has_last && place + 1 == all.len() => {
+            HandlerOrder::After(name) => match called(name) {
+                Some(place) if Some(place) == last => {
                     Err(refused(format_args!("{name} is to be the last")))
                 }
-                Some(place) => Ok(place + 1),
-                None if is_called(self.first.as_ref(), name) => Ok(front),
+                Some(place) => Ok(all.behind(place)),
+                None if is_called(self.first.as_ref(), name) => Ok(front()),
                 None => Err(no_such(name)),
             },
         }
@@ -298,17 +366,23 @@ impl<H> Handlers<H> {
 
     /// Removes a handler (`PMIx_Deregister_event_handler`); none if no handler has the number.
     pub fn deregister(&mut self, id: usize) -> Option<EventHandler> {
-        self.turns.remove(&id)?;
-        let removed = [&mut self.first, &mut self.last]
-            .into_iter()
-            .find_map(|one| one.take_if(|one| one.id == id));
-        let removed = removed.or_else(|| {
-            self.categories.iter_mut().find_map(|all| {
-                let place = all.iter().position(|one| one.id == id)?;
-                all.remove(place)
-            })
-        });
-        Some(removed?.handler)
+        let turn = self.turns.remove(&id)?;
+        let removed = match turn.stand {
+            Stand::First => self.first.take(),
+            Stand::Last => self.last.take(),
+            Stand::In(category, place) => self.categories[category].remove(place),
+        };
+        let handler = removed?.handler;
+        for code in &handler.codes {
+            if let Entry::Occupied(mut number) = self.codes.entry(code.as_raw()) {
+                *number.get_mut() -= 1;
+                if *number.get() == 0 {
+                    number.remove();
+                }
+            }
+        }
+        self.num_default -= usize::from(handler.codes.is_empty());
+        Some(handler)
     }
 
     /// Removes all handlers and what was kept for later ones; numbers go on.
@@ -321,25 +395,27 @@ impl<H> Handlers<H> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Registered> {
-        let between = self.categories.iter().flatten();
+        let between = self.categories.iter().flat_map(Places::iter);
+        let between = between.map(|(_, one)| one);
         self.first.iter().chain(between).chain(&self.last)
     }
 
     /// Returns the codes that any handler is for, each once, in the order of their numbers.
     #[must_use]
     pub fn codes(&self) -> Vec<Status> {
-        let mut codes: Vec<_> = { self.all() }
-            .flat_map(|one| one.handler.codes.iter().copied())
-            .collect();
-        codes.sort_unstable_by_key(|code| code.as_raw());
-        codes.dedup();
-        codes
+        self.codes.keys().copied().map(Status::from_raw).collect()
+    }
+
+    /// Returns whether any handler is for a code, and not for all.
+    #[must_use]
+    pub fn has_code(&self, code: Status) -> bool {
+        self.codes.contains_key(&code.as_raw())
     }
 
     /// Returns whether any handler is for all codes.
     #[must_use]
-    pub fn has_default(&self) -> bool {
-        self.all().any(|one| one.handler.codes.is_empty())
+    pub const fn has_default(&self) -> bool {
+        self.num_default > 0
     }
 
     /// Returns the numbers of the handlers that an event is for, in the order in which they are told. `own`
@@ -377,7 +453,13 @@ impl<H> Handlers<H> {
         own: &Proc<'_>,
         is_local: impl Fn(&Proc<'_>) -> bool,
     ) -> Vec<Event<'static>> {
-        let Some(one) = self.all().find(|one| one.id == id) else {
+        let one = match self.turns.get(&id).map(|turn| turn.stand) {
+            Some(Stand::First) => self.first.as_ref(),
+            Some(Stand::Last) => self.last.as_ref(),
+            Some(Stand::In(category, place)) => self.categories[category].get(place),
+            None => None,
+        };
+        let Some(one) = one.filter(|_| !self.kept.is_empty()) else {
             return Vec::new();
         };
         let handler = one.handler.clone();
@@ -396,6 +478,7 @@ impl<H: Clone> Handlers<H> {
             name,
             is_oneshot,
             then,
+            ..
         } = self.turns.get(&id)?.clone();
         if is_oneshot {
             self.deregister(id);
@@ -412,14 +495,6 @@ impl Registered {
 
 fn is_called(one: Option<&Registered>, name: &Text<'_>) -> bool {
     one.is_some_and(|one| one.is_called(name))
-}
-
-fn starts(all: &VecDeque<Registered>, order: &HandlerOrder) -> bool {
-    all.front().is_some_and(|one| one.handler.order == *order)
-}
-
-fn ends(all: &VecDeque<Registered>, order: &HandlerOrder) -> bool {
-    all.back().is_some_and(|one| one.handler.order == *order)
 }
 
 fn refused(why: std::fmt::Arguments<'_>) -> Error {

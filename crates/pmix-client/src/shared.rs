@@ -281,7 +281,8 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// What cannot be packed, what the server answers, or that it was lost.
+    /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for more than a message of 64 MiB has room for, in which
+    /// global data are twice, what the server answers, or that it was lost.
     pub fn commit(&self) -> Result<(), Error> {
         let blocks = self.0.known.commit_message()?;
         match blocks.is_empty() {

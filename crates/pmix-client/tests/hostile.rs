@@ -188,7 +188,7 @@ fn a_server_that_reads_nothing_does_not_hold_the_client() {
     });
     settings.time_limit = Some(Duration::from_millis(200));
     let mut client = Client::init(settings).unwrap();
-    let large = "x".repeat(32 << 20);
+    let large = "x".repeat(16 << 20);
     client.put(Scope::GLOBAL, "large", large).unwrap();
     for _ in 0..2 {
         let error = client.commit().unwrap_err();

@@ -196,7 +196,7 @@ impl Default for Config {
             handshake_time: Duration::from_secs(5),
             tool_time: Duration::from_secs(30),
             handshakes_per_user: 1024,
-            max_message: 64 << 20,
+            max_message: pmix_proto::MAX_REQUEST_BYTES,
             input_bytes: 192 << 20,
             input_time: Duration::from_secs(10),
             requests_per_peer: 16 << 10,

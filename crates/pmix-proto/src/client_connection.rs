@@ -9,7 +9,8 @@ use bfrops::RegexFramer;
 use pmix_types::{IntoOwned, Status};
 
 use crate::{
-    Command, Error, Frame, Header, Hello, Inbox, PeerForm, Request, Tag, Welcome, WelcomeForm,
+    Command, Error, Frame, Header, Hello, Inbox, MAX_REQUEST_BYTES, PeerForm, Request, Tag,
+    Welcome, WelcomeForm,
 };
 
 /// Runs the client's side of one connection, without a socket.
@@ -135,8 +136,9 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome; if the request cannot be packed or is
-    /// longer than a frame can be.
+    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome; `PMIX_ERR_OUT_OF_RESOURCE` for a request of more than
+    /// [`MAX_REQUEST_BYTES`], at which a server would end the connection; if the request cannot be packed. Nothing
+    /// is sent then.
     pub fn request(
         &mut self,
         request: &Request<'_>,
@@ -166,8 +168,8 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// The server's status if the client is not welcome; otherwise what the server did wrong. The
-    /// connection can only be closed then.
+    /// The server's status if the client is not welcome, `PMIX_ERR_COMM_FAILURE` if that is positive, which no
+    /// status is; otherwise what the server did wrong. The connection can only be closed then.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match &mut self.state {
             State::Open(_) => self.inbox.push(bytes),
@@ -176,8 +178,16 @@ impl ClientConnection {
                 let Some((welcome, len)) = Welcome::decode(*form, came) else {
                     return Ok(());
                 };
-                if let Welcome::Refused(status) = welcome {
-                    return Err(Error::new(status, "the server does not want this peer"));
+                match welcome {
+                    // No status is positive; who called would take it for success.
+                    Welcome::Refused(status) if status.as_raw() > 0 => {
+                        let message = "what answers the hello is no server: its status is none";
+                        return Err(Error::new(Status::ERR_COMM_FAILURE, message));
+                    }
+                    Welcome::Refused(status) => {
+                        return Err(Error::new(status, "the server does not want this peer"));
+                    }
+                    _ => {}
                 }
                 self.inbox.push(came.get(len..).unwrap_or_default());
                 let welcome = welcome.into_owned();
@@ -247,9 +257,12 @@ impl ClientConnection {
             let message = "the server has not answered the hello yet";
             return Err(Error::new(Status::ERR_NOT_AVAILABLE, message));
         }
-        let len = u32::try_from(payload.len()).map_err(|_| {
-            let len = payload.len();
-            Error::unpackable(format!("a payload of {len} bytes is too long for a frame"))
+        let len = u32::try_from(payload.len()).ok();
+        let len = len.filter(|len| *len <= MAX_REQUEST_BYTES).ok_or_else(|| {
+            let (len, most) = (payload.len(), MAX_REQUEST_BYTES);
+            let message =
+                format!("a request of {len} bytes is too long, servers take {most}; send less");
+            Error::new(Status::ERR_OUT_OF_RESOURCE, message)
         })?;
         let header = Header::new(self.index(), tag, len).encode();
         let mut bytes = Vec::with_capacity(header.len() + payload.len());
@@ -288,7 +301,7 @@ impl ClientConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Role, reply};
+    use crate::{Role, reply, request};
     use bfrops::BufferKind;
     use pmix_types::{Proc, Rank};
 
@@ -315,6 +328,25 @@ mod tests {
     fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
         let len = u32::try_from(payload.len()).unwrap();
         [&Header::new(0, tag, len).encode()[..], payload].concat()
+    }
+
+    #[test]
+    fn a_request_that_no_server_takes_is_not_sent() {
+        let mut session = session();
+        session.handle_input(&frame(Tag::HELLO, &WELCOME)).unwrap();
+        let most = usize::try_from(MAX_REQUEST_BYTES).unwrap();
+        // The number of the command is in front of it.
+        let blocks = vec![0; most];
+        let commit = |from: usize| {
+            let blocks = blocks.get(from..).unwrap_or_default();
+            Request::Commit(request::Commit { blocks })
+        };
+        let refused = session.request(&commit(0), None).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        assert_eq!((session.poll_transmit(), session.num_asked()), (None, 0));
+        session.request(&commit(64), None).unwrap();
+        let sent = session.poll_transmit().unwrap();
+        assert!(sent.len() > most - 64);
     }
 
     #[test]
@@ -382,6 +414,8 @@ mod tests {
         let status = Status::ERR_NOT_SUPPORTED.as_raw().to_be_bytes();
         let error = refused.handle_input(&status).unwrap_err();
         assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+        let error = session().handle_input(b"-no ").unwrap_err();
+        assert_eq!(error.status(), Status::ERR_COMM_FAILURE);
         let mut open = session();
         open.handle_input(&WELCOME).unwrap();
         let error = open.handle_input(&frame(Tag(101), &[2, 0])).unwrap_err();

@@ -84,6 +84,9 @@ impl Header {
     }
 }
 
+/// The longest payload of a request that servers take, in bytes, unless they are told otherwise.
+pub const MAX_REQUEST_BYTES: u32 = 64 << 20;
+
 /// The longest payload of a hello that servers take.
 pub(crate) const MAX_HELLO: u32 = 128 << 10;
 

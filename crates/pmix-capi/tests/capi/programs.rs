@@ -126,10 +126,19 @@ fn a_caller_that_does_what_it_may_not_is_answered() {
 
 /// A server of a job of one process, and the environment of that.
 fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
-    let server = serve(1);
+    serve_first(1, folder)
+}
+
+/// A server of a job of so many processes, and the environment of the first.
+fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
+    let server = serve(size);
+    // A fence waits until all are registered.
+    for rank in 0..size {
+        let proc = Proc::new("job@1", Rank::new(rank));
+        let made = server.register_client(&proc, user_of(folder), HostObject(0));
+        made.expect("a client");
+    }
     let proc = Proc::new("job@1", Rank::new(0));
-    let made = server.register_client(&proc, user_of(folder), HostObject(0));
-    made.expect("a client");
     let environment = server.setup_fork(&proc).expect("an environment");
     (server, environment)
 }
@@ -146,6 +155,35 @@ fn threads_initialise_put_get_hear_and_finalize_at_once_while_others_fork() {
         assert_eq!(must(&mut command), "threads: ok\n");
         server.finalize().expect("the server ends");
     });
+}
+
+/// Runs a program as the first process of a job of so many.
+fn first_of(name: &str, size: u32) {
+    each(&format!("{name}.c"), |program, folder| {
+        let (server, environment) = serve_first(size, folder);
+        let mut command = Command::new(program);
+        command.envs(environment).env("LD_LIBRARY_PATH", folder);
+        assert_eq!(must(&mut command), format!("{name}: ok\n"));
+        server.finalize().expect("the server ends");
+    });
+}
+
+#[test]
+fn a_cancelled_thread_ends_behind_the_call_that_it_is_in() {
+    first_of("cancelled", 2);
+}
+
+#[test]
+fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
+    // A tool takes memory of its own.
+    if !is_under_tool() {
+        first_of("unthreaded", 1);
+    }
+}
+
+#[test]
+fn what_no_message_can_carry_is_refused_and_freed() {
+    first_of("unsendable", 1);
 }
 
 #[test]

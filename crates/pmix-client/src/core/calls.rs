@@ -30,8 +30,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// What cannot be packed, or that the server was lost; nothing has begun then. So it is of all
-    /// calls that begin an operation.
+    /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for a message of more than 64 MiB, or that the server was
+    /// lost; nothing has begun then. So it is of all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
         let blocks = self.known.commit_message()?;
         match (blocks.is_empty(), &self.link) {

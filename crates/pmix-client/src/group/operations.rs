@@ -9,7 +9,7 @@ mod heard;
 mod invite;
 mod leader;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use pmix_proto::{Event, request};
@@ -82,6 +82,8 @@ pub(crate) struct Operations {
     own: Proc<'static>,
     last: OpId,
     open: BTreeMap<OpId, Operation>,
+    /// Until when those whose leader is lost wait for another.
+    choices: BTreeSet<(Instant, OpId)>,
     steps: VecDeque<Step>,
     given_up: VecDeque<(Text<'static>, Proc<'static>)>,
     heard: Heard,
@@ -137,6 +139,7 @@ impl Operations {
             own,
             last: 0,
             open: BTreeMap::new(),
+            choices: BTreeSet::new(),
             steps: VecDeque::new(),
             given_up: VecDeque::new(),
             heard: Heard::default(),
@@ -449,6 +452,7 @@ impl Operations {
 
     /// Forgets an operation of which nothing was sent.
     pub(crate) fn give_up(&mut self, op: OpId) {
+        self.forget_choice(op);
         self.open.remove(&op);
         let is_of = |step: &Step| match step {
             Step::Notify(of, _) => *of == Some(op),

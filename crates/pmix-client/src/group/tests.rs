@@ -375,3 +375,19 @@ fn the_last_who_invited_and_was_not_answered_leads() {
     }
     assert!(operations.leader_of(&name()).is_err());
 }
+
+#[test]
+fn the_next_choice_is_found_whatever_has_not_ended() {
+    const MANY: usize = 50_000;
+    let now = Instant::now();
+    let mut operations = Operations::new(proc(0));
+    for number in 0..MANY {
+        let name = Text::from(format!("group{number}"));
+        operations
+            .invite(&name, vec![proc(0), proc(1)], &[], None)
+            .unwrap();
+        assert_eq!(operations.next_choice(), None);
+    }
+    operations.give_up_leaders(now);
+    assert_eq!(operations.num_open(), MANY);
+}

@@ -358,3 +358,54 @@ fn random_registrations_stand_where_the_plainest_model_puts_them() {
         "{placed} placed, {refused} refused"
     );
 }
+
+#[test]
+fn very_many_handlers_are_deregistered_in_any_order() {
+    const MANY: usize = 100_000;
+    let orders: [fn(usize) -> usize; 3] = [
+        |number| number,
+        |number| MANY - 1 - number,
+        // Each once, far from the one before: 7,919 is prime to the number of all.
+        |number| number * 7919 % MANY,
+    ];
+    for order in orders {
+        let mut all = Handlers::new();
+        for number in 0..MANY {
+            all.register(EventHandler::new([ONE]), number).unwrap();
+        }
+        for number in 0..MANY {
+            assert!(all.has_code(ONE));
+            assert!(all.deregister(order(number)).is_some());
+        }
+        assert!(!all.has_code(ONE) && all.codes().is_empty());
+    }
+}
+
+#[test]
+fn there_is_always_room_between_two_handlers() {
+    const MANY: usize = 1_000;
+    let mut all = Handlers::new();
+    let named = |name: &'static str| EventHandler {
+        name: Some(name.into()),
+        ..EventHandler::new([ONE])
+    };
+    let behind = all.register(named("behind"), ()).unwrap();
+    let before = all.register(named("before"), ()).unwrap();
+    let mut between: Vec<_> = (0..MANY)
+        .map(|_| {
+            let order = HandlerOrder::Before("behind".into());
+            let handler = EventHandler {
+                order,
+                ..EventHandler::new([ONE])
+            };
+            all.register(handler, ()).unwrap()
+        })
+        .collect();
+    let expected = |between: &[usize]| [&[before], between, &[behind]].concat();
+    assert_eq!(chain(&all, &event(ONE)), expected(&between));
+    // They are found where they stand now.
+    for id in between.split_off(MANY / 2) {
+        assert!(all.deregister(id).is_some());
+    }
+    assert_eq!(chain(&all, &event(ONE)), expected(&between));
+}

@@ -130,7 +130,7 @@ impl Shared {
             if !state.is_read {
                 self.pass_on(&state);
             }
-            Error::lost("the server cannot be waited for", error)
+            Error::no_thread("no thread to wait for the server", error)
         })?);
         Ok(())
     }

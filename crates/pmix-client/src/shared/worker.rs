@@ -134,10 +134,25 @@ impl Worker {
             return Ok(());
         };
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
-        let begun = named.stack_size(STACK_BYTES).spawn(move || run(&receiver));
-        let begun = begun.map_err(|error| Error::lost("no thread for callbacks", error))?;
-        *lock(&self.thread) = Some(begun);
-        Ok(())
+        // What is queued is not lost with a thread that does not begin.
+        let handed = Arc::new(Mutex::new(Some(receiver)));
+        let taken = Arc::clone(&handed);
+        let begun = named.stack_size(STACK_BYTES).spawn(move || {
+            let receiver = lock(&taken).take();
+            if let Some(receiver) = receiver {
+                run(&receiver);
+            }
+        });
+        match begun {
+            Ok(thread) => {
+                *lock(&self.thread) = Some(thread);
+                Ok(())
+            }
+            Err(error) => {
+                *due = lock(&handed).take();
+                Err(Error::no_thread("no thread for callbacks", error))
+            }
+        }
     }
 
     /// Has something done; tells whether it will be.

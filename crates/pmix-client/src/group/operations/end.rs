@@ -86,6 +86,7 @@ impl Operations {
     }
 
     pub(super) fn end(&mut self, op: OpId, outcome: Result<Group, Error>) {
+        self.forget_choice(op);
         if self.open.remove(&op).is_some() {
             self.steps.push_back(Step::End(op, outcome));
         }

@@ -50,6 +50,7 @@ impl Operations {
         if *new != self.own {
             return self.follow(op, new);
         }
+        self.forget_choice(op);
         let listed = Proc::owned_list(members(event).unwrap_or_default());
         let (own, Some(operation)) = (&self.own, self.open.get_mut(&op)) else {
             return;
@@ -75,6 +76,7 @@ impl Operations {
 
     /// Waits for another leader from now on.
     pub(super) fn follow(&mut self, op: OpId, new: &Proc<'static>) {
+        self.forget_choice(op);
         if let Some(Kind::Join {
             leader,
             has_answered,
@@ -116,7 +118,7 @@ impl Operations {
 
     /// Says until when those whose leader is lost wait for another, where that was not said before.
     pub(crate) fn choose_by(&mut self, until: Option<Instant>) {
-        for operation in self.open.values_mut() {
+        for (op, operation) in &mut self.open {
             if let Kind::Join {
                 is_lost: true,
                 chosen_by,
@@ -124,22 +126,29 @@ impl Operations {
             } = &mut operation.kind
             {
                 *chosen_by = chosen_by.or(until);
+                self.choices.extend(chosen_by.map(|by| (by, *op)));
             }
         }
     }
 
     /// When the first of them waits no longer.
     pub(crate) fn next_choice(&self) -> Option<Instant> {
-        let open = self.open.values();
-        open.filter_map(Operation::chosen_by).min()
+        self.choices.first().map(|(by, _)| *by)
+    }
+
+    /// An operation waits for no other leader any longer.
+    pub(super) fn forget_choice(&mut self, op: OpId) {
+        if let Some(by) = self.open.get(&op).and_then(Operation::chosen_by) {
+            self.choices.remove(&(by, op));
+        }
     }
 
     /// Ends those who heard of no leader in time.
     pub(crate) fn give_up_leaders(&mut self, now: Instant) {
-        let open = self.open.iter();
-        let is_late = |operation: &Operation| operation.chosen_by().is_some_and(|by| by <= now);
-        let late = open.filter(|(_, operation)| is_late(operation));
-        for op in late.map(|(op, _)| *op).collect::<Vec<_>>() {
+        while let Some((by, op)) = self.choices.first().copied()
+            && by <= now
+        {
+            self.choices.pop_first();
             self.leaderless(op, Status::GROUP_LEADER_FAILED);
         }
     }
