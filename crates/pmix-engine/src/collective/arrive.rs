@@ -8,7 +8,7 @@ use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
 use super::contribution::contribution;
 use super::group_call::{GroupCall, stays_local, wanted_order};
-use super::group_members::members_now;
+use super::group_members::{absent, members_now};
 use super::kind::{Collective, GroupName};
 use super::leadership::Leadership;
 use super::participants::Participants;
@@ -280,6 +280,9 @@ impl Collectives {
             return;
         };
         tracker.take_decisions();
+        if tracker.key.0 == Collective::GroupConstruct {
+            tracker.absent = absent(cx, &tracker.key.1, &tracker.said);
+        }
         let tracker = &*tracker;
         if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {
             self.queue_upcall(cx, id, None);
@@ -304,7 +307,7 @@ impl Collectives {
                 if let Some(tracker) = self.get(id)
                     && tracker.key.0 == Collective::GroupConstruct
                 {
-                    let members = members_now(cx, &tracker.key.1, &tracker.said);
+                    let members = members_now(cx, &tracker.key.1, &tracker.said, &tracker.absent);
                     infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
                     // What is lost on another node is decided there.
                     if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {

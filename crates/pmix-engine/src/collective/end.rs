@@ -157,6 +157,7 @@ impl Collectives {
             participants,
             job: tracker.job,
             said: tracker.said,
+            absent: tracker.absent,
             answered: tracker.infos,
             status,
             tickets,

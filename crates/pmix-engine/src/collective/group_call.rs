@@ -69,6 +69,8 @@ pub(crate) struct EndedGroup {
     pub(crate) job: Nspace<'static>,
     /// What each local participant said.
     pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    /// The local participants that had not called when the host was.
+    pub(crate) absent: Vec<Proc<'static>>,
     /// What the host said.
     pub(crate) answered: Vec<Info<'static>>,
     pub(crate) status: Status,

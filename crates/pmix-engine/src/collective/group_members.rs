@@ -13,10 +13,15 @@ use crate::cx::Cx;
 use crate::procs::Procs;
 
 /// The members in the order that all who called gave, without those of this node that did not.
-pub(crate) fn members_now(cx: &Cx, participants: &Participants, said: &Said) -> Vec<Proc<'static>> {
+pub(crate) fn members_now(
+    cx: &Cx,
+    participants: &Participants,
+    said: &Said,
+    absent: &[Proc<'static>],
+) -> Vec<Proc<'static>> {
     let list = agreed(said).map(<[_]>::to_vec);
     let list = list.unwrap_or_else(|| participants.to_procs());
-    present(cx, list, participants, said)
+    present(cx, list, absent)
 }
 
 /// A list of members in the order that they want in the end, if they say one.
@@ -31,23 +36,26 @@ pub(crate) fn in_wanted_order(
     }
 }
 
-/// A list of members without those of this node that did not call.
-pub(crate) fn present(
-    cx: &Cx,
-    list: Vec<Proc<'static>>,
-    participants: &Participants,
-    said: &Said,
-) -> Vec<Proc<'static>> {
+/// The participants of this node that have not called.
+pub(super) fn absent(cx: &Cx, participants: &Participants, said: &Said) -> Vec<Proc<'static>> {
     let came: BTreeSet<_> = said.iter().map(|(client, _)| *client).collect();
     let local = Collectives::local(cx, participants).into_iter();
     let absent = local.filter(|id| !came.contains(id));
     let absent = absent.filter_map(|id| cx.registry.client(id));
-    let absent: Vec<_> = absent.map(|client| client.proc.clone()).collect();
+    absent.map(|client| client.proc.clone()).collect()
+}
+
+/// A list of members without those that did not call.
+pub(crate) fn present(
+    cx: &Cx,
+    list: Vec<Proc<'static>>,
+    absent: &[Proc<'static>],
+) -> Vec<Proc<'static>> {
     if absent.is_empty() {
         return list;
     }
     let mut gone = Procs::default();
-    gone.extend(&absent);
+    gone.extend(absent);
     let mut each = each(cx, &list);
     each.retain(|proc| !gone.has(proc));
     each

@@ -36,6 +36,9 @@ pub(super) struct Tracker {
     pub(super) infos: Vec<Info<'static>>,
     /// What each participant said, where a group is concerned: not the same from all of them.
     pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    /// The local participants that had not called when the host was: one that is registered anew after that
+    /// is still a member.
+    pub(super) absent: Vec<Proc<'static>>,
     /// Whether participants that are lost, or leave the group, are done without.
     pub(super) is_tolerant: bool,
     /// Whether any of them wants what the others put.
@@ -84,6 +87,7 @@ impl Tracker {
             has_lost_participant: false,
             infos: Vec::new(),
             said: Vec::new(),
+            absent: Vec::new(),
             is_tolerant: false,
             collects: false,
             stale: Vec::new(),
@@ -203,6 +207,7 @@ impl Tracker {
         self.slots.retain(|client, _| missing.contains(client));
         self.infos = Vec::new();
         self.said = Vec::new();
+        self.absent = Vec::new();
         self.weight = self.key.1.weight() + self.missing.len();
     }
 

@@ -226,10 +226,13 @@ impl Groups {
 /// The members that a group has in the end: as the host says, or else those who were listed, without
 /// those that were done without.
 fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
-    let (participants, said) = (&ended.participants, &ended.said);
+    let (said, absent) = (&ended.said, &ended.absent);
     match listed(&ended.answered) {
-        Some(list) => present(cx, list.to_vec(), participants, said),
-        None => in_wanted_order(cx, members_now(cx, participants, said), said),
+        Some(list) => present(cx, list.to_vec(), absent),
+        None => {
+            let members = members_now(cx, &ended.participants, said, absent);
+            in_wanted_order(cx, members, said)
+        }
     }
 }
 

@@ -167,10 +167,10 @@ impl Groups {
             self.count_invitation(&new);
         }
         // Who was chosen may be gone by now, or on its way, or have given up what it had accepted.
-        match absent(cx, leader).is_empty() {
-            false => self.lose_invited(cx, leader),
-            true if old.declined.contains(leader) => self.leader_gives_up(cx, &new, &key.1),
-            true => Vec::new(),
+        // What else it leads while it finalizes, it may still end itself.
+        match old.declined.contains(leader) || !absent(cx, leader).is_empty() {
+            true => self.leader_gives_up(cx, &new, &key.1),
+            false => Vec::new(),
         }
     }
 

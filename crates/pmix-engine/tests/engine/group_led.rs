@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use pmix_engine::Config;
+use pmix_engine::{Answer, Config, Credentials, HostObject, Upcall};
 use pmix_proto::{Request, Tag, reply, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
 use crate::collective::{DONE, procs, statuses};
 use crate::group::{construct, construct_of, heard, listen, num_groups, world};
-use crate::world::{Who, World};
+use crate::world::{Reaction, UID, Who, World};
 
 pub(crate) const LEADER_GONE: Option<Status> = Some(Status::GROUP_LEADER_FAILED);
 pub(crate) const LOST: Option<Status> = Some(Status::ERR_LOST_CONNECTION);
@@ -137,6 +137,47 @@ fn one_that_had_called_is_no_member_if_the_leader_goes_on_without_it() {
     world.run();
     assert_eq!(members(&world, all[3], last), [0, 1, 3]);
     assert_eq!(members(&world, all[1], tags[1]), [0, 1, 3]);
+}
+
+#[test]
+fn who_is_registered_anew_while_the_host_is_asked_is_a_member_if_it_had_called() {
+    for (is_lost, is_named) in [(false, true), (false, false), (true, false)] {
+        let (mut world, all) = world(&[4]);
+        world.rule(|_, call| match call {
+            Upcall::Group(_) => Reaction::Later,
+            _ => Reaction::Usual,
+        });
+        let callers: &[usize] = if is_lost { &[0, 1, 2] } else { &[0, 1, 2, 3] };
+        let tags = called(&mut world, &all, callers);
+        if is_lost {
+            world.kill(all[3]);
+            assert_eq!(world.status_of(all[0], &without(3)), DONE);
+        }
+        let engine = &mut world.nodes[0].engine;
+        let proc = Proc::new("job", Rank::new(3));
+        engine.deregister_client(&proc).unwrap();
+        world.run();
+        if !is_lost {
+            let engine = &mut world.nodes[0].engine;
+            let credentials = Credentials::new(UID, UID);
+            engine
+                .register_client(&proc, credentials, HostObject(3))
+                .unwrap();
+        }
+        let named = procs(&[("job", 0), ("job", 1), ("job", 2), ("job", 3)]);
+        let named = is_named.then(|| Info::new(keys::GROUP_MEMBERSHIP, named));
+        let infos = named.into_iter().collect();
+        world.answer("Group", Answer::Infos(Status::SUCCESS, infos));
+        let expected = if is_lost {
+            &[0, 1, 2][..]
+        } else {
+            &[0, 1, 2, 3]
+        };
+        for rank in [0, 1, 2] {
+            let told = members(&world, all[rank], tags[rank]);
+            assert_eq!(told, expected, "{is_lost} {is_named}");
+        }
+    }
 }
 
 #[test]

@@ -332,6 +332,47 @@ fn one_that_is_chosen_and_gives_up_before_it_invites_counts_as_lost() {
 }
 
 #[test]
+fn one_that_is_chosen_while_it_finalizes_ends_its_other_invitations_itself() {
+    let of_other = |mut request: Request<'static>| {
+        if let Request::Notify(notify) = &mut request {
+            let infos = notify.infos.iter_mut();
+            let name = { infos }.find(|info| info.key.is(keys::GROUP_ID));
+            *name.unwrap() = Info::new(keys::GROUP_ID, "other");
+        }
+        request
+    };
+    for per_node in NODES {
+        let (mut world, all) = leaderless(per_node);
+        let invite = of_other(say(Status::GROUP_INVITED, &[2, 3], vec![]));
+        assert_eq!(world.status_of(all[1], &invite), DONE);
+        for rank in [2, 3] {
+            let accept = of_other(say(Status::GROUP_INVITE_ACCEPTED, &[1], vec![]));
+            assert_eq!(world.status_of(all[rank], &accept), DONE);
+        }
+        world.rule(|_, call| match call.name() {
+            "ClientFinalized" => Reaction::Later,
+            _ => Reaction::Usual,
+        });
+        let finalize = world.ask(all[1], &Request::Finalize);
+        let lead = answer(Status::GROUP_LEADER_FAILED, 0, true);
+        assert_eq!(world.status_of(all[1], &lead), DONE);
+        assert_eq!(world.clients[all[1]].status(finalize), None);
+        // It leads no longer in the place of the one that is lost, and nothing was said of the other group.
+        let mut expected = selected(Some(1));
+        expected.push((Status::GROUP_LEADER_FAILED, Some(proc(1))));
+        for who in &all[2..] {
+            assert_eq!(heard(&world, *who), expected, "{per_node:?}");
+        }
+        let abort = of_other(say(Status::GROUP_CONSTRUCT_ABORT, &[2, 3], vec![]));
+        assert_eq!(world.status_of(all[1], &abort), DONE);
+        expected.push((Status::GROUP_CONSTRUCT_ABORT, None));
+        for who in &all[2..] {
+            assert_eq!(heard(&world, *who), expected, "{per_node:?}");
+        }
+    }
+}
+
+#[test]
 fn a_node_that_lost_all_who_were_invited_keeps_nothing_of_a_new_leader() {
     let mut world = World::new(2);
     world.job("job", &[3]);
