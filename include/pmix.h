@@ -94,7 +94,8 @@ PMIX_EXPORT pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t ninfo);
 
 /** Looks a value up: of a process what it put, of the job what the host registered. *val is
  * allocated; the caller gives it back with PMIx_Value_free(val, 1). PMIX_ERR_NOT_FOUND, or what
- * the server answers. */
+ * the server answers. What a process has not put yet is waited for, unless PMIX_TIMEOUT,
+ * PMIX_IMMEDIATE or PMIX_OPTIONAL says otherwise. */
 PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t ninfo, pmix_value_t **val);
 
 /** Finds the name of an attribute by its key; the key itself if there is none. */
@@ -185,7 +186,8 @@ PMIX_EXPORT pmix_status_t PMIx_Log(const pmix_info_t data[], size_t ndata, const
 PMIX_EXPORT pmix_status_t PMIx_Log_nb(const pmix_info_t data[], size_t ndata, const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Looks up what was published under the keys of data and fills in value and publisher of each
- * that is there; the caller frees the values. PMIX_ERR_NOT_FOUND if none is there. */
+ * that is there; the caller frees the values. PMIX_ERR_PARTIAL_SUCCESS if some are there,
+ * PMIX_ERR_NOT_FOUND if none is. */
 PMIX_EXPORT pmix_status_t PMIx_Lookup(pmix_pdata_t data[], size_t ndata, const pmix_info_t info[], size_t ninfo);
 
 /** Does what PMIx_Lookup does without waiting: the answer goes to the callback, once, from a
@@ -220,8 +222,8 @@ PMIX_EXPORT pmix_status_t PMIx_Publish(const pmix_info_t info[], size_t ninfo);
 PMIX_EXPORT pmix_status_t PMIx_Publish_nb(const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Keeps a copy of a value under a key for those whom the scope names; they see it after
- * PMIx_Commit. PMIX_ERR_BAD_PARAM for a reserved key, one that is too long and a scope that is
- * none. */
+ * PMIx_Commit. A reserved key is taken as 4.2 and 5.0 do, and what the host says of it goes
+ * first. PMIX_ERR_BAD_PARAM for a key that is too long and a scope that is none. */
 PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val);
 
 /** Asks for what the queries name and waits. *results is allocated; PMIx_Info_free gives it

@@ -113,7 +113,8 @@ PMIX_EXPORT pmix_status_t PMIx_server_collect_inventory(pmix_info_t directives[]
  * node takes it as PMIX_GROUP_JOB_INFO by PMIx_server_register_resources. */
 PMIX_EXPORT pmix_status_t PMIx_server_collect_job_info(pmix_proc_t *procs, size_t nprocs, pmix_data_buffer_t *dbuf);
 
-/** Gives a name to processes; all processes of this node hear of it by an event. */
+/** Gives a name to processes; all processes of this node that registered for the code
+ * PMIX_PROCESS_SET_DEFINE hear of it. */
 PMIX_EXPORT pmix_status_t PMIx_server_define_process_set(const pmix_proc_t *members, size_t nmembers, const char *pset_name);
 
 /** Forgets the name of processes. */

@@ -117,11 +117,12 @@ static pmix_status_t lookup(const pmix_proc_t *proc, char **keys, const pmix_inf
     if (0 != strcmp(keys[0], "card")) {
         return PMIX_ERR_NOT_FOUND;
     }
+    pmix_status_t status = NULL == keys[1] ? PMIX_SUCCESS : PMIX_ERR_PARTIAL_SUCCESS;
     PMIX_PDATA_CONSTRUCT(&found);
     PMIX_LOAD_KEY(found.key, "card");
     found.proc = *proc;
     PMIX_VALUE_LOAD(&found.value, "ib0", PMIX_STRING);
-    cbfunc(PMIX_SUCCESS, &found, 1, cbdata);
+    cbfunc(status, &found, 1, cbdata);
     PMIX_PDATA_DESTRUCT(&found);
     return PMIX_SUCCESS;
 }
@@ -552,6 +553,14 @@ static void asks_more(void)
     HOLDS(0 == strcmp(data.value.data.string, "ib0"));
     is_own(&data.proc);
     PMIX_PDATA_DESTRUCT(&data);
+    pmix_pdata_t both[2];
+    PMIX_PDATA_CONSTRUCT(&both[0]);
+    PMIX_PDATA_CONSTRUCT(&both[1]);
+    PMIX_LOAD_KEY(both[0].key, "card");
+    PMIX_LOAD_KEY(both[1].key, "other");
+    IS(PMIX_ERR_PARTIAL_SUCCESS, PMIx_Lookup(both, 2, NULL, 0));
+    HOLDS(PMIX_STRING == both[0].value.type && PMIX_UNDEF == both[1].value.type);
+    PMIX_PDATA_DESTRUCT(&both[0]);
     PMIX_PDATA_CONSTRUCT(&data);
     PMIX_LOAD_KEY(data.key, "other");
     IS(PMIX_ERR_NOT_FOUND, PMIx_Lookup(&data, 1, NULL, 0));

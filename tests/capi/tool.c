@@ -162,6 +162,16 @@ static void queries(const char *directory)
     IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_PROC_TABLE, NULL, 0, &value));
     HOLDS(PMIX_PROC_INFO == value.data.darray->type && 3 == value.data.darray->size);
     PMIX_VALUE_DESTRUCT(&value);
+    pmix_nspace_t all_jobs = {0};
+    pmix_proc_t *peers = NULL;
+    size_t npeers = 0;
+    char *names = NULL;
+    IS(PMIX_SUCCESS, PMIx_Resolve_peers("n01", all_jobs, &peers, &npeers));
+    HOLDS(2 == npeers && 0 == peers[0].rank && 1 == peers[1].rank);
+    PMIX_PROC_FREE(peers, npeers);
+    IS(PMIX_SUCCESS, PMIx_Resolve_nodes(all_jobs, &names));
+    HOLDS(NULL != strstr(names, "n01"));
+    free(names);
     PMIX_INFO_LOAD(&none, PMIX_HOSTNAME, "n01", PMIX_STRING);
     IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_LOCAL_PROC_TABLE, &none, 1, &value));
     PMIX_INFO_DESTRUCT(&none);

@@ -102,15 +102,18 @@ pub(crate) fn infos(
     })
 }
 
-/// Calls back with published data, which are freed afterwards.
+/// Published data, and whether they are all that was looked for.
+type LookedUp = (Status, Vec<Pdata<'static>>);
+
+/// Calls back with published data, which are freed afterwards, and whether they are all that was asked for.
 pub(crate) fn found(
     callback: pmix_lookup_cbfunc_t,
     cbdata: *mut c_void,
-) -> Result<impl FnOnce(Answer<Vec<Pdata<'static>>>) + Send + 'static> {
+) -> Result<impl FnOnce(Answer<LookedUp>) + Send + 'static> {
     let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
-    Ok(move |answer: Answer<Vec<Pdata<'static>>>| {
-        let status = status_of(&answer);
-        let found = answer.unwrap_or_default();
+    Ok(move |answer: Answer<LookedUp>| {
+        let failed = status_of(&answer);
+        let (status, found) = answer.unwrap_or((failed, Vec::new()));
         let (mut at, mut count) = (list(&found).unwrap_or(ptr::null_mut()), found.len());
         // SAFETY: C gave the function and what it is given; the list is ours.
         unsafe {

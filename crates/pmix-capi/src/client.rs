@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use pmix_client::{Ask, Found, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{DataArray, ErrorDetail, Info, Key, Proc, Rank, Scope, Status, Value, keys};
+use pmix_types::{
+    DataArray, ErrorDetail, Info, Key, Nspace, Proc, Query, Rank, Scope, Status, Value, keys,
+};
 
 use crate::abi::*;
 use crate::answers::{op, value};
@@ -424,12 +426,16 @@ exported! {
             }
             // SAFETY: C says so.
             let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
-            let of = if nspace.is_invalid() { own.nspace } else { nspace };
-            let job = Proc::new(of.clone(), Rank::WILDCARD);
             let infos: Vec<_> = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node)))).into_iter().collect();
-            let peers = of_job(&job, keys::LOCAL_PEERS, &infos)?;
-            let ranks = peers_of(&peers)?;
-            let found: Vec<_> = ranks.into_iter().map(|rank| Proc::new(of.clone(), rank)).collect();
+            let found = match peers_by_query(&nspace, &infos) {
+                Some(found) => found,
+                None => {
+                    let of = if nspace.is_invalid() { own.nspace } else { nspace };
+                    let job = Proc::new(of.clone(), Rank::WILDCARD);
+                    let ranks = peers_of(&of_job(&job, keys::LOCAL_PEERS, &infos)?)?;
+                    ranks.into_iter().map(|rank| Proc::new(of.clone(), rank)).collect()
+                }
+            };
             // SAFETY: as above.
             unsafe { crate::convert::hand_out(&found, procs, nprocs) }
         })())
@@ -440,9 +446,14 @@ exported! {
             let own = crate::state::proc()?;
             // SAFETY: C says so.
             let nspace = unsafe { nspace_at(nspace) };
-            let of = if nspace.is_invalid() { own.nspace } else { nspace };
-            let job = Proc::new(of, Rank::WILDCARD);
-            let found = of_job(&job, keys::NODE_LIST, &[])?;
+            let by_query = nspace.is_invalid().then(|| resolved(keys::QUERY_RESOLVE_NODE, &nspace, &[])).flatten();
+            let found = match by_query {
+                Some(found) => found,
+                None => {
+                    let of = if nspace.is_invalid() { own.nspace } else { nspace };
+                    of_job(&Proc::new(of, Rank::WILDCARD), keys::NODE_LIST, &[])?
+                }
+            };
             let Value::String(Some(nodes)) = found else {
                 return Err(Status::ERR_NOT_FOUND);
             };
@@ -472,6 +483,37 @@ fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Val
             .get(job, &key, infos)
             .map_err(|error| fault(&error)),
     }
+}
+
+/// The processes of all jobs on a node, or those of one job as a tool asks for them, which has no job whose data
+/// say on which node it is. `None` where the server does not say, as those of OpenPMIx do not.
+fn peers_by_query(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Option<Vec<Proc<'static>>> {
+    let is_of_tool = tool::is_tool().is_ok() && node.is_empty();
+    if !nspace.is_invalid() && !is_of_tool {
+        return None;
+    }
+    match resolved(keys::QUERY_RESOLVE_PEERS, nspace, node)? {
+        Value::DataArray(DataArray::Proc(procs)) if !procs.is_empty() => {
+            Some(Proc::owned_list(&procs))
+        }
+        _ => None,
+    }
+}
+
+/// What the server answers to a query about one job, or all.
+fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Option<Value<'static>> {
+    let mut qualifiers = more.to_vec();
+    if !nspace.is_invalid() {
+        let name = nspace.as_text().clone();
+        qualifiers.push(Info::new(keys::NSPACE, Value::String(Some(name))));
+    }
+    let query = Query {
+        keys: vec![key.to_owned().into()],
+        qualifiers,
+    };
+    let (_, infos) = client().ok()?.wait(Ask::query(vec![query])).ok()?;
+    let found = infos.into_iter().find(|info| info.key.is(key))?;
+    Some(found.value)
 }
 
 /// The ranks of a list with commas.

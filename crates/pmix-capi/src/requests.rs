@@ -339,11 +339,11 @@ exported! {
             let (wanted, infos) = unsafe { (slice(data, ndata)?, infos_at(info, ninfo)?) };
             let keys = wanted.iter().map(|one| Text::new(memory::filled(&one.key).to_vec()));
             let keys: Vec<_> = keys.collect();
-            let found = match own_host() {
+            let (status, found) = match own_host() {
                 Some(own) => own.wait(|host, own, to| {
                     host.lookup(own, &keys, &infos, to);
                     Ok(())
-                })?.1,
+                })?,
                 None => {
                     let keys = keys.into_iter().map(Key::new).collect();
                     client()?.wait(Ask::lookup(keys, infos)).map_err(|error| fault(&error))?
@@ -358,9 +358,10 @@ exported! {
                     one.value = known.value.to_c()?;
                 }
             }
-            match found.is_empty() {
-                true => Err(Status::ERR_NOT_FOUND),
-                false => Ok(()),
+            match status {
+                _ if found.is_empty() => Err(Status::ERR_NOT_FOUND),
+                Status::ERR_PARTIAL_SUCCESS => Err(status),
+                _ => Ok(()),
             }
         })())
     }
@@ -380,7 +381,7 @@ exported! {
                     host.lookup(own, &keys, &infos, to);
                     Ok(())
                 };
-                return own.start(ask, |answer| then(answer.map(|(_, found)| found)));
+                return own.start(ask, then);
             }
             let client = client()?;
             client.start(Ask::lookup(keys, infos), found(cbfunc, cbdata)?).map_err(|error| fault(&error))

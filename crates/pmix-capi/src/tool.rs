@@ -366,7 +366,7 @@ exported! {
     }
 }
 
-fn is_tool() -> Result<()> {
+pub(crate) fn is_tool() -> Result<()> {
     state().tool.as_ref().map(drop).ok_or(Status::ERR_INIT)
 }
 

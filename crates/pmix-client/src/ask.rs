@@ -200,8 +200,10 @@ impl Found {
     }
 }
 
-impl<'a> Ask<'a, Vec<Pdata<'static>>> {
-    /// Asks for published data by its keys (`PMIx_Lookup`).
+impl<'a> Ask<'a, (Status, Vec<Pdata<'static>>)> {
+    /// Asks for published data by its keys (`PMIx_Lookup`). The status is `PMIX_SUCCESS`, or
+    /// `PMIX_ERR_PARTIAL_SUCCESS` if some of the keys are not there; without any the answer is the error
+    /// `PMIX_ERR_NOT_FOUND`.
     pub fn lookup(keys: Vec<Key<'a>>, infos: Vec<Info<'a>>) -> Self {
         let request = Request::Lookup(request::Lookup {
             uid: uid(),
@@ -212,7 +214,7 @@ impl<'a> Ask<'a, Vec<Pdata<'static>>> {
             request,
             waiting: Waiting::Found,
             take: |answer| match answer {
-                Answer::Found(found) => Some(found),
+                Answer::Found(status, found) => Some((status, found)),
                 _ => None,
             },
         }

@@ -124,6 +124,12 @@ pub(crate) fn is_directive(info: &Info<'_>) -> bool {
     named && !info.flags.contains(InfoFlags::QUALIFIER)
 }
 
+/// Whether an info can only be a qualifier, and is not marked as one (`PMIX_INFO_QUALIFIER`): the context id of the
+/// group in which a key was put is no directive.
+pub(crate) fn is_unmarked_qualifier(info: &Info<'_>) -> bool {
+    info.key.is(keys::GROUP_CONTEXT_ID) && !info.is_qualifier()
+}
+
 pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
     let found = infos.iter().find(|info| info.key.is(key));
     found.is_some_and(|info| info.truth().is_true())

@@ -16,7 +16,8 @@ use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, ke
 use crate::cache::JobCache;
 use crate::core::Waiting;
 use crate::get::{
-    Wanted, absorb, ask_for_more, is_directive, missing, request_of, says, take_prefetched,
+    Wanted, absorb, ask_for_more, is_directive, is_unmarked_qualifier, missing, request_of, says,
+    take_prefetched,
 };
 use crate::group::OwnGroups;
 use crate::inflate::inflated;
@@ -116,6 +117,13 @@ impl Known {
     /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
     /// that was not asked for at init and may have the key, else what the process has put.
     pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        if infos.iter().any(is_unmarked_qualifier) {
+            let mut infos = infos.to_vec();
+            for info in infos.iter_mut().filter(|info| is_unmarked_qualifier(info)) {
+                info.set_qualifier();
+            }
+            return self.look(proc, key, &infos);
+        }
         let of_group = match self.resolved(std::slice::from_ref(proc)) {
             Ok(resolved) => resolved.unwrap_or_default(),
             Err(error) => return Found::Known(Err(error)),

@@ -120,6 +120,10 @@ fn a_lookup_waits_for_what_is_published_and_withdrawn_data_are_gone() {
     assert_eq!(found[0].proc, Proc::new(JOB, Rank::new(0)));
     let again = publisher.publish(&[Info::new("port", "18")]).unwrap_err();
     assert_eq!(again.status(), Status::ERR_DUPLICATE_KEY);
+    // What is there of several keys is found.
+    let some = publisher.lookup(&["port", "nothing"], &[]).unwrap();
+    assert_eq!(some.len(), 1);
+    assert_eq!(some[0].value, Value::from("17"));
     publisher.unpublish(&["port"], &[]).unwrap();
     let gone = publisher.lookup(&["port"], &[]).unwrap_err();
     assert_eq!(gone.status(), Status::ERR_NOT_FOUND);

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let port = Info::new(key(own.rank), 1000 + own.rank.as_raw());
     client.wait(Ask::publish(vec![port]))?;
     let wait = Info::new(keys::WAIT, 0_i32);
-    let found = client.wait(Ask::lookup(vec![key(next.rank).into()], vec![wait]))?;
+    let (_, found) = client.wait(Ask::lookup(vec![key(next.rank).into()], vec![wait]))?;
     let port = found.first().map(|found| &found.value);
     println!(
         "rank {}: rank {} has {card:?} and {port:?}",

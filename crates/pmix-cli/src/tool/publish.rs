@@ -70,7 +70,7 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
     for key in &args.keys {
         let ask = Ask::lookup(vec![Key::new(key.clone())], waiting(until));
         match answered(tool.wait(ask), args.wait.is_some())? {
-            Ok(found) => {
+            Ok((_, found)) => {
                 for data in &found {
                     show_found(&mut out, global.json, data)?;
                 }

@@ -46,18 +46,18 @@ impl Client {
         Ok(())
     }
 
-    /// Returns what was published under these keys (`PMIx_Lookup`).
+    /// Returns what was published under these keys, as far as it is there (`PMIx_Lookup`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// `PMIX_ERR_NOT_FOUND` if none of them is there, what the server answers, or that it does not.
     pub fn lookup(
         &mut self,
         keys: &[&str],
         infos: &[Info<'_>],
     ) -> Result<Vec<Pdata<'static>>, Error> {
         match self.wait(|core, end| core.lookup(uid(), keys, infos, end))? {
-            Answer::Found(found) => Ok(found),
+            Answer::Found(_, found) => Ok(found),
             _ => Err(Error::new(
                 Status::ERR_COMM_FAILURE,
                 "a lookup without data",

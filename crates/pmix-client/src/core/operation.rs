@@ -30,8 +30,8 @@ pub enum Answer {
     Done,
     /// The value that a get found.
     Value(Value<'static>),
-    /// What a lookup found.
-    Found(Vec<Pdata<'static>>),
+    /// What a lookup found: `PMIX_SUCCESS`, or `PMIX_ERR_PARTIAL_SUCCESS` if some keys are not there.
+    Found(Status, Vec<Pdata<'static>>),
     /// The group that was formed.
     Group(Group),
     /// What was asked about; a partial success has infos, too.

@@ -67,9 +67,12 @@ impl Core {
             }
             Waiting::Found => {
                 let found = Found::decode(&self.form, None, payload)?;
-                match found.status.is_success() {
-                    true => Ok(Answer::Found(found.data.unwrap_or_default().into_owned())),
-                    false => Err(Error::answered(found.status, Command::LOOKUP)),
+                match found.status {
+                    status if status.is_success() || status == Status::ERR_PARTIAL_SUCCESS => {
+                        let data = found.data.unwrap_or_default().into_owned();
+                        Ok(Answer::Found(status, data))
+                    }
+                    status => Err(Error::answered(status, Command::LOOKUP)),
                 }
             }
             Waiting::Infos(_) => {

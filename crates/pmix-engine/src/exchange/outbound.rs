@@ -145,12 +145,18 @@ impl Exchange {
         cx.reply_packed(pending.ticket, packed);
     }
 
-    /// The host has nothing. Who waits for a job that is not registered goes on waiting for it.
+    /// The host has nothing. A client that waits for its own job to be registered, or for another under a host
+    /// that is asked for no data, goes on waiting; otherwise it hears what the host says.
     fn host_failed(&mut self, cx: &mut Cx, pending: PendingGet, error: &Error) {
-        if pending.wait_for == WaitFor::Job {
-            return self.settle(cx, pending);
-        }
+        let is_own = || {
+            let member = cx.member(&pending.ticket);
+            member.is_ok_and(|member| member.proc.nspace == pending.request.proc.nspace)
+        };
         match error.status() {
+            Status::ERR_NOT_SUPPORTED if pending.wait_for == WaitFor::Job => {
+                self.settle(cx, pending);
+            }
+            _ if pending.wait_for == WaitFor::Job && is_own() => self.settle(cx, pending),
             Status::ERR_NOT_SUPPORTED => {
                 let error = Error::not_found("the host brings no data of other nodes");
                 cx.reply_error(pending.ticket, &error);

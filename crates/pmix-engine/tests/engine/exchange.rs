@@ -87,6 +87,7 @@ fn who_does_not_wait_is_told_at_once() {
 #[test]
 fn a_get_ends_when_its_time_is_up() {
     let mut world = World::new(1);
+    no_direct_modex(&mut world);
     world.job("job", &[2]);
     let all = world.join_all("job", &[2]);
     let limited = |nspace| {
@@ -305,9 +306,33 @@ fn a_host_that_brings_nothing_leaves_nobody_waiting() {
     }
 }
 
+/// Has the host know nothing of direct modexes.
+fn no_direct_modex(world: &mut World) {
+    world.rule(|_, call| match call {
+        Upcall::DirectModex(_) => Reaction::Answer(Answer::NotSupported),
+        _ => Reaction::Usual,
+    });
+}
+
+#[test]
+fn what_the_host_says_of_a_job_that_it_does_not_know_is_told_at_once() {
+    for status in [Status::ERR_NOT_FOUND, Status::ERR_INVALID_NAMESPACE] {
+        let mut world = World::new(1);
+        world.job("job", &[1]);
+        let who = world.join(0, "job", 0);
+        world.rule(move |_, call| match call {
+            Upcall::DirectModex(_) => Reaction::Answer(Answer::Data(Err(status))),
+            _ => Reaction::Usual,
+        });
+        let told = world.status_of(who, &get("unknown", 0, "card"));
+        assert_eq!(told, Some(status));
+    }
+}
+
 #[test]
 fn a_job_that_is_registered_later_is_waited_for() {
     let mut world = World::new(1);
+    no_direct_modex(&mut world);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
     let size = ask(
@@ -343,6 +368,7 @@ fn a_job_that_is_registered_later_is_waited_for() {
 #[test]
 fn a_job_that_a_session_describes_is_answered_and_goes_with_the_one_that_described_it() {
     let mut world = World::new(1);
+    no_direct_modex(&mut world);
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
     let of_other = get_with("other", Rank::WILDCARD, keys::JOB_SIZE, vec![]);

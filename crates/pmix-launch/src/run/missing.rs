@@ -91,8 +91,14 @@ fn who(host: &str, missing: &[Proc<'_>]) -> String {
     }
     match named.len() {
         0 => "nobody of this node is missing".to_owned(),
-        1 => format!("rank {} on {host} did not come", named.concat()),
-        _ => format!("ranks {} on {host} did not come", named.join(", ")),
+        1 => format!(
+            "rank {} on {host} did not come, or was lost",
+            named.concat()
+        ),
+        _ => format!(
+            "ranks {} on {host} did not come, or were lost",
+            named.join(", ")
+        ),
     }
 }
 
@@ -137,10 +143,13 @@ mod tests {
         let procs: Vec<_> = (0..20)
             .map(|rank| Proc::new("j", Rank::new(rank)))
             .collect();
-        assert_eq!(who("n1", &procs[..1]), "rank 0 on n1 did not come");
+        assert_eq!(
+            who("n1", &procs[..1]),
+            "rank 0 on n1 did not come, or was lost"
+        );
         assert_eq!(
             who("n1", &procs),
-            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not come"
+            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not come, or were lost"
         );
     }
 }

@@ -100,7 +100,7 @@ impl World {
             }
             (What::Any | What::Pull(_), Answer::Pulled(_)) => {}
             (What::Spawn(number), Answer::Job(nspace)) => self.check_job(*number, nspace),
-            (What::Lookup(of), Answer::Found(found)) => {
+            (What::Lookup(of), Answer::Found(_, found)) => {
                 for data in found {
                     let (owner, _) = Stamp::of(&data.value).expect("what was published");
                     assert_eq!(owner, *of, "connection {who} looked for another process");
