@@ -135,9 +135,7 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
     };
     let welcome = welcome.encode().map_err(|e| e.to_string())?;
     stream.write_all(&welcome).map_err(fault)?;
-    let asked = next(&mut stream, &mut inbox).ok_or("no question about the job")?;
-    let job = lies::frame(asked.header.tag, &lies::job_info(&form, "a-tool", &[])?);
-    stream.write_all(&job).map_err(fault)?;
+    // A tool asks nothing about the job that was made for it before it looks for something in it.
     if let Some(asked) = next(&mut stream, &mut inbox) {
         // A tool that has seen enough may hang up.
         let _ = answer(&mut stream, &form, lie, asked.header.tag);
