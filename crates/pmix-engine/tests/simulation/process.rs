@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use pmix_types::{Proc, Rank, Scope, Text, Value};
@@ -14,9 +13,6 @@ use crate::random::Random;
 
 /// The place of a process among all.
 pub(crate) type ProcId = usize;
-
-/// Whether some of the groups are constructed by a leader.
-pub(crate) static ARE_LED: LazyLock<bool> = LazyLock::new(|| std::env::var("PMIX_LED").is_ok());
 
 /// A job: consecutive ranks on each node.
 #[derive(Clone, Debug)]
@@ -185,7 +181,7 @@ impl Meeting {
     /// Who leads, if these make groups that one of them leads.
     pub(crate) fn leader(&self) -> Option<ProcId> {
         let sum: usize = self.members.iter().sum();
-        let is_led = *ARE_LED && matches!(self.kind, Kind::Group(_)) && !sum.is_multiple_of(4);
+        let is_led = matches!(self.kind, Kind::Group(_)) && !sum.is_multiple_of(4);
         let leader = self.members.get(sum / 4 % self.members.len().max(1));
         leader.copied().filter(|_| is_led)
     }
