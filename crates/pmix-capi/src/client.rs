@@ -474,7 +474,7 @@ exported! {
     }
 }
 
-/// What a job is, by what is known here or by the server.
+/// Returns a value of a job, from what this process knows or from the server.
 fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Value<'static>> {
     let key = Key::from(key.to_owned());
     match known_to_server(job, &key, infos) {
@@ -500,7 +500,7 @@ fn peers_by_query(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Option<Ve
     }
 }
 
-/// What the server answers to a query about one job, or all.
+/// Asks the server with a query of one key about one job, or about all if the nspace is empty.
 fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Option<Value<'static>> {
     let mut qualifiers = more.to_vec();
     if !nspace.is_invalid() {

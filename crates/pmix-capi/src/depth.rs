@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many data arrays of C may stand in one another. What C has is a chain of pointers of any length,
-//! and what walks it calls itself: it goes no deeper than a message can.
+//! Limits how deeply data arrays (`pmix_data_array_t`) of a C program may be nested. The functions that read, copy and
+//! free them are recursive, so that they stop at the depth that a message can carry (`Limits::DEPTH`).
 
 use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
@@ -12,15 +12,15 @@ use crate::abi::pmix_data_array_t;
 use crate::memory::Result;
 
 thread_local! {
-    /// In how many arrays this thread is that it reads or copies.
+    /// The nesting depth at which this thread reads or copies an array.
     static READ: Cell<u32> = const { Cell::new(0) };
-    /// In how many arrays this thread is that it frees.
+    /// The nesting depth at which this thread frees an array.
     static FREED: Cell<u32> = const { Cell::new(0) };
-    /// Arrays that stand too deep to be freed from where they were found.
+    /// Holds the arrays that are nested too deeply, until they are freed one after the other.
     static LEFT: RefCell<Vec<pmix_data_array_t>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One array down; back when it is dropped.
+/// Counts one level of nesting until it is dropped.
 struct Level(&'static LocalKey<Cell<u32>>);
 
 impl Level {

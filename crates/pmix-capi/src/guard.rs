@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every exported function is wrapped in: no panic crosses to C or ends the process, and no thread is
-//! cancelled in it.
+//! Wraps every exported function, so that no panic crosses to C or ends the process, and no thread is
+//! cancelled during a call.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// What C calls `PTHREAD_CANCEL_DISABLE`.
+/// The value of `PTHREAD_CANCEL_DISABLE` in `pthread.h`.
 const CANCEL_DISABLE: c_int = 1;
 
 /// Keeps its thread from being cancelled, until it is dropped: a cancellation unwinds what waits, and no
@@ -31,7 +31,7 @@ impl Uncancelled {
 
 impl Drop for Uncancelled {
     fn drop(&mut self) {
-        // Most threads are to be as they were; the inner call of a callback's leaves it to the outer one.
+        // A call that a callback makes finds cancellation disabled, and leaves it so for the call around it.
         if self.before != CANCEL_DISABLE {
             // SAFETY: as above; nobody asks what was before.
             unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };

@@ -32,7 +32,7 @@ pub(crate) struct Pull {
     pub(crate) channels: IofChannel,
     /// None has the output written to the stream of the same name.
     function: pmix_iof_cbfunc_t,
-    /// What is kept of each stream until it is handed out.
+    /// Holds the output of each stream that has not been handed out yet.
     streams: Streams,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pull of output asks of this library: how output is shown, and how it is gathered.
+//! Reads the directives of `PMIx_IOF_pull` that this library obeys: how it shows output, and how it gathers it.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIx_IOF_pull`; OpenPMIx, the keys `pmix.iof...`.
 
@@ -12,7 +12,7 @@ use crate::memory::Result;
 /// The most bytes that are gathered of a stream, whatever is asked for.
 const MOST_GATHERED: usize = 1 << 20;
 
-/// What stands in front of a line.
+/// Says which tag the library writes in front of each line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tag {
     /// Nothing.

@@ -13,7 +13,7 @@ const LONGEST: usize = 64 << 10;
 /// The lines of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// What came of a line that has no end yet.
+    /// Holds the beginning of a line whose end has not come yet.
     rest: Vec<u8>,
 }
 
@@ -43,7 +43,7 @@ impl Lines {
         out
     }
 
-    /// What is left of a line that was never ended.
+    /// Returns the line that has not ended when its stream ends.
     pub(super) fn end(&mut self, form: Form, source: &Proc<'_>, channel: IofChannel) -> Vec<u8> {
         let mut out = Vec::new();
         self.finish(&Front::of(form, source, channel), &mut out);

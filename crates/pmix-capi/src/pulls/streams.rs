@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pull keeps of each stream: lines that are not whole, and what is gathered for one call.
+//! Keeps the output of each stream of a pull: unfinished lines, and the bytes that are gathered for one call of the
+//! program's function.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(super) struct Output {
 /// A stream, in the order of processes.
 type Stream = (Proc<'static>, u16);
 
-/// What is kept of the streams of a pull.
+/// Holds the streams of a pull.
 #[derive(Debug)]
 pub(super) struct Streams {
     directives: Directives,

@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// A process asks to hear what is asked about constructions, if it does not yet.
+    /// Registers a process, now and then, for the events by which members of a construct are asked what is to follow a loss.
     fn hear_of_losses(&mut self, who: Who) {
         if self.clients[who].hears_losses || self.random.once_in(6) {
             return;
