@@ -11,22 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IS(expected, call)                                                                        \
-    do {                                                                                          \
-        pmix_status_t is_ = (call);                                                               \
-        if (is_ != (expected)) {                                                                  \
-            fprintf(stderr, "line %d: %s: %s, not %s\n", __LINE__, #call, PMIx_Error_string(is_), \
-                    PMIx_Error_string(expected));                                                 \
-            exit(1);                                                                              \
-        }                                                                                         \
-    } while (0)
-#define HOLDS(what)                                                 \
-    do {                                                            \
-        if (!(what)) {                                              \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what); \
-            exit(1);                                                \
-        }                                                           \
-    } while (0)
+#include "check.h"
 
 static const pmix_status_t MISSING = -40;
 static const pmix_nspace_t job = "job";

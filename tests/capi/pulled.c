@@ -15,22 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IS(expected, call)                                                                        \
-    do {                                                                                          \
-        pmix_status_t is_ = (call);                                                               \
-        if (is_ != (expected)) {                                                                  \
-            fprintf(stderr, "line %d: %s: %s, not %s\n", __LINE__, #call, PMIx_Error_string(is_), \
-                    PMIx_Error_string(expected));                                                 \
-            exit(1);                                                                              \
-        }                                                                                         \
-    } while (0)
-#define HOLDS(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "check.h"
 
 static pmix_proc_t all;
 static long first = -1, last = -1, behind_gap = -1;

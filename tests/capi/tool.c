@@ -6,6 +6,7 @@
  *   several A    finds several servers below A
  *   loses A      loses the server whose file is below A when it asks for that
  *   started      is a tool that a server started
+ *   resolves A   asks which processes of the job `one.job`, of the server below A, are on its own node
  *   queries A    asks the server below A, and this library, all that they know
  *   serves A F   is a launcher with a job of its own, whose file is F
  *   finds F      is a tool of the launcher whose file is F
@@ -22,22 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define IS(expected, call)                                                                        \
-    do {                                                                                          \
-        pmix_status_t is_ = (call);                                                               \
-        if (is_ != (expected)) {                                                                  \
-            fprintf(stderr, "line %d: %s: %s, not %s\n", __LINE__, #call, PMIx_Error_string(is_), \
-                    PMIx_Error_string(expected));                                                 \
-            exit(1);                                                                              \
-        }                                                                                         \
-    } while (0)
-#define HOLDS(what)                                                    \
-    do {                                                               \
-        if (!(what)) {                                                 \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #what); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "check.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -192,6 +178,23 @@ static void queries(const char *directory)
     HOLDS(1 == value.data.darray->size && 2 == ((pmix_proc_t *) value.data.darray->array)->rank);
     PMIX_VALUE_DESTRUCT(&value);
     IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_QUEUE_LIST, NULL, 0, &value));
+    IS(PMIX_SUCCESS, PMIx_tool_finalize());
+}
+
+/* Without a node the processes are those of the node that the tool is on. */
+static void resolves(const char *directory)
+{
+    pmix_nspace_t all_jobs = {0}, job = "one.job";
+    pmix_proc_t own, *peers = NULL;
+    size_t npeers = 0;
+
+    IS(PMIX_SUCCESS, below(directory, NULL, &own, NULL, 1));
+    IS(PMIX_SUCCESS, PMIx_Resolve_peers(NULL, all_jobs, &peers, &npeers));
+    HOLDS(2 == npeers && 0 == peers[0].rank && 1 == peers[1].rank);
+    PMIX_PROC_FREE(peers, npeers);
+    IS(PMIX_SUCCESS, PMIx_Resolve_peers(NULL, job, &peers, &npeers));
+    HOLDS(2 == npeers && 0 == strcmp(peers[1].nspace, job));
+    PMIX_PROC_FREE(peers, npeers);
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
@@ -521,6 +524,8 @@ int main(int argc, char **argv)
         loses(first, second);
     } else if (0 == strcmp(what, "started")) {
         started();
+    } else if (0 == strcmp(what, "resolves")) {
+        resolves(first);
     } else if (0 == strcmp(what, "queries")) {
         queries(first);
     } else if (0 == strcmp(what, "serves")) {

@@ -100,6 +100,26 @@ fn queries_of_a_tool_are_answered_by_its_library_and_its_server() {
 }
 
 #[test]
+fn a_tool_resolves_the_processes_of_its_own_node_without_naming_it() {
+    each("tool.c", |program, library| {
+        let top = folder();
+        let server = server("one", top.path());
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+        let infos = [
+            Info::new(keys::NODE_MAP, format!("{},n02", host.trim())),
+            Info::new(keys::PROC_MAP, "0,1;2"),
+        ];
+        let job = "one.job".into();
+        server.deregister_nspace(&job).expect("the job goes");
+        let made = server.register_nspace(&job, 2, &infos);
+        made.expect("a job");
+        let said = must(tool(program, library, "resolves").arg(top.path()));
+        assert_eq!(said, "resolves: ok\n");
+        server.finalize().expect("the server ends");
+    });
+}
+
+#[test]
 fn a_tool_that_loses_its_server_is_told_and_goes_on_with_another() {
     each("tool.c", |program, library| {
         let (first, second) = (folder(), folder());
