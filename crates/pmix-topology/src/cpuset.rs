@@ -90,7 +90,10 @@ impl Cpuset {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let first = number(first)?;
             if last.is_empty() && ranges.peek().is_none() {
-                set.insert_from(first)?;
+                if first >= MOST {
+                    return Err(no_such(first));
+                }
+                set.insert_from(first);
                 break;
             }
             let last = number(last)?;
@@ -168,7 +171,7 @@ impl Cpuset {
             }
         }
         if is_endless {
-            set.insert_from(count)?;
+            set.insert_from(count);
         }
         Ok(set)
     }
@@ -230,16 +233,15 @@ impl Cpuset {
         self.trim();
     }
 
-    /// Adds this processor and all above it.
-    fn insert_from(&mut self, first: u32) -> Result<(), Error> {
-        if first >= MOST {
-            return Err(no_such(first));
-        }
-        self.insert_range(first, first | 63);
-        self.words.truncate(place(first).0 + 1);
+    /// Adds this processor, the number of which is at most [`MOST`], and all above it.
+    fn insert_from(&mut self, first: u32) {
+        let index = place(first).0;
+        let partial = self.word(index) | u64::MAX << (first % 64);
+        let behind = if self.is_endless { u64::MAX } else { 0 };
+        self.words.resize(index, behind);
+        self.words.push(partial);
         self.is_endless = true;
         self.trim();
-        Ok(())
     }
 
     /// Returns whether a processor is in the set.

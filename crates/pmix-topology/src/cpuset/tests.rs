@@ -96,6 +96,19 @@ fn sets_without_an_end_hold_what_is_behind_their_words() {
 }
 
 #[test]
+fn the_last_word_of_a_set_without_an_end_may_be_a_partial_one() {
+    for list in ["65500-", "65535-", "0-65471,65473-"] {
+        let partial = set(list);
+        assert_eq!(partial.to_string(), list);
+        assert_eq!(partial.words().len(), 1024);
+        let read = Cpuset::parse_bitmap(&partial.to_bitmap()).unwrap();
+        assert_eq!(read, partial, "{list}");
+    }
+    let too_many = format!("0xf...f,{}", ["0x0"; 2049].join(","));
+    Cpuset::parse_bitmap(&too_many).unwrap_err();
+}
+
+#[test]
 fn words_are_taken_and_given() {
     for list in ["", "0-3,64", "0-", "3,128-", "0-127"] {
         let set = set(list);

@@ -161,7 +161,8 @@ pub fn run_within(
         signal(&child, "-KILL");
         child.wait().map_err(fault)?;
     }
-    Err(format!("not done within {} s", limit.as_secs()))
+    let program = command.get_program().to_string_lossy();
+    Err(format!("{program}: not done within {} s", limit.as_secs()))
 }
 
 /// The status, if it ends in time.
