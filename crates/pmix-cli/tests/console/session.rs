@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs the commands of one block, as in one terminal.
+
+use std::io::{BufRead as _, BufReader, PipeReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::shown::{Bound, Marks, with_bound};
+use crate::command::Watchdog;
+
+/// Longer than anything of a page takes on a machine that others use.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A terminal: where it stands, what runs in the background, and what words that vary stand for.
+pub(crate) struct Session<'a> {
+    dir: &'a Path,
+    /// The directory of sessions, so that a page finds its own servers alone.
+    tmp: TempDir,
+    background: Vec<Background>,
+    bound: Bound,
+}
+
+/// A command with ` &` behind it.
+struct Background {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(dir: &'a Path) -> Self {
+        Self {
+            dir,
+            tmp: tempfile::tempdir().expect("a directory"),
+            background: Vec::new(),
+            bound: Bound::new(),
+        }
+    }
+
+    /// The lines that a page is to show beneath a command: those that it shows, if they are right.
+    pub(crate) fn run(&mut self, command: &str, shown: &[&str], marks: &Marks) -> Vec<String> {
+        let command = with_bound(command, &self.bound);
+        let until = Instant::now() + LIMIT;
+        loop {
+            let made = match command.strip_suffix(" &") {
+                Some(command) => self.begin(command, shown.len()),
+                None if command == "wait" => self.wait(),
+                None => lines_of(&self.in_foreground(&command)),
+            };
+            let lines: Vec<_> = made.iter().map(String::as_str).collect();
+            if let Some(bound) = marks.matches(shown, &lines) {
+                self.bound.extend(bound);
+                return shown.iter().map(|line| (*line).to_owned()).collect();
+            }
+            // A reader types the next command when the job is up, and a test before.
+            let is_early = !self.background.is_empty() && !command.ends_with(" &");
+            if !is_early || command == "wait" || Instant::now() > until {
+                return made;
+            }
+        }
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let bin = Path::new(env!("CARGO_BIN_EXE_pmix"))
+            .parent()
+            .expect("a directory");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .current_dir(self.dir)
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("HOME", "/nonexistent")
+            .env("TMPDIR", self.tmp.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn in_foreground(&self, command: &str) -> String {
+        let mut shell = self.command(&format!("{{ {command}\n}} 2>&1"));
+        let child = shell.stdout(Stdio::piped()).spawn().expect("a shell");
+        let _watchdog = Watchdog::of(&child);
+        let output = child.wait_with_output().expect("it ends");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Starts a command, and waits for as many lines of it as are shown.
+    fn begin(&mut self, command: &str, num_lines: usize) -> Vec<String> {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let mut shell = self.command(&format!("exec 2>&1; exec {command}"));
+        let child = shell.stdout(writer).spawn().expect("a shell");
+        // What the shell has of the pipe is closed here, so that its end is seen.
+        drop(shell);
+        let started = Background {
+            child,
+            lines: read(reader),
+        };
+        let until = Instant::now() + LIMIT;
+        let left = || until.saturating_duration_since(Instant::now());
+        let made = (0..num_lines).map_while(|_| started.lines.recv_timeout(left()).ok());
+        let made = made.collect();
+        self.background.push(started);
+        made
+    }
+
+    /// Waits for what runs in the background, and says what it printed since.
+    fn wait(&mut self) -> Vec<String> {
+        let mut made = Vec::new();
+        for mut ended in self.background.drain(..) {
+            made.extend(ended.rest());
+        }
+        made
+    }
+
+    /// Nothing of the block runs on behind it.
+    pub(crate) fn end(mut self) {
+        self.wait();
+        let left: Vec<_> = std::fs::read_dir(&self.tmp)
+            .expect("the directory")
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+impl Background {
+    /// What it prints up to its end.
+    fn rest(&mut self) -> Vec<String> {
+        let until = Instant::now() + LIMIT;
+        let mut made = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => made.push(line),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    panic!("a command in the background does not end: {made:?}")
+                }
+            }
+        }
+        self.child.wait().expect("it ends");
+        made
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // One that was waited for is not killed again.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(reader: PipeReader) -> Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Who hangs up has what it wants.
+        for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+fn lines_of(output: &str) -> Vec<String> {
+    output.lines().map(str::to_owned).collect()
+}
