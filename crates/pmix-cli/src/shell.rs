@@ -120,14 +120,30 @@ pub(crate) fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
     for page in manual::pages() {
         let dir = if page.section() == "7" { &seventh } else { dir };
         let path = dir.join(&page.file);
-        std::fs::create_dir_all(dir)
-            .and_then(|()| std::fs::write(&path, page.text))
-            .map_err(|e| unwritable(&path, &e))?;
+        std::fs::create_dir_all(dir).map_err(|e| no_directory(dir, &e))?;
+        std::fs::write(&path, page.text).map_err(|e| unwritable(&path, &e))?;
     }
     Ok(Exit::Ok)
 }
 
+/// The pages cannot go where the command line says.
+fn no_directory(dir: &Path, error: &io::Error) -> Failure {
+    let dir = dir.display();
+    Failure::usage(match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            format!("the pages go into a directory, and {dir} is none: {error}")
+        }
+        _ => format!("the directory {dir} cannot be made: {error}"),
+    })
+}
+
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("{} cannot be written: {error}", path.display());
+    let path = path.display();
+    let message = match error.kind() {
+        io::ErrorKind::IsADirectory => {
+            format!("{path} is a directory, and a page is to be there: take it away")
+        }
+        _ => format!("{path} cannot be written: {error}"),
+    };
     Failure::new(Exit::Data, Status::ERROR, message)
 }

@@ -144,6 +144,26 @@ fn the_manual_has_a_page_for_every_command_and_two_topics() {
     assert!(other.join("pmix-maps.7").is_file());
 }
 
+#[test]
+fn pages_go_into_a_directory_and_into_none_that_has_the_name_of_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("file"), "kept").unwrap();
+    for name in ["file", "file/man1"] {
+        let outcome = pmix(&["man", &path(name)]);
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        let expected = format!("into a directory, and {} is none", path(name));
+        assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
+    }
+    assert_eq!(std::fs::read(path("file")).unwrap(), b"kept");
+    std::fs::create_dir_all(path("pages/pmix.1")).unwrap();
+    let outcome = pmix(&["man", &path("pages")]);
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+    let expected = format!("{} is a directory", path("pages/pmix.1"));
+    assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
+    assert_eq!(pmix(&["man", ""]).code, 2);
+}
+
 /// What help points to is installed with the command.
 #[test]
 fn help_names_no_file_of_the_sources() {

@@ -178,6 +178,10 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .map(|line| line.replace("\x1b[K", ""))
         .collect();
     assert!(lines[0].starts_with("server measured@1.server"), "{whole}");
+    // At 60 columns the command still stands there, which some figures make room for.
+    assert!(lines[2].trim_end().ends_with(" command"), "{whole}");
+    assert!(!lines[2].contains("MB virt"), "{whole}");
+    assert!(lines[3].contains(" sh -c echo"), "{whole}");
     assert!(lines[4].contains("2 more"), "{whole}");
     assert!(
         lines.iter().all(|line| line.chars().count() <= 60),

@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 
 mod rows;
+mod table;
 
 use rows::{Row, Rows};
 

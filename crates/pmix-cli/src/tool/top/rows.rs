@@ -10,6 +10,7 @@ use pmix_tool::FoundServer;
 use pmix_types::{Info, Proc, Value, keys};
 use serde_json::{Value as Json, json};
 
+use super::table::{Cells, table};
 use crate::args::TopOrder;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -75,6 +76,23 @@ impl Row {
             resident: real(keys::PROC_RSS),
             virtual_size: real(keys::PROC_VSIZE),
         })
+    }
+
+    fn cells(&self) -> Cells {
+        Cells {
+            columns: [
+                printable(self.proc.nspace.as_bytes()).to_string(),
+                self.proc.rank.to_string(),
+                self.pid.to_string(),
+                printable(self.state.as_bytes()).to_string(),
+                format!("{:.1}", self.percent),
+                clock(self.seconds),
+                format!("{:.1}", self.resident),
+                format!("{:.1}", self.virtual_size),
+                self.threads.to_string(),
+            ],
+            command: printable(self.command.as_bytes()).to_string(),
+        }
     }
 
     fn to_json(&self) -> Json {
@@ -161,7 +179,7 @@ impl Rows {
         let (height, width) = size.map_or((usize::MAX, usize::MAX), |size| {
             (usize::from(size.ws_row), usize::from(size.ws_col))
         });
-        let mut lines = self.lines(server);
+        let mut lines = self.lines(server, width);
         let num_lines = lines.len();
         // The cursor needs the last line.
         if num_lines >= height {
@@ -181,7 +199,7 @@ impl Rows {
         Ok(())
     }
 
-    fn lines(&self, server: &FoundServer) -> Vec<String> {
+    fn lines(&self, server: &FoundServer, room: usize) -> Vec<String> {
         let name = printable(server.uri.server.nspace.as_bytes());
         let pid = server
             .pid
@@ -196,28 +214,8 @@ impl Rows {
                 sum(|row| row.resident),
             ),
         ];
-        let job = |row: &Row| printable(row.proc.nspace.as_bytes());
-        let width = self.rows.iter().map(|row| job(row).chars().count());
-        let width = width.max().unwrap_or(0).max(3);
-        lines.push(format!(
-            "  {:<width$} {:>6} {:>8} S {:>6} {:>11} {:>9} {:>9} {:>4} command",
-            "job", "rank", "pid", "cpu %", "time", "MB", "MB virt", "thr"
-        ));
-        lines.extend(self.rows.iter().map(|row| {
-            format!(
-                "  {:<width$} {:>6} {:>8} {:1} {:>6.1} {:>11} {:>9.1} {:>9.1} {:>4} {}",
-                job(row),
-                row.proc.rank.to_string(),
-                row.pid,
-                printable(row.state.as_bytes()),
-                row.percent,
-                clock(row.seconds),
-                row.resident,
-                row.virtual_size,
-                row.threads,
-                printable(row.command.as_bytes()),
-            )
-        }));
+        let cells: Vec<_> = self.rows.iter().map(Row::cells).collect();
+        lines.extend(table(&cells, room));
         lines
     }
 }
