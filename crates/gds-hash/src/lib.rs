@@ -34,8 +34,8 @@ mod store;
 
 pub use error::Error;
 pub use exchange::{
-    Codec, CommitLimits, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, Participant,
-    Remote, Told, job_infos,
+    Codec, CommitLimits, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, OwnPuts,
+    Participant, Remote, Told, Uncommitted, job_infos,
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,

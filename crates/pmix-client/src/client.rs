@@ -101,7 +101,8 @@ impl Client {
         self.core.put(scope, Info::new(key, value))
     }
 
-    /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
+    /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
+    /// it fails in any way, the same is part of the next commit.
     ///
     /// # Errors
     ///

@@ -6,14 +6,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gds_hash::{Codec, ModexStore};
+use gds_hash::{Codec, ModexStore, OwnPuts};
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_proto::{PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, keys};
 
 use crate::cache::JobCache;
+use crate::commit::Commit;
 use crate::core::Waiting;
 use crate::get::{
     Wanted, absorb, ask_for_more, is_directive, is_unmarked_qualifier, missing, request_of, says,
@@ -32,7 +33,8 @@ pub(crate) struct Known {
     max_string_bytes: usize,
     /// Since the server said what it knows of the own job.
     cache: OnceLock<JobCache>,
-    own: Mutex<ModexStore>,
+    /// Shared with the commits that the server has not answered.
+    own: Arc<Mutex<OwnPuts>>,
     /// The values that `PMIx_Store_internal` kept about other processes and jobs; unset until the first one.
     stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
@@ -47,7 +49,7 @@ impl Known {
             proc: settings.proc.clone(),
             max_string_bytes: settings.max_string_bytes,
             cache: OnceLock::new(),
-            own: Mutex::default(),
+            own: Arc::new(Mutex::new(OwnPuts::new(settings.proc.rank))),
             stored: OnceLock::new(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
             groups: OwnGroups::new(settings.resolves_groups),
@@ -85,7 +87,7 @@ impl Known {
 
     /// Puts a value of this process.
     pub(crate) fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        Ok(self.own().put(self.proc.rank, scope, info)?)
+        Ok(self.own().put(scope, info)?)
     }
 
     /// Stores a value about a process here alone.
@@ -108,10 +110,16 @@ impl Known {
         found.ok().map(Cow::into_owned)
     }
 
-    /// Packs what was put for the server.
-    pub(crate) fn commit_message(&self) -> Result<Vec<u8>, Error> {
+    /// Whether something was put that no commit has said.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.own().has_uncommitted()
+    }
+
+    /// Packs what was put since the last commit for the server, which says whether it has stored it.
+    pub(crate) fn commit(&self) -> Result<(Vec<u8>, Commit), Error> {
         let wire = Codec::new(self.form.layout);
-        Ok(self.own().commit_message(&wire, self.proc.rank)?)
+        let (blocks, said) = self.own().take_commit(&wire)?;
+        Ok((blocks, Commit::new(Arc::clone(&self.own), said)))
     }
 
     /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
@@ -273,7 +281,7 @@ impl Known {
         let qualifiers: Vec<_> = qualifiers.cloned().collect();
         if *proc == self.proc {
             let own = self.own();
-            if let Ok(value) = own.get(proc.rank, Scope::INTERNAL, key, &qualifiers) {
+            if let Ok(value) = own.all().get(proc.rank, Scope::INTERNAL, key, &qualifiers) {
                 return Some(Cow::into_owned(value));
             }
         }
@@ -301,7 +309,7 @@ impl Known {
         }
     }
 
-    fn own(&self) -> MutexGuard<'_, ModexStore> {
+    fn own(&self) -> MutexGuard<'_, OwnPuts> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

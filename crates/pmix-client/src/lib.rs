@@ -30,6 +30,7 @@
 mod ask;
 mod cache;
 mod client;
+mod commit;
 mod connection;
 mod core;
 mod error;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use pmix_proto::{Event, Request, request};
+use pmix_proto::{Event, Request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
@@ -277,20 +277,19 @@ impl SharedClient {
         self.0.known.store(proc, info)
     }
 
-    /// Hands what was put to the server (`PMIx_Commit`). Nothing is sent if nothing was put.
+    /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
+    /// it fails in any way, the same is part of the next commit.
     ///
     /// # Errors
     ///
     /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for more than a message of 64 MiB has room for, in which
     /// global data are twice, what the server answers, or that it was lost.
     pub fn commit(&self) -> Result<(), Error> {
-        let blocks = self.0.known.commit_message()?;
-        match blocks.is_empty() {
-            true => Ok(()),
-            false => self.wait(Ask::done(Request::Commit(request::Commit {
-                blocks: &blocks,
-            }))),
+        // What another thread commits at this time is on its way before whatever follows here.
+        if self.0.known.has_uncommitted() {
+            self.0.wait(|core| core.commit(None))?;
         }
+        Ok(())
     }
 
     /// Returns those of the infos of a get that are part of what is asked for; the others say how.

@@ -26,6 +26,18 @@ static char *long_text(void)
     return text;
 }
 
+/* A server keeps what each commit says beside what the earlier ones said, and the last value of a key. */
+static void put_in_parts(void)
+{
+    put_text(PMIX_GLOBAL, "y.anew", "as it was");
+    put_number(PMIX_GLOBAL, "y.first", 10 + me.rank);
+    must("PMIx_Commit", PMIx_Commit());
+    put_text(PMIX_GLOBAL, "y.anew", "as it is in the commit after it");
+    put_number(PMIX_GLOBAL, "y.second", 20 + me.rank);
+    must("PMIx_Commit", PMIx_Commit());
+    must("PMIx_Commit", PMIx_Commit());
+}
+
 static void put_all(void)
 {
     char *text = long_text(), bytes[BYTES];
@@ -125,6 +137,8 @@ static void check_long(pmix_rank_t rank)
 
 static void check(pmix_rank_t rank)
 {
+    require_text(rank, "y.anew", "as it is in the commit after it");
+    require(get_number(rank, "y.first") == 10 + rank && get_number(rank, "y.second") == 20 + rank);
     require_text(rank, "x.local", "for this node");
     require_text(rank, "x.global", "for all");
     require_text(rank, "x.empty", "");
@@ -140,6 +154,7 @@ static void check(pmix_rank_t rank)
 int main(void)
 {
     begin();
+    put_in_parts();
     put_all();
     fence_all(true);
     for (pmix_rank_t rank = 0; rank < size; rank++) {

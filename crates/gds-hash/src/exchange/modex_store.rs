@@ -18,6 +18,7 @@
 mod chunks;
 mod commit;
 mod entry;
+mod own;
 mod proc_data;
 mod scope_set;
 
@@ -26,16 +27,39 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-use pmix_types::{Info, Key, Kval, Rank, Scope};
+use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
 
 pub(crate) use self::entry::Entry;
 #[cfg(test)]
 pub(crate) use self::entry::UNPACKED;
+pub use self::own::{OwnPuts, Uncommitted};
 use self::proc_data::ProcData;
 use self::scope_set::Action;
 pub(crate) use self::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
+
+/// What a put does, checked.
+#[derive(Clone)]
+enum Put {
+    Store(Entry, ScopeSet),
+    Remove(Key<'static>, ScopeSet),
+}
+
+impl Put {
+    fn new(scope: Scope, info: Info<'_>) -> Result<Self, Error> {
+        let (action, scopes) = Action::of(scope)
+            .ok_or_else(|| Error::bad(format!("{scope} is no scope to put data in")))?;
+        let kval = Kval {
+            key: info.key,
+            value: info.value,
+        };
+        Ok(match action {
+            Action::Remove => Self::Remove(named(kval.key)?.into_owned(), scopes | ScopeSet::OWN),
+            Action::Store => Self::Store(Entry::new(kval)?, scopes),
+        })
+    }
+}
 
 /// How many ranks share a block, as a power of two.
 const BLOCK_BITS: u32 = 8;
@@ -82,20 +106,23 @@ impl ModexStore {
     /// `PMIX_ERR_BAD_PARAM` without a key, with one that is too long, with a value of no type
     /// (which means a deletion to other servers), or with a scope that is none.
     pub fn put(&mut self, rank: Rank, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        let (action, scopes) = Action::of(scope)
-            .ok_or_else(|| Error::bad(format!("{scope} is no scope to put data in")))?;
-        let kval = Kval {
-            key: info.key,
-            value: info.value,
-        };
-        match action {
-            Action::Remove => self.remove(rank, scopes | ScopeSet::OWN, &named(kval.key)?),
-            Action::Store => {
-                let entry = Entry::new(kval)?;
-                self.change(rank, |data| data.replace(entry, scopes));
-            }
-        }
+        self.do_put(rank, Put::new(scope, info)?);
         Ok(())
+    }
+
+    fn do_put(&mut self, rank: Rank, put: Put) {
+        match put {
+            Put::Remove(key, scopes) => self.remove(rank, scopes, &key),
+            Put::Store(entry, scopes) => self.change(rank, |data| data.replace(entry, scopes)),
+        }
+    }
+
+    /// Removes what only one of can be there, it or this datum.
+    fn take_back(&mut self, rank: Rank, entry: &Entry) {
+        let known = self.data(rank);
+        if known.is_some_and(|data| data.holds(entry.key().as_bytes())) {
+            self.change(rank, |data| data.take_back(entry));
+        }
     }
 
     /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.

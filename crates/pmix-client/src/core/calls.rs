@@ -26,19 +26,23 @@ impl Core {
         self.known.put(scope, info)
     }
 
-    /// Hands what was put to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing was.
+    /// Hands what was put since the last commit to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing
+    /// was. If it fails in any way, the same is part of the next commit.
     ///
     /// # Errors
     ///
     /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for a message of more than 64 MiB, or that the server was
     /// lost; nothing has begun then. So it is of all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
-        let blocks = self.known.commit_message()?;
-        match (blocks.is_empty(), &self.link) {
-            (_, Link::Lost(error)) => Err(error.clone()),
-            (true, _) => Ok(self.ended(Ok(Answer::Done))),
-            (false, _) => self.done(&Request::Commit(request::Commit { blocks: &blocks }), end),
+        if let Link::Lost(error) = &self.link {
+            return Err(error.clone());
         }
+        let (blocks, commit) = self.known.commit()?;
+        if blocks.is_empty() {
+            return Ok(self.ended(Ok(Answer::Done)));
+        }
+        let request = Request::Commit(request::Commit { blocks: &blocks });
+        self.begin(&request, Waiting::Commit(commit), end)
     }
 
     /// Waits until all participants of a fence have arrived (`PMIx_Fence`): [`Answer::Done`].

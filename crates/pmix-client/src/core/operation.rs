@@ -8,6 +8,7 @@ use std::time::Instant;
 use pmix_proto::{Command, Tag};
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Status, Text, Value};
 
+use crate::commit::Commit;
 use crate::get::Wanted;
 use crate::group::OpId;
 use crate::{Error, Group};
@@ -65,6 +66,8 @@ pub(crate) enum Waiting {
     Done(Command),
     /// The payload of a reply, whatever it is.
     Payload(Command),
+    /// Whether the server has stored a commit.
+    Commit(Commit),
     /// What a process has put.
     Get(Wanted),
     /// The job info of the jobs of a connect.
@@ -100,6 +103,7 @@ impl Waiting {
             Self::Done(command) | Self::Payload(command) | Self::Infos(command) => {
                 Error::timeout(command)
             }
+            Self::Commit(_) => Error::timeout(Command::COMMIT),
             Self::Get(_) | Self::Learn(_) => Error::timeout(Command::GETNB),
             Self::Jobs => Error::timeout(Command::CONNECT),
             Self::Found => Error::timeout(Command::LOOKUP),

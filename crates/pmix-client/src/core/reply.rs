@@ -41,6 +41,11 @@ impl Core {
                 Ok(Answer::Done)
             }
             Waiting::Done(command) => self.read_done(command, payload),
+            Waiting::Commit(commit) => {
+                let done = self.read_done(Command::COMMIT, payload)?;
+                commit.stored();
+                Ok(done)
+            }
             Waiting::Left(name) => {
                 let left = self.read_done(Command::GROUP_LEAVE, payload)?;
                 self.known.groups().forget(&name);

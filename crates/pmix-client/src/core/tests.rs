@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A core and a server of a few lines: what was asked is answered, late, never or with nonsense.
 
+mod commit;
 mod session;
 mod tool;
 

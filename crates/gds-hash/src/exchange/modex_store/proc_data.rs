@@ -91,6 +91,12 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
+    /// Removes what only one of can be there, it or this datum. Tells whether it was there.
+    pub(super) fn take_back(&mut self, entry: &Entry) -> bool {
+        let key = entry.key().as_bytes();
+        self.take(key, ScopeSet::ALL, |old| old.excludes(entry)) != ScopeSet::NONE
+    }
+
     /// Takes the matching entries of a key away from a set of scopes, and says who saw one of them.
     fn take(&mut self, key: &[u8], scopes: ScopeSet, matches: impl Fn(&Entry) -> bool) -> ScopeSet {
         let mut lost = ScopeSet::NONE;
@@ -167,6 +173,12 @@ impl ProcData {
     /// Whether a key is there for anyone.
     pub(super) fn holds(&self, key: &[u8]) -> bool {
         !self.entries.of_key(key).is_empty()
+    }
+
+    /// Whether a datum is there for the same scopes.
+    pub(super) fn has(&self, entry: &Entry) -> bool {
+        let known = self.entries.of_key(entry.key().as_bytes()).iter();
+        { known }.any(|known| known.scopes == entry.scopes && known.is_twin(entry))
     }
 
     /// How many values a key has that qualifiers tell apart, whoever sees them.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What commits bring to a server, in bytes and in keys.
+
+use gds_hash::{Codec, ModexStore};
+use pmix_types::Scope;
+
+use super::*;
+
+impl Side {
+    /// Puts a number for all.
+    fn put(&mut self, key: &str, number: u32) {
+        let info = Info::new(key, number);
+        self.core.put(Scope::GLOBAL, info).unwrap();
+    }
+
+    /// The bytes that the core has for its server, which stores what a commit among them says.
+    fn sent(&mut self, server: &mut ModexStore) -> usize {
+        let mut sent = 0;
+        while let Some(bytes) = self.core.poll_transmit() {
+            sent += bytes.len();
+            self.inbox.push(&bytes);
+            while let Some(frame) = self.inbox.next_frame().unwrap() {
+                let form = *self.core.form();
+                let request = Request::decode(&form, None, &frame.payload).unwrap();
+                self.asked.push((frame.header.tag, request.command()));
+                let Request::Commit(commit) = request else {
+                    continue;
+                };
+                let codec = Codec::new(form.layout);
+                server.commit(&codec, Rank::new(0), commit.blocks).unwrap();
+            }
+        }
+        sent
+    }
+
+    fn fail(&mut self, command: Command) {
+        let status = Status::ERR_OUT_OF_RESOURCE;
+        let status = pmix_proto::reply::status(self.core.form(), status).unwrap();
+        self.reply(command, &status);
+    }
+}
+
+fn has(server: &ModexStore, key: &str) -> Option<u32> {
+    let value = server.get(Rank::new(0), Scope::REMOTE, key, &[]).ok()?;
+    value.to_number().ok()
+}
+
+#[test]
+fn a_commit_sends_what_was_put_since_the_last_one() {
+    let (mut side, mut server) = (Side::begun(), ModexStore::default());
+    let mut sent = Vec::new();
+    for number in 0..200_u32 {
+        side.put(&format!("key.{number:03}"), 1 << 20 | number);
+        let commit = side.core.commit(None).unwrap();
+        sent.push(side.sent(&mut server));
+        side.succeed(Command::COMMIT);
+        assert_eq!(side.ended(), [(commit, Status::SUCCESS)]);
+    }
+    assert_eq!(sent, vec![sent[0]; 200]);
+    assert_eq!(server.num_keys(Rank::new(0)), 200);
+    // A key that is put again is sent with its last value, and then there is nothing to send.
+    side.put("key.000", 1);
+    side.put("key.000", 2);
+    side.core.commit(None).unwrap();
+    assert_eq!(side.sent(&mut server), sent[0] - 2 * 2);
+    side.succeed(Command::COMMIT);
+    side.core.commit(None).unwrap();
+    assert_eq!(side.sent(&mut server), 0);
+    assert_eq!(has(&server, "key.000"), Some(2));
+    assert_eq!(side.core.stats().num_operations, 0);
+}
+
+#[test]
+fn what_a_commit_that_fails_said_goes_with_the_next_one() {
+    type End = fn(&mut Side, OperationId);
+    let ends: [(End, Status); 3] = [
+        (
+            |side, _| side.fail(Command::COMMIT),
+            Status::ERR_OUT_OF_RESOURCE,
+        ),
+        (|side, _| side.pass(SECOND), Status::ERR_TIMEOUT),
+        (
+            |side, id| side.core.cancel(id, side.now),
+            Status::ERR_NOT_AVAILABLE,
+        ),
+    ];
+    for (end, status) in ends {
+        let mut side = Side::begun();
+        side.put("first", 1);
+        side.put("again", 1);
+        let until = side.end();
+        let commit = side.core.commit(until).unwrap();
+        let lost = side.sent(&mut ModexStore::default());
+        assert!(lost > 0);
+        side.put("again", 2);
+        end(&mut side, commit);
+        assert_eq!(side.ended(), [(commit, status)]);
+        side.put("later", 3);
+        let mut server = ModexStore::default();
+        side.core.commit(None).unwrap();
+        assert!(side.sent(&mut server) > lost);
+        let found = ["first", "again", "later"].map(|key| has(&server, key));
+        assert_eq!(found, [Some(1), Some(2), Some(3)], "{status}");
+    }
+}
