@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Data that no message can carry. Arrays in one another that are too deep are refused wherever they are
- * read or copied, and freed wherever they are given to be freed; a commit that is too long is refused,
- * and the client goes on.
+ * read or copied, and freed wherever they are given to be freed; what a commit has no room for is refused
+ * when it is put, and the client goes on.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -115,14 +115,16 @@ static void commits(void)
     value.data.bo.bytes = room(LONG);
     value.data.bo.size = LONG;
     IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
-    IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "long", &value));
-    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Commit());
-    /* Nothing was sent: the server is there, and what is put fits again. */
-    IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
+    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_GLOBAL, "long", &value));
+    /* What was refused was not put. */
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "long", &number));
     IS(PMIX_SUCCESS, PMIx_Commit());
     /* For one side alone it travels once. */
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_REMOTE, "remote", &value));
+    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_REMOTE, "more", &value));
+    IS(PMIX_SUCCESS, PMIx_Commit());
+    /* With the commit there is room for the next one. */
+    IS(PMIX_SUCCESS, PMIx_Put(PMIX_REMOTE, "more", &value));
     IS(PMIX_SUCCESS, PMIx_Commit());
     IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
     IS(PMIX_SUCCESS, PMIx_Get(&own, "long", NULL, 0, &found));

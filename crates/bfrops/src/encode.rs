@@ -8,7 +8,9 @@ use pmix_types::{DataArray, DataType};
 
 use crate::legacy::code;
 use crate::refusal::Place;
-use crate::{BufferKind, Error, Integers, Layout, Module, RegexFramer, WireType, flex, wire_type};
+use crate::{
+    BufferKind, Error, Integers, Layout, Limits, Module, RegexFramer, WireType, flex, wire_type,
+};
 
 /// Packs data, in pack calls that it appends to a buffer.
 ///
@@ -17,6 +19,8 @@ pub struct Encoder<'o> {
     out: &'o mut Vec<u8>,
     layout: Layout,
     framer: Option<&'o dyn RegexFramer>,
+    /// In how many arrays the next datum stands.
+    depth: u32,
 }
 
 impl<'o> Encoder<'o> {
@@ -26,6 +30,7 @@ impl<'o> Encoder<'o> {
             out,
             layout,
             framer: None,
+            depth: 0,
         }
     }
 
@@ -52,7 +57,8 @@ impl<'o> Encoder<'o> {
     ///
     /// # Errors
     ///
-    /// If the module does not have the type, or if no peer could read the datum.
+    /// If the module does not have the type, or if no peer could read the datum; `PMIX_ERR_BAD_PARAM` if more
+    /// arrays stand in one another than [`Limits::DEPTH`]. So it is of all calls.
     #[inline]
     pub fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
@@ -98,6 +104,21 @@ impl<'o> Encoder<'o> {
     pub(crate) fn run<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         K::begin(self)?;
         K::encode_run(self, items)
+    }
+
+    /// Goes one level down and comes back.
+    #[inline]
+    pub(crate) fn nested(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.depth >= Limits::DEPTH {
+            return Err(Error::too_deep());
+        }
+        self.depth += 1;
+        let result = write(self);
+        self.depth -= 1;
+        result
     }
 
     /// Takes back what a failed call wrote.

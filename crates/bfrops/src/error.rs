@@ -6,7 +6,7 @@
 
 use pmix_types::{DataType, ErrorDetail, Status};
 
-use crate::Module;
+use crate::{Limits, Module};
 
 pmix_types::error_type! {
     /// Reports why a datum was not packed or unpacked, and at which byte.
@@ -45,6 +45,14 @@ impl Error {
     #[cold]
     pub(crate) fn limit(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_OUT_OF_RESOURCE, Some(offset), message.into())
+    }
+
+    /// Arrays that no peer reads as deep as they stand in one another.
+    #[cold]
+    pub(crate) fn too_deep() -> Self {
+        let most = Limits::DEPTH;
+        let message = format!("arrays are nested more than {most} deep, which no peer takes");
+        Self::new(Status::ERR_BAD_PARAM, None, message)
     }
 
     /// A type that the module of the peer does not have.

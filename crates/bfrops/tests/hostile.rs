@@ -5,7 +5,7 @@
 mod records;
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, wire_type};
-use pmix_types::{DataArray, DataType, Status, Value};
+use pmix_types::{DataArray, DataType, Info, Status, Value};
 use records::Framer;
 
 const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
@@ -117,6 +117,29 @@ fn infos(levels: usize) -> Vec<u8> {
     bytes.extend([4, b'k', 0, 0, 39, 24, 1].repeat(levels));
     bytes.extend([4, b'k', 0, 0, 1, 1]);
     bytes
+}
+
+#[test]
+fn what_no_peer_reads_is_not_packed() {
+    let most = usize::try_from(Limits::default().depth).expect("a small number");
+    for module in [V41, Layout::new(Module::V12), Layout::new(Module::V20)] {
+        let packed = |levels: usize| {
+            let leaf = Value::from(1_u32);
+            let nested = (0..levels).fold(leaf, |value, _| vec![Info::new("k", value)].into());
+            let mut bytes = Vec::new();
+            let done = Encoder::new(module, &mut bytes).one::<wire_type::Value>(&nested);
+            done.map(|()| bytes)
+        };
+        let bytes = packed(most).expect("as deep as is allowed");
+        Decoder::new(module, &bytes)
+            .one::<wire_type::Value>()
+            .expect("as deep as is allowed");
+        for levels in [most + 1, 10 * most] {
+            let error = packed(levels).expect_err("too deep");
+            assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+            assert!(error.to_string().contains("64 deep"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gds_hash::{Codec, ModexStore, OwnPuts};
 use pmix_proto::reply::{JobInfo, Objects};
-use pmix_proto::{PeerForm, Request, request};
+use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, keys};
 
 use crate::cache::JobCache;
@@ -41,6 +41,12 @@ pub(crate) struct Known {
     groups: OwnGroups,
 }
 
+/// What a process has put that has put nothing.
+fn own_puts(settings: &Settings) -> OwnPuts {
+    let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
+    OwnPuts::new(settings.proc.rank, most)
+}
+
 impl Known {
     /// Creates it for a process of which nothing is known yet.
     pub(crate) fn new(form: PeerForm, settings: &Settings) -> Self {
@@ -49,7 +55,7 @@ impl Known {
             proc: settings.proc.clone(),
             max_string_bytes: settings.max_string_bytes,
             cache: OnceLock::new(),
-            own: Arc::new(Mutex::new(OwnPuts::new(settings.proc.rank))),
+            own: Arc::new(Mutex::new(own_puts(settings))),
             stored: OnceLock::new(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
             groups: OwnGroups::new(settings.resolves_groups),
@@ -87,7 +93,8 @@ impl Known {
 
     /// Puts a value of this process.
     pub(crate) fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        Ok(self.own().put(scope, info)?)
+        let wire = Codec::new(self.form.layout);
+        Ok(self.own().put(&wire, scope, info)?)
     }
 
     /// Stores a value about a process here alone.

@@ -263,7 +263,10 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, and for a key that is empty or too long.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
+    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` if what
+    /// was put since the last commit is more than a message of 64 MiB has room for, in which global data are twice.
+    /// Nothing was put then.
     pub fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.0.known.put(scope, info)
     }

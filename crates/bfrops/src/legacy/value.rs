@@ -59,7 +59,7 @@ impl Encoder<'_> {
         match array {
             DataArray::Info(infos) => {
                 self.size(infos.len())?;
-                self.run::<wire_type::Info>(infos)
+                self.nested(|encoder| encoder.run::<wire_type::Info>(infos))
             }
             other => Err(Error::only_infos(other.data_type())),
         }

@@ -121,7 +121,7 @@ impl WireType for DataArray {
         let module = encoder.module();
         module.check(item.data_type(), Place::PackElement, None)?;
         encoder.repeated_type_code(code::declared(module, item.data_type()));
-        dispatch::encode_elements(encoder, item)
+        encoder.nested(|encoder| dispatch::encode_elements(encoder, item))
     }
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {

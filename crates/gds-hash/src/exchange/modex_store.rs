@@ -47,13 +47,9 @@ enum Put {
 }
 
 impl Put {
-    fn new(scope: Scope, info: Info<'_>) -> Result<Self, Error> {
+    fn new(scope: Scope, kval: Kval<'_>) -> Result<Self, Error> {
         let (action, scopes) = Action::of(scope)
             .ok_or_else(|| Error::bad(format!("{scope} is no scope to put data in")))?;
-        let kval = Kval {
-            key: info.key,
-            value: info.value,
-        };
         Ok(match action {
             Action::Remove => Self::Remove(named(kval.key)?.into_owned(), scopes | ScopeSet::OWN),
             Action::Store => Self::Store(Entry::new(kval)?, scopes),
@@ -106,7 +102,7 @@ impl ModexStore {
     /// `PMIX_ERR_BAD_PARAM` without a key, with one that is too long, with a value of no type
     /// (which means a deletion to other servers), or with a scope that is none.
     pub fn put(&mut self, rank: Rank, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        self.do_put(rank, Put::new(scope, info)?);
+        self.do_put(rank, Put::new(scope, kval_of(info))?);
         Ok(())
     }
 
@@ -346,8 +342,19 @@ fn seen_in(scope: Scope) -> Result<ScopeSet, Error> {
         .ok_or_else(|| Error::bad(format!("{scope} is no scope to find data in")))
 }
 
+fn kval_of(info: Info<'_>) -> Kval<'_> {
+    Kval {
+        key: info.key,
+        value: info.value,
+    }
+}
+
 /// A key that names something.
 fn named(key: Key<'_>) -> Result<Key<'_>, Error> {
+    check_name(&key).map(|()| key)
+}
+
+fn check_name(key: &Key<'_>) -> Result<(), Error> {
     match key.as_bytes().len() {
         0 => Err(Error::bad("data without a key")),
         len if len > Key::MAX_LEN => {
@@ -356,7 +363,7 @@ fn named(key: Key<'_>) -> Result<Key<'_>, Error> {
                 "a key of {len} bytes, more than {most}"
             )))
         }
-        _ => Ok(key),
+        _ => Ok(()),
     }
 }
 

@@ -8,10 +8,15 @@
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx for what
 //! servers keep.
 
-use pmix_types::{Info, Rank, Scope};
+use bfrops::wire_type;
+use pmix_types::{Info, Kval, Rank, Scope, Status};
 
-use super::{Put, ScopeSet};
+use super::scope_set::Action;
+use super::{Put, ScopeSet, check_name, kval_of};
 use crate::{Codec, Error, ModexStore};
+
+/// The bytes of a request that stand around what was put: command, scopes, lengths.
+const AROUND: usize = 128;
 
 /// Holds what one process put itself, and which of it is to be committed.
 ///
@@ -20,8 +25,8 @@ use crate::{Codec, Error, ModexStore};
 /// use gds_hash::{Codec, OwnPuts};
 /// use pmix_types::{Info, Rank, Scope};
 /// let codec = Codec::new(Layout::new(Module::V41));
-/// let mut own = OwnPuts::new(Rank::new(0));
-/// own.put(Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
+/// let mut own = OwnPuts::new(Rank::new(0), 64 << 20);
+/// own.put(&codec, Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
 /// let (message, uncommitted) = own.take_commit(&codec)?;
 /// // The server refused it, so that it is part of the next commit.
 /// own.restore(uncommitted);
@@ -37,21 +42,30 @@ pub struct OwnPuts {
     all: ModexStore,
     /// What was put since the last commit; it shares its data with the others.
     uncommitted: ModexStore,
+    /// How many bytes of the next commit were put, also what was put again since; never fewer than it has.
+    bytes: usize,
+    /// How many bytes a commit may have.
+    most: usize,
 }
 
 /// Holds what a commit says, until the server has answered it.
 #[derive(Debug)]
 #[must_use = "what is neither stored by the server nor restored is never committed"]
-pub struct Uncommitted(ModexStore);
+pub struct Uncommitted {
+    puts: ModexStore,
+    bytes: usize,
+}
 
 impl OwnPuts {
-    /// Creates it for a process that has put nothing.
+    /// Creates it for a process that has put nothing, whose commits may have so many bytes each.
     #[must_use]
-    pub fn new(rank: Rank) -> Self {
+    pub fn new(rank: Rank, max_commit_bytes: usize) -> Self {
         Self {
             rank,
             all: ModexStore::default(),
             uncommitted: ModexStore::default(),
+            bytes: 0,
+            most: max_commit_bytes,
         }
     }
 
@@ -66,14 +80,46 @@ impl OwnPuts {
     ///
     /// # Errors
     ///
-    /// As [`ModexStore::put`]; nothing has changed then.
-    pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        let put = Put::new(scope, info)?;
+    /// As [`ModexStore::put`]; what cannot be packed for other processes, `PMIX_ERR_BAD_PARAM` for arrays that are
+    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` if what was put since the last commit is more than a commit may
+    /// have, where what both the local and the remote processes see counts twice. Nothing has changed then.
+    pub fn put(&mut self, codec: &Codec<'_>, scope: Scope, info: Info<'_>) -> Result<(), Error> {
+        // First: what is too deep for a message may be too deep for whatever else goes into it.
+        let kval = kval_of(info);
+        let bytes = packed_bytes(codec, scope, &kval)?;
+        let put = Put::new(scope, kval)?;
+        if bytes > 0 {
+            self.claim(codec, bytes, &put)?;
+        }
         match &put {
             Put::Store(entry, ScopeSet::OWN) => self.uncommitted.take_back(self.rank, entry),
             _ => self.uncommitted.do_put(self.rank, put.clone()),
         }
         self.all.do_put(self.rank, put);
+        Ok(())
+    }
+
+    /// Counts the bytes of a put, if a commit has room for them.
+    fn claim(&mut self, codec: &Codec<'_>, bytes: usize, put: &Put) -> Result<(), Error> {
+        let most = self.most.saturating_sub(AROUND);
+        let mut total = self.bytes.saturating_add(bytes);
+        if total > most && bytes <= most {
+            // What was put again counts once.
+            let mut puts = self.uncommitted.clone();
+            puts.do_put(self.rank, put.clone());
+            total = puts.commit_message(codec, self.rank)?.len();
+        }
+        if total > most {
+            let before = total - bytes;
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "a put of {bytes} bytes beside {before} that were put since the last commit: a commit has at \
+                     most {most}, in which what all processes see is twice; commit before, or put less"
+                ),
+            ));
+        }
+        self.bytes = total;
         Ok(())
     }
 
@@ -92,12 +138,15 @@ impl OwnPuts {
     /// What cannot be packed, with its key; all of it is part of the next commit then, too.
     pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<(Vec<u8>, Uncommitted), Error> {
         let message = self.uncommitted.commit_message(codec, self.rank)?;
-        Ok((message, Uncommitted(std::mem::take(&mut self.uncommitted))))
+        let (puts, bytes) = (std::mem::take(&mut self.uncommitted), message.len());
+        self.bytes = 0;
+        Ok((message, Uncommitted { puts, bytes }))
     }
 
     /// Makes what a commit said part of the next one, but for what was put anew or removed since.
     pub fn restore(&mut self, uncommitted: Uncommitted) {
-        let Some(data) = uncommitted.0.data(self.rank) else {
+        self.bytes = self.bytes.saturating_add(uncommitted.bytes);
+        let Some(data) = uncommitted.puts.data(self.rank) else {
             return;
         };
         let kept = self.all.data(self.rank);
@@ -107,6 +156,26 @@ impl OwnPuts {
             self.uncommitted.do_put(self.rank, put);
         }
     }
+}
+
+/// The bytes that a put takes of a commit.
+fn packed_bytes(codec: &Codec<'_>, scope: Scope, kval: &Kval<'_>) -> Result<usize, Error> {
+    let Some((Action::Store, scopes)) = Action::of(scope) else {
+        return Ok(0);
+    };
+    let times = [ScopeSet::LOCAL, ScopeSet::REMOTE].map(|of| usize::from(scopes.meets(of)));
+    let times = times.iter().sum::<usize>();
+    if times == 0 {
+        return Ok(0);
+    }
+    check_name(&kval.key)?;
+    let mut packed = Vec::new();
+    let done = codec.encoder(&mut packed).one::<wire_type::Kval>(kval);
+    done.map_err(|error| {
+        let message = format!("{} cannot be put: {}", kval.key, error.message());
+        Error::new(error.status(), message)
+    })?;
+    Ok(times.saturating_mul(packed.len()))
 }
 
 #[cfg(test)]

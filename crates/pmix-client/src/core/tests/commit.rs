@@ -71,6 +71,28 @@ fn a_commit_sends_what_was_put_since_the_last_one() {
 }
 
 #[test]
+fn what_no_commit_can_say_is_refused_when_it_is_put() {
+    let mut side = Side::begun();
+    let deep = (0..65).fold(Value::from(1_u32), |value, _| {
+        vec![Info::new("level", value)].into()
+    });
+    let deep = Info::new("deep", deep);
+    let long = Info::new("long", vec![7_u8; 33 << 20]);
+    for (info, status) in [
+        (deep, Status::ERR_BAD_PARAM),
+        (long, Status::ERR_OUT_OF_RESOURCE),
+    ] {
+        let put = side.core.put(Scope::GLOBAL, info.clone());
+        assert_eq!(put.unwrap_err().status(), status);
+    }
+    side.put("short", 1);
+    side.core.commit(None).unwrap();
+    let mut server = ModexStore::default();
+    side.sent(&mut server);
+    assert_eq!(server.num_keys(Rank::new(0)), 1);
+}
+
+#[test]
 fn what_a_commit_that_fails_said_goes_with_the_next_one() {
     type End = fn(&mut Side, OperationId);
     let ends: [(End, Status); 3] = [
