@@ -281,7 +281,7 @@ impl Collectives {
         };
         tracker.take_decisions();
         if tracker.key.0 == Collective::GroupConstruct {
-            tracker.absent = absent(cx, &tracker.key.1, &tracker.said);
+            tracker.absent = absent(cx, tracker);
         }
         let tracker = &*tracker;
         if tracker.key.0 == Collective::Fence && Self::is_local(cx, &tracker.key.1) {

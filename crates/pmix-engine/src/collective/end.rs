@@ -79,6 +79,9 @@ impl Collectives {
                 continue;
             };
             let took_part = tracker.lose(client);
+            if took_part && tracker.phase == Phase::Gathering {
+                tracker.note_lost(client, proc);
+            }
             match tracker.phase {
                 Phase::Gathering if took_part => {
                     if !self.lost_while_led(cx, id, client, proc) {

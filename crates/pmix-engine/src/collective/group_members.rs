@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The members of a group that is made, in their order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use pmix_types::{Proc, Rank};
 
 use super::group_call::{Said, agreed, wanted_order};
 use super::participants::Participants;
 use super::table::Collectives;
+use super::tracker::Tracker;
 use crate::constructions::ordered;
 use crate::cx::Cx;
 use crate::procs::Procs;
@@ -36,13 +37,26 @@ pub(crate) fn in_wanted_order(
     }
 }
 
-/// The participants of this node that have not called.
-pub(super) fn absent(cx: &Cx, participants: &Participants, said: &Said) -> Vec<Proc<'static>> {
-    let came: BTreeSet<_> = said.iter().map(|(client, _)| *client).collect();
+/// The participants of this node that have not called, whether they are registered or no longer.
+pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
+    let participants = &tracker.key.1;
+    let came: BTreeSet<_> = tracker.said.iter().map(|(client, _)| *client).collect();
     let local = Collectives::local(cx, participants).into_iter();
-    let absent = local.filter(|id| !came.contains(id));
-    let absent = absent.filter_map(|id| cx.registry.client(id));
-    absent.map(|client| client.proc.clone()).collect()
+    let local = local.filter(|id| !came.contains(id));
+    let local = local.filter_map(|id| cx.registry.client(id));
+    let mut absent: Vec<_> = local.map(|client| client.proc.clone()).collect();
+    for (nspace, ranks, job) in participants.local_jobs(&cx.registry) {
+        let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
+        absent.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
+    }
+    // One that called before it was removed has no client by which it could be found.
+    let lost = tracker.lost.iter();
+    let called: HashSet<_> = lost
+        .filter(|(client, _)| came.contains(client))
+        .map(|(_, proc)| proc)
+        .collect();
+    absent.retain(|proc| !called.contains(proc));
+    absent
 }
 
 /// A list of members without those that did not call.

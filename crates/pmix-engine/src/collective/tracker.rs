@@ -39,6 +39,8 @@ pub(super) struct Tracker {
     /// The local participants that had not called when the host was: one that is registered anew after that
     /// is still a member.
     pub(super) absent: Vec<Proc<'static>>,
+    /// The local members of a group that were lost while it gathered: they may be removed before the host is called.
+    pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
     /// Whether participants that are lost, or leave the group, are done without.
     pub(super) is_tolerant: bool,
     /// Whether any of them wants what the others put.
@@ -88,6 +90,7 @@ impl Tracker {
             infos: Vec::new(),
             said: Vec::new(),
             absent: Vec::new(),
+            lost: BTreeMap::new(),
             is_tolerant: false,
             collects: false,
             stale: Vec::new(),
@@ -138,6 +141,13 @@ impl Tracker {
                 *expected = Slot::Done;
                 true
             }
+        }
+    }
+
+    /// Notes which process a client was that is lost, where a group is made.
+    pub(super) fn note_lost(&mut self, client: ClientId, proc: &Proc<'static>) {
+        if self.key.0 == Collective::GroupConstruct {
+            self.lost.entry(client).or_insert_with(|| proc.clone());
         }
     }
 
@@ -208,6 +218,7 @@ impl Tracker {
         self.infos = Vec::new();
         self.said = Vec::new();
         self.absent = Vec::new();
+        self.lost = BTreeMap::new();
         self.weight = self.key.1.weight() + self.missing.len();
     }
 

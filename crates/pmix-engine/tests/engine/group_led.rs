@@ -2,11 +2,13 @@
 //! Constructions of groups that one of the members leads: it decides what follows when one is lost, and another
 //! leads when it is lost itself.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use pmix_engine::{Answer, Config, Credentials, HostObject, Upcall};
 use pmix_proto::{Request, Tag, reply, request};
-use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
+use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, procs, statuses};
 use crate::group::{construct, construct_of, heard, listen, num_groups, world};
@@ -177,6 +179,70 @@ fn who_is_registered_anew_while_the_host_is_asked_is_a_member_if_it_had_called()
             let told = members(&world, all[rank], tags[rank]);
             assert_eq!(told, expected, "{is_lost} {is_named}");
         }
+    }
+}
+
+/// Who is in the group as the host is told, and as rank 0 is, if one is lost and removed before the host is called.
+fn without_one_removed(
+    infos: fn() -> Vec<Info<'static>>,
+    has_called: bool,
+    is_decided: bool,
+) -> (Vec<u32>, Vec<u32>) {
+    let (mut world, all) = world(&[4, 1]);
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&calls);
+    world.rule(move |node, call| {
+        if let (0, Upcall::Group(call)) = (node, call) {
+            let mut infos = call.directives.iter();
+            let members = infos.find(|info| info.key.is(keys::GROUP_MEMBERSHIP));
+            seen.borrow_mut().push(members.unwrap().value.clone());
+        }
+        Reaction::Usual
+    });
+    listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
+    let group = |infos| construct("g", &[0, 1, 2, 3, 4], infos);
+    let tag = world.ask(all[0], &group(infos()));
+    let _ = world.ask(all[1], &group(vec![]));
+    if has_called {
+        let _ = world.ask(all[3], &group(vec![]));
+    }
+    world.run();
+    world.kill(all[3]);
+    world.run();
+    if is_decided {
+        assert_eq!(world.status_of(all[0], &without(3)), DONE);
+    }
+    let proc = Proc::new("job", Rank::new(3));
+    world.nodes[0].engine.deregister_client(&proc).unwrap();
+    for who in [all[2], all[4]] {
+        let _ = world.ask(who, &group(vec![]));
+    }
+    world.run();
+    let calls = calls.borrow();
+    let [Value::DataArray(DataArray::Proc(told))] = calls.as_slice() else {
+        panic!("{calls:?}");
+    };
+    let told = told.iter().map(|proc| proc.rank.as_raw()).collect();
+    (told, members(&world, all[0], tag))
+}
+
+#[test]
+fn one_that_is_removed_before_the_host_is_called_is_a_member_only_if_it_called_and_counts() {
+    let optional = || vec![Info::new(keys::GROUP_OPTIONAL, true)];
+    let (all, others) = (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 4]);
+    let cases = [
+        (optional as fn() -> _, false, false, &others),
+        (optional, true, false, &all),
+        (leads, false, true, &others),
+        (leads, true, true, &others),
+    ];
+    for (infos, has_called, is_decided, expected) in cases {
+        let (told, members) = without_one_removed(infos, has_called, is_decided);
+        assert_eq!(
+            (&told, &members),
+            (expected, expected),
+            "{has_called} {is_decided}"
+        );
     }
 }
 
