@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of groups in other requests.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pmix_engine::Upcall;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
     DataArray, DataRange, Info, IntoOwned, Proc, Rank, Scope, Status, Text, Value, keys,
 };
 
-use crate::collective::{DONE, fence_of, procs};
+use crate::collective::{DONE, fence_of, procs, statuses};
 use crate::exchange::{commit, get};
 use crate::group::{construct_of, heard, listen, make, world};
-use crate::world::{Who, World};
+use crate::world::{Reaction, Who, World};
 
 #[test]
 fn a_group_fences_by_its_name_and_its_ranks() {
@@ -42,6 +46,61 @@ fn a_group_fences_by_its_name_and_its_ranks() {
         world.status_of(all[0], &by_name),
         Some(Status::ERR_BAD_PARAM)
     );
+}
+
+#[test]
+fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
+    let (mut world, all) = world(&[2, 2]);
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&calls);
+    world.rule(move |_, call| {
+        match call {
+            Upcall::Connect(call) => seen.borrow_mut().push(call.procs.clone()),
+            Upcall::Disconnect(call) => seen.borrow_mut().push(call.procs.clone()),
+            _ => {}
+        }
+        Reaction::Usual
+    });
+    let three = [3, 1, 0].map(|rank| all[rank]);
+    make(&mut world, &three, "g", &[3, 1, 0]);
+    let whole = Rank::WILDCARD.as_raw();
+    let lists = [
+        &[("g", whole)][..],
+        &[("g", 2), ("g", 0), ("g", 1)],
+        &[("g", 1), ("job", 0), ("job", 3)],
+    ];
+    let connect = |procs| {
+        let infos = vec![];
+        Request::Connect(request::Connect { procs, infos })
+    };
+    let disconnect = |procs| {
+        let infos = vec![];
+        Request::Disconnect(request::Disconnect { procs, infos })
+    };
+    let requests: [&dyn Fn(Vec<Proc<'static>>) -> Request<'static>; 2] = [&connect, &disconnect];
+    for request in requests {
+        // Each names them in another way.
+        let mut tags = Vec::new();
+        for (who, list) in three.iter().zip(lists) {
+            assert_eq!(statuses(&world, &three, &tags), vec![None; tags.len()]);
+            tags.push(world.ask(*who, &request(procs(list))));
+            world.run();
+        }
+        assert_eq!(statuses(&world, &three, &tags), [DONE; 3]);
+        let members = procs(&[("job", 0), ("job", 1), ("job", 3)]);
+        assert_eq!(calls.take(), [members.clone(), members]);
+        let beyond = request(procs(&[("g", 3)]));
+        let refused = Some(Status::ERR_NOT_FOUND);
+        assert_eq!(world.status_of(all[1], &beyond), refused);
+        // To one that is in no group the name says nothing.
+        let named = request(procs(&[("g", whole)]));
+        assert!(
+            world
+                .status_of(all[2], &named)
+                .is_some_and(|status| !status.is_success())
+        );
+        assert_eq!(calls.take(), Vec::<Vec<Proc<'_>>>::new());
+    }
 }
 
 fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Request<'static> {
