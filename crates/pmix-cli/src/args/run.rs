@@ -141,7 +141,7 @@ pub(crate) struct Run {
     /// Which rank reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
     pub(crate) stdin: StdinArg,
-    /// A name for some of the processes, which they find by PMIx_Query_info and MPI sessions.
+    /// A name for some of the processes, which they find by PMIx_Query_info.
     #[arg(long = "pset", value_name = "NAME=RANKS", value_parser = process_set)]
     pub(crate) process_sets: Vec<ProcessSet>,
     /// Leave out the variables by which scripts find rank and size as under mpirun

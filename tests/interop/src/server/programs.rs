@@ -118,6 +118,15 @@ fn programs() -> Vec<Program> {
             ..program("added", &[4, 8])
         },
         Program {
+            left_out: naming,
+            ..program("named", &[4])
+        },
+        Program {
+            options: &["--pset", "odd=1,3", "--pset", "low=0-2"],
+            left_out: defining,
+            ..program("sets", &[4])
+        },
+        Program {
             options: &["--report"],
             judge: Judge::Says(
                 vec![
@@ -222,6 +231,16 @@ fn allocating(launcher: &Launcher, _: &str) -> Option<&'static str> {
 fn adding(launcher: &Launcher, _: &str) -> Option<&'static str> {
     let ours = matches!(launcher, Launcher::Ours(_));
     (!ours).then_some("releases before 6 add no members to groups")
+}
+
+fn naming(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("real servers find no data by the rank in a group, and end at times")
+}
+
+fn defining(launcher: &Launcher, _: &str) -> Option<&'static str> {
+    let ours = matches!(launcher, Launcher::Ours(_));
+    (!ours).then_some("no option of others names process sets by their ranks")
 }
 
 fn aborting(launcher: &Launcher, _: &str) -> Option<&'static str> {
