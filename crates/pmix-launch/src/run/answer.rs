@@ -244,6 +244,7 @@ impl Session<'_> {
     /// Whichever processes are meant, without them their jobs cannot go on, nor can that of who asks.
     fn abort(&mut self, call: &Abort) {
         let now = Instant::now();
+        self.collect_before_abort(&call.proc, now);
         let message = call.message.as_ref();
         let cause = Cause::Aborted {
             rank: call.proc.rank,

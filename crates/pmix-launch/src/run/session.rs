@@ -12,7 +12,7 @@ use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, CredentialService, Server};
-use pmix_types::{Info, Nspace};
+use pmix_types::{Info, Nspace, Proc};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
@@ -65,6 +65,9 @@ pub(super) struct Session<'a> {
     pub(super) input: Input<'a>,
     /// The jobs that processes asked for and that were not started yet.
     pub(super) waiting: VecDeque<Waiting>,
+    /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
+    /// of themselves in it.
+    pub(super) ended: Vec<(usize, usize)>,
     /// The processes that wait to be started again.
     pub(super) restarts: WaitingRestarts,
     /// Which jobs are connected with which.
@@ -238,26 +241,66 @@ impl Session<'_> {
         }
     }
 
-    /// Notes who ended.
+    /// Notes who ended, and does what follows from it.
     fn collect(&mut self) {
         let now = Instant::now();
-        let ended: Vec<_> = (self.jobs.iter_mut().enumerate())
-            .map(|(index, job)| (index, job.table.ended(now)))
-            .filter(|(_, ended)| !ended.is_empty())
-            .collect();
+        self.note_ended(now);
         // News of several ends may come as one.
-        if ended.is_empty() || self.jobs.num_running() == 0 {
+        if self.ended.is_empty() || self.jobs.num_running() == 0 {
             self.orphans.reap(|pid| self.jobs.has(pid));
         }
         // What they said before they ended is there by now.
         self.serve();
-        for (index, places) in ended {
-            for place in places {
-                self.collect_one(index, place, now);
-            }
-            self.job_ended_if_all(index, now);
-        }
+        let ended = std::mem::take(&mut self.ended);
+        self.collect_all(ended, now);
         self.spread_failures(now);
+    }
+
+    fn note_ended(&mut self, now: Instant) {
+        for (index, job) in self.jobs.iter_mut().enumerate() {
+            let places = job.table.ended(now).into_iter();
+            self.ended.extend(places.map(|place| (index, place)));
+        }
+    }
+
+    /// A process aborts. What ended before it did may be the reason, as MPIs abort when they lose a peer, so
+    /// that comes first. The end of the process itself does not: it follows from the abort.
+    pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
+        // Once is enough for each job, however many of its processes abort.
+        let job = self.jobs.iter().find(|job| job.nspace == of.nspace);
+        if job.is_none_or(|job| job.stop.is_ending()) {
+            return;
+        }
+        self.note_ended(now);
+        let (own, others) = (std::mem::take(&mut self.ended).into_iter())
+            .partition(|(index, place)| self.is_at(*index, *place, of));
+        self.ended = own;
+        self.collect_all(others, now);
+        self.spread_failures(now);
+    }
+
+    /// Whether a process is the one at a place of a job.
+    fn is_at(&self, index: usize, place: usize, proc: &Proc<'_>) -> bool {
+        let job = self.jobs.get(index);
+        job.is_some_and(|job| {
+            let process = job.table.get(place);
+            job.nspace == proc.nspace && process.is_some_and(|process| process.rank == proc.rank)
+        })
+    }
+
+    /// Does what follows from the ends of processes, and of jobs none of whose processes is left.
+    fn collect_all(&mut self, mut ended: Vec<(usize, usize)>, now: Instant) {
+        // In each job in the order in which they were noted.
+        ended.sort_by_key(|(index, _)| *index);
+        for of_job in ended.chunk_by(|(one, _), (other, _)| one == other) {
+            for (index, place) in of_job {
+                self.collect_one(*index, *place, now);
+            }
+            let is_left = |index: usize| self.ended.iter().any(|(other, _)| *other == index);
+            if let Some((index, _)) = of_job.first().filter(|(index, _)| !is_left(*index)) {
+                self.job_ended_if_all(*index, now);
+            }
+        }
     }
 
     /// A job has ended if all its processes have.

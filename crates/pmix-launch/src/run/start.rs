@@ -171,6 +171,7 @@ impl<'a> Session<'a> {
             written: 0,
             input: Input::Own,
             waiting: VecDeque::new(),
+            ended: Vec::new(),
             restarts: WaitingRestarts::default(),
             connected: Connected::default(),
             num_jobs: 0,

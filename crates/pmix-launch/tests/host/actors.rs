@@ -6,13 +6,14 @@
 )]
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::{credentials, logs, monitors};
 use pmix_client::{Client, Fence, Settings};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
-    App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Status, Value, keys,
+    App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys,
 };
 
 /// The process of a job; by itself it does nothing.
@@ -35,6 +36,7 @@ fn actor() {
         "leave" if rank == 0 => {}
         "leave" => connected(settings).finalize().unwrap(),
         "abort" => abort(connected(settings)),
+        "bereft" => abort_without_a_peer(connected(settings)),
         "directories" if rank == 1 => {}
         "directories" => directories(connected(settings)),
         "vanish" => vanish(connected(settings)),
@@ -101,6 +103,32 @@ fn abort(mut client: Client) {
     }
     // Nobody comes to the end of this one.
     let _ = client.fence(&Fence::new().of([peer(&client, 0), peer(&client, 1)]));
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Rank 1 ends rank 0 and aborts, both while the launcher does not run, so that it learns of both at once.
+fn abort_without_a_peer(mut client: Client) {
+    let pid = std::process::id();
+    client.put(Scope::GLOBAL, "pid", pid).unwrap();
+    client.commit().unwrap();
+    client.fence(&Fence::new().collect()).unwrap();
+    if rank(&client) == 1 {
+        let found = client.get(&peer(&client, 0), "pid", &[]).unwrap();
+        let Value::Uint32(other) = found else {
+            panic!("{found:?} is no pid")
+        };
+        let launcher = std::os::unix::process::parent_id();
+        // The abort waits for the launcher, so another program has it go on.
+        let script = "kill -STOP $0 && kill -KILL $1 && \
+             until grep -q '^State:.Z' /proc/$1/status; do :; done; (sleep 0.3; kill -CONT $0) &";
+        let ids = [launcher, other].map(|id| id.to_string());
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]).args(ids).stdout(Stdio::null());
+        assert!(shell.status().unwrap().success());
+        client.abort(14, "a peer is lost", &[]).unwrap();
+    }
     loop {
         std::thread::park();
     }

@@ -19,6 +19,7 @@ use pmix_topology::Level;
 use pmix_types::{Rank, Value, keys};
 use stage::{play, play_plan, play_unread, play_with};
 
+const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
 #[test]
@@ -31,6 +32,19 @@ fn an_abort_ends_the_job_with_its_status_and_reason() {
     };
     assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
     assert_eq!(played.outcome.exit_code(), 7);
+}
+
+#[test]
+fn what_ended_before_an_abort_is_the_cause() {
+    let played = play("bereft", 2);
+    let expected = Cause::Failed {
+        rank: Rank::new(0),
+        ending: Ending::Signalled {
+            signal: SIGKILL,
+            core: false,
+        },
+    };
+    assert_eq!(played.outcome.cause, Some(expected), "{}", played.errors);
 }
 
 #[test]
