@@ -3,12 +3,15 @@
 
 mod command;
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use command::launcher::Running;
 use pmix_client::Ask;
-use pmix_tool::{Search, Target, Tool};
-use pmix_types::{App, Info, keys};
+use pmix_tool::{FoundServer, Search, Target, Tool};
+use pmix_types::{App, DataArray, Envar, Info, Proc, Rank, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,8 +29,8 @@ fn attached(outer: &Running) -> Tool {
     tool
 }
 
-#[test]
-fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
+/// A launcher that runs until its job finds that it is over.
+fn outer() -> Running {
     let mut outer = Running::start(&[
         "-n",
         "1",
@@ -41,6 +44,302 @@ fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
         "echo up; while test ! -e \"$TMPDIR/over\"; do sleep 0.05; done; rm \"$TMPDIR/over\"",
     ]);
     assert_eq!(outer.line(), "up");
+    outer
+}
+
+/// Ends it. What its jobs wrote since.
+fn end(outer: Running) -> String {
+    std::fs::write(outer.tmp.path().join("over"), "").unwrap();
+    let (code, rest, errors) = outer.end();
+    assert_eq!(code, Some(0), "{errors}");
+    rest
+}
+
+/// Has a launcher started that is to wait for the tool, and for which the tool has directives. It is there when this
+/// returns, and writes its address to the file.
+fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'static>>) {
+    let pmix = env!("CARGO_BIN_EXE_pmix");
+    let run = [pmix, "run", "--node-name", "n1", "--nspace", "inner@1"];
+    let launcher = App {
+        cmd: Some(pmix.into()),
+        argv: [&run, job]
+            .concat()
+            .into_iter()
+            .map(|word| word.to_owned().into())
+            .collect(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let directives = Value::DataArray(DataArray::Info(directives));
+    let infos = vec![
+        Info::new(keys::SPAWN_TOOL, true).required(),
+        Info::new(keys::DEBUG_STOP_IN_INIT, true).required(),
+        Info::new(keys::LAUNCH_DIRECTIVES, directives).required(),
+        Info::new(
+            keys::LAUNCHER_RENDEZVOUS_FILE,
+            file.to_str().unwrap().to_owned(),
+        ),
+    ];
+    let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
+    assert_eq!(started.to_string(), "outer@2");
+}
+
+/// The server of a launcher, when its file is there.
+fn server_of(file: &Path) -> FoundServer {
+    let search = Search::from_env().target(Target::File(file.to_owned()));
+    let tries = u32::try_from(LIMIT.as_millis() / 10).unwrap();
+    search
+        .tries(tries, Duration::from_millis(10))
+        .find()
+        .unwrap()
+}
+
+#[test]
+fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    let red = Envar {
+        envar: Some("COLOUR".into()),
+        value: Some("red".into()),
+        separator: b':',
+    };
+    let directives = vec![
+        Info::new(keys::SET_ENVAR, Value::Envar(Box::new(red))),
+        Info::new(keys::DEBUG_STOP_ON_EXEC, true),
+        Info::new(keys::TAG_OUTPUT, true),
+    ];
+    let job = [
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "echo \"$COLOUR $PMIX_LAUNCHER_PAUSE_FOR_TOOL.\"",
+    ];
+    start_waiting(&tool, &file, &job, directives);
+    let found = server_of(&file);
+    assert_eq!(found.uri.server.nspace.to_string(), "inner@1.server");
+    let at = |args: &[&str]| {
+        let at_file = ["--file", file.to_str().unwrap()];
+        outer.tool(&[args, &at_file].concat())
+    };
+    let event = |code: &str| {
+        let told = at(&["--json", "events", "--count", "1", "--code", code]);
+        told.json()["name"].as_str().unwrap().to_owned()
+    };
+    // It is kept for who comes after it was told, and nothing is started before somebody lets the launcher go on.
+    assert_eq!(event("PMIX_LAUNCHER_READY"), "PMIX_LAUNCHER_READY");
+    let pid = outer.child.id().to_string();
+    let of_outer = |args: &[&str]| outer.tool(&[args, &["--pid", &pid]].concat());
+    let ready = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "PMIX_READY_FOR_DEBUG",
+    ];
+    let ready = of_outer(&ready).json();
+    assert_eq!(ready["affected"][0]["nspace"], "outer@2");
+    let waiting = of_outer(&["--json", "ps", "outer@2"]).json();
+    assert_eq!(waiting["procs"][0]["waits_at"], "pmix-init");
+    let words = of_outer(&["ps", "outer@2"]).text();
+    assert!(words.contains(" waits at pmix-init "), "{words}");
+    assert!(
+        at(&["ps"]).text().ends_with("\n  no job"),
+        "{}",
+        at(&["ps"]).text()
+    );
+    // By way of the server that started it.
+    assert_eq!(of_outer(&["release", "outer@2"]).code, 0);
+    assert_eq!(event("PMIX_READY_FOR_DEBUG"), "PMIX_READY_FOR_DEBUG");
+    let procs = at(&["--json", "ps", "inner@1"]).json();
+    let points: Vec<_> = procs["procs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["waits_at"])
+        .collect();
+    assert_eq!(points, ["exec", "exec"]);
+    assert!(of_outer(&["--json", "ps", "outer@2"]).json()["procs"][0]["waits_at"].is_null());
+    assert_eq!(at(&["release", "inner@1"]).code, 0);
+    let mut lines = [outer.line(), outer.line()];
+    lines.sort();
+    let line = |rank: u32| format!("[inner@1,{rank}]<stdout>: red .");
+    assert_eq!(lines, [line(0), line(1)]);
+    tool.finalize().unwrap();
+    assert_eq!(end(outer), "");
+}
+
+#[test]
+fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    start_waiting(&tool, &file, &["sh", "-c", "echo here"], Vec::new());
+    let mut at_inner = Tool::new();
+    at_inner.attach(&server_of(&file), |_| {}).unwrap();
+    // Others than the launcher are meant: it waits on.
+    at_inner
+        .release(vec![Proc::new("inner@1", Rank::WILDCARD)])
+        .unwrap();
+    let asked = App {
+        cmd: Some("/bin/sh".into()),
+        argv: ["sh", "-c", "echo asked for"].map(Into::into).to_vec(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    // What is asked for meanwhile is started after the job of the launcher.
+    let primary = at_inner.primary().unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let asked = Ask::spawn(Vec::new(), vec![asked]);
+    primary
+        .start(asked, move |answer| sender.send(answer).unwrap())
+        .unwrap();
+    assert!(
+        outer
+            .tool(&["ps", "--file", file.to_str().unwrap()])
+            .text()
+            .ends_with("no job")
+    );
+    at_inner
+        .release(vec![Proc::new("outer@2", Rank::new(0))])
+        .unwrap();
+    assert_eq!(
+        receiver.recv_timeout(LIMIT).unwrap().unwrap().to_string(),
+        "inner@2"
+    );
+    let mut lines = [outer.line(), outer.line()];
+    lines.sort();
+    assert_eq!(lines, ["asked for", "here"]);
+    at_inner.finalize().unwrap();
+    tool.finalize().unwrap();
+    assert_eq!(end(outer), "");
+}
+
+#[test]
+fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
+    let start = |args: &[&str]| {
+        let args = [
+            args,
+            &["--node-name", "n1", "--nspace", "inner@1", "echo", "here"],
+        ]
+        .concat();
+        let (mut command, tmp) = command::launcher::launcher(&args);
+        command
+            .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
+            .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        (command.spawn().unwrap(), tmp)
+    };
+    let said = |child: Child| {
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(
+            (ended.status.code(), ended.stdout.as_slice()),
+            (Some(1), &b""[..])
+        );
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    };
+    let (child, tmp) = start(&[]);
+    let _watchdog = command::Watchdog::of(&child);
+    let _ = server_of(&tmp.path().join("inner"));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    let text = said(child);
+    assert!(
+        text.contains("SIGTERM came before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    let (child, tmp) = start(&["--timeout", "0.05"]);
+    let text = said(child);
+    assert!(
+        text.contains("its time limit passed before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    // Without a server that started it, it is released by the name of its own.
+    let (mut child, tmp) = start(&[]);
+    let file = tmp.path().join("inner");
+    let _ = server_of(&file);
+    let release = [
+        "release",
+        "--file",
+        file.to_str().unwrap(),
+        "inner@1.server",
+    ];
+    assert_eq!(command::pmix(&release).code, 0);
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(
+        (text.as_str(), child.wait().unwrap().code()),
+        ("here\n", Some(0))
+    );
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn directives_that_a_launcher_cannot_obey_end_it_by_name() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    let directives = vec![Info::new(keys::EXEC_AGENT, "nice")];
+    start_waiting(&tool, &file, &["echo", "here"], directives);
+    let mut said = BufReader::new(outer.child.stderr.take().unwrap()).lines();
+    let name = "pmix run does not support PMIX_EXEC_AGENT among PMIX_LAUNCH_DIRECTIVES";
+    assert!(said.any(|line| line.unwrap().contains(name)));
+    tool.finalize().unwrap();
+}
+
+#[test]
+fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
+    let args = [
+        "--node-name",
+        "n1",
+        "--nspace",
+        "inner@1",
+        "sh",
+        "-c",
+        "echo up; exec sleep 1000",
+    ];
+    let (mut command, tmp) = command::launcher::launcher(&args);
+    // Standard input is the pipe: its number is known.
+    command
+        .env("PMIX_KEEPALIVE_PIPE", "0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _watchdog = command::Watchdog::of(&child);
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    command::launcher::assert_nothing_left(&tmp);
+    let (mut command, _tmp) = command::launcher::launcher(&["echo", "here"]);
+    command.env("PMIX_KEEPALIVE_PIPE", "no number");
+    let refused = command::finish(command, b"");
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused
+            .stderr
+            .contains("PMIX_KEEPALIVE_PIPE is \"no number\""),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
+    let mut outer = outer();
     let tool = attached(&outer);
     let (pmix, file) = (env!("CARGO_BIN_EXE_pmix"), outer.tmp.path().join("inner"));
     let argv = [
@@ -102,7 +401,5 @@ fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
         assert!(line.contains(&format!("rank {rank} of 2")), "{lines:?}");
     }
     tool.finalize().unwrap();
-    std::fs::write(outer.tmp.path().join("over"), "").unwrap();
-    let (code, rest, errors) = outer.end();
-    assert_eq!((code, rest.as_str()), (Some(0), ""), "{errors}");
+    assert_eq!(end(outer), "");
 }

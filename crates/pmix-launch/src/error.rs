@@ -80,6 +80,20 @@ impl Error {
         Self::new(Kind::Request, detail)
     }
 
+    /// What a tool wants of the launcher that it had started cannot be done.
+    #[cold]
+    pub(crate) fn refused(status: Status, why: String) -> Self {
+        Self::new(Kind::Request, ErrorDetail::new(status, why))
+    }
+
+    /// The launcher was to wait for its release, and that did not come.
+    #[cold]
+    pub(crate) fn unreleased(why: impl fmt::Display) -> Self {
+        let message = format!("the launcher started no job: {why}");
+        let detail = ErrorDetail::new(Status::ERR_JOB_CANCELED, message);
+        Self::new(Kind::System, detail)
+    }
+
     /// A job was not started in the time that who asked for it gave.
     #[cold]
     pub(crate) fn late() -> Self {

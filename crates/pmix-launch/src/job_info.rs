@@ -72,6 +72,8 @@ pub(crate) struct Places<'a> {
     pub(crate) parent: Option<&'a Proc<'static>>,
     /// What its processes debug, if they are daemons of a debugger.
     pub(crate) debug_target: Option<&'a Proc<'static>>,
+    /// What a launcher that it is does with the job that it starts in turn.
+    pub(crate) for_launcher: Option<&'a [Info<'static>]>,
     /// How many processes of its session were started before it.
     pub(crate) offset: u32,
 }
@@ -91,6 +93,12 @@ pub(crate) fn of_job(plan: &Plan, bound: &Bound, places: &Places<'_>) -> Vec<Inf
     if let Some(target) = places.debug_target {
         infos.push(Info::new(keys::DEBUG_TARGET, target.clone()));
         infos.push(Info::new(keys::DEBUG_JOB, text(target.nspace.as_bytes())));
+    }
+    if let Some(directives) = places.for_launcher {
+        infos.push(Info::new(
+            keys::LAUNCH_DIRECTIVES,
+            array(directives.to_vec()),
+        ));
     }
     let mut first = 0u64;
     for (number, app) in (0u32..).zip(&plan.apps) {

@@ -3,6 +3,7 @@
 
 mod apps;
 mod habits;
+mod initiator;
 pub(crate) mod mca;
 mod placement;
 mod report;
@@ -32,6 +33,7 @@ use crate::failure::{Exit, Failure};
 use crate::get::host;
 use crate::input::read_job;
 use crate::wire::Trace;
+use initiator::Initiator;
 
 /// The word by which this program becomes what ends the processes of a killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
@@ -64,7 +66,11 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     if let Err(e) = crate::trace::never_wait() {
         tracing::debug!("messages wait for who reads them: {e}");
     }
-    let plan = plan(context, args, mca)?;
+    let mut plan = plan(context, args, mca)?;
+    let mut initiator = Initiator::of(&Environment::of_process())?;
+    if let Some(initiator) = &initiator {
+        plan = initiator.direct(plan)?;
+    }
     let trace = trace.map(|path| observe(context, &path)).transpose()?;
     let (input, output, errors) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let standard = Standard {
@@ -72,7 +78,11 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
         output: output.as_fd(),
         errors: errors.as_fd(),
     };
-    let outcome = pmix_launch::launch(&plan, standard, trace).map_err(refused)?;
+    let pause = initiator.as_mut().and_then(Initiator::pause);
+    let outcome = pmix_launch::launch_paused(&plan, standard, trace, pause);
+    // The server that started it sees that it ends as it should, whatever became of the job.
+    drop(initiator);
+    let outcome = outcome.map_err(refused)?;
     if report {
         crate::trace::say(report::table(&outcome).into_bytes());
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix ps`: the processes of the jobs that servers know.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::thread;
@@ -25,6 +26,8 @@ struct Report {
 struct Job {
     nspace: String,
     procs: Result<Vec<ProcInfo<'static>>, Status>,
+    /// What the processes that wait for a debugger call the points where they do.
+    waiting: BTreeMap<Rank, Text<'static>>,
 }
 
 /// Runs the command.
@@ -110,7 +113,12 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     }
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
-        Ok(Job { nspace, procs })
+        let waiting = waiting(&tool, &nspace)?;
+        Ok(Job {
+            nspace,
+            procs,
+            waiting,
+        })
     });
     let jobs = jobs.collect();
     leave(tool);
@@ -150,6 +158,30 @@ pub(super) fn procs(
         }
         _ => Err(Status::ERR_NOT_FOUND),
     }))
+}
+
+/// The processes of a job that wait for a debugger, and where each does. A server that does not know it has none.
+fn waiting(tool: &Tool, nspace: &str) -> Result<BTreeMap<Rank, Text<'static>>, Failure> {
+    let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
+    let rows = match ask(tool, keys::BREAKPOINT, of_job)? {
+        Ok(Some(Value::DataArray(DataArray::Info(rows)))) => rows,
+        _ => Vec::new(),
+    };
+    let row = |row: Info<'static>| {
+        let Value::DataArray(DataArray::Info(about)) = row.value else {
+            return None;
+        };
+        let (mut rank, mut point) = (None, None);
+        for info in about {
+            match info.value {
+                Value::Proc(proc) if info.key.is(keys::PROCID) => rank = Some(proc.rank),
+                Value::String(text) if info.key.is(keys::BREAKPOINT) => point = text,
+                _ => {}
+            }
+        }
+        Some((rank?, point?))
+    };
+    Ok(rows.into_iter().filter_map(row).collect())
 }
 
 /// Says which rank of those that are named a job does not have, by its processes in the order of their
@@ -215,11 +247,16 @@ fn in_json(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
         match jobs {
             Err(failure) => out.json(&about(failure.to_json()))?,
             Ok(jobs) => {
-                for Job { nspace, procs } in jobs {
+                for Job {
+                    nspace,
+                    procs,
+                    waiting,
+                } in jobs
+                {
                     let line = match procs {
                         Ok(procs) => json!({
                             "nspace": nspace,
-                            "procs": procs.iter().map(row).collect::<Vec<_>>(),
+                            "procs": procs.iter().map(|proc| row(proc, waiting)).collect::<Vec<_>>(),
                         }),
                         Err(status) => json!({ "nspace": nspace, "status": status.as_raw() }),
                     };
@@ -231,12 +268,13 @@ fn in_json(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(proc: &ProcInfo<'_>) -> Json {
+fn row(proc: &ProcInfo<'_>, waiting: &BTreeMap<Rank, Text<'_>>) -> Json {
     let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.to_str_lossy().into_owned());
     json!({
         "rank": proc.proc.rank.as_raw(),
         "pid": proc.pid,
         "state": state(proc.state),
+        "waits_at": waiting.get(&proc.proc.rank).map(|point| point.to_str_lossy()),
         "exit_code": is_over(proc.state).then_some(proc.exit_code),
         "node": text(&proc.hostname),
         "program": text(&proc.executable_name),
@@ -260,7 +298,12 @@ fn in_words(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
         if jobs.is_empty() {
             writeln!(out, "  no job")?;
         }
-        for Job { nspace, procs } in jobs {
+        for Job {
+            nspace,
+            procs,
+            waiting,
+        } in jobs
+        {
             let nspace = printable(nspace.as_bytes());
             match procs {
                 Err(status) => {
@@ -271,7 +314,7 @@ fn in_words(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
                 }
                 Ok(procs) => {
                     writeln!(out, "  job {nspace}")?;
-                    table(out, procs)?;
+                    table(out, procs, waiting)?;
                 }
             }
         }
@@ -279,7 +322,12 @@ fn in_words(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
+/// Of a process that waits for a debugger it says where, in the place of its state.
+fn table(
+    out: &mut Out,
+    procs: &[ProcInfo<'_>],
+    waiting: &BTreeMap<Rank, Text<'_>>,
+) -> Result<(), Failure> {
     let text = |text: &Option<Text<'_>>| {
         text.as_ref()
             .map_or_else(|| "-".to_owned(), |text| printable(text.as_bytes()))
@@ -294,7 +342,11 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>]) -> Result<(), Failure> {
         "rank", "pid", "state", "node"
     )?;
     for proc in procs {
-        let (rank, pid, state) = (proc.proc.rank.to_string(), proc.pid, state(proc.state));
+        let (rank, pid) = (proc.proc.rank.to_string(), proc.pid);
+        let state = match waiting.get(&proc.proc.rank) {
+            Some(point) => format!("waits at {}", printable(point.as_bytes())),
+            None => state(proc.state),
+        };
         let (node, program) = (text(&proc.hostname), text(&proc.executable_name));
         writeln!(
             out,

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use pmix_tool::Tool;
-use pmix_types::Status;
+use pmix_types::{Proc, Status};
 use serde_json::json;
 
 use super::{attach, find_job, is_answer, leave, ps};
@@ -51,6 +51,11 @@ pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
 /// of one, may have it.
 fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
     let nspace = &args.nspace;
+    // A launcher that waits itself is called as its server is.
+    let of_server = |server: &Proc<'_>| server.nspace.as_bytes() == nspace.as_bytes();
+    if tool.servers().first().is_some_and(of_server) {
+        return Ok(None);
+    }
     match ps::names(tool) {
         Ok(names) if !names.iter().any(|name| name == nspace) => {
             return Ok(Some(format!("the server has no job {nspace:?}")));

@@ -44,7 +44,17 @@ impl Session<'_> {
             return;
         };
         let job = self.jobs.get_mut(index);
-        let ready = job.and_then(|job| job.debugging.said(*rank, breakpoint.as_bytes()));
+        let ready = job.and_then(|job| {
+            let runs = job
+                .table
+                .with_rank(*rank)
+                .is_some_and(|it| it.ended.is_none());
+            let ready = job.debugging.said(*rank, breakpoint.as_bytes());
+            if runs {
+                job.debugging.waits(*rank, breakpoint.as_bytes());
+            }
+            ready
+        });
         if let Some(point) = ready {
             self.tell_ready(index, point, breakpoint);
         }
@@ -59,11 +69,18 @@ impl Session<'_> {
             .filter(|info| info.key.is(keys::EVENT_CUSTOM_RANGE));
         let named: Vec<&Proc<'_>> = named.flat_map(|info| procs(&info.value)).collect();
         let (all, named) = (named.is_empty(), Named::of(named));
+        self.release_held_launcher(call, &named, all);
         let of_job = call.range == DataRange::NAMESPACE;
         for job in self.jobs.iter_mut() {
             let nspace = job.nspace.clone();
             if !of_job || nspace == call.source.nspace {
                 let is_meant = |rank: Rank| all || named.has(&nspace, rank);
+                // Who is stopped on exec is released from there alone.
+                let waiting = job.table.iter().filter(|process| !process.is_held);
+                let waiting = waiting.map(|process| process.rank);
+                waiting
+                    .filter(|rank| is_meant(*rank))
+                    .for_each(|rank| job.debugging.release(rank));
                 let held = job.table.iter().filter(|process| process.is_held);
                 let held = held.filter(|process| is_meant(process.rank));
                 let held: Vec<_> = held.map(|process| job.proc(process.rank)).collect();
@@ -123,6 +140,9 @@ impl Session<'_> {
 
     /// Who ended will not stop any more, so that the others may be all there are.
     pub(super) fn debugged_ended(&mut self, index: usize, rank: Rank) {
+        if let Some(job) = self.jobs.get_mut(index) {
+            job.debugging.gone(rank);
+        }
         for point in StopPoint::ALL {
             let job = self.jobs.get_mut(index);
             if job.is_some_and(|job| job.debugging.at(point).ended(rank)) {

@@ -96,6 +96,10 @@ pub(super) enum Asked {
     Host,
     Wdir,
     Variable,
+    /// What a launcher that is started does with the job that it starts in turn.
+    ForLauncher,
+    /// Whether what is started is a tool.
+    Tool,
     /// What concerns debuggers.
     Debug(DebugDirective),
     /// That who asks is sent the output; the server does it with what passes through the launcher.
@@ -162,6 +166,7 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     JOB_RECOVERABLE => Obeyed(A::KeepGoing),
     JOB_TIMEOUT => Obeyed(A::JobLimit),
     LAUNCHER_RENDEZVOUS_FILE => Obeyed(A::Variable),
+    LAUNCH_DIRECTIVES => Obeyed(A::ForLauncher),
     MAPBY => Obeyed(A::MapBy),
     MAX_RESTARTS => Obeyed(A::Restarts),
     MERGE_STDERR_STDOUT => Obeyed(A::Merged),
@@ -179,12 +184,13 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     SHOW_LAUNCH_PROGRESS => Obeyed(A::ShowProgress),
     SPAWN_CHILD_SEP => Obeyed(A::Separate),
     SPAWN_TIMEOUT => Obeyed(A::SpawnLimit),
+    SPAWN_TOOL => Obeyed(A::Tool),
     STDIN_TGT => Obeyed(A::Reader),
     TAG_OUTPUT => Obeyed(A::TagsOutput),
     TIMEOUT => Obeyed(A::SpawnLimit),
     UNSET_ENVAR => Obeyed(A::Variable),
     WDIR => Obeyed(A::Wdir),
-    // Programs of any kind run, tools too, ends are told to all who register for them, messages that come again are
+    // Programs of any kind run, ends are told to all who register for them, messages that come again are
     // counted, and nothing changes with who chose the directory.
     AGGREGATE_HELP => Given,
     NON_PMI => Given,
@@ -193,7 +199,6 @@ pub(super) const DIRECTIVES: &[Directive] = directives! {
     NOTIFY_PROC_ABNORMAL_TERMINATION => Given,
     NOTIFY_PROC_TERMINATION => Given,
     PERSONALITY => Given,
-    SPAWN_TOOL => Given,
     WDIR_USER_SPECIFIED => Given,
     ADD_HOST => Refused,
     ADD_HOSTFILE => Refused,
@@ -214,6 +219,38 @@ impl Directive {
     /// The directive of a key.
     pub(super) fn of(key: &Key<'_>) -> Option<&'static Self> {
         DIRECTIVES.iter().find(|directive| key.is(directive.key))
+    }
+
+    /// Whether a job that a command line asks for obeys it, too, as one of `PMIX_LAUNCH_DIRECTIVES`.
+    pub(super) fn is_for_launch(&self) -> bool {
+        match self.effect {
+            Given | Refused => true,
+            Obeyed(asked) => matches!(
+                asked,
+                A::MapBy
+                    | A::RankBy
+                    | A::BindTo
+                    | A::CoresEach
+                    | A::Cpus
+                    | A::TagsOutput
+                    | A::DetailedTags
+                    | A::OutputDir
+                    | A::OutputFile
+                    | A::FilePattern
+                    | A::FilesAlone
+                    | A::Merged
+                    | A::KeepGoing
+                    | A::ShowMap
+                    | A::Restarts
+                    | A::ProcsPerPart
+                    | A::JobLimit
+                    | A::Host
+                    | A::Wdir
+                    | A::Variable
+                    | A::Forwarded
+                    | A::Debug(DebugDirective::Stop(_))
+            ),
+        }
     }
 
     /// The keys of the directives for debuggers that are not refused, as `PMIX_QUERY_DEBUG_SUPPORT` lists them.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pmix_host::forward::LineForm;
 use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
-use pmix_types::{Nspace, Proc, Rank, Text};
+use pmix_types::{Info, Nspace, Proc, Rank, Text};
 use rustix::process::Pid;
 
 use super::display::Display;
@@ -55,6 +55,8 @@ pub(super) struct Origin {
     pub(super) spares_exit_codes: bool,
     /// What its processes debug, if they are daemons of a debugger.
     pub(super) debug_target: Option<Proc<'static>>,
+    /// What a launcher that it is does with the job that it starts in turn, if that is said.
+    pub(super) for_launcher: Option<Vec<Info<'static>>>,
     /// Whether it goes on when the job of its parent fails.
     pub(super) is_separate: bool,
     /// Whether it is ended even when the job of its parent ends well.

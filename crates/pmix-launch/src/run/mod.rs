@@ -12,7 +12,9 @@ mod directives;
 mod display;
 mod events;
 mod groups;
+mod held;
 mod job;
+mod launcher;
 mod log;
 mod missing;
 mod monitor;
@@ -35,6 +37,7 @@ use std::time::Instant;
 use pmix_server::WireObserver;
 
 use crate::{Error, Outcome, Plan};
+pub use held::Pause;
 use session::Session;
 
 /// The standard streams of the launcher.
@@ -64,9 +67,24 @@ pub fn launch(
     standard: Standard<'_>,
     observer: Option<Box<dyn WireObserver>>,
 ) -> Result<Outcome, Error> {
+    launch_paused(plan, standard, observer, None)
+}
+
+/// Does what [`launch`] does, but waits to be released before it starts the job, if there is a [`Pause`]: tools
+/// attach to its server meanwhile, and register for what they want to be told of the job.
+///
+/// # Errors
+/// As [`launch`]; `PMIX_ERR_JOB_CANCELED` if it was not released before a signal came, the time limit passed, or
+/// nobody was left who could.
+pub fn launch_paused(
+    plan: &Plan,
+    standard: Standard<'_>,
+    observer: Option<Box<dyn WireObserver>>,
+    pause: Option<Pause>,
+) -> Result<Outcome, Error> {
     plan.check()?;
     let began = Instant::now();
-    let mut session = Session::start(plan, standard, observer)?;
+    let mut session = Session::start(plan, standard, observer, pause)?;
     session.watch()?;
     Ok(session.end(began))
 }

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs that are meant, with process ids and exit codes |
 //! | `PMIX_PROC_STATE_STATUS` | the state of the process that is named |
+//! | `PMIX_BREAKPOINT` | the processes of the jobs that are meant that wait for a debugger, and where each does |
 //! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails |
 //! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
@@ -26,6 +27,7 @@ use super::directives::Directive;
 use super::events::of_cause;
 use super::job::Job;
 use super::session::Session;
+use super::stopped::ON_EXEC;
 use super::support;
 use crate::process::{Ending, Link, Process, Restart};
 
@@ -176,6 +178,7 @@ impl Session<'_> {
                 let process = job.table.with_rank(meant.rank?)?;
                 Some(Value::ProcState(state(process)))
             }
+            keys::BREAKPOINT => waiting(jobs),
             keys::QUERY_JOB_STATUS => {
                 let status = |job: &&Job<'_>| job.stop.cause().map(|cause| of_cause(cause).1);
                 jobs.first()?;
@@ -214,6 +217,27 @@ fn table(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
         processes.map(|process| about(job, process))
     });
     Some(Value::DataArray(DataArray::ProcInfo(rows.collect())))
+}
+
+/// The processes of jobs that wait for a debugger: an array for each, with its name and that of the point.
+fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
+    jobs.first()?;
+    let rows = jobs.iter().flat_map(|job| {
+        let running = job.table.iter().filter(|process| process.ended.is_none());
+        running.filter_map(|process| {
+            let breakpoint = match process.is_held {
+                true => Text::from(ON_EXEC.to_vec()),
+                false => job.debugging.waits_at(process.rank)?.clone(),
+            };
+            let about = vec![
+                Info::new(keys::PROCID, job.proc(process.rank)),
+                Info::new(keys::BREAKPOINT, Value::String(Some(breakpoint))),
+            ];
+            let about = Value::DataArray(DataArray::Info(about));
+            Some(Info::new(keys::PROC_INFO_ARRAY, about))
+        })
+    });
+    Some(Value::DataArray(DataArray::Info(rows.collect())))
 }
 
 fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {

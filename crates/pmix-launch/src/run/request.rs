@@ -17,11 +17,12 @@ use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value};
 use super::debug::DebugRequest;
 use super::directives::{Asked, Directive, Effect};
 use super::display::Display;
+use super::held::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
 use crate::{App, Error, Export, MapBy};
 use read::{
-    bind, command, cpus, envar, here, level, number, own, procs, rank, reader, shorten, text_of,
-    unknown, variable,
+    bind, command, cpus, envar, here, infos, level, number, own, procs, rank, reader, shorten,
+    text_of, unknown, variable,
 };
 
 /// Why a job is not started.
@@ -110,6 +111,10 @@ pub(super) struct Request {
     /// Whether it is not to be started unless who asks is sent its output.
     pub(super) needs_forwarding: bool,
     pub(super) debug: DebugRequest,
+    /// What a launcher that it is does with the job that it starts in turn (`PMIX_LAUNCH_DIRECTIVES`), if that is said.
+    pub(super) for_launcher: Option<Vec<Info<'static>>>,
+    /// Whether it is a tool (`PMIX_SPAWN_TOOL`).
+    is_tool: bool,
     /// Where applications start that do not say it themselves.
     wdir: Option<PathBuf>,
     /// What is done to the variables of all applications.
@@ -131,7 +136,45 @@ impl Request {
             request.apps.push(app);
         }
         request.fill_node();
+        request.mark_launcher();
         Ok(request)
+    }
+
+    /// Reads the launch directives that the job of a command line is to obey, and not a job that is asked for: they are
+    /// about a job as a whole whose applications and names are known.
+    ///
+    /// # Errors
+    /// One of them makes no sense, or cannot be obeyed for such a job: `PMIX_ERR_NOT_SUPPORTED`.
+    pub(super) fn of_launch(directives: &[Info<'static>], host: &[u8]) -> Result<Self, Refusal> {
+        let mut request = Self::default();
+        for info in directives {
+            match Directive::of(&info.key) {
+                Some(directive) if !directive.is_for_launch() => {
+                    let name = directive.name;
+                    return Err(Refusal::unsupported(format_args!(
+                        "{name} among PMIX_LAUNCH_DIRECTIVES"
+                    )));
+                }
+                _ => request.take(info, host)?,
+            }
+        }
+        Ok(request)
+    }
+
+    /// What is done to the variables of all applications, and where they start that do not say it.
+    pub(super) fn of_apps(&self) -> (&[Export], Option<&PathBuf>) {
+        (&self.exports, self.wdir.as_ref())
+    }
+
+    /// A launcher is told that a tool has it started, or it would not ask what that tool wants of it.
+    fn mark_launcher(&mut self) {
+        let stops = self.is_tool && self.debug.stops_in_init();
+        if !stops && self.for_launcher.is_none() {
+            return;
+        }
+        let value = if stops { "1" } else { "0" };
+        let mark = Export::Default(PAUSE_FOR_TOOL.into(), value.into());
+        (self.apps.iter_mut()).for_each(|app| app.exports.push(mark.clone()));
     }
 
     /// How many processes it has.
@@ -249,6 +292,8 @@ impl Request {
             Asked::Host => here(info, host)?,
             Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
             Asked::Variable => self.exports.extend(envar(info)?),
+            Asked::ForLauncher => self.for_launcher = Some(infos(info)?),
+            Asked::Tool => self.is_tool = flag,
             Asked::Debug(directive) => {
                 { self.debug.take(directive, info, None) }.map_err(Refusal::bad)?
             }

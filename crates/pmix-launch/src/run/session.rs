@@ -19,6 +19,7 @@ use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 use super::Standard;
 use super::connected::Connected;
 use super::groups::Groups;
+use super::held::{Held, Release};
 use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
@@ -43,7 +44,7 @@ pub(super) const PUSHED: usize = 3;
 pub(super) const FORWARD: usize = 4;
 
 /// How many readiness events are taken at once.
-const EVENTS: usize = 256;
+pub(super) const EVENTS: usize = 256;
 
 /// Holds the server, the jobs that run, and what they share. Its number (`PMIX_SESSION_ID`) is the
 /// launcher's pid.
@@ -63,6 +64,8 @@ pub(super) struct Session<'a> {
     pub(super) missing: Missing,
     pub(super) groups: Groups,
     pub(super) input: Input<'a>,
+    /// What is known while the launcher waits to be released.
+    pub(super) held: Option<Held>,
     /// The jobs that processes asked for and that were not started yet.
     pub(super) waiting: VecDeque<Waiting>,
     /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
@@ -106,9 +109,7 @@ impl Session<'_> {
     pub(super) fn watch(&mut self) -> Result<(), Error> {
         let mut events = Events::with_capacity(EVENTS);
         loop {
-            self.logs.write(&mut self.forward);
-            self.forward.turn(self.poll.registry());
-            self.tell_output();
+            self.write_output();
             self.dismiss_ended();
             if self.is_over() {
                 return Ok(());
@@ -116,37 +117,54 @@ impl Session<'_> {
             self.start_waiting();
             self.start_again_one(Instant::now());
             self.watcher.flush();
-            let until = self.patience();
-            let mut news = self.wait_and_serve(until)?;
-            // The server says once that there is news, however much.
-            while news {
-                match self.poll.poll(&mut events, Some(Duration::ZERO)) {
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                    result => result.map_err(|e| Error::system("cannot poll", e))?,
-                }
-                let mut taken = 0;
-                for event in &events {
-                    taken += 1;
-                    self.notice(event.token());
-                }
-                news = taken == EVENTS;
-            }
-            let now = Instant::now();
-            self.published.tick(now);
-            self.tick_monitors(now);
-            self.logs.tick(now);
-            self.forward.tick(now);
-            let ended = self.constructions.handle_timeout(now);
-            self.tell_constructed(ended);
-            self.missing.tick(now);
-            for index in 0..self.jobs.len() {
-                let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
-                if let Some(order) = order {
-                    self.obey(index, order);
-                }
-            }
-            self.spread_failures(now);
+            self.turn(&mut events, None)?;
         }
+    }
+
+    /// Hands on what processes wrote and logged.
+    pub(super) fn write_output(&mut self) {
+        self.logs.write(&mut self.forward);
+        self.forward.turn(self.poll.registry());
+        self.tell_output();
+    }
+
+    /// Waits for news until that time at most, and does what there is to do.
+    pub(super) fn turn(
+        &mut self,
+        events: &mut Events,
+        until: Option<Instant>,
+    ) -> Result<(), Error> {
+        let until = [until, self.patience()].into_iter().flatten().min();
+        let mut news = self.wait_and_serve(until)?;
+        // The server says once that there is news, however much.
+        while news {
+            match self.poll.poll(events, Some(Duration::ZERO)) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                result => result.map_err(|e| Error::system("cannot poll", e))?,
+            }
+            let mut taken = 0;
+            for event in &*events {
+                taken += 1;
+                self.notice(event.token());
+            }
+            news = taken == EVENTS;
+        }
+        let now = Instant::now();
+        self.published.tick(now);
+        self.tick_monitors(now);
+        self.logs.tick(now);
+        self.forward.tick(now);
+        let ended = self.constructions.handle_timeout(now);
+        self.tell_constructed(ended);
+        self.missing.tick(now);
+        for index in 0..self.jobs.len() {
+            let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
+            if let Some(order) = order {
+                self.obey(index, order);
+            }
+        }
+        self.spread_failures(now);
+        Ok(())
     }
 
     fn notice(&mut self, token: Token) {
@@ -160,7 +178,10 @@ impl Session<'_> {
                 }
             }
             PUSHED => self.jobs.iter_mut().for_each(|job| job.pushed.write()),
-            _ => self.input.turn(self.poll.registry()),
+            _ => match &mut self.held {
+                Some(held) => held.hear(),
+                None => self.input.turn(self.poll.registry()),
+            },
         }
     }
 
@@ -208,6 +229,9 @@ impl Session<'_> {
     /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
     /// processes do about it.
     fn end_by(&mut self, number: i32) {
+        if let Some(held) = &mut self.held {
+            return held.set(Release::Interrupted(number));
+        }
         let now = Instant::now();
         let nobody_runs = self.jobs.num_running() == 0;
         let interrupts = (self.jobs.iter_mut()).map(|job| job.stop.interrupted(number, now));
@@ -454,7 +478,9 @@ impl Session<'_> {
     /// Until when to wait for news.
     fn patience(&mut self) -> Option<Instant> {
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
-        if is_busy || self.messages.is_waiting() || !self.waiting.is_empty() {
+        // Jobs that are asked for while the launcher waits itself wait for that.
+        let is_asked = self.held.is_none() && !self.waiting.is_empty();
+        if is_busy || self.messages.is_waiting() || is_asked {
             return Some(Instant::now());
         }
         let stops = self.jobs.iter().map(|job| job.stop.deadline());

@@ -106,6 +106,7 @@ impl Session<'_> {
             is_separate: request.is_separate == Some(true),
             ends_with_parent: request.is_separate == Some(false),
             debug_target,
+            for_launcher: request.for_launcher.take(),
         };
         let plan = PlanRef::Spawned(Arc::new(plan));
         let started = self.start_job(plan, Some(origin));
@@ -262,7 +263,7 @@ impl Session<'_> {
 /// What becomes of the output of a job: as is asked for, else as that of the first one. Files are below a
 /// directory with the name of the job, or have it in their names, so that no two jobs write to the same;
 /// those of a pattern are as it says.
-fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
+pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
     if request.output_dir.is_some() && request.output_file.is_some() {
         let message =
             "output is to go to a directory of files and to a named file: only one is possible";
@@ -319,7 +320,7 @@ fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, 
 }
 
 /// How processes are placed: as is asked for, else as those of the first job.
-fn policy_of(request: &Request, first: Policy) -> Policy {
+pub(super) fn policy_of(request: &Request, first: Policy) -> Policy {
     let map_by = request.map_by.unwrap_or(first.map_by);
     // Who names a part of the node means that part, as on the command line.
     let named = match (request.map_by, request.cores_each) {

@@ -21,6 +21,7 @@ use super::Standard;
 use super::connected::Connected;
 use super::display::Display;
 use super::groups::Groups;
+use super::held::Pause;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
@@ -49,6 +50,7 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         standard: Standard<'a>,
         observer: Option<Box<dyn WireObserver>>,
+        pause: Option<Pause>,
     ) -> Result<Self, Error> {
         // Before anything is made that would have to be taken back.
         let least = Route::least_descriptors(plan, standard.output, standard.errors);
@@ -56,6 +58,9 @@ impl<'a> Session<'a> {
         let bound = job_info::bind(plan)?;
         let spawner = Spawner::new(plan, &bound, &CommandForm::default())?;
         let mut session = Self::prepare(plan, standard, observer)?;
+        if let Some(pause) = pause {
+            session.wait_for_release(pause)?;
+        }
         session.start_prepared(PlanRef::Given(plan), None, &bound, &spawner)?;
         Ok(session)
     }
@@ -170,6 +175,7 @@ impl<'a> Session<'a> {
             groups: Groups::default(),
             written: 0,
             input: Input::Own,
+            held: None,
             waiting: VecDeque::new(),
             ended: Vec::new(),
             restarts: WaitingRestarts::default(),
@@ -203,6 +209,7 @@ impl<'a> Session<'a> {
             server: &server,
             parent: job.origin.as_ref().map(|origin| &origin.parent),
             debug_target: { job.origin.as_ref() }.and_then(|origin| origin.debug_target.as_ref()),
+            for_launcher: { job.origin.as_ref() }.and_then(|origin| origin.for_launcher.as_deref()),
             offset: job.origin.as_ref().map_or(0, |origin| origin.offset),
         };
         let infos = job_info::of_job(plan, bound, &places);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes of a job that is debugged have come to the points where they stop.
+//! Which processes of a job that is debugged have come to the points where they stop, and which wait there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pmix_types::Rank;
+use pmix_types::{Rank, Text};
 
 use crate::stops::{DebugStops, StopPoint};
 
@@ -13,12 +13,20 @@ pub(super) const ON_EXEC: &[u8] = b"exec";
 /// What the libraries of processes call the point in init.
 pub(super) const IN_INIT: &[u8] = b"pmix-init";
 
+/// How many bytes are kept of the name that a process gives the point where it waits.
+const MAX_NAME: usize = 255;
+
 /// Which processes of a job are to come to the points where they stop.
 #[derive(Debug, Default)]
 pub(super) struct Debugging {
     on_exec: Awaited,
     in_init: Awaited,
     in_app: Awaited,
+    /// Those that wait until they are released, and what they call the point; those that are stopped on exec the
+    /// table of processes knows.
+    waiting: BTreeMap<Rank, Text<'static>>,
+    /// Those that were released before they began to wait: their next stop is over when it begins.
+    released: BTreeSet<Rank>,
 }
 
 /// The processes that are to stop at one point.
@@ -56,7 +64,38 @@ impl Debugging {
             on_exec: Awaited::new(&stops.on_exec),
             in_init: Awaited::new(&stops.in_init),
             in_app: Awaited::new(&stops.in_app),
+            waiting: BTreeMap::new(),
+            released: BTreeSet::new(),
         }
+    }
+
+    /// A process says that it waits.
+    pub(super) fn waits(&mut self, rank: Rank, breakpoint: &[u8]) {
+        if !self.released.remove(&rank) {
+            let name = breakpoint.get(..MAX_NAME).unwrap_or(breakpoint);
+            self.waiting.insert(rank, Text::new(name.to_vec()));
+        }
+    }
+
+    /// A process is released from where it waits, or where it is to wait next.
+    pub(super) fn release(&mut self, rank: Rank) {
+        let is_awaited = |awaited: &Awaited| awaited.missing.contains(&rank);
+        if self.waiting.remove(&rank).is_none()
+            && (is_awaited(&self.in_init) || is_awaited(&self.in_app))
+        {
+            self.released.insert(rank);
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn gone(&mut self, rank: Rank) {
+        self.waiting.remove(&rank);
+        self.released.remove(&rank);
+    }
+
+    /// What a process that waits calls the point where it does.
+    pub(super) fn waits_at(&self, rank: Rank) -> Option<&Text<'static>> {
+        self.waiting.get(&rank)
     }
 
     pub(super) fn at(&mut self, point: StopPoint) -> &mut Awaited {
@@ -101,6 +140,38 @@ mod tests {
         assert_eq!(debugging.said(rank(0), IN_INIT), Some(StopPoint::InInit));
         assert_eq!(debugging.said(rank(0), IN_INIT), None);
         assert!(!debugging.at(StopPoint::InInit).ended(rank(0)));
+    }
+
+    #[test]
+    fn who_waits_does_so_until_it_is_released_even_before_or_has_ended() {
+        let ranks: BTreeSet<_> = [0, 1, 2].map(Rank::new).into();
+        let mut debugging = Debugging::new(&DebugStops {
+            in_init: ranks,
+            ..DebugStops::default()
+        });
+        let rank = Rank::new;
+        let named = |debugging: &Debugging| {
+            [0, 1, 2].map(|at| {
+                debugging
+                    .waits_at(rank(at))
+                    .map(|name| name.as_bytes().len())
+            })
+        };
+        debugging.release(rank(1));
+        for at in 0..3 {
+            debugging.said(rank(at), IN_INIT);
+            debugging.waits(rank(at), IN_INIT);
+        }
+        assert_eq!(named(&debugging), [Some(9), None, Some(9)]);
+        debugging.release(rank(0));
+        debugging.gone(rank(2));
+        assert_eq!(named(&debugging), [None; 3]);
+        // It stops once more, and nobody had released it from there.
+        debugging.waits(rank(0), &[b'x'; 4096]);
+        assert_eq!(named(&debugging), [Some(MAX_NAME), None, None]);
+        debugging.release(rank(0));
+        debugging.waits(rank(0), b"again");
+        assert_eq!(named(&debugging), [Some(5), None, None]);
     }
 
     #[test]

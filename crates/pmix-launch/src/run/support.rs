@@ -95,6 +95,7 @@ const SERVED: &[SupportedFunction<'static>] = &[
         "PMIx_Query_info",
         &[
             "ALLOC_ID",
+            "BREAKPOINT",
             "HOSTNAME",
             "NODEID",
             "NSPACE",

@@ -72,6 +72,12 @@ impl DebugRequest {
         Ok(())
     }
 
+    /// Whether any of it is to stop in init.
+    pub(in crate::run) fn stops_in_init(&self) -> bool {
+        let is_false = |who: &Value<'_>| who.truth().as_bool() == Some(false);
+        { self.stops.iter() }.any(|stop| stop.point == StopPoint::InInit && !is_false(&stop.who))
+    }
+
     /// Whether the job is daemons of a debugger.
     pub(in crate::run) fn is_of_daemons(&self) -> bool {
         self.has_daemons || self.per_node.is_some() || self.per_proc.is_some()

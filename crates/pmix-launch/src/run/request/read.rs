@@ -40,6 +40,14 @@ pub(super) fn text_of<'a>(info: &'a Info<'static>) -> Result<&'a Text<'static>, 
     }
 }
 
+/// The infos that a value holds.
+pub(super) fn infos(info: &Info<'static>) -> Result<Vec<Info<'static>>, Refusal> {
+    match &info.value {
+        Value::DataArray(DataArray::Info(infos)) => Ok(infos.clone()),
+        _ => Err(Refusal::bad(format!("{} without infos", info.key))),
+    }
+}
+
 pub(super) fn number(info: &Info<'static>) -> Result<usize, Refusal> {
     let number: Option<u32> = info.value.to_number().ok();
     let number = number.and_then(|number| usize::try_from(number).ok());

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tool that had this launcher started, which the PMIx Standard calls the initiator: what it wants of the job, and
+//! when the launcher goes on.
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is 0 or false |
+//! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end |
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use pmix_client::{Ask, ClientEvent, Settings, SharedClient};
+use pmix_launch::{Pause, Plan};
+use pmix_mca::Environment;
+use pmix_proto::Role;
+use pmix_types::{DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::failure::Failure;
+
+/// What the breakpoint of a launcher is called that waits in its init.
+const IN_INIT: &str = "pmix-init";
+
+/// A launcher as a process of the server that started it, for a tool.
+pub(super) struct Initiator {
+    /// None if no server started it.
+    client: Option<SharedClient>,
+    /// Where a release is heard, if the launcher waits for one.
+    released: Option<UnixStream>,
+    /// The other end of that without a server, when only a tool that attaches releases the launcher: it says nothing
+    /// and stays open.
+    _release: Option<UnixStream>,
+}
+
+impl Initiator {
+    /// Connects with the server that started this launcher, if a tool had it started.
+    pub(super) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
+        watch_keepalive(environment)?;
+        let Some(mark) = environment.first_of(&["PMIX_LAUNCHER_PAUSE_FOR_TOOL"]) else {
+            return Ok(None);
+        };
+        let mark = mark.to_string_lossy().to_ascii_lowercase();
+        let waits = !["", "0", "false", "no"].contains(&mark.as_str());
+        let pair = UnixStream::pair();
+        let (released, release) =
+            pair.map_err(|e| Failure::usage(format!("cannot wait for a release: {e}")))?;
+        let settings = match Settings::of(environment) {
+            Err(e) if e.status() == Status::ERR_NOT_AVAILABLE => None,
+            settings => Some(settings?),
+        };
+        let mut release = Some(release);
+        let client = match settings {
+            None => None,
+            Some(mut settings) => {
+                // As such it is not held up in its own init, where its server would not be there yet.
+                settings.role = Role::STARTED_LAUNCHER;
+                let mut release = release.take();
+                let client = SharedClient::init(settings, move |event| match event {
+                    ClientEvent::Event(event) if event.status == Status::DEBUGGER_RELEASE => {
+                        if let Some(Err(e)) = release.as_mut().map(|to| to.write_all(&[1])) {
+                            tracing::debug!("the launcher does not wait: {e}");
+                        }
+                    }
+                    // Nobody can release it any more.
+                    ClientEvent::Lost => release = None,
+                    _ => {}
+                })?;
+                Some(client)
+            }
+        };
+        let mut initiator = Self {
+            client,
+            released: None,
+            _release: release,
+        };
+        if waits || initiator.stops_in_init() {
+            if let Some(client) = &initiator.client {
+                client.wait(Ask::register_events(
+                    vec![Status::DEBUGGER_RELEASE],
+                    Vec::new(),
+                ))?;
+            }
+            initiator.released = Some(released);
+        }
+        Ok(Some(initiator))
+    }
+
+    /// Returns the plan of the command line as the tool wants it.
+    pub(super) fn direct(&self, plan: Plan) -> Result<Plan, Failure> {
+        match self.job_info(keys::LAUNCH_DIRECTIVES) {
+            Some(Value::DataArray(DataArray::Info(directives))) => {
+                plan.directed(&directives).map_err(super::refused)
+            }
+            _ => Ok(plan),
+        }
+    }
+
+    /// Returns how the launcher is told to go on, if it is to wait for that.
+    pub(super) fn pause(&mut self) -> Option<Pause> {
+        let released = self.released.take()?;
+        let client = self.client.clone();
+        let launcher = client.as_ref().map(|client| client.proc().clone());
+        let parent = match self.job_info(keys::PARENT_ID) {
+            Some(Value::Proc(parent)) => Some(parent),
+            _ => None,
+        };
+        let ready = move || {
+            if let Some(client) = client {
+                tell_ready(&client, parent);
+            }
+        };
+        Some(Pause {
+            launcher,
+            released,
+            ready: Box::new(ready),
+        })
+    }
+
+    fn stops_in_init(&self) -> bool {
+        let found = self.job_info(keys::DEBUG_STOP_IN_INIT);
+        let proc = self.client.as_ref().map(SharedClient::proc);
+        proc.zip(found)
+            .is_some_and(|(proc, value)| value.is_for(proc))
+    }
+
+    /// What the server knows of the job that this launcher is.
+    fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
+        let client = self.client.as_ref()?;
+        let at_once = [Info::new(keys::IMMEDIATE, true)];
+        client.get(&client.job(), &Key::from(key), &at_once).ok()
+    }
+}
+
+impl Drop for Initiator {
+    /// A process that ends without this has failed, to the server that started it.
+    fn drop(&mut self) {
+        if let Some(client) = &self.client
+            && let Err(e) = client.finalize()
+        {
+            tracing::debug!("the server that started this launcher does not let it go: {e}");
+        }
+    }
+}
+
+/// Tells the server that started this launcher that it waits, and the tool that had it started that tools may attach.
+fn tell_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
+    let once = [
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::EVENT_DO_NOT_CACHE, true),
+    ];
+    let mut waits = once.to_vec();
+    waits.push(Info::new(keys::BREAKPOINT, IN_INIT));
+    let waits = Ask::notify(Status::READY_FOR_DEBUG, DataRange::RM, waits);
+    let ready = parent.map(|parent| {
+        let mut infos = vec![Info::new(keys::EVENT_NON_DEFAULT, true)];
+        infos.push(Info::new(keys::EVENT_CUSTOM_RANGE, vec![parent]));
+        Ask::notify(Status::LAUNCHER_READY, DataRange::CUSTOM, infos)
+    });
+    for told in [Some(waits), ready].into_iter().flatten() {
+        if let Err(e) = client.wait(told) {
+            tracing::warn!("the server that started this launcher is not told that it waits: {e}");
+        }
+    }
+}
+
+/// Ends this launcher when the tool that had it started no longer holds its end of a pipe.
+fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
+    let Some(number) = environment.first_of(&["PMIX_KEEPALIVE_PIPE"]) else {
+        return Ok(());
+    };
+    let named = number.to_string_lossy().into_owned();
+    let unread = |why: String| {
+        let message = format!("PMIX_KEEPALIVE_PIPE is {named:?}: {why}");
+        Failure::usage(message)
+            .cure("it is the number of a descriptor that is the end of a pipe to read")
+    };
+    let number: u32 = named.parse().map_err(|e| unread(format!("{e}")))?;
+    let pipe = File::open(format!("/proc/self/fd/{number}"));
+    let mut pipe = pipe.map_err(|e| unread(e.to_string()))?;
+    let watch = move || {
+        let mut bytes = [0; 64];
+        while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}
+        tracing::info!("the tool that had this launcher started is gone");
+        if let Err(e) = kill_process(getpid(), Signal::TERM) {
+            tracing::warn!("the launcher goes on without it: {e}");
+        }
+    };
+    let started = thread::Builder::new()
+        .name("keepalive".to_owned())
+        .spawn(watch);
+    started.map_err(|e| unread(e.to_string()))?;
+    Ok(())
+}

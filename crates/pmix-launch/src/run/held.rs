@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A launcher that waits before it starts its job: who lets it go on, and what ends the wait.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use pmix_types::Proc;
+
+/// The variable by which a launcher learns that a tool has it started. It asks the server that started it for
+/// `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is 0 or false.
+pub(super) const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
+
+/// Says how a launcher that waits before it starts its job is told to go on.
+///
+/// A tool that is attached to the launcher releases it by `PMIX_DEBUGGER_RELEASE`, which names the server of the
+/// launcher, the launcher as the server calls it that started it, or nobody.
+pub struct Pause {
+    /// The name of the launcher at the server that started it; none if no server did.
+    pub launcher: Option<Proc<'static>>,
+    /// Has a byte to read when the launcher is released by way of the server that started it, and is at its end
+    /// when that one is gone, so that nobody can.
+    pub released: UnixStream,
+    /// Is called once, when the server of the launcher is there and tools may attach to it.
+    pub ready: Box<dyn FnOnce()>,
+}
+
+/// What a session knows while it waits for its release.
+pub(super) struct Held {
+    launcher: Option<Proc<'static>>,
+    released: UnixStream,
+    release: Option<Release>,
+}
+
+/// What ended the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Release {
+    Released,
+    /// The server that started the launcher is gone.
+    Alone,
+    /// A signal that ends programs came.
+    Interrupted(i32),
+}
+
+impl Held {
+    pub(super) fn new(launcher: Option<Proc<'static>>, released: UnixStream) -> io::Result<Self> {
+        released.set_nonblocking(true)?;
+        Ok(Self {
+            launcher,
+            released,
+            release: None,
+        })
+    }
+
+    /// What ended the wait, if anything has.
+    pub(super) fn release(&self) -> Option<Release> {
+        self.release
+    }
+
+    /// What the server that started the launcher calls it.
+    pub(super) fn launcher(&self) -> Option<&Proc<'static>> {
+        self.launcher.as_ref()
+    }
+
+    /// Ends the wait. What came first counts, but for a signal, which ends the launcher whatever else came.
+    pub(super) fn set(&mut self, release: Release) {
+        if self.release.is_none() || matches!(release, Release::Interrupted(_)) {
+            self.release = Some(release);
+        }
+    }
+
+    /// Hears what comes by way of the server that started the launcher.
+    pub(super) fn hear(&mut self) {
+        match self.released.read(&mut [0]) {
+            Ok(0) => self.set(Release::Alone),
+            Ok(_) => self.set(Release::Released),
+            // It was nothing.
+            Err(_) => {}
+        }
+    }
+}
+
+impl AsRawFd for Held {
+    fn as_raw_fd(&self) -> RawFd {
+        self.released.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn the_wait_ends_by_what_comes_first_or_by_a_signal() {
+        let (released, mut release) = UnixStream::pair().unwrap();
+        let mut held = Held::new(None, released).unwrap();
+        held.hear();
+        assert_eq!(held.release(), None);
+        release.write_all(&[1]).unwrap();
+        held.hear();
+        assert_eq!(held.release(), Some(Release::Released));
+        drop(release);
+        held.hear();
+        assert_eq!(held.release(), Some(Release::Released));
+        held.set(Release::Interrupted(15));
+        assert_eq!(held.release(), Some(Release::Interrupted(15)));
+        let (released, release) = UnixStream::pair().unwrap();
+        let mut held = Held::new(None, released).unwrap();
+        drop(release);
+        held.hear();
+        assert_eq!(held.release(), Some(Release::Alone));
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A launcher that a tool had started: it does with its job what the tool wants, and waits for it before.
+//!
+//! | when | what is told, to whom |
+//! | --- | --- |
+//! | the server is there | `PMIX_LAUNCHER_READY` to whoever registers at it, now or later |
+//! | while it waits | requests of tools are answered, jobs that they ask for wait |
+//! | it is released | the job is started, and then those that were asked for |
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
+
+use std::os::fd::AsRawFd as _;
+use std::time::Instant;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Token};
+use pmix_server::upcall::NotifyEvent;
+use pmix_types::{Info, Status, keys};
+
+use super::events::timestamp;
+use super::held::{Held, Pause, Release};
+use super::job::Named;
+use super::request::{Refusal, Request};
+use super::session::{EVENTS, INPUT, Session};
+use super::spawn::{output_of, policy_of};
+use crate::process::signal_name;
+use crate::{Error, Plan, service};
+
+impl Plan {
+    /// Returns the plan as a tool wants it that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`): what the tool
+    /// says comes before what the command line says, and processes stop where either of them wants it.
+    ///
+    /// # Errors
+    /// A directive makes no sense, or cannot be obeyed for a job of a command line.
+    pub fn directed(mut self, directives: &[Info<'static>]) -> Result<Self, Error> {
+        let refused = |Refusal { status, why }| Error::refused(status, why);
+        let asked = Request::of_launch(directives, self.layout.host()).map_err(refused)?;
+        let output = output_of(&asked, &self.output, &self.nspace)?;
+        // The files that the command line names stay as it names them.
+        let files = match asked.output_dir.is_some() || asked.output_file.is_some() {
+            true => output.files,
+            false => self.output.files.take(),
+        };
+        self.output = crate::Output { files, ..output };
+        self.policy = policy_of(&asked, self.policy);
+        self.cpus = asked.cpus.clone().or(self.cpus);
+        self.timeout = [self.timeout, asked.timeout].into_iter().flatten().min();
+        self.keep_going = asked.keep_going.unwrap_or(self.keep_going);
+        self.announce |= asked.display.map;
+        self.max_restarts = self.max_restarts.max(asked.max_restarts);
+        let (exports, wdir) = asked.of_apps();
+        for app in &mut self.apps {
+            app.exports.extend(exports.iter().cloned());
+            app.wdir = app.wdir.take().or_else(|| wdir.cloned());
+        }
+        let wanted = asked.debug.stops(&self.apps);
+        let here = self.layout.here();
+        for point in crate::stops::StopPoint::ALL {
+            let ranks = wanted.at(point).iter().copied();
+            let ranks = ranks.filter(|rank| here.binary_search(rank).is_ok());
+            self.stops.at_mut(point).extend(ranks);
+        }
+        Ok(self)
+    }
+}
+
+impl Session<'_> {
+    /// Waits until the launcher is released, and serves the tools that attach meanwhile.
+    ///
+    /// # Errors
+    /// A signal ended the wait, the time limit of the job, or the loss of the server that started the launcher.
+    pub(super) fn wait_for_release(&mut self, pause: Pause) -> Result<(), Error> {
+        let Pause {
+            launcher,
+            released,
+            ready,
+        } = pause;
+        let cannot = |e| Error::system("cannot wait for the release of the launcher", e);
+        let held = Held::new(launcher, released).map_err(cannot)?;
+        let fd = held.as_raw_fd();
+        let registry = self.poll.registry();
+        let watched = registry.register(&mut SourceFd(&fd), Token(INPUT), Interest::READABLE);
+        watched.map_err(cannot)?;
+        self.held = Some(held);
+        let server = service::name(&self.plan.nspace);
+        let infos = [Info::new(keys::EVENT_NON_DEFAULT, true), timestamp()];
+        self.tell(Status::LAUNCHER_READY, &server, &infos);
+        ready();
+        tracing::info!("{server:?} waits for the tool that had this launcher started");
+        let limit = self.plan.timeout;
+        let until = limit.and_then(|limit| self.began.checked_add(limit));
+        let mut events = Events::with_capacity(EVENTS);
+        let release = loop {
+            if let Some(release) = self.held.as_ref().and_then(Held::release) {
+                break release;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let why = "its time limit passed before it was released";
+                return Err(Error::unreleased(why));
+            }
+            self.write_output();
+            self.turn(&mut events, until)?;
+        };
+        if let Some(held) = self.held.take() {
+            let fd = held.as_raw_fd();
+            let ended = self.poll.registry().deregister(&mut SourceFd(&fd));
+            ended.map_err(cannot)?;
+        }
+        match release {
+            Release::Released => Ok(()),
+            Release::Alone => Err(Error::unreleased(
+                "the server that started it is gone, and nobody had released it",
+            )),
+            Release::Interrupted(signal) => {
+                let name = signal_name(signal);
+                Err(Error::unreleased(format!(
+                    "{name} came before it was released"
+                )))
+            }
+        }
+    }
+
+    /// Notes a release that reached the server of the launcher while this waits.
+    pub(super) fn release_held_launcher(
+        &mut self,
+        call: &NotifyEvent,
+        named: &Named<'_>,
+        all: bool,
+    ) {
+        let server = service::name(&self.plan.nspace);
+        let Some(held) = &mut self.held else {
+            return;
+        };
+        let launcher = held.launcher();
+        let is_meant = all
+            || named.has(&server.nspace, server.rank)
+            || launcher.is_some_and(|own| named.has(&own.nspace, own.rank));
+        if is_meant {
+            tracing::info!("{:?} lets the launcher go on", call.source);
+            held.set(Release::Released);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use pmix_types::{DataArray, Envar, Rank, Value};
+
+    use super::*;
+    use crate::{App, Export, Layout, OutputForm};
+
+    fn plan() -> Plan {
+        let params = pmix_mca::Params::default();
+        let app = |num_procs| App {
+            program: "true".into(),
+            args: Vec::new(),
+            num_procs,
+            wdir: None,
+            exports: Vec::new(),
+        };
+        Plan {
+            nspace: "job@1".to_owned(),
+            layout: Layout::on_one_node(b"n1", 3).unwrap(),
+            apps: vec![app(2), app(1)],
+            policy: crate::Policy::default(),
+            environment: Vec::new(),
+            preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
+            params,
+            tmpdir: "/tmp".into(),
+            syslog: "/dev/log".into(),
+            output: crate::Output::default(),
+            timeout: Some(Duration::from_secs(60)),
+            grace: Duration::from_secs(2),
+            keep_going: false,
+            adopt: true,
+            forward_io: false,
+            max_spawned: 16,
+            max_restarts: 0,
+            system_server: None,
+            watcher: None,
+            stopper: None,
+            cpus: None,
+            compat_env: true,
+            stdin_rank: None,
+            announce: false,
+            process_sets: Vec::new(),
+            stops: crate::DebugStops {
+                in_app: [Rank::new(0)].into(),
+                ..crate::DebugStops::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_plan_is_as_the_tool_wants_it_and_else_as_the_command_line_says() {
+        let envar = Envar {
+            envar: Some("COLOUR".into()),
+            value: Some("red".into()),
+            separator: b':',
+        };
+        let one = DataArray::Rank(vec![Rank::new(2), Rank::new(9)]);
+        let directives = [
+            Info::new(keys::DEBUG_STOP_IN_INIT, true),
+            Info::new(keys::DEBUG_STOP_IN_APP, Value::DataArray(one)),
+            Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar))),
+            Info::new(keys::TAG_OUTPUT, true),
+            Info::new(keys::JOB_TIMEOUT, 5u32),
+            Info::new(keys::NOTIFY_JOB_EVENTS, true),
+            Info::new("pmix.of.nobody", true),
+        ];
+        let plan = plan().directed(&directives).unwrap();
+        let ranks =
+            |ranks: &[u32]| -> BTreeSet<_> { ranks.iter().copied().map(Rank::new).collect() };
+        assert_eq!(plan.stops.in_init, ranks(&[0, 1, 2]));
+        assert_eq!(plan.stops.in_app, ranks(&[0, 2]));
+        assert!(plan.stops.on_exec.is_empty());
+        for app in &plan.apps {
+            let red = Export::Set("COLOUR".into(), "red".into());
+            assert_eq!(app.exports, [red]);
+        }
+        assert_eq!(plan.output.form, OutputForm::Tagged);
+        assert_eq!(plan.timeout, Some(Duration::from_secs(5)));
+        assert!(!plan.keep_going);
+    }
+
+    #[test]
+    fn what_a_job_of_a_command_line_cannot_obey_is_refused_by_name() {
+        for (info, status) in [
+            (Info::new(keys::PREFIX, "/opt"), Status::ERR_NOT_SUPPORTED),
+            (
+                Info::new(keys::EXEC_AGENT, "nice"),
+                Status::ERR_NOT_SUPPORTED,
+            ),
+            (
+                Info::new(keys::DEBUGGER_DAEMONS, true),
+                Status::ERR_NOT_SUPPORTED,
+            ),
+            (
+                Info::new("pmix.of.nobody", true).required(),
+                Status::ERR_NOT_SUPPORTED,
+            ),
+            (Info::new(keys::JOB_TIMEOUT, "soon"), Status::ERR_BAD_PARAM),
+        ] {
+            let error = plan().directed(std::slice::from_ref(&info)).err().unwrap();
+            assert_eq!((error.status(), error.exit_code()), (status, 2), "{error}");
+        }
+        let error = plan().directed(&[Info::new(keys::EXEC_AGENT, "nice")]);
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains("PMIX_EXEC_AGENT among PMIX_LAUNCH_DIRECTIVES"),
+            "{error}"
+        );
+    }
+}
