@@ -482,9 +482,12 @@ static void serves(const char *self, const char *directory, const char *file)
     for (n = 0; n < 4; n++) {
         PMIX_INFO_DESTRUCT(&infos[n]);
     }
+    /* Nobody is to ask before there are functions that answer. */
+    HOLDS(0 != access(file, F_OK));
     memset(&module, 0, sizeof(module));
     module.abort = aborts;
     IS(PMIX_SUCCESS, PMIx_tool_set_server_module(&module));
+    HOLDS(0 == access(file, R_OK));
     IS(PMIX_ERR_EXISTS, PMIx_tool_set_server_module(&module));
     PMIX_LOAD_PROCID(&proc, "launched", 0);
     PMIX_INFO_LOAD(&info, PMIX_JOBID, "hello", PMIX_STRING);

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pmix_client::Forwarded;
+use pmix_proto::LOST_OUTPUT;
 use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 
 use crate::abi::*;
@@ -62,8 +63,13 @@ pub(crate) fn forget_all() {
 }
 
 /// Hands output that came to the function that pulls it.
-pub(crate) fn output(come: Forwarded) {
+pub(crate) fn output(mut come: Forwarded) {
     let id = usize::try_from(come.local_id).unwrap_or(0);
+    if let Some(lost) = taken_loss(&mut come.infos) {
+        tracing::warn!(
+            "{lost} pieces of output of pull {id} are lost so far: this process did not read them in time"
+        );
+    }
     take(
         id,
         Output {
@@ -73,6 +79,20 @@ pub(crate) fn output(come: Forwarded) {
             data: come.data,
         },
     );
+}
+
+/// Takes away how much was lost of a pull, which a server of this project says when it is more than before. A program
+/// is handed what the Standard names: this is for the log.
+fn taken_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
+    let mut lost = None;
+    infos.retain(|info| {
+        let says_loss = info.key.is(LOST_OUTPUT);
+        if says_loss {
+            lost = info.value.to_number().ok();
+        }
+        !says_loss
+    });
+    lost
 }
 
 /// Takes output of a pull, and hands out what is not kept of it.
@@ -251,7 +271,22 @@ pub(crate) fn deliver_here(
 
 #[cfg(test)]
 mod tests {
+    use pmix_types::keys;
+
     use super::*;
+
+    #[test]
+    fn what_a_program_is_handed_does_not_say_how_much_was_lost() {
+        let tag = Info::new(keys::IOF_TAG_OUTPUT, true);
+        let mut infos = vec![tag.clone(), Info::new(LOST_OUTPUT, 7u64)];
+        assert_eq!(taken_loss(&mut infos), Some(7));
+        assert_eq!(infos, std::slice::from_ref(&tag));
+        assert_eq!(taken_loss(&mut infos), None);
+        // What a server says that is no number is not handed on either.
+        let mut infos = vec![Info::new(LOST_OUTPUT, "many"), tag.clone()];
+        assert_eq!(taken_loss(&mut infos), None);
+        assert_eq!(infos, [tag]);
+    }
 
     #[test]
     fn a_pull_that_the_server_has_not_answered_stays() {

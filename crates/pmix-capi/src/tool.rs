@@ -267,6 +267,9 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
 }
 
 /// Starts a server in the process of a tool, with the functions of its host.
+///
+/// DEVIATION: a tool with `PMIX_LAUNCHER` listens from here on and not from its init on, as OpenPMIx has it, so that no
+/// request comes before there is a host to answer it; a_tool_that_launches_listens_with_its_module
 fn serve(module: &pmix_server_module_t) -> Result<()> {
     let (name, infos) = {
         let state = state();

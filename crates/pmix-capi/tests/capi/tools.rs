@@ -63,9 +63,6 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
         let (one, two) = (server("one", first.path()), server("two", second.path()));
         let said = must(tool(program, library, "two").args([first.path(), second.path()]));
         assert_eq!(said, "two: ok\n");
-        let file = second.path().join("launcher");
-        let said = must(tool(program, library, "serves").args([first.path(), &file]));
-        assert_eq!(said, "serves: ok\n");
         // Two of a session, and nothing said of which.
         let below = first.path().join("below");
         std::fs::create_dir(&below).expect("a folder");
@@ -75,6 +72,18 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
         for server in [one, two, three] {
             server.finalize().expect("the server ends");
         }
+    });
+}
+
+#[test]
+fn a_tool_that_launches_listens_with_its_module() {
+    each("tool.c", |program, library| {
+        let top = folder();
+        let server = server("one", top.path());
+        let file = top.path().join("launcher");
+        let said = must(tool(program, library, "serves").args([top.path(), &file]));
+        assert_eq!(said, "serves: ok\n");
+        server.finalize().expect("the server ends");
     });
 }
 
