@@ -40,6 +40,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "docs/groups.md",
             "docs/plugins.md",
             "docs/capi.md",
+            "docs/directives.md",
             "docs/json.md",
             "docs/skew.md",
             API_PAGE,

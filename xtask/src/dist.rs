@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask dist`: what a package of the C library and the command consists of, in a directory.
 
+mod documents;
 mod image;
 mod mpir;
 pub(crate) mod musl;
@@ -121,6 +122,7 @@ pub(crate) fn dist(folder: &Path, build: Build<'_>) -> Outcome {
         outcome.check("C library", old_enough(folder, build.glibc));
         outcome.check("size", size(folder, build.profile));
         outcome.check("manual pages", pages(folder));
+        outcome.check("documents", documents::check(folder));
         outcome.check("names", names(folder));
         match Command::new("pkg-config").arg("--version").output() {
             Ok(_) => {
@@ -294,7 +296,7 @@ fn command_files(folder: &Path) -> Result<(), String> {
         let number = manual::set(&pages)?;
         println!("{}: {number} pages", pages.display());
     }
-    Ok(())
+    documents::install(folder)
 }
 
 /// The public headers.

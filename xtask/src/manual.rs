@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manual pages of the C functions, section 3: one for each, made from what the headers say of it.
+//! The manual pages of the C functions, section 3: one for each, made from what the headers say of it, and what the
+//! documents say of its directives and statuses.
 //!
 //! Source: man-pages(7), groff_man(7).
 
@@ -10,6 +11,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use xtask::process::root;
+
+mod tables;
+
+use tables::Tables;
 
 /// The headers that declare functions.
 const HEADERS: &[&str] = &["pmix.h", "pmix_server.h", "pmix_tool.h"];
@@ -82,8 +87,10 @@ pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let document = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let unsupported = unsupported(&document);
     let names: BTreeSet<_> = functions.iter().map(|one| one.name.clone()).collect();
+    let tables = Tables::read(&names)?;
     let page = |one: &Function| {
-        let text = page(one, &callbacks, &names, unsupported.contains(&one.name));
+        let is_unsupported = unsupported.contains(&one.name);
+        let text = page(one, &callbacks, &names, &tables, is_unsupported);
         (one.name.clone(), text)
     };
     Ok(functions.iter().map(page).collect())
@@ -157,6 +164,7 @@ fn page(
     one: &Function,
     callbacks: &BTreeMap<String, String>,
     names: &BTreeSet<String>,
+    tables: &Tables,
     is_unsupported: bool,
 ) -> String {
     let Function { name, header, .. } = one;
@@ -175,11 +183,13 @@ fn page(
     if is_unsupported {
         page.push_str(".PP\nThis function always returns \\fBPMIX_ERR_NOT_SUPPORTED\\fR.\n");
     }
+    page.push_str(&tables.directives(name, names));
     if one.prototype.starts_with("pmix_status_t ") && name != LOOKS_UP {
         page.push_str(
             ".SH \"RETURN VALUE\"\n\\fBPMIX_SUCCESS\\fR, or another status, which \
              \\fBPMIx_Error_string\\fR(3) says in words.\n",
         );
+        page.push_str(&tables.statuses(name, names));
     }
     let mut others = named(&one.text, name, names);
     let twin = match name.strip_suffix("_nb") {
@@ -328,6 +338,37 @@ mod tests {
             assert!(!page.contains("always returns"), "{name} is served");
         }
         assert!(!pages["PMIx_Error_code"].contains("RETURN VALUE"));
+    }
+
+    #[test]
+    fn calls_that_say_what_is_meant_by_directives_have_them_and_their_statuses() {
+        let pages = pages().expect("pages");
+        let says = |name: &str, part: &str| {
+            let page = &pages[name];
+            assert!(page.contains(part), "{part:?} is not in {page}");
+        };
+        for name in [
+            "PMIx_Group_construct",
+            "PMIx_Group_destruct",
+            "PMIx_Group_invite_nb",
+            "PMIx_Group_join",
+            "PMIx_Spawn",
+            "PMIx_Spawn_nb",
+            "PMIx_tool_init",
+            "PMIx_IOF_pull",
+            "PMIx_Job_control",
+            "PMIx_Process_monitor_nb",
+            "PMIx_Log",
+        ] {
+            says(name, ".SH DIRECTIVES\n.TP\n\\fBPMIX_");
+            says(name, "says in words.\n.TP\n\\fBPMIX_");
+        }
+        says("PMIx_Log", "\\fBPMIX_LOG_ONCE\\fR (\\fIbool\\fR)\n");
+        says(
+            "PMIx_Spawn",
+            "\\fBPMIX_MAPBY\\fR (\\fIchar*\\fR)\na part of the node",
+        );
+        says("PMIx_Group_leave", "\\fBPMIX_ERR_NOT_FOUND\\fR\n");
     }
 
     #[test]

@@ -252,11 +252,7 @@ fn staged(folder: &Path, profile: &str) -> Result<(), String> {
     let doc = stage.join("usr/share/doc").join(NAME);
     let terms = "pmix-rs is under the terms of the MIT licence or of the Apache licence 2.0, as you choose.";
     let terms = [terms, &*text("LICENSE-MIT")?, &*text("LICENSE-APACHE")?].join("\n\n");
-    files::write(&doc.join("copyright"), terms.as_bytes())?;
-    for file in ["README.md", "CHANGELOG.md"] {
-        files::write(&doc.join(file), text(file)?.as_bytes())?;
-    }
-    Ok(())
+    files::write(&doc.join("copyright"), terms.as_bytes())
 }
 
 /// The package, from what goes into it.
@@ -324,6 +320,7 @@ fn works(top: &Path) -> Result<(), String> {
         "usr/share/man/man7/pmix-maps.7",
         "usr/share/bash-completion/completions/pmix",
         "usr/share/doc/pmix-rs/copyright",
+        "usr/share/doc/pmix-rs/docs/cli.md",
     ] {
         if !top.join(file).is_file() {
             return Err(format!("{file} is missing"));

@@ -159,4 +159,36 @@ mod tests {
             }
         });
     }
+
+    /// The manual pages of these functions are made from the documents.
+    #[test]
+    fn what_is_obeyed_stands_in_the_tables_of_the_documents() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");
+        let files = ["capi.md", "cli.md", "directives.md"];
+        let texts = files.map(|file| std::fs::read_to_string(format!("{docs}{file}")).unwrap());
+        let rows_of = |function: &str| {
+            let marked = texts
+                .iter()
+                .flat_map(|text| text.split("<!-- man: ").skip(1));
+            let marked = marked.filter(|part| part.lines().next().unwrap().contains(function));
+            let tables = marked.map(|part| part.split("\n\n").next().unwrap());
+            tables.collect::<String>()
+        };
+        let mut num_documented = 0;
+        with_table(|table| {
+            for (function, attributes) in table {
+                let rows = rows_of(function);
+                if rows.is_empty() || *function == "PMIx_Spawn" {
+                    continue;
+                }
+                num_documented += 1;
+                for name in *attributes {
+                    let name = format!("`PMIX_{}`", name.trim_start_matches("PMIX_"));
+                    assert!(rows.contains(&name), "{name} of {function} is in no table");
+                }
+            }
+        });
+        // Groups are constructed and taken apart, output is pulled, processes are controlled and monitored, texts logged.
+        assert_eq!(num_documented, 6);
+    }
 }
