@@ -10,6 +10,7 @@ mod state;
 mod worker;
 
 use std::net::TcpStream;
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -56,14 +57,37 @@ pub enum ClientEvent {
 /// for events or pull of output on, a thread of the client reads ([`listen`](Self::listen)). What has to
 /// be called back is called by another thread, which begins with the first such call: a callback may
 /// call the client and wait.
+///
+/// When the last handle is dropped the connection ends, as if the process had ended without
+/// [`finalize`](Self::finalize). Callbacks that wait are called with an error, unless the program's own loop
+/// calls back, and then what they and the listener hold is dropped.
 #[derive(Clone)]
-pub struct SharedClient(Arc<Shared>);
+pub struct SharedClient(Arc<Handles>);
+
+/// What the program's handles have in common, which the threads of the client do not have.
+struct Handles(Arc<Shared>);
+
+impl Deref for Handles {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
 
 /// What all handles share: the core of the connection behind one lock, what is known beside it, and the
 /// threads that read and call back.
 struct Shared {
     /// For what the threads do later.
     own: Weak<Self>,
+    /// The process that connected.
+    process: u32,
     stream: TcpStream,
     state: Mutex<State>,
     /// Told when nobody reads any longer, while there is a thread for it or this end closes.
@@ -223,6 +247,7 @@ impl SharedClient {
         let is_driven = own_loop.is_some();
         let shared = Arc::new_cyclic(|own| Shared {
             own: Weak::clone(own),
+            process: std::process::id(),
             stream,
             free: Condvar::new(),
             sent: Condvar::new(),
@@ -237,7 +262,7 @@ impl SharedClient {
         });
         // Events may have come during init.
         shared.change(|_| ());
-        Ok(Self(shared))
+        Ok(Self(Arc::new(Handles(shared))))
     }
 
     /// Returns the name of this process.
@@ -305,10 +330,7 @@ impl SharedClient {
     /// Looks for the value of a key in what this client knows (`PMIx_Get`); see [`Client::get`].
     #[must_use]
     pub fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
-        let Some(name) = key.as_text().as_str() else {
-            return Found::Known(Err(missing(proc, &key.to_string())));
-        };
-        self.0.known.look(proc, name, infos)
+        self.0.find(proc, key, infos)
     }
 
     /// Returns the value of a key (`PMIx_Get`); see [`Client::get`].
@@ -322,10 +344,7 @@ impl SharedClient {
         key: &Key<'_>,
         infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
-        match self.find(proc, key, infos) {
-            Found::Known(found) => found,
-            Found::AskServer(ask) => self.wait(*ask),
-        }
+        self.0.get(proc, key, infos)
     }
 
     /// Sends a request and waits for its reply; other threads go on meanwhile.
@@ -334,11 +353,7 @@ impl SharedClient {
     ///
     /// What cannot be packed, what the server answers, or that it was lost.
     pub fn wait<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
-        if let Request::RegisterEvents(_) | Request::IofPull(_) = ask.request {
-            self.listen()?;
-        }
-        let take = ask.take;
-        taken(take, self.0.wait(|core| core.ask(ask, None)))
+        self.0.ask(ask)
     }
 
     /// Sends a request. The callback thread calls `then` once, with the reply.
@@ -431,6 +446,35 @@ impl SharedClient {
         self.0.close();
         self.0.worker.end();
         left
+    }
+}
+
+impl Shared {
+    fn find(&self, proc: &Proc<'_>, key: &Key<'_>, infos: &[Info<'_>]) -> Found {
+        let Some(name) = key.as_text().as_str() else {
+            return Found::Known(Err(missing(proc, &key.to_string())));
+        };
+        self.known.look(proc, name, infos)
+    }
+
+    fn get(
+        &self,
+        proc: &Proc<'_>,
+        key: &Key<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Value<'static>, Error> {
+        match self.find(proc, key, infos) {
+            Found::Known(found) => found,
+            Found::AskServer(ask) => self.ask(*ask),
+        }
+    }
+
+    fn ask<T>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
+        if let Request::RegisterEvents(_) | Request::IofPull(_) = ask.request {
+            self.listen()?;
+        }
+        let take = ask.take;
+        taken(take, self.wait(|core| core.ask(ask, None)))
     }
 }
 

@@ -171,3 +171,50 @@ fn all_who_wait_are_told_that_the_server_is_lost() -> Result<()> {
     assert!(lost.try_recv().is_err(), "each was told once");
     Ok(())
 }
+
+#[test]
+fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() -> Result<()> {
+    let _alone = alone();
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let (sender, heard) = mpsc::channel::<()>();
+    let join = |settings: Settings| {
+        let sender = sender.clone();
+        SharedClient::init(settings, move |_| {
+            let _ = sender.send(());
+        })
+    };
+    let mut clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    drop(sender);
+    let (Some(second), Some(first)) = (clients.pop(), clients.pop()) else {
+        return Err("not two clients".into());
+    };
+    let (ended, end) = mpsc::channel();
+    second.start(Ask::fence(Vec::new(), Vec::new()), move |outcome| {
+        let _ = ended.send(outcome.is_err());
+    })?;
+    let other = second.clone();
+    drop(second);
+    assert_eq!(ask(&other, keys::JOB_SIZE)?, Value::Uint32(SIZE));
+    drop(other);
+    // The callback is told, and what it and the listener hold is dropped.
+    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
+    assert!(end.recv_timeout(Duration::from_secs(60)).is_err());
+    // The server has seen it leave.
+    let lost = fence(&first).err().ok_or("the other is lost")?;
+    assert_eq!(lost.status(), Status::ERR_LOST_CONNECTION);
+    drop(first);
+    while heard.recv_timeout(Duration::from_secs(60)).is_ok() {}
+    assert_eq!(
+        heard.try_recv(),
+        Err(mpsc::TryRecvError::Disconnected),
+        "a listener is held"
+    );
+    while num_threads()? > 0 {
+        thread::yield_now();
+    }
+    Ok(server.finalize()?)
+}

@@ -161,6 +161,23 @@ impl Shared {
         self.call_back(due);
     }
 
+    /// The program has no handle any longer: the thread that reads, which has one, ends and closes the
+    /// connection.
+    pub(super) fn abandon(&self) {
+        {
+            let mut state = lock(&self.state);
+            state.is_closing = true;
+            // Without a thread the connection goes with this end. In the child of a fork there is none, and the
+            // connection is its parent's.
+            if !state.has_reader || self.process != std::process::id() {
+                return;
+            }
+        }
+        // A connection that the server has closed already is as good.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.free.notify_all();
+    }
+
     /// Reads what is there, unless another thread does; false if there will be no more.
     pub(super) fn drive(&self) -> bool {
         {

@@ -53,8 +53,7 @@ impl GroupDecision {
             return Ok(());
         };
         if let Decision::Invite(procs) = &mut decision {
-            let client = SharedClient(Arc::clone(&shared));
-            let size = |job: &Proc<'_>| client.get(job, &keys::JOB_SIZE.into(), &[]);
+            let size = |job: &Proc<'_>| shared.get(job, &keys::JOB_SIZE.into(), &[]);
             *procs = each(procs, size)?;
         }
         asked.decide(&shared, Some(decision))
