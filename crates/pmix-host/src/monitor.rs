@@ -13,6 +13,9 @@
 //! of that type, as libraries of 4.2 and 5.0 know it. Releases 4.2.2 and 5.0.11 do not read
 //! `PMIX_PROC_STATS` as they write it, so their programs ask for infos.
 //!
+//! Files are looked at by a thread for each process that has some watched, 64 of them at most, so that a file system
+//! that does not answer holds nobody else up. A file whose look has not ended when the next is due shows no sign of life.
+//!
 //! The host looks at files and processes with its own rights, so it does that for its own user and the
 //! superuser alone.
 //!
@@ -20,6 +23,7 @@
 //! page PMIx_Process_monitor(3).
 
 mod file;
+mod looks;
 mod sample;
 mod used;
 
@@ -30,6 +34,7 @@ use pmix_server::upcall::Monitor;
 use pmix_types::{DataRange, ErrorDetail, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use self::file::FileMonitor;
+use self::looks::Looks;
 use self::sample::Samples;
 use self::used::UsageMonitor;
 use crate::Error;
@@ -77,6 +82,7 @@ pub struct MonitorService {
     owners: BTreeMap<Proc<'static>, usize>,
     last: u64,
     samples: Samples,
+    looks: Looks,
 }
 
 /// When a monitor is looked at next, and its number.
@@ -111,7 +117,8 @@ impl MonitorService {
     /// - `PMIX_ERR_NO_PERMISSIONS` for another user than `user`, that of the host, and the superuser;
     /// - `PMIX_ERR_NOT_FOUND` if nothing that is named is on this node, or nothing has the name that is
     ///   to be cancelled;
-    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or figures.
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or figures, and
+    ///   if there is no thread for its files.
     pub fn monitor(
         &mut self,
         call: &Monitor,
@@ -125,7 +132,8 @@ impl MonitorService {
         permit(&call.directives, user)?;
         let common = Common::read(&call.directives)?;
         let (period, what, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
-            let (period, monitor) = FileMonitor::read(&call.monitor, &call.directives)?;
+            let (period, mut monitor) = FileMonitor::read(&call.monitor, &call.directives)?;
+            monitor.begin(&mut self.looks, &call.proc)?;
             (Some(period), What::File(monitor), Vec::new())
         } else {
             let monitor = UsageMonitor::read(&call.monitor, &call.directives)?;
@@ -137,7 +145,7 @@ impl MonitorService {
                 Status::SUCCESS => what.status(),
                 other => other,
             };
-            self.add(
+            let added = self.add(
                 Entry {
                     owner: call.proc.clone(),
                     id: common.id,
@@ -147,7 +155,11 @@ impl MonitorService {
                     what,
                 },
                 now,
-            )?;
+            );
+            if !self.owners.contains_key(&call.proc) {
+                self.looks.forget(&call.proc);
+            }
+            added?;
         }
         Ok(found)
     }
@@ -186,13 +198,23 @@ impl MonitorService {
 
     /// Looks at what is due, and returns the events that follow.
     pub fn tick(&mut self, node: &LocalNode, now: Instant) -> Vec<MonitorEvent> {
-        let mut events = Vec::new();
+        let mut all_due = Vec::new();
+        let asked = self.looks.last();
+        self.looks.drain();
         while let Some(first) = self.monitors.first_entry()
             && first.key().0 <= now
         {
             let ((_, number), mut entry) = first.remove_entry();
+            if let What::File(monitor) = &mut entry.what {
+                monitor.ask(&mut self.looks, &entry.owner);
+            }
+            all_due.push((number, entry));
+        }
+        let seen = self.looks.wait(asked);
+        let mut events = Vec::new();
+        for (number, mut entry) in all_due {
             let found = match &mut entry.what {
-                What::File(monitor) => monitor.check().map(|path| {
+                What::File(monitor) => monitor.check(&seen).map(|path| {
                     let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
                     let owner = Info::new(keys::EVENT_AFFECTED_PROC, entry.owner.clone());
                     vec![owner, path]
@@ -267,7 +289,7 @@ impl MonitorService {
 
     /// Forgets some monitors. Returns how many these are.
     fn forget(&mut self, is_meant: impl Fn(&Entry) -> bool) -> usize {
-        let owners = &mut self.owners;
+        let (owners, looks) = (&mut self.owners, &mut self.looks);
         let before = self.monitors.len();
         self.monitors.retain(|_, entry| {
             let stays = !is_meant(entry);
@@ -275,6 +297,7 @@ impl MonitorService {
                 *count -= 1;
                 if *count == 0 {
                     owners.remove(&entry.owner);
+                    looks.forget(&entry.owner);
                 }
             }
             stays

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that shows that a program goes on, as long as it changes.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pmix_types::{Info, Status, Text, Value, keys};
+use pmix_types::{Info, Proc, Status, Text, Value, keys};
 
+use super::looks::{LookId, Looks, Seen};
 use super::{error, number, text, wrong};
 use crate::Error;
 
@@ -23,14 +24,6 @@ struct Signs {
     modification: bool,
 }
 
-/// What is seen of a file: its size, and seconds and nanoseconds of when it was last read and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    size: u64,
-    access: (i64, i64),
-    modification: (i64, i64),
-}
-
 /// Watches one file.
 #[derive(Debug)]
 pub(super) struct FileMonitor {
@@ -41,6 +34,10 @@ pub(super) struct FileMonitor {
     /// How many did.
     missed: u32,
     seen: Option<Seen>,
+    /// The last look at the file.
+    look: Option<LookId>,
+    /// Whether that was asked for before the last check.
+    is_late: bool,
 }
 
 impl FileMonitor {
@@ -87,25 +84,58 @@ impl FileMonitor {
         if seconds == 0 {
             return bad("a file without pmix.monitor.ftime, the time between checks");
         }
-        let mut monitor = Self {
+        let monitor = Self {
             path,
             signs,
             drops,
             missed: 0,
             seen: None,
+            look: None,
+            is_late: false,
         };
-        monitor.seen = monitor.look();
         Ok((Duration::from_secs(seconds.into()), monitor))
     }
 
-    /// Looks at the file. The path is returned once it has shown no sign of life as often as it may not,
-    /// and again only when there was one meanwhile.
+    /// Takes in what the file is when it begins to be watched.
+    ///
+    /// # Errors
+    ///
+    /// As [`Looks::ask`].
+    pub(super) fn begin(&mut self, looks: &mut Looks, owner: &Proc<'static>) -> Result<(), Error> {
+        let (before, will_end) = (looks.last(), looks.is_idle(owner));
+        let look = looks.ask(owner, &self.path)?;
+        self.look = Some(look);
+        if will_end {
+            self.seen = looks.wait(before).remove(&look).flatten();
+        }
+        Ok(())
+    }
+
+    /// Asks for a look at the file, unless the last one has not ended.
+    pub(super) fn ask(&mut self, looks: &mut Looks, owner: &Proc<'static>) {
+        self.is_late = self.look.is_some_and(|look| looks.is_open(look));
+        if self.is_late {
+            return;
+        }
+        self.look = looks
+            .ask(owner, &self.path)
+            .inspect_err(|error| tracing::debug!("a file is not looked at: {error}"))
+            .ok();
+    }
+
+    /// Takes in what looks saw. The path is returned once the file has shown no sign of life as often as it may
+    /// not, and again only when there was one meanwhile. One whose file system does not answer from one check to the
+    /// next shows none.
     ///
     /// DEVIATION: OpenPMIx forgets the monitor after the first alert, and gives one where the number of
     /// missed checks reaches that which may be missed;
     /// `a_file_that_stands_still_longer_than_it_may_is_told_once`.
-    pub(super) fn check(&mut self) -> Option<Text<'static>> {
-        let seen = self.look();
+    pub(super) fn check(&mut self, looks: &HashMap<LookId, Option<Seen>>) -> Option<Text<'static>> {
+        let look = self.look.and_then(|look| looks.get(&look));
+        if look.is_none() && !self.is_late {
+            return None;
+        }
+        let seen = look.copied().flatten();
         // A file that is not there shows no sign of life, one that has come does.
         let lives = match (self.seen, seen) {
             (_, None) => false,
@@ -116,7 +146,9 @@ impl FileMonitor {
                     || (self.signs.modification && before.modification != now.modification)
             }
         };
-        self.seen = seen;
+        if look.is_some() {
+            self.seen = seen;
+        }
         if lives {
             self.missed = 0;
             return None;
@@ -126,29 +158,43 @@ impl FileMonitor {
         let is_due = !is_told && self.missed > self.drops;
         is_due.then(|| Text::new(self.path.as_os_str().as_bytes().to_vec()))
     }
-
-    fn look(&self) -> Option<Seen> {
-        let metadata = std::fs::metadata(&self.path).ok()?;
-        Some(Seen {
-            size: metadata.size(),
-            access: (metadata.atime(), metadata.atime_nsec()),
-            modification: (metadata.mtime(), metadata.mtime_nsec()),
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
 
+    use super::super::looks::tests::Gate;
     use super::*;
 
-    fn read(
-        path: Value<'static>,
-        directives: &[Info<'_>],
-    ) -> Result<(Duration, FileMonitor), Status> {
+    /// A monitor, and who looks for it.
+    struct Watch {
+        monitor: FileMonitor,
+        looks: Looks,
+    }
+
+    impl Watch {
+        fn check(&mut self) -> Option<Text<'static>> {
+            let before = self.looks.last();
+            self.monitor.ask(&mut self.looks, &owner());
+            let seen = self.looks.wait(before);
+            self.monitor.check(&seen)
+        }
+    }
+
+    fn owner() -> Proc<'static> {
+        Proc::new("job", pmix_types::Rank::new(0))
+    }
+
+    fn read(path: Value<'static>, directives: &[Info<'_>]) -> Result<(Duration, Watch), Status> {
         let monitor = Info::new(keys::MONITOR_FILE, path);
-        FileMonitor::read(&monitor, directives).map_err(|error| error.status())
+        let read = FileMonitor::read(&monitor, directives);
+        let (period, mut monitor) = read.map_err(|error| error.status())?;
+        let mut looks = Looks::patient();
+        let begun = monitor.begin(&mut looks, &owner());
+        begun.map_err(|error| error.status())?;
+        Ok((period, Watch { monitor, looks }))
     }
 
     fn every(seconds: u32) -> Info<'static> {
@@ -177,6 +223,26 @@ mod tests {
         assert_eq!([monitor.check(), monitor.check()], [None, None]);
         fs::remove_file(&path).unwrap();
         assert_eq!([monitor.check(), monitor.check()], [told, None]);
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_answer_is_no_sign_of_life_and_is_not_waited_for() {
+        let gate = Arc::<Gate>::default();
+        let monitor = Info::new(keys::MONITOR_FILE, "/hung/steps");
+        let (_, mut monitor) = FileMonitor::read(&monitor, &[every(1)]).unwrap();
+        let mut looks = Looks::with_gate(&gate, Duration::ZERO);
+        monitor.begin(&mut looks, &owner()).unwrap();
+        let mut watch = Watch { monitor, looks };
+        let told = Some(Text::from("/hung/steps"));
+        // The first look has not ended, and no other is asked for.
+        assert_eq!([watch.check(), watch.check()], [told, None]);
+        assert_eq!(watch.looks.last(), 1);
+        gate.open();
+        while watch.looks.is_open(1) {
+            watch.looks.drain();
+        }
+        watch.check();
+        assert_eq!(watch.looks.last(), 2);
     }
 
     #[test]

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who looks at files: a thread for each process that has some watched, so that a file system that does not
+//! answer, as one of a server that is gone, holds up neither the host nor what others have watched.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pmix_types::{Proc, Status};
+
+use super::error;
+use crate::Error;
+
+/// How many threads may look at files, those counted that wait for a file system and for nobody else.
+const MOST_THREADS: usize = 64;
+/// How long the host waits for what it has asked for in one go. What is later is seen with the next look.
+const WAIT: Duration = Duration::from_millis(20);
+/// What the threads need.
+const STACK_BYTES: usize = 128 << 10;
+
+/// What is seen of a file: its size, and seconds and nanoseconds of when it was last read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) size: u64,
+    pub(super) access: (i64, i64),
+    pub(super) modification: (i64, i64),
+}
+
+/// How a file is looked at; nothing is seen of one that is not there.
+type Look = dyn Fn(&Path) -> Option<Seen> + Send + Sync;
+
+/// Names a look at a file.
+pub(super) type LookId = u64;
+
+/// Has files looked at.
+pub(super) struct Looks {
+    look: Arc<Look>,
+    threads: BTreeMap<Proc<'static>, Thread>,
+    wait: Duration,
+    /// Counts the threads: each holds one more.
+    running: Arc<()>,
+    /// The looks that have not ended.
+    open: HashSet<LookId>,
+    last: LookId,
+    answer: Sender<(LookId, Option<Seen>)>,
+    answers: Receiver<(LookId, Option<Seen>)>,
+}
+
+/// A thread that looks at the files of one process.
+struct Thread {
+    /// What it is to look at. It ends when it has no more to do and this end is dropped.
+    asked: Sender<(LookId, PathBuf)>,
+    /// How many looks it was asked for that have not ended.
+    num_open: Arc<AtomicUsize>,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self::with(Arc::new(look), WAIT)
+    }
+}
+
+impl fmt::Debug for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Looks")
+            .field("threads", &self.threads.len())
+            .field("open", &self.open.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Looks {
+    fn with(look: Arc<Look>, wait: Duration) -> Self {
+        let (answer, answers) = mpsc::channel();
+        Self {
+            look,
+            threads: BTreeMap::new(),
+            wait,
+            running: Arc::new(()),
+            open: HashSet::new(),
+            last: 0,
+            answer,
+            answers,
+        }
+    }
+
+    /// Asks for a look at a file of a process.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if there is no thread for it.
+    pub(super) fn ask(&mut self, owner: &Proc<'static>, path: &Path) -> Result<LookId, Error> {
+        let thread = match self.threads.get(owner) {
+            Some(thread) => thread,
+            None => {
+                let thread = self.begin()?;
+                self.threads.entry(owner.clone()).or_insert(thread)
+            }
+        };
+        self.last += 1;
+        thread.num_open.fetch_add(1, Ordering::AcqRel);
+        if thread.asked.send((self.last, path.to_owned())).is_err() {
+            self.threads.remove(owner);
+            let message = "the thread that looks at the files of the process has ended";
+            return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+        }
+        self.open.insert(self.last);
+        Ok(self.last)
+    }
+
+    /// Whether the looks of a process have all ended, so that the next one will be soon.
+    pub(super) fn is_idle(&self, owner: &Proc<'static>) -> bool {
+        let thread = self.threads.get(owner);
+        thread.is_none_or(|thread| thread.num_open.load(Ordering::Acquire) == 0)
+    }
+
+    /// Whether a look has not ended yet, as far as it is known.
+    pub(super) fn is_open(&self, id: LookId) -> bool {
+        self.open.contains(&id)
+    }
+
+    /// The last look that was asked for.
+    pub(super) const fn last(&self) -> LookId {
+        self.last
+    }
+
+    /// Waits a little for the looks that were asked for after another one, and returns what they saw; those that
+    /// take longer are not among them. What earlier ones saw is dropped.
+    pub(super) fn wait(&mut self, after: LookId) -> HashMap<LookId, Option<Seen>> {
+        let end = Instant::now() + self.wait;
+        let mut seen = HashMap::new();
+        let mut num_left = self.open.iter().filter(|id| **id > after).count();
+        while num_left > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok((id, found)) = self.answers.recv_timeout(left) else {
+                break;
+            };
+            self.open.remove(&id);
+            if id > after {
+                num_left -= 1;
+                seen.insert(id, found);
+            }
+        }
+        seen
+    }
+
+    /// Takes note of the looks that have ended and were not waited for.
+    pub(super) fn drain(&mut self) {
+        while let Ok((id, _)) = self.answers.try_recv() {
+            self.open.remove(&id);
+        }
+    }
+
+    /// A process has no file watched any longer.
+    pub(super) fn forget(&mut self, owner: &Proc<'static>) {
+        self.threads.remove(owner);
+    }
+
+    fn begin(&self) -> Result<Thread, Error> {
+        let refused = |message: String| error(Status::ERR_OUT_OF_RESOURCE, message);
+        // This end holds one.
+        if Arc::strong_count(&self.running) > MOST_THREADS {
+            return Err(refused(format!(
+                "files of {MOST_THREADS} processes are watched, or were and their file systems do not answer"
+            )));
+        }
+        let (asked, to_look_at) = mpsc::channel::<(LookId, PathBuf)>();
+        let num_open = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&num_open);
+        let (look, answer) = (Arc::clone(&self.look), self.answer.clone());
+        let running = Arc::clone(&self.running);
+        let named = thread::Builder::new().name("pmix-files".to_owned());
+        let begun = named.stack_size(STACK_BYTES).spawn(move || {
+            for (id, path) in to_look_at {
+                let seen = look(&path);
+                left.fetch_sub(1, Ordering::AcqRel);
+                if answer.send((id, seen)).is_err() {
+                    break;
+                }
+            }
+            drop(running);
+        });
+        begun.map_err(|error| refused(format!("no thread to look at a file: {error}")))?;
+        Ok(Thread { asked, num_open })
+    }
+}
+
+fn look(path: &Path) -> Option<Seen> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(Seen {
+        size: metadata.size(),
+        access: (metadata.atime(), metadata.atime_nsec()),
+        modification: (metadata.mtime(), metadata.mtime_nsec()),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::{Condvar, Mutex};
+
+    use pmix_types::Rank;
+
+    use super::*;
+
+    /// Longer than a test takes, whatever else the machine does.
+    const LONG: Duration = Duration::from_secs(600);
+
+    impl Looks {
+        /// Waits for each look until it has ended.
+        pub(crate) fn patient() -> Self {
+            Self::with(Arc::new(look), LONG)
+        }
+
+        /// Does not wait for those below `/hung`, which end when the gate is opened.
+        pub(crate) fn with_gate(gate: &Arc<Gate>, wait: Duration) -> Self {
+            let gate = Arc::clone(gate);
+            let look = move |path: &Path| {
+                if path.starts_with("/hung") {
+                    gate.pass();
+                }
+                look(path)
+            };
+            Self::with(Arc::new(look), wait)
+        }
+    }
+
+    /// Holds up who looks, until it is opened.
+    #[derive(Default)]
+    pub(crate) struct Gate {
+        is_open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Gate {
+        fn pass(&self) {
+            let shut = |is_open: &mut bool| !*is_open;
+            drop(
+                self.opened
+                    .wait_while(self.is_open.lock().unwrap(), shut)
+                    .unwrap(),
+            );
+        }
+
+        pub(crate) fn open(&self) {
+            *self.is_open.lock().unwrap() = true;
+            self.opened.notify_all();
+        }
+    }
+
+    fn owner(rank: u32) -> Proc<'static> {
+        Proc::new("job", Rank::new(rank))
+    }
+
+    #[test]
+    fn who_waits_for_a_file_system_holds_up_nobody_else() {
+        let gate = Arc::<Gate>::default();
+        let mut looks = Looks::with_gate(&gate, LONG);
+        let hung = looks.ask(&owner(0), Path::new("/hung/a")).unwrap();
+        let other = looks.ask(&owner(1), Path::new("/")).unwrap();
+        // Nobody waits for the first: the second was asked for after it.
+        assert!(looks.wait(hung).remove(&other).flatten().is_some());
+        assert!(looks.is_open(hung) && !looks.is_open(other));
+        assert!(!looks.is_idle(&owner(0)) && looks.is_idle(&owner(1)));
+        gate.open();
+        assert_eq!(looks.wait(hung - 1).get(&hung), Some(&None));
+        assert!(looks.is_idle(&owner(0)));
+    }
+
+    #[test]
+    fn threads_that_wait_for_ever_are_bounded() {
+        let gate = Arc::<Gate>::default();
+        let mut looks = Looks::with_gate(&gate, Duration::ZERO);
+        let most = u32::try_from(MOST_THREADS).unwrap();
+        for rank in 0..most {
+            looks.ask(&owner(rank), Path::new("/hung/a")).unwrap();
+            looks.forget(&owner(rank));
+        }
+        let refused = looks.ask(&owner(most), Path::new("/")).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        gate.open();
+        while Arc::strong_count(&looks.running) > 1 {
+            thread::yield_now();
+        }
+        assert!(looks.ask(&owner(most), Path::new("/")).is_ok());
+    }
+}
