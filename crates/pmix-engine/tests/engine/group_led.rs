@@ -7,80 +7,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pmix_engine::{Answer, Config, Credentials, HostObject, Upcall};
-use pmix_proto::{Request, Tag, reply, request};
-use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
+use pmix_types::{DataArray, Info, Proc, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, procs, statuses};
 use crate::group::{construct, construct_of, heard, listen, num_groups, world};
-use crate::world::{Reaction, UID, Who, World};
-
-pub(crate) const LEADER_GONE: Option<Status> = Some(Status::GROUP_LEADER_FAILED);
-pub(crate) const LOST: Option<Status> = Some(Status::ERR_LOST_CONNECTION);
-pub(crate) const ABORTED: Option<Status> = Some(Status::GROUP_CONSTRUCT_ABORT);
-
-pub(crate) fn leads() -> Vec<Info<'static>> {
-    vec![Info::new(keys::GROUP_LEADER, true)]
-}
-
-/// What one says about another that is lost.
-pub(crate) fn about(status: Status, lost: u32, more: &[Info<'static>]) -> Request<'static> {
-    let lost = Proc::new("job", Rank::new(lost));
-    let mut infos = vec![
-        Info::new(keys::EVENT_CUSTOM_RANGE, vec![lost.clone()]),
-        Info::new(keys::EVENT_NON_DEFAULT, true),
-        Info::new(keys::GROUP_ID, "g"),
-        Info::new(keys::EVENT_AFFECTED_PROC, lost),
-    ];
-    infos.extend_from_slice(more);
-    Request::Notify(request::Notify {
-        status,
-        range: DataRange::CUSTOM,
-        infos,
-    })
-}
-
-pub(crate) fn without(lost: u32) -> Request<'static> {
-    let optional = Info::new(keys::GROUP_OPTIONAL, true);
-    about(Status::GROUP_INVITE_FAILED, lost, &[optional])
-}
-
-/// Some call for a group of four, the first of them as its leader.
-pub(crate) fn called(world: &mut World, all: &[Who], ranks: &[usize]) -> Vec<Tag> {
-    let codes = [
-        Status::GROUP_INVITE_FAILED,
-        Status::GROUP_LEADER_FAILED,
-        Status::GROUP_LEADER_SELECTED,
-        Status::GROUP_MEMBERSHIP_UPDATE,
-        Status::GROUP_INVITED,
-    ];
-    listen(world, all, &codes);
-    let tags = ranks.iter().enumerate().map(|(place, rank)| {
-        let infos = if place == 0 { leads() } else { vec![] };
-        world.ask(all[*rank], &construct("g", &[0, 1, 2, 3], infos))
-    });
-    let tags = tags.collect();
-    world.run();
-    tags
-}
-
-pub(crate) fn of(all: &[Who], ranks: &[usize]) -> Vec<Who> {
-    ranks.iter().map(|rank| all[*rank]).collect()
-}
-
-pub(crate) fn members(world: &World, who: Who, tag: Tag) -> Vec<u32> {
-    let client = &world.clients[who];
-    let response = client.reply(tag).expect("no reply");
-    let group = reply::Group::decode(client.session.form(), None, &response.payload).unwrap();
-    let members = group.members.iter();
-    members.map(|proc| proc.rank.as_raw()).collect()
-}
-
-pub(crate) fn codes(world: &World, who: Who) -> Vec<(Status, Option<u32>)> {
-    let heard = heard(world, who).into_iter();
-    heard
-        .map(|(status, _, about)| (status, about.map(Rank::as_raw)))
-        .collect()
-}
+use crate::group_led_steps::{
+    ABORTED, LEADER_GONE, LOST, about, call, called, called_unheard, check_members, check_over,
+    codes, leads, lose, members, of, without,
+};
+use crate::world::{Reaction, UID};
 
 #[test]
 fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
@@ -88,8 +23,7 @@ fn the_leader_alone_hears_who_is_lost_and_goes_on_without() {
     for per_node in [&[4][..], &[4, 2]] {
         let (mut world, all) = world(per_node);
         let tags = called(&mut world, &all, &[0, 1, 2]);
-        world.kill(all[3]);
-        world.run();
+        lose(&mut world, &all, 3);
         let three = of(&all, &[0, 1, 2]);
         assert_eq!(statuses(&world, &three, &tags), [None; 3]);
         let failed = (Status::GROUP_INVITE_FAILED, Some(3));
@@ -115,11 +49,7 @@ fn a_leader_is_asked_about_those_who_were_gone_before_it_called() {
     let left = of(&all, &[0, 2]);
     let codes = [Status::GROUP_INVITE_FAILED];
     listen(&mut world, &left, &codes);
-    let tags = [
-        world.ask(all[0], &construct("g", &[0, 1, 2, 3], leads())),
-        world.ask(all[2], &construct("g", &[0, 1, 2, 3], vec![])),
-    ];
-    world.run();
+    let tags = called_unheard(&mut world, &all, &[0, 2]);
     assert_eq!(heard(&world, all[0]).len(), 2);
     assert_eq!(world.status_of(all[0], &without(1)), DONE);
     assert_eq!(statuses(&world, &left, &tags), [None; 2]);
@@ -135,10 +65,8 @@ fn one_that_had_called_is_no_member_if_the_leader_goes_on_without_it() {
     world.kill(all[2]);
     world.run();
     assert_eq!(world.status_of(all[0], &without(2)), DONE);
-    let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
-    world.run();
-    assert_eq!(members(&world, all[3], last), [0, 1, 3]);
-    assert_eq!(members(&world, all[1], tags[1]), [0, 1, 3]);
+    let last = call(&mut world, all[3]);
+    check_members(&world, &all, [(3, last), (1, tags[1])], &[0, 1, 3]);
 }
 
 #[test]
@@ -253,23 +181,25 @@ fn a_leader_ends_it_or_has_nothing_to_say_or_says_nothing() {
         (Some(about(Status::GROUP_CONSTRUCT_ABORT, 3, &[])), ABORTED),
         (None, LOST),
     ];
-    for (said, expected) in ends {
-        let (mut world, all) = world(&[4]);
-        let tags = called(&mut world, &all, &[0, 1, 2]);
-        world.kill(all[3]);
-        world.run();
-        match said {
-            Some(said) => assert_eq!(world.status_of(all[0], &said), DONE),
-            None => {
-                let time = Config::default().leader_time;
-                world.advance(time - Duration::from_millis(1));
-                assert_eq!(world.clients[all[0]].status(tags[0]), None);
-                world.advance(Duration::from_millis(2));
+    for per_node in [&[4][..], &[2, 2]] {
+        for (said, expected) in &ends {
+            let (mut world, all) = world(per_node);
+            let tags = called(&mut world, &all, &[0, 1, 2]);
+            lose(&mut world, &all, 3);
+            match said {
+                Some(said) => assert_eq!(world.status_of(all[0], said), DONE),
+                None => {
+                    let time = Config::default().leader_time;
+                    world.advance(time - Duration::from_millis(1));
+                    assert_eq!(world.clients[all[0]].status(tags[0]), None);
+                    world.advance(Duration::from_millis(2));
+                }
             }
+            let three = of(&all, &[0, 1, 2]);
+            assert_eq!(statuses(&world, &three, &tags), [*expected; 3]);
+            assert_eq!(num_groups(&world), 0);
+            check_over(&world);
         }
-        let three = of(&all, &[0, 1, 2]);
-        assert_eq!(statuses(&world, &three, &tags), [expected; 3]);
-        assert_eq!(num_groups(&world), 0);
     }
 }
 
@@ -277,8 +207,7 @@ fn a_leader_ends_it_or_has_nothing_to_say_or_says_nothing() {
 fn nobody_but_the_leader_decides_about_others() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
-    world.kill(all[3]);
-    world.run();
+    lose(&mut world, &all, 3);
     let abort = about(Status::GROUP_CONSTRUCT_ABORT, 3, &[]);
     for said in [without(3), abort] {
         assert_eq!(world.status_of(all[1], &said), DONE);
@@ -291,23 +220,20 @@ fn nobody_but_the_leader_decides_about_others() {
 
 #[test]
 fn nobody_is_waited_for_who_does_not_hear_of_it() {
-    let (mut world, all) = world(&[4]);
-    let tags = [0, 1, 2].map(|rank| {
-        let infos = if rank == 0 { leads() } else { vec![] };
-        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
-    });
-    world.kill(all[3]);
-    world.run();
-    let three = of(&all, &[0, 1, 2]);
-    assert_eq!(statuses(&world, &three, &tags), [LOST; 3]);
+    for per_node in [&[4][..], &[2, 2]] {
+        let (mut world, all) = world(per_node);
+        let tags = called_unheard(&mut world, &all, &[0, 1, 2]);
+        lose(&mut world, &all, 3);
+        let three = of(&all, &[0, 1, 2]);
+        assert_eq!(statuses(&world, &three, &tags), [LOST; 3]);
+    }
 }
 
 #[test]
 fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
     let (mut world, all) = world(&[5]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
-    world.kill(all[3]);
-    world.run();
+    lose(&mut world, &all, 3);
     let four = vec![Proc::new("job", Rank::new(4))];
     let adds = Info::new(keys::GROUP_ADD_MEMBERS, four);
     let replaced = about(Status::GROUP_INVITE_FAILED, 3, &[adds]);
@@ -318,15 +244,12 @@ fn a_leader_has_another_take_part_in_the_place_of_one_that_is_lost() {
     world.run();
     let mut tags = tags;
     tags.push(added);
-    let four = of(&all, &[0, 1, 2, 4]);
-    for (who, tag) in four.iter().zip(&tags) {
-        assert_eq!(members(&world, *who, *tag), [0, 1, 2, 4]);
-    }
+    let asked = [0, 1, 2, 4].into_iter().zip(tags);
+    check_members(&world, &all, asked, &[0, 1, 2, 4]);
     // Of a job that there is not, nobody can be added.
     let (mut world, all) = self::world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
-    world.kill(all[3]);
-    world.run();
+    lose(&mut world, &all, 3);
     let adds = Info::new(keys::GROUP_ADD_MEMBERS, procs(&[("job", 9)]));
     let replaced = about(Status::GROUP_INVITE_FAILED, 3, &[adds]);
     let refused = Some(Status::ERR_NOT_FOUND);
@@ -346,8 +269,7 @@ fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
         if new != 1 {
             assert_eq!(world.status_of(all[new], &lead(0)), DONE);
         }
-        let last = world.ask(all[1], &construct("g", &[0, 1, 2, 3], vec![]));
-        world.run();
+        let last = call(&mut world, all[1]);
         if new == 1 {
             assert_eq!(world.status_of(all[new], &lead(0)), DONE);
         }
@@ -368,18 +290,15 @@ fn the_first_that_says_so_leads_in_the_place_of_a_leader_that_is_lost() {
 fn a_new_leader_decides_about_those_who_are_lost_after_the_old_one() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
-    world.kill(all[0]);
-    world.run();
-    world.kill(all[3]);
-    world.run();
+    lose(&mut world, &all, 0);
+    lose(&mut world, &all, 3);
     let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
     assert_eq!(world.status_of(all[2], &lead), DONE);
     let failed = (Status::GROUP_INVITE_FAILED, Some(3));
     assert_eq!(codes(&world, all[2]).last(), Some(&failed));
     assert_eq!(world.clients[all[1]].status(tags[1]), None);
     assert_eq!(world.status_of(all[2], &without(3)), DONE);
-    assert_eq!(members(&world, all[1], tags[1]), [1, 2]);
-    assert_eq!(members(&world, all[2], tags[2]), [1, 2]);
+    check_members(&world, &all, [(1, tags[1]), (2, tags[2])], &[1, 2]);
 }
 
 #[test]
@@ -394,9 +313,8 @@ fn without_a_new_leader_it_ends_for_all() {
     for (said, tells, expected) in ends {
         let (mut world, all) = world(&[4]);
         let tags = called(&mut world, &all, &[0, 1, 2]);
-        let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
         // All have called, so that the group is formed.
-        world.run();
+        let last = call(&mut world, all[3]);
         assert_eq!(world.clients[all[3]].status(last), DONE);
         drop((world, all, tags));
 
@@ -432,9 +350,8 @@ fn without_a_new_leader_it_ends_for_all() {
 fn all_who_have_called_and_lead_not_end_it_at_once() {
     let (mut world, all) = world(&[4]);
     let tags = called(&mut world, &all, &[0, 1, 2]);
-    world.kill(all[0]);
-    world.kill(all[3]);
-    world.run();
+    lose(&mut world, &all, 0);
+    lose(&mut world, &all, 3);
     for rank in [1, 2] {
         assert_eq!(world.clients[all[1]].status(tags[1]), None);
         let declines = about(Status::GROUP_LEADER_FAILED, 0, &[]);

@@ -8,25 +8,12 @@ use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
 use crate::collective::{DONE, limit, procs, statuses};
-use crate::group::{construct, construct_of, heard, listen, num_groups, world};
-use crate::group_led::{
-    ABORTED, LEADER_GONE, LOST, about, called, codes, leads, members, of, without,
+use crate::group::{construct_of, heard, listen, world};
+use crate::group_led_steps::{
+    ABORTED, LEADER_GONE, about, call, called, called_unheard, check_members, check_over, codes,
+    leads, lose, of, of_four, without,
 };
 use crate::world::{Reaction, Who, World};
-
-/// The process of a rank is lost, which the host knows.
-fn lose(world: &mut World, all: &[Who], rank: u32) {
-    world.kill(all[usize::try_from(rank).unwrap()]);
-    world.end_proc("job", rank);
-}
-
-/// Nothing of it is left on any node.
-fn check_over(world: &World) {
-    for node in &world.nodes {
-        let stats = node.engine.stats();
-        assert_eq!((stats.num_collectives, stats.num_under_way), (0, 0));
-    }
-}
 
 #[test]
 fn a_leader_decides_about_one_that_is_lost_on_another_node() {
@@ -49,13 +36,9 @@ fn a_leader_decides_about_one_that_is_lost_on_another_node() {
         let mut asked: Vec<_> = early.iter().copied().zip(tags).collect();
         if let Some(late) = late {
             assert_eq!(world.clients[all[0]].status(asked[0].1), None);
-            let tag = world.ask(all[late], &construct("g", &[0, 1, 2, 3], vec![]));
-            world.run();
-            asked.push((late, tag));
+            asked.push((late, call(&mut world, all[late])));
         }
-        for (rank, tag) in asked {
-            assert_eq!(members(&world, all[rank], tag), [0, 1, 2], "{per_node:?}");
-        }
+        check_members(&world, &all, asked, &[0, 1, 2]);
         check_over(&world);
     }
 }
@@ -68,56 +51,11 @@ fn a_leader_is_asked_about_those_of_other_nodes_who_were_gone_before_it_called()
         let mut tags = called(&mut world, &all[..3], &[0]);
         let failed = (Status::GROUP_INVITE_FAILED, Some(3));
         assert_eq!(codes(&world, all[0]), [failed]);
-        let others =
-            [1, 2].map(|rank| world.ask(all[rank], &construct("g", &[0, 1, 2, 3], vec![])));
-        world.run();
-        tags.extend(others);
+        tags.extend([1, 2].map(|rank| call(&mut world, all[rank])));
         assert_eq!(world.status_of(all[0], &without(3)), DONE);
-        for (rank, tag) in tags.into_iter().enumerate() {
-            assert_eq!(members(&world, all[rank], tag), [0, 1, 2]);
-        }
+        check_members(&world, &all, tags.into_iter().enumerate(), &[0, 1, 2]);
         check_over(&world);
     }
-}
-
-#[test]
-fn it_ends_on_all_nodes_as_the_leader_says_or_if_it_says_nothing() {
-    let ends = [
-        (Some(about(Status::GROUP_INVITE_FAILED, 3, &[])), LOST),
-        (Some(about(Status::GROUP_CONSTRUCT_ABORT, 3, &[])), ABORTED),
-        (None, LOST),
-    ];
-    for (said, expected) in ends {
-        let (mut world, all) = world(&[2, 2]);
-        let tags = called(&mut world, &all, &[0, 1, 2]);
-        lose(&mut world, &all, 3);
-        match said {
-            Some(said) => assert_eq!(world.status_of(all[0], &said), DONE),
-            None => {
-                let time = Config::default().leader_time;
-                world.advance(time - Duration::from_millis(1));
-                assert_eq!(world.clients[all[0]].status(tags[0]), None);
-                world.advance(Duration::from_millis(2));
-            }
-        }
-        let three = of(&all, &[0, 1, 2]);
-        assert_eq!(statuses(&world, &three, &tags), [expected; 3]);
-        assert_eq!(num_groups(&world), 0);
-        check_over(&world);
-    }
-}
-
-#[test]
-fn a_leader_of_another_node_that_does_not_hear_is_not_waited_for() {
-    let (mut world, all) = world(&[2, 2]);
-    let tags = [0, 1, 2].map(|rank| {
-        let infos = if rank == 0 { leads() } else { vec![] };
-        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
-    });
-    world.run();
-    lose(&mut world, &all, 3);
-    let three = of(&all, &[0, 1, 2]);
-    assert_eq!(statuses(&world, &three, &tags), [LOST; 3]);
 }
 
 #[test]
@@ -132,9 +70,8 @@ fn a_server_without_any_other_process_adds_those_whom_the_leader_names() {
     assert_eq!(world.clients[all[0]].status(tags[0]), None);
     tags.push(world.ask(all[4], &construct_of("g", vec![], vec![])));
     world.run();
-    for (rank, tag) in [0, 1, 2, 4].into_iter().zip(tags) {
-        assert_eq!(members(&world, all[rank], tag), [0, 1, 2, 4]);
-    }
+    let asked = [0, 1, 2, 4].into_iter().zip(tags);
+    check_members(&world, &all, asked, &[0, 1, 2, 4]);
     check_over(&world);
 }
 
@@ -166,7 +103,7 @@ fn another_leads_where_the_leader_is_lost_after_its_server_called() {
         assert_eq!(world.status_of(all[new], &without(3)), DONE);
         for rank in [1, 2] {
             // The host had been told of the one that led.
-            assert_eq!(members(&world, all[rank], tags[rank]), [0, 1, 2]);
+            check_members(&world, &all, [(rank, tags[rank])], &[0, 1, 2]);
             let heard = codes(&world, all[rank]);
             let selected = (Status::GROUP_LEADER_SELECTED, Some(0));
             assert_eq!(heard.iter().filter(|told| **told == selected).count(), 1);
@@ -187,8 +124,7 @@ fn it_ends_on_all_nodes_if_nobody_leads_in_the_place_of_one_whose_server_had_cal
             }
             let two = of(&all, &[1, 2]);
             assert_eq!(statuses(&world, &two, &tags[1..]), [expected; 2]);
-            let last = world.ask(all[3], &construct("g", &[0, 1, 2, 3], vec![]));
-            world.run();
+            let last = call(&mut world, all[3]);
             assert_eq!(world.clients[all[3]].status(last), expected);
             check_over(&world);
         }
@@ -201,14 +137,12 @@ fn who_is_lost_while_another_node_chooses_a_leader_is_decided_about_by_the_new_o
     let tags = called(&mut world, &all, &[0, 2]);
     lose(&mut world, &all, 0);
     lose(&mut world, &all, 3);
-    let last = world.ask(all[1], &construct("g", &[0, 1, 2, 3], vec![]));
-    world.run();
+    let last = call(&mut world, all[1]);
     let lead = about(Status::GROUP_LEADER_FAILED, 0, &leads());
     assert_eq!(world.status_of(all[2], &lead), DONE);
     assert_eq!(world.clients[all[1]].status(last), None);
     assert_eq!(world.status_of(all[2], &without(3)), DONE);
-    assert_eq!(members(&world, all[1], last), [1, 2]);
-    assert_eq!(members(&world, all[2], tags[1]), [1, 2]);
+    check_members(&world, &all, [(1, last), (2, tags[1])], &[1, 2]);
     check_over(&world);
 }
 
@@ -218,7 +152,7 @@ fn of_leaders_of_several_nodes_the_first_by_name_leads() {
         let (mut world, all) = world(&[2, 2]);
         listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
         for rank in order {
-            world.ask(all[rank], &construct("g", &[0, 1, 2, 3], leads()));
+            world.ask(all[rank], &of_four(leads()));
             world.run();
         }
         lose(&mut world, &all, 3);
@@ -233,7 +167,7 @@ fn a_server_forgets_what_has_ended_where_the_leader_is() {
     let (mut world, all) = world(&[2, 2]);
     listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
     let infos = [leads(), limit(3)].concat();
-    let first = world.ask(all[0], &construct("g", &[0, 1, 2, 3], infos));
+    let first = world.ask(all[0], &of_four(infos));
     world.run();
     assert_eq!(world.nodes[1].engine.stats().num_collectives, 1);
     world.advance(Duration::from_secs(3));
@@ -256,11 +190,7 @@ fn who_hears_of_a_leader_when_all_is_over_keeps_nothing_of_it() {
         }
         _ => Reaction::Usual,
     });
-    let tags = [0, 1, 2, 3].map(|rank| {
-        let infos = if rank == 0 { leads() } else { vec![] };
-        world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos))
-    });
-    world.run();
+    let tags = called_unheard(&mut world, &all, &[0, 1, 2, 3]);
     assert_eq!(statuses(&world, &all, &tags), [DONE; 4]);
     let now = world.now;
     for event in events.take() {
@@ -305,12 +235,10 @@ fn who_leads_is_known_where_the_job_is_registered_later() {
         late.register_client(&proc, user, object).unwrap();
     }
     all.extend([2, 3].map(|rank| world.join(1, "job", rank)));
-    tags.push(world.ask(all[2], &construct("g", &[0, 1, 2, 3], vec![])));
+    tags.push(call(&mut world, all[2]));
     lose(&mut world, &all, 3);
     assert_eq!(world.status_of(all[0], &without(3)), DONE);
-    for (rank, tag) in tags.into_iter().enumerate() {
-        assert_eq!(members(&world, all[rank], tag), [0, 1, 2]);
-    }
+    check_members(&world, &all, tags.into_iter().enumerate(), &[0, 1, 2]);
 }
 
 #[test]
@@ -345,7 +273,7 @@ fn servers_hear_of_leaders_alone_and_no_client_does() {
         });
         for rank in [0, 1, 2, 3] {
             let infos = if rank == 0 { infos.clone() } else { vec![] };
-            world.ask(all[rank], &construct("g", &[0, 1, 2, 3], infos));
+            world.ask(all[rank], &of_four(infos));
         }
         world.run();
         assert_eq!(count.get(), expected);

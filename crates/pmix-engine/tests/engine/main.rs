@@ -17,6 +17,7 @@ mod group_hostile;
 mod group_leave;
 mod group_led;
 mod group_led_nodes;
+mod group_led_steps;
 mod group_names;
 mod group_random;
 #[path = "../../../bfrops/tests/meter/growth.rs"]

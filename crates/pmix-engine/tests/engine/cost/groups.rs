@@ -6,7 +6,7 @@ use pmix_types::{DataRange, Info, Proc, Query, Rank, Status, Text, Value, keys};
 
 use super::{count, far, is_linear, requests_are_linear, with_client};
 use crate::world::{Who, World};
-use crate::{group, group_led};
+use crate::{group, group_led_steps};
 
 fn construct(procs: Vec<Proc<'static>>, infos: Vec<Info<'static>>) -> Vec<Request<'static>> {
     let group = Some("g".into());
@@ -186,7 +186,7 @@ fn led(size: usize) -> (World, Vec<Who>) {
     let members: Vec<_> = (0..count(size)).collect();
     for who in &all[..size - 1] {
         let infos = match *who == all[0] {
-            true => group_led::leads(),
+            true => group_led_steps::leads(),
             false => vec![],
         };
         world.ask(*who, &group::construct("g", &members, infos));
@@ -202,7 +202,7 @@ fn members_of_a_construct_that_is_led_who_are_lost_or_do_not_lead() {
         let (mut world, all) = led(size);
         group::listen(&mut world, &all[1..2], &[Status::GROUP_LEADER_FAILED]);
         world.kill(all[0]);
-        let declines = group_led::about(Status::GROUP_LEADER_FAILED, 0, &[]);
+        let declines = group_led_steps::about(Status::GROUP_LEADER_FAILED, 0, &[]);
         for who in &all[1..size - 1] {
             world.ask(*who, &declines);
         }
