@@ -74,10 +74,10 @@ fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Adds to an error about a command that there is not which one may be meant.
+/// Adds to an error about a command or an option that there is not which one may be meant.
 fn meant(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
-        return error;
+        return meant_option(error);
     };
     let names = |of: &clap::Command| {
         let of = of.get_subcommands().map(|of| of.get_name().to_owned());
@@ -98,6 +98,29 @@ fn meant(mut error: clap::Error, command: &clap::Command) -> clap::Error {
             }),
     };
     if let Some(tip) = tip {
+        let tips = vec![StyledStr::from(tip)];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// Adds to an error about an option of `pmix run` what other launchers mean by it. That a word may stand behind
+/// `--` is no help there: it would be the program.
+fn meant_option(mut error: clap::Error) -> clap::Error {
+    let is_of_run = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().contains("pmix run "),
+        _ => false,
+    };
+    let (true, ErrorKind::UnknownArgument) = (is_of_run, error.kind()) else {
+        return error;
+    };
+    error.remove(ContextKind::Suggested);
+    let known = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(option)) => run::habits::elsewhere(option),
+        _ => None,
+    };
+    if let Some(tip) = known {
+        error.remove(ContextKind::SuggestedArg);
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

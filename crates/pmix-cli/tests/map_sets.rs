@@ -83,6 +83,16 @@ fn clustershell_products_have_any_number_of_columns() {
     let names = pmix(&["map", "decode", product]).stdout;
     let convert = ["map", "convert", "--to", "clustershell"];
     assert_eq!(pmix_with(&convert, &names).text(), product);
+    // 200,000 names, which no one product has.
+    let many = [
+        "x[1000-1780]c[0-7]s[0-7]b[0-1]n[0-1]",
+        "x1781c[0-7]s[0-7]b0n0",
+    ];
+    let names = pmix(&[&["map", "decode"], &many[..]].concat()).stdout;
+    let folded = pmix_with(&convert, &names).text();
+    assert_eq!(folded, many.join(","));
+    assert!(folded.len() <= 96, "{} bytes: {folded}", folded.len());
+    assert_eq!(pmix(&["map", "count", &folded]).text(), "200000");
     let steps = pmix(&["map", "convert", "--to", "clustershell", "n1,n3,n5,n7,n10"]);
     assert_eq!(steps.text(), "n[1-7/2,10]");
     let slurm = pmix(&["map", "convert", "--to", "slurm", "n[1-7/2]"]);

@@ -93,6 +93,34 @@ fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
 }
 
 #[test]
+fn options_that_only_others_have_are_refused_with_what_does_it_here() {
+    for (options, hint) in [
+        (&["-o", "out.%t"][..], "tip: `--output-dir DIR` has each"),
+        (&["--output", "tag"], "`--tag-output` says in front"),
+        (&["--output=dir=x"], "--output-name out.%r"),
+        (&["-e", "err.%t"], "--output-dir DIR"),
+        (&["-K"], "unless `--keep-going`"),
+        (&["--quiet"], "as long as all goes well"),
+        (&["-npernode", "2"], "on this node"),
+        (&["--ntasks-per-node=2"], "on this node"),
+        (&["--mpi=pmix"], "by themselves"),
+        (&["--cpu-bind=cores"], "--bind-to PART"),
+    ] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        let said = &outcome.stderr;
+        assert!(said.contains(hint), "{options:?}: {said}");
+        assert!(!said.contains("similar"), "{options:?}: {said}");
+    }
+    // Behind `--` it would be the program.
+    for options in [&["-o", "x"][..], &["--gpus", "1"], &["-Z"]] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("as a value"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn a_node_to_start_on_is_no_name_of_this_node() {
     let dir = tempfile::tempdir().unwrap();
     let hostfile = dir.path().join("hosts");

@@ -6,6 +6,80 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Command;
 
+/// Options of other launchers that `pmix run` does not take, and what does here what they mean.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (
+        &["-o", "--output", "-e", "--error", "--output-proctable"],
+        "`--output-dir DIR` has each process write to files there, which `--output-name out.%r` names; \
+         `--tag-output` says in front of each line who wrote it, and `--merge-output` joins both streams",
+    ),
+    (
+        &["-i", "--input"],
+        "what `pmix run` reads goes to rank 0, or to the one of `--stdin RANK`",
+    ),
+    (
+        &["-q", "-Q", "--quiet"],
+        "leave it out: `pmix run` says nothing as long as all goes well",
+    ),
+    (
+        &["-K", "--kill-on-bad-exit"],
+        "leave it out: a process that fails ends the job, unless `--keep-going` is given",
+    ),
+    (
+        &[
+            "--npernode",
+            "--ntasks-per-node",
+            "--tasks-per-node",
+            "--perhost",
+        ],
+        "`-n N` says how many processes there are, on this node",
+    ),
+    (
+        &["-t", "--time"],
+        "`--timeout SECONDS` says how long the job may run",
+    ),
+    (
+        &["-w", "-H", "--nodelist", "--hosts"],
+        "`--host NODE` names this node; processes start on no other",
+    ),
+    (
+        &["-J", "--job-name"],
+        "`--nspace NAME` says what the job is called",
+    ),
+    (
+        &["--mpi"],
+        "leave it out: processes find the PMIx server by themselves",
+    ),
+    (
+        &["--cpu-bind", "--cpus-binding"],
+        "`--bind-to PART` confines processes, to `core` for one",
+    ),
+    (
+        &["-m", "--distribution"],
+        "`--map-by PART` says where processes run",
+    ),
+    (
+        &["--gmca", "--pmixmca", "--prtemca", "--omca"],
+        "`--mca NAME VALUE` sets a parameter",
+    ),
+    (
+        &["-f", "--machine"],
+        "`--hostfile FILE` names a file of nodes, this one among them",
+    ),
+    (
+        &["--env", "--envlist", "--genvlist", "--envall", "--genvall"],
+        "processes have the environment of the launcher, and `-x VAR=VALUE` sets more",
+    ),
+];
+
+/// What does here what an option of another launcher means, if that is known.
+pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
+    let (option, _) = option.split_once('=').unwrap_or((option, ""));
+    let mut known = ELSEWHERE.iter();
+    let found = known.find(|(options, _)| options.contains(&option))?;
+    Some(found.1)
+}
+
 /// Whether a word may be a long option behind one dash.
 pub(super) fn has_one_dash(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes();
@@ -32,7 +106,8 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
             None => (name, false),
         };
         let long = named(command, name);
-        let is_long = text.starts_with("--") || (name.len() > 1 && long.is_some());
+        let is_known = long.is_some() || elsewhere(&format!("--{name}")).is_some();
+        let is_long = text.starts_with("--") || (name.len() > 1 && is_known);
         // A value may stand in the same word as a short option: -n4.
         let option = match is_long {
             true => long,
@@ -81,6 +156,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_of_elsewhere_is_no_option_here() {
+        let command = Run::augment_args(Global::augment_args(Command::new("run")));
+        for option in ELSEWHERE.iter().flat_map(|(options, _)| *options) {
+            let is_here = match option.strip_prefix("--") {
+                Some(name) => named(&command, name).is_some(),
+                None => short(&command, option.trim_start_matches('-')).is_some(),
+            };
+            assert!(!is_here, "{option}");
+        }
+        assert_eq!(elsewhere("--output=tag"), elsewhere("-o"));
+        assert_eq!(elsewhere("--outptu"), None);
+    }
+
+    #[test]
     fn long_options_get_their_second_dash_and_the_program_keeps_its_own() {
         for (typed, meant) in [
             ("-np 4 prog -np 4", "--np 4 prog -np 4"),
@@ -90,6 +179,7 @@ mod tests {
             ("--mca btl -np prog -np", "--mca btl -np prog -np"),
             ("--timeout=5 -np 2 prog", "--timeout=5 --np 2 prog"),
             ("-vv -np 2 -- -np", "-vv --np 2 -- -np"),
+            ("-npernode 2 prog", "--npernode 2 prog"),
         ] {
             assert_eq!(rewritten(typed), meant);
         }

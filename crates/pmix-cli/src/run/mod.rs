@@ -2,7 +2,7 @@
 //! `pmix run`: starts a job on this node.
 
 mod apps;
-mod habits;
+pub(crate) mod habits;
 mod initiator;
 pub(crate) mod mca;
 mod placement;
