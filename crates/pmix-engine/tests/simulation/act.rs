@@ -11,7 +11,7 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 use crate::agenda::Event;
 use crate::client::{Client, What, Who};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, Phase, ProcId, Stamp};
+use crate::process::{GATHERED, Kind, Meeting, Phase, ProcId, Stamp};
 use crate::world::World;
 
 /// How often a process may live.
@@ -85,7 +85,13 @@ impl World {
         let proc = &mut self.procs[place];
         proc.client = None;
         proc.then.clear();
-        let again = self.plan.has(Fault::Again) && proc.stamp.life < MAX_LIVES && !self.is_over;
+        let life = proc.stamp.life;
+        if !self.gatherings.is_empty() {
+            self.gatherings_lose(place);
+            let soon = self.random.millis(1, 300);
+            self.after(soon, Event::Ended(place));
+        }
+        let again = self.plan.has(Fault::Again) && life < MAX_LIVES && !self.is_over;
         if again && !self.random.once_in(3) {
             let len = self.script_of(place).len();
             let proc = &mut self.procs[place];
@@ -138,7 +144,25 @@ impl World {
                 (!is_loose).then_some(id)
             }
             Phase::Meet { .. } => None,
-            Phase::TakeApart { meeting, timeout } => self.take_apart(who, place, &meeting, timeout),
+            Phase::Gather(number) => {
+                if self.strikes(Fault::Crash, 6) {
+                    return self.cut_off(who, false);
+                }
+                let id = self.gather(who, place, number);
+                if self.strikes(Fault::Crash, 6) {
+                    return self.cut_off(who, false);
+                }
+                id
+            }
+            Phase::TakeApart { meeting, timeout } => {
+                let is_it = |(made, _): &(Meeting, usize)| *made == meeting;
+                self.take_apart(who, place, is_it, timeout)
+            }
+            Phase::Dissolve(number) => {
+                let is_it = |(_, round): &(Meeting, usize)| *round == GATHERED + number;
+                let timeout = (!self.random.once_in(3)).then_some(3);
+                self.take_apart(who, place, is_it, timeout)
+            }
         };
         self.clients[who].waits = waits;
         if waits.is_none() {
@@ -221,16 +245,16 @@ impl World {
         });
     }
 
-    /// Joins the destruction of the last group that these made, if the process is in one.
+    /// Joins the destruction of the last of some groups, if the process is in one.
     fn take_apart(
         &mut self,
         who: Who,
         place: ProcId,
-        made: &Meeting,
+        is_it: impl Fn(&(Meeting, usize)) -> bool,
         timeout: Option<u32>,
     ) -> Option<OperationId> {
         let groups = &mut self.clients[who].groups;
-        let last = groups.iter().rposition(|(meeting, _)| meeting == made)?;
+        let last = groups.iter().rposition(is_it)?;
         let (made, round) = groups.remove(last);
         let meeting = Meeting {
             kind: Kind::Destruct(0),

@@ -63,6 +63,14 @@ pub(crate) enum Event {
     Failed(usize, ProcId, ProcId),
     /// By now it is decided what becomes of a construction without a process, or it has ended.
     Decided(Who, Tag, ProcId),
+    /// The host sees that a process has ended.
+    Ended(ProcId),
+    /// The host looks whether constructions that it gathers have waited long enough.
+    Gatherer,
+    /// By now it is known which member of such a construction is lost.
+    GatheredWithout(usize),
+    /// By now all who took part in such a construction know how it ended, if nobody is waited for.
+    Gathered(usize),
     /// Something goes wrong.
     Strike(Fault),
     /// A job is registered at last.

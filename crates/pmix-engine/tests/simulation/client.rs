@@ -120,6 +120,8 @@ pub(crate) enum What {
     Any,
     Commit(Stamp),
     Meet(Meeting, usize),
+    /// The construction of a number, whose members do not all know each other.
+    Gather(usize),
     /// Whose which key, within which time; what is there at least, and of which life on. Of which life on
     /// others may be told of, if it does not say how much it takes of them.
     Get(

@@ -327,6 +327,11 @@ impl World {
                     Kind::Destruct(_) => client.taken_apart.push((meeting, round)),
                     _ => {}
                 },
+                What::Gather(number) => {
+                    if let Ok(Answer::Group(group)) = &outcome {
+                        self.is_in_gathered(who, number, &group.members);
+                    }
+                }
                 What::HearInvitations => client.hears_invitations |= outcome.is_ok(),
                 What::Lead(number) => self.led(who, number, outcome.is_ok()),
                 What::Join(number) => {

@@ -12,8 +12,9 @@ use pmix_types::{DataArray, DataRange, GroupOperation, Info, Proc, Status, Value
 
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
+use crate::gather::Gatherer;
 use crate::oracle::tools::name_of;
-use crate::process::{Kind, Meeting, ProcId, round_of};
+use crate::process::{GATHERED, Kind, Meeting, ProcId, round_of};
 use crate::world::World;
 
 /// The host of all nodes.
@@ -25,6 +26,7 @@ pub(crate) struct Host {
     /// Direct modexes that are asked of the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
     pub(crate) board: PubSub<Call>,
+    pub(crate) gatherer: Gatherer,
     /// How many tools it has given a name.
     pub(crate) num_tools: usize,
     /// Who made the group of a name, whether or not all of them are still in it.
@@ -85,6 +87,12 @@ impl World {
             Upcall::Disconnect(call) => {
                 let part = call.failed.map_or(Ok(Vec::new()), Err);
                 self.contribute(id, Kind::Disconnect, &call.procs, &call.infos, part);
+            }
+            Upcall::Group(call)
+                if call.operation == GroupOperation::CONSTRUCT
+                    && round_of(&call.id) >= GATHERED =>
+            {
+                self.gather_call(id, &call);
             }
             Upcall::Group(call) => {
                 let infos = &call.directives;

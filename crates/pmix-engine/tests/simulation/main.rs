@@ -9,6 +9,8 @@
 //! - Every request is answered once, in time, or its connection ends. Who waits for a process that is
 //!   gone is told soon.
 //! - All participants of a collective are told the same, and success only if all have come.
+//! - Who leads a group, and who is added to it, are told of the same group, in the order that they want, or that
+//!   there is none; nobody waits for those who will not call.
 //! - Who was invited to a group, and who leads it, agree whether it is formed; who waits for one that is
 //!   gone is told so.
 //! - A get brings what its process committed last, never another's or an older life's. What it brings of
@@ -29,6 +31,7 @@ mod carry;
 mod client;
 mod drive;
 mod fault;
+mod gather;
 mod host;
 mod invite;
 mod node;
@@ -110,7 +113,18 @@ fn ten_thousand_seeds() {
         "{without} groups were formed without a member, {replaced} with a new leader"
     )
     .unwrap();
+    let gathered = [
+        &oracle::gathered::NUM_GATHERED,
+        &oracle::gathered::NUM_SMALLER,
+    ];
+    let [gathered, smaller] = gathered.map(|count| count.load(Ordering::Relaxed));
+    writeln!(
+        out,
+        "{gathered} groups were gathered, {smaller} of them without one that was lost"
+    )
+    .unwrap();
     if num_seeds >= NUM_SEEDS {
+        assert!(gathered > 200 && smaller > 20, "hardly any");
         assert!(without > 20 && replaced > 0, "hardly any");
         assert!(unasked > 100, "hardly any");
         let never = Fault::ALL.iter().filter(|fault| sum.of(**fault) == 0);

@@ -3,6 +3,7 @@
 
 pub(crate) mod data;
 pub(crate) mod events;
+pub(crate) mod gathered;
 pub(crate) mod groups;
 pub(crate) mod led;
 mod meeting;
@@ -41,6 +42,7 @@ pub(crate) struct Oracle {
     left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
     pub(crate) invitations: Vec<groups::Invitation>,
     pub(crate) led: led::Led,
+    pub(crate) gathered: Vec<gathered::Gathered>,
     pub(crate) spawns: Vec<Spawning>,
     /// The jobs whose output tools have asked for.
     pub(crate) wanted: BTreeSet<(Who, &'static str)>,
@@ -60,6 +62,16 @@ struct Seen {
     told: BTreeMap<usize, Status>,
     /// Whether any of them wants data.
     collects: bool,
+}
+
+impl Oracle {
+    /// Where there are so many constructions whose members do not all know each other.
+    pub(crate) fn of(num_gatherings: usize) -> Self {
+        Self {
+            gathered: (0..num_gatherings).map(|_| Default::default()).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 impl World {
@@ -252,6 +264,7 @@ impl World {
                     self.check_unasked(who, of, lives, payload);
                 }
             }
+            What::Gather(number) => self.check_gathered(who, *number, status, payload),
             What::Leave(is_in) => self.check_left(who, *is_in, status),
             What::HearGroups => self.clients[who].hears_groups |= status.is_success(),
             What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),

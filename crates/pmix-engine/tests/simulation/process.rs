@@ -188,13 +188,24 @@ impl Meeting {
 
     /// The name of the group of this number that these processes make.
     pub(crate) fn group(&self, round: usize) -> String {
-        let mut hasher = DefaultHasher::new();
-        self.members.hash(&mut hasher);
-        format!("group-{:016x}-{round}", hasher.finish())
+        group_name(&self.members, round)
     }
 }
 
-/// The number of a group in the name that [`Meeting::group`] made.
+/// The first number of groups whose members do not all know each other.
+pub(crate) const GATHERED: usize = 1000;
+
+/// The name of the group of a number that processes make; of a gathered one it does not say whose it is.
+pub(crate) fn group_name(members: &[ProcId], round: usize) -> String {
+    if round >= GATHERED {
+        return format!("gathered-{round}");
+    }
+    let mut hasher = DefaultHasher::new();
+    members.hash(&mut hasher);
+    format!("group-{:016x}-{round}", hasher.finish())
+}
+
+/// The number of a group in the name that [`group_name`] made.
 pub(crate) fn round_of(name: &Text<'_>) -> usize {
     let (_, round) = name.as_str().unwrap().rsplit_once('-').unwrap();
     round.parse().unwrap()
@@ -216,6 +227,10 @@ pub(crate) enum Phase {
         /// Whether they go on before they have met.
         is_loose: bool,
     },
+    /// Those who are a part of the construction of a number call for it.
+    Gather(usize),
+    /// Those who are in that group take it apart.
+    Dissolve(usize),
     /// Those who are in a group take apart the last that they made.
     TakeApart {
         /// Who made it.

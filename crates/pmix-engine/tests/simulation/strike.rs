@@ -224,6 +224,11 @@ impl World {
             self.nodes[place].forget_shared(&nspace.into());
             self.drain(place);
         }
+        if !self.gatherings.is_empty() {
+            for proc in self.jobs[job].procs() {
+                self.proc_ended(proc);
+            }
+        }
         let stopped = self.host.board.job_ended(&nspace.into());
         for call in stopped {
             let after = Duration::from_millis(1);

@@ -10,6 +10,7 @@ use pmix_proto::{Header, Tag};
 use crate::agenda::{Agenda, Event};
 use crate::client::{Client, Who};
 use crate::fault::{Fault, Plan, Tally};
+use crate::gather::{Gathering, weave};
 use crate::host::Host;
 use crate::node::{Node, UID};
 use crate::oracle::Oracle;
@@ -41,6 +42,7 @@ pub(crate) struct World {
     pub(crate) procs: Vec<Process>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) script: Vec<Phase>,
+    pub(crate) gatherings: Vec<Gathering>,
     pub(crate) clients: Vec<Client>,
     pub(crate) host: Host,
     pub(crate) oracle: Oracle,
@@ -70,7 +72,8 @@ impl World {
         let config = config(&mut random, plan, has_tools);
         let num_nodes = 1 + random.below(3);
         let mut jobs = jobs(&mut random, num_nodes);
-        let script = script(&mut random, &jobs);
+        let mut script = script(&mut random, &jobs);
+        let gatherings = weave(seed, &jobs, &mut script);
         // Tools, and jobs that may be spawned, are in some runs only: these take longer.
         let tools = match has_tools {
             true => tools(&mut random, num_nodes),
@@ -102,9 +105,10 @@ impl World {
             procs,
             tools,
             script,
+            oracle: Oracle::of(gatherings.len()),
+            gatherings,
             clients: Vec::new(),
             host: Host::default(),
-            oracle: Oracle::default(),
             num_packets: 0,
             num_events: 0,
             is_over: false,
@@ -235,6 +239,10 @@ impl World {
             Event::LeaderGone(number, leader) => self.check_leader_gone(number, leader),
             Event::Failed(number, lost, leader) => self.check_failed(number, lost, leader),
             Event::Decided(who, tag, lost) => self.check_decided(who, tag, lost),
+            Event::Ended(proc) => self.proc_ended(proc),
+            Event::Gatherer => self.gatherer_due(),
+            Event::GatheredWithout(number) => self.check_gathered_without(number),
+            Event::Gathered(number) => self.check_gathering(number),
             Event::Strike(fault) => self.strike(fault),
             Event::Register(job) => self.register(job),
             Event::Deregister(job) => {
@@ -394,6 +402,7 @@ impl World {
         for job in 0..self.jobs.len() {
             self.deregister(job);
         }
+        self.check_gatherer();
         for who in 0..self.clients.len() {
             let client = &self.clients[who];
             if client.is_known {

@@ -110,7 +110,8 @@ impl Invitation {
 impl Oracle {
     /// A process calls for the destruction of a group.
     pub(crate) fn calls_destruct(&mut self, proc: ProcId, meeting: &Meeting, round: usize) {
-        self.calls.insert((meeting.clone(), proc), round + 1);
+        let calls = self.calls.entry((meeting.clone(), proc)).or_default();
+        *calls = (*calls).max(round + 1);
         let round = self.rounds.entry((meeting.clone(), round)).or_default();
         round.callers.insert(proc, None);
     }
@@ -284,6 +285,8 @@ impl World {
                     .or_insert(Outcome::LeaderFailed);
                 return;
             }
+            // What others say to the server of one that finalizes comes to that one, too, while it is there.
+            (Status::GROUP_LEADER_FAILED, Some(_)) if about == self.clients[who].proc => return,
             (Status::GROUP_LEADER_FAILED, _) => {
                 (Outcome::LeaderFailed, about.expect("a leader that is lost"))
             }
@@ -337,7 +340,9 @@ impl World {
                 "invitation {number} is {outcome:?}: {invitation:?}"
             ),
         }
-        self.say(|| format!("connection {who} is told that invitation {number} is {outcome:?}"));
+        self.say(|| {
+            format!("connection {who} is told that invitation {number} of {leader} is {outcome:?}")
+        });
         // From another node, the loss of a leader may come before what it said last.
         let is_elsewhere = self.procs[leader].node != self.clients[who].node;
         let now = self.now;
@@ -360,7 +365,9 @@ impl World {
     /// All are told of the same new leader, who wanted to lead.
     fn check_chosen(&mut self, number: usize, who: Who, old: ProcId, new: ProcId) {
         let is_excused = self.is_groups_excused(number, who);
-        self.say(|| format!("connection {who} is told that {new} leads invitation {number}"));
+        self.say(|| {
+            format!("connection {who} is told that {new} leads invitation {number} for {old}")
+        });
         let invitation = &mut self.oracle.invitations[number];
         let claim = invitation.claims.get(&new).copied();
         assert!(

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups whose members did not all know each other: all who are in one are told of the same one, and nobody waits
+//! for those who will not call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pmix_proto::reply;
+use pmix_types::{DataArray, Info, Proc, Status, Value, keys};
+
+use crate::agenda::Event;
+use crate::client::{What, Who};
+use crate::fault::Fault;
+use crate::gather::Gathering;
+use crate::process::{GATHERED, ProcId, group_name};
+use crate::world::World;
+
+/// How many groups were formed, how many of them without one of those who were to be members.
+pub(crate) static NUM_GATHERED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static NUM_SMALLER: AtomicU64 = AtomicU64::new(0);
+
+/// Within which time all are told what is known: late packets, a late answer, a grace for the host.
+const SOON: Duration = Duration::from_secs(16);
+
+/// What was seen of one such construction.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    called: BTreeSet<ProcId>,
+    /// When the first called, and when one last called or was lost.
+    began_at: Option<Duration>,
+    changed_at: Duration,
+    /// What each was told.
+    told: BTreeMap<ProcId, Status>,
+    /// The members in their order, and the context id.
+    formed: Option<(Vec<ProcId>, Option<u64>)>,
+    /// The servers that the host did not answer in time and as the others.
+    pub(crate) excused: BTreeSet<usize>,
+}
+
+impl World {
+    /// A process is about to call.
+    pub(crate) fn gathering_called(&mut self, number: usize, place: ProcId) {
+        let seen = &mut self.oracle.gathered[number];
+        seen.called.insert(place);
+        seen.began_at.get_or_insert(self.now);
+        self.gathering_changed(number);
+    }
+
+    /// A process has ended.
+    pub(crate) fn gatherings_lose(&mut self, place: ProcId) {
+        for number in 0..self.gatherings.len() {
+            if self.gatherings[number].members.contains(&place) {
+                self.gathering_changed(number);
+            }
+        }
+    }
+
+    fn gathering_changed(&mut self, number: usize) {
+        self.oracle.gathered[number].changed_at = self.now;
+        self.after(SOON, Event::Gathered(number));
+    }
+
+    /// The host has gathered a group.
+    pub(crate) fn gathered(&mut self, number: usize, infos: &[Info<'_>]) {
+        let members = infos
+            .iter()
+            .find(|info| info.key.is(keys::GROUP_MEMBERSHIP));
+        let Some(Value::DataArray(DataArray::Proc(members))) = members.map(|info| &info.value)
+        else {
+            panic!("the host says who the members are");
+        };
+        let mut members = self.places_of(members);
+        members.sort_unstable();
+        let name = group_name(&[], GATHERED + number);
+        self.host.groups.insert(name, members);
+    }
+
+    fn places_of(&self, names: &[Proc<'_>]) -> Vec<ProcId> {
+        let places = names.iter().map(|name| self.place_of(name));
+        places.map(|place| place.expect("a process")).collect()
+    }
+
+    /// Whether a fault took place after which some may know of others than the rest does.
+    fn is_unclear(&self, gathering: &Gathering) -> bool {
+        let mut members = gathering.members.iter();
+        self.is_over
+            || members.any(|member| {
+                let proc = &self.procs[*member];
+                proc.is_restless || self.jobs[proc.job].is_gone
+            })
+    }
+
+    /// A caller is told what became of a construction.
+    pub(super) fn check_gathered(
+        &mut self,
+        who: Who,
+        number: usize,
+        status: Status,
+        payload: &[u8],
+    ) {
+        let gathering = self.gatherings[number].clone();
+        let node = self.clients[who].node;
+        let place = self.clients[who].proc.expect("a process");
+        if self.is_unclear(&gathering) {
+            return;
+        }
+        let is_excused = self.oracle.gathered[number].excused.contains(&node);
+        let is_excused = is_excused || self.oracle.jumped.contains(&node);
+        if !is_excused {
+            self.oracle.gathered[number].told.insert(place, status);
+        }
+        if status.is_success() {
+            self.check_formed_of(who, number, &gathering, payload);
+        } else if !is_excused {
+            self.check_gathered_end(number, &gathering, place, status);
+            if status == Status::ERR_LOST_CONNECTION {
+                // The server says so before it says who is lost.
+                self.after(Duration::ZERO, Event::GatheredWithout(number));
+            }
+        }
+        // Who is in the group was told so, and nobody else was.
+        let seen = &self.oracle.gathered[number];
+        let Some((members, _)) = &seen.formed else {
+            return;
+        };
+        for (place, told) in &seen.told {
+            let is_in = members.contains(place);
+            assert_eq!(
+                told.is_success(),
+                is_in,
+                "process {place} is told {told} of the group of {members:?}: {gathering:?}"
+            );
+        }
+    }
+
+    /// All are told of the same group, which is those who called, in their order.
+    fn check_formed_of(&mut self, who: Who, number: usize, gathering: &Gathering, payload: &[u8]) {
+        let form = self.clients[who].form.as_ref().unwrap();
+        let group = reply::Group::decode(form, None, payload).unwrap();
+        let told = (self.places_of(&group.members), group.context_id);
+        assert!(told.1.is_some(), "a group without a context id");
+        let seen = &mut self.oracle.gathered[number];
+        if let Some(known) = &seen.formed {
+            return assert_eq!(*known, told, "the group of {gathering:?}");
+        }
+        seen.formed = Some(told.clone());
+        let (members, _) = told;
+        NUM_GATHERED.fetch_add(1, Ordering::Relaxed);
+        let is_smaller = members.len() < gathering.members.len();
+        NUM_SMALLER.fetch_add(is_smaller.into(), Ordering::Relaxed);
+        for named in &members {
+            let is_planned = gathering.members.contains(named) && seen.called.contains(named);
+            assert!(is_planned, "process {named} did not call for {gathering:?}");
+        }
+        let missing = gathering.members.iter();
+        for missing in missing.filter(|member| !members.contains(member)) {
+            // Nobody adds those whose leader did not come.
+            let adder = gathering.adder(*missing);
+            let is_added = adder.is_none_or(|adder| members.contains(&adder));
+            assert!(
+                gathering.is_optional && (self.has_ended(*missing) || !is_added),
+                "process {missing} is missing in {members:?}: {gathering:?}"
+            );
+        }
+        let other = gathering.contradictor();
+        assert!(
+            other.is_none_or(|other| !members.contains(&other)),
+            "{gathering:?} is formed, though its leaders want different orders"
+        );
+        if let Some(expected) = self.expected_order(gathering, &members) {
+            assert_eq!(members, expected, "the order of {gathering:?}");
+        }
+    }
+
+    /// In which order members are, if that is clear.
+    fn expected_order(&self, gathering: &Gathering, members: &[ProcId]) -> Option<Vec<ProcId>> {
+        let is_in = |place: &ProcId| members.contains(place);
+        if let Some(order) = &gathering.order {
+            let order = order.iter().copied().filter(is_in);
+            return Some(order.collect());
+        }
+        let by_name = |places: &[ProcId]| {
+            let mut places: Vec<_> = places.iter().copied().filter(is_in).collect();
+            places.sort_by_key(|place| self.procs[*place].name());
+            places
+        };
+        let (leaders, added) = gathering.members.split_at(gathering.leaders().len());
+        let leaders = match gathering.is_counted {
+            true => by_name(leaders),
+            false if leaders.iter().all(is_in) => leaders.to_vec(),
+            false => return None,
+        };
+        Some([leaders, by_name(added)].concat())
+    }
+
+    /// A construction ends for a reason that there is.
+    fn check_gathered_end(
+        &self,
+        number: usize,
+        gathering: &Gathering,
+        place: ProcId,
+        status: Status,
+    ) {
+        let is_known = match status {
+            Status::ERR_LOST_CONNECTION => true,
+            Status::ERR_TIMEOUT => {
+                let began_at = self.oracle.gathered[number].began_at;
+                let is_time = |began| began + Duration::from_secs(1) <= self.now;
+                !self.oracle.jumped.is_empty() || began_at.is_some_and(is_time)
+            }
+            Status::ERR_BAD_PARAM => gathering.is_contradicted,
+            Status::ERR_OUT_OF_RESOURCE => {
+                self.plan.has(Fault::HostError) || self.plan.has(Fault::Flood)
+            }
+            Status::ERR_NOT_FOUND => self.plan.has(Fault::LateJob),
+            _ => false,
+        };
+        assert!(is_known, "{gathering:?} ends with {status} for {place}");
+    }
+
+    /// A construction ended as one of its members is lost.
+    pub(crate) fn check_gathered_without(&self, number: usize) {
+        let gathering = &self.gatherings[number];
+        let is_lost = |place: &ProcId| {
+            let proc = &self.procs[*place];
+            let client = proc.client.map(|who| &self.clients[who]);
+            let is_cut = client.is_some_and(|client| !client.is_known);
+            is_cut || proc.was_lost || self.has_ended(*place)
+        };
+        assert!(
+            self.is_unclear(gathering) || gathering.members.iter().any(is_lost),
+            "{gathering:?} ends, and nobody is lost"
+        );
+    }
+
+    /// Nobody waits who needs nobody else, or somebody who will not call.
+    pub(crate) fn check_gathering(&mut self, number: usize) {
+        let gathering = self.gatherings[number].clone();
+        let seen = &self.oracle.gathered[number];
+        let has_changed = seen.changed_at + SOON > self.now;
+        if has_changed || self.is_unclear(&gathering) || !seen.excused.is_empty() {
+            return;
+        }
+        // Who gave up before it was added does not call again.
+        let gave_up = |(place, status): (&ProcId, &Status)| {
+            !status.is_success() && !gathering.leaders().contains(place)
+        };
+        if seen.told.iter().any(gave_up) {
+            return;
+        }
+        for client in &self.clients {
+            let is_late = client.held.is_some() || client.is_spoiled || client.is_lied_to;
+            let Some(place) = client.proc.filter(|_| client.is_live() && !is_late) else {
+                continue;
+            };
+            let waits = client
+                .asked
+                .values()
+                .any(|asked| asked.what == What::Gather(number) && asked.answer.is_none());
+            assert!(
+                !waits || !self.is_gathering_over(number, place),
+                "process {place} waits for {gathering:?}: {seen:?}"
+            );
+        }
+    }
+
+    /// Whether a caller has to be told by now how a construction ended.
+    fn is_gathering_over(&self, number: usize, caller: ProcId) -> bool {
+        let gathering = &self.gatherings[number];
+        let called = &self.oracle.gathered[number].called;
+        let leads = |place: &ProcId| gathering.leaders().contains(place);
+        let is_added = |place: &ProcId| {
+            gathering
+                .adder(*place)
+                .is_some_and(|by| called.contains(&by))
+        };
+        let members = || gathering.members.iter();
+        let never = || members().filter(|place| self.has_ended(**place) && !called.contains(place));
+        let is_part = leads(&caller) || is_added(&caller);
+        let have_all_called =
+            members().all(|place| called.contains(place) || self.has_ended(*place));
+        let are_leaders_known = !gathering.is_counted || !never().any(leads);
+        let lacks_one =
+            never().any(|place| is_added(place) || leads(place) && !gathering.is_counted);
+        is_part && (have_all_called && are_leaders_known || lacks_one && !gathering.is_optional)
+    }
+}
