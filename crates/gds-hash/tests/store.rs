@@ -195,6 +195,29 @@ fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goe
 }
 
 #[test]
+fn a_job_without_maps_is_taken_and_warned_of() {
+    let store = store();
+    let register = |name: &'static str, infos: Vec<Info<'static>>| {
+        store.register_nspace(&Nspace::from(name), 1, &infos)
+    };
+    let warnings = register("bare", vec![Info::new(keys::JOB_SIZE, 1_u32)]).unwrap();
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(warning.status(), Status::ERR_NOT_FOUND);
+    let said = warning.to_string();
+    assert!(
+        said.contains("neither pmix.nmap nor pmix.pmap is given"),
+        "{said}"
+    );
+    assert_eq!(
+        get(&store, "bare", Rank::WILDCARD, keys::JOB_SIZE),
+        Ok(Value::Uint32(1))
+    );
+    assert!(register("mapped", maps("a", "0")).unwrap().is_empty());
+}
+
+#[test]
 fn a_job_that_two_sessions_describe_stays_until_both_are_gone() {
     for first in ["one", "two"] {
         let store = store();

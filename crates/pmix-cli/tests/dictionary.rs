@@ -149,3 +149,21 @@ fn the_dictionary_needs_no_sound_configuration() {
         0
     );
 }
+
+#[test]
+fn a_name_that_only_documents_have_is_known_as_a_status_and_as_an_attribute() {
+    let status = pmix(&["status", "PMIX_DEBUG_WAIT_FOR_NOTIFY"]);
+    assert!(
+        status
+            .text()
+            .starts_with("PMIX_DEBUG_WAIT_FOR_NOTIFY (-58)"),
+        "{}",
+        status.text()
+    );
+    let attribute = pmix(&["attr", "PMIX_DEBUG_WAIT_FOR_NOTIFY"]);
+    assert!(
+        attribute.text().contains("pmix.dbg.notify"),
+        "{}",
+        attribute.text()
+    );
+}

@@ -284,6 +284,33 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
         (outcome.text().lines().count(), outcome.stderr)
     };
     assert_eq!(allocated("1"), (3, String::new()));
+    // Processes that are bound to cores have as many as Slurm gave each, if there are so many.
+    for cores in ["1", "2"] {
+        let options = [
+            "--bind-to",
+            "core",
+            "--node-name",
+            "n1",
+            "--report-bindings",
+            "true",
+        ];
+        let said = run(&[&["--cpus-per-rank", cores], &options[..]].concat());
+        let (mut command, tmp) = launcher(&options);
+        command.env("SLURM_JOB_NUM_NODES", "1");
+        command
+            .env("SLURM_NTASKS", "1")
+            .env("SLURM_CPUS_PER_TASK", cores);
+        let allocated = finish(command, b"");
+        assert_nothing_left(&tmp);
+        assert_eq!(allocated.code, 0, "{}", allocated.stderr);
+        let is_there = said.code == 0;
+        assert!(is_there || cores == "2", "{}", said.stderr);
+        assert!(
+            !is_there || allocated.stderr == said.stderr,
+            "{}",
+            allocated.stderr
+        );
+    }
     let (processes, said) = allocated("2");
     assert_eq!(processes, 1);
     assert!(said.contains("srun starts them on all"), "{said}");
