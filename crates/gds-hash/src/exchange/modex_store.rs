@@ -19,6 +19,7 @@ mod chunks;
 mod commit;
 mod entry;
 mod own;
+mod packed;
 mod proc_data;
 mod scope_set;
 
@@ -328,7 +329,9 @@ impl ModexStore {
         let (upper, lower) = place(rank);
         let blocks = Arc::make_mut(&mut self.blocks);
         let block = Arc::make_mut(blocks.entry(upper).or_default());
-        self.has_changed |= write(Arc::make_mut(block.entry(lower).or_default()));
+        let data = Arc::make_mut(block.entry(lower).or_default());
+        data.begin_change();
+        self.has_changed |= write(data);
     }
 }
 

@@ -252,7 +252,7 @@ impl Exchange {
     ) -> Result<Vec<u8>, Error> {
         let form = cx.member(ticket)?.form;
         let proc = &request.proc;
-        let kvals = &puts.kvals(&cx.codec(&form), proc.rank, scope)?;
+        let kvals = &puts.shared_kvals(&cx.codec(&form), proc.rank, scope)?;
         match request.form {
             Form::Objects => {
                 let of = request.named.as_ref().unwrap_or(proc).clone();

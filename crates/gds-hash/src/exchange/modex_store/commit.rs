@@ -12,6 +12,8 @@
 //!
 //! Source: OpenPMIx, the messages that its clients and servers exchange.
 
+use std::sync::Arc;
+
 use bfrops::{Encoder, wire_type};
 use pmix_types::{Bytes, Key, Rank, Scope, Status};
 
@@ -32,6 +34,12 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often the data of a process were packed.
+    pub(super) static PACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// What a commit does, in order.
@@ -187,6 +195,26 @@ impl ModexStore {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
+    /// Packs what [`kvals`](Self::kvals) does, once for all who ask one after the other until the process puts
+    /// something else, unless it is more than 4 MiB.
+    ///
+    /// # Errors
+    ///
+    /// As [`kvals`](Self::kvals).
+    pub fn shared_kvals(
+        &self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        scope: Scope,
+    ) -> Result<Arc<Vec<u8>>, Error> {
+        let scopes = seen_in(scope)?;
+        let pack = || self.seen(codec, rank, scopes);
+        match self.data(rank) {
+            Some(data) => data.packed().get(codec.layout(), scopes, pack),
+            None => pack().map(Arc::new),
+        }
+    }
+
     /// Returns about how many bytes [`kvals`](Self::kvals) packs, without packing: never fewer than it does, and
     /// more where values take more in memory.
     ///
@@ -199,6 +227,8 @@ impl ModexStore {
     }
 
     fn seen(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
+        #[cfg(test)]
+        PACKED.with(|count| count.set(count.get() + 1));
         let mut out = Vec::new();
         let mut encoder = codec.encoder(&mut out);
         for entry in self.entries(rank, scopes) {

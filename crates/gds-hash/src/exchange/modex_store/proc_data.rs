@@ -5,6 +5,7 @@ use pmix_types::Key;
 
 use super::chunks::SortedChunks;
 use super::entry::Entry;
+use super::packed::Packed;
 use super::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 
@@ -21,6 +22,8 @@ pub(super) struct ProcData {
     /// The numbers of entries and of withdrawn keys, updated with each change.
     num_entries: usize,
     num_withdrawn: usize,
+    /// What was packed last for those who ask for it.
+    packed: Packed,
 }
 
 impl ProcData {
@@ -159,10 +162,21 @@ impl ProcData {
         self.num_entries.max(self.num_withdrawn)
     }
 
+    /// What was packed of it.
+    pub(super) const fn packed(&self) -> &Packed {
+        &self.packed
+    }
+
+    /// It is about to change: what was packed of it is outdated.
+    pub(super) fn begin_change(&mut self) {
+        self.packed.clear();
+    }
+
     /// The bytes of heap that it takes without its data, which others may share.
     pub(super) fn memory_bytes(&self) -> usize {
         let withdrawn = self.withdrawn.iter().map(|key| key.as_bytes().len());
-        self.entries.memory_bytes() + self.withdrawn.memory_bytes() + withdrawn.sum::<usize>()
+        let lists = self.entries.memory_bytes() + self.withdrawn.memory_bytes();
+        lists + withdrawn.sum::<usize>() + self.packed.memory_bytes()
     }
 
     /// All that it holds, whoever sees it.

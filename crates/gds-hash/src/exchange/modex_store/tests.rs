@@ -440,3 +440,29 @@ fn a_value_that_is_said_again_is_no_change_and_another_one_is() {
     lost.forget(rank);
     assert!(lost.has_changed());
 }
+
+#[test]
+fn what_many_ask_for_is_packed_once_until_it_changes() {
+    let packed = || super::commit::PACKED.with(std::cell::Cell::get);
+    let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
+    puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
+    let ask = |puts: &ModexStore, scope| puts.shared_kvals(&codec(), rank, scope).unwrap();
+    let before = packed();
+    for _ in 0..1_000 {
+        assert_eq!(**ask(&puts, Scope::LOCAL), hex(KVALS));
+    }
+    assert_eq!(packed() - before, 1);
+    // A snapshot has what was packed, until it is another one.
+    let old = puts.clone();
+    puts.put(rank, Scope::GLOBAL, Info::new("new", 1_u32))
+        .unwrap();
+    assert_eq!(**ask(&old, Scope::LOCAL), hex(KVALS));
+    assert_eq!(packed() - before, 1);
+    assert_ne!(**ask(&puts, Scope::LOCAL), hex(KVALS));
+    puts.put(rank, Scope::DEL_GLOBAL, Info::new("new", 1_u32))
+        .unwrap();
+    assert_eq!(**ask(&puts, Scope::LOCAL), hex(KVALS));
+    assert_ne!(**ask(&puts, Scope::REMOTE), hex(KVALS));
+    puts.forget(rank);
+    assert!(ask(&puts, Scope::LOCAL).is_empty());
+}
