@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
 //! `pmix_server_module_t`.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
 use pmix_proto::{PeerForm, Role};
@@ -98,6 +98,8 @@ impl Pending {
 
     /// Returns the peer for whose sake alone the answer matters.
     fn peer(&self) -> Option<PeerId> {
+        #[cfg(test)]
+        tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
         match self {
             Self::ClientConnected(peer) | Self::ToolConnected(peer, _) | Self::Finalize(peer) => {
                 Some(*peer)
@@ -126,6 +128,8 @@ pub(crate) struct HostCalls {
     last: u64,
     queue: VecDeque<HostCall>,
     open: HashMap<CallId, Open>,
+    /// Those for the sake of a peer alone.
+    by_peer: HashMap<PeerId, BTreeSet<CallId>>,
 }
 
 #[derive(Debug)]
@@ -139,6 +143,9 @@ impl HostCalls {
     pub(crate) fn push(&mut self, upcall: Upcall, pending: Pending) {
         self.last += 1;
         let id = CallId(self.last);
+        if let Some(peer) = pending.peer() {
+            self.by_peer.entry(peer).or_default().insert(id);
+        }
         let open = Open {
             upcall: upcall.name(),
             pending,
@@ -149,6 +156,12 @@ impl HostCalls {
 
     /// Adds the requests and collectives that wait for the host to what is found.
     pub(crate) fn recount(&self, recount: &mut Recount) {
+        let listed = self.by_peer.values().map(BTreeSet::len).sum();
+        let of_peers = self
+            .open
+            .values()
+            .filter(|open| open.pending.peer().is_some());
+        recount.compare("upcalls of peers", listed, of_peers.count());
         for open in self.open.values() {
             if let Some(ticket) = open.pending.ticket() {
                 recount.request(ticket);
@@ -174,13 +187,23 @@ impl HostCalls {
 
     /// Takes what the answer to an upcall is for; none if nobody waits for it.
     pub(crate) fn take(&mut self, id: CallId) -> Option<Pending> {
-        self.open.remove(&id).map(|open| open.pending)
+        let pending = self.open.remove(&id)?.pending;
+        if let Some(peer) = pending.peer()
+            && let Some(own) = self.by_peer.get_mut(&peer)
+        {
+            own.remove(&id);
+            if own.is_empty() {
+                self.by_peer.remove(&peer);
+            }
+        }
+        Some(pending)
     }
 
     /// Forgets the upcalls that were made for the sake of a peer alone. The host may still answer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
-        self.open
-            .retain(|_, open| open.pending.peer() != Some(peer));
+        for id in self.by_peer.remove(&peer).into_iter().flatten() {
+            self.open.remove(&id);
+        }
     }
 
     /// Lists the upcalls that are not answered, in the order in which they were made.
@@ -212,12 +235,33 @@ impl fmt::Debug for HostCalls {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::host::DeregisterEvents;
 
     fn call(calls: &mut HostCalls, pending: Pending) -> CallId {
         calls.push(DeregisterEvents { codes: vec![] }.into(), pending);
         calls.poll().unwrap().id
+    }
+
+    thread_local! {
+        /// How often a call was asked for whose sake it is.
+        pub(super) static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn the_calls_of_a_peer_are_forgotten_without_a_look_at_the_rest() {
+        let mut calls = HostCalls::default();
+        for number in 0..1_000 {
+            call(&mut calls, Pending::Finalize(PeerId::of(number)));
+        }
+        let answered = call(&mut calls, Pending::Finalize(PeerId::of(7)));
+        calls.take(answered);
+        let before = LOOKED_AT.get();
+        calls.forget(PeerId::of(7));
+        assert_eq!((calls.len(), LOOKED_AT.get()), (999, before));
+        assert_eq!(calls.by_peer.len(), 999);
     }
 
     #[test]

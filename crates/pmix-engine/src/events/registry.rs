@@ -117,7 +117,10 @@ impl Registry {
         limits: &EventLimits,
     ) -> Result<(), Error> {
         let known = self.peers.get(&peer);
-        let num_codes = known.map_or(more.len(), |known| known.codes.union(more).count());
+        // Those that are new, not all that the peer has.
+        let is_new = |code: &&Status| known.is_none_or(|known| !known.codes.contains(code));
+        let num_known = known.map_or(0, |known| known.codes.len());
+        let num_codes = num_known + more.iter().filter(is_new).count();
         let num_procs = known
             .map_or(0, |known| known.num_procs)
             .saturating_add(more_procs);

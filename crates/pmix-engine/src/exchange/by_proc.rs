@@ -7,12 +7,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pmix_types::{Key, Nspace, Proc, Rank};
 
+use crate::peers::PeerId;
 use crate::recount::Recount;
 
 /// Something that waits for a process. Its key stays the same as long as it waits.
 pub(super) trait Wanted {
     /// The key that it waits for; none if any commit may be enough.
     fn key(&self) -> Option<&Key<'static>>;
+
+    /// The peer that it waits for the sake of, if it does for one.
+    fn peer(&self) -> Option<PeerId> {
+        None
+    }
 }
 
 /// Things that wait for a process; no name is used twice.
@@ -21,6 +27,7 @@ pub(super) struct ByProc<T> {
     last: u64,
     things: HashMap<u64, (Proc<'static>, T)>,
     by_proc: BTreeMap<Proc<'static>, Names>,
+    by_peer: HashMap<PeerId, BTreeSet<u64>>,
 }
 
 /// The names of what waits for one process.
@@ -37,6 +44,7 @@ impl<T> Default for ByProc<T> {
             last: 0,
             things: HashMap::new(),
             by_proc: BTreeMap::new(),
+            by_peer: HashMap::new(),
         }
     }
 }
@@ -50,12 +58,23 @@ impl<T: Wanted> ByProc<T> {
             let same = names.by_key.entry(key.clone()).or_default();
             same.insert(self.last);
         }
+        if let Some(peer) = thing.peer() {
+            self.by_peer.entry(peer).or_default().insert(self.last);
+        }
         self.things.insert(self.last, (proc, thing));
         self.last
     }
 
     pub(super) fn take(&mut self, name: u64) -> Option<(Proc<'static>, T)> {
         let (proc, thing) = self.things.remove(&name)?;
+        if let Some(peer) = thing.peer()
+            && let Some(own) = self.by_peer.get_mut(&peer)
+        {
+            own.remove(&name);
+            if own.is_empty() {
+                self.by_peer.remove(&peer);
+            }
+        }
         let Some(names) = self.by_proc.get_mut(&proc) else {
             return Some((proc, thing));
         };
@@ -82,6 +101,9 @@ impl<T: Wanted> ByProc<T> {
     pub(super) fn recount(&self, recount: &mut Recount, [procs, keys]: [&'static str; 2]) {
         let listed = self.by_proc.values().map(|names| names.all.len()).sum();
         recount.compare(procs, listed, self.things.len());
+        let listed = self.by_peer.values().map(BTreeSet::len).sum();
+        let of_peers = self.iter().filter(|(_, thing)| thing.peer().is_some());
+        recount.compare("what waits for peers", listed, of_peers.count());
         let by_key = self
             .by_proc
             .values()
@@ -108,13 +130,6 @@ impl<T: Wanted> ByProc<T> {
     pub(super) fn procs_of(&self, nspace: &Nspace<'static>) -> Vec<Proc<'static>> {
         let procs = self.range(nspace);
         procs.map(|(proc, _)| proc.clone()).collect()
-    }
-
-    /// What waits for a process, in the order in which it came.
-    pub(super) fn waiting(&self, proc: &Proc<'static>) -> impl Iterator<Item = &T> {
-        let names = self.by_proc.get(proc).into_iter();
-        let names = names.flat_map(|names| &names.all);
-        names.filter_map(|name| self.get(*name))
     }
 
     /// Those that wait for a process, in the order in which they came.
@@ -148,26 +163,58 @@ impl<T: Wanted> ByProc<T> {
         procs.take_while(move |(proc, _)| proc.nspace == *nspace)
     }
 
-    /// Those for which something is so.
-    pub(super) fn which(&self, is_so: impl Fn(&T) -> bool) -> Vec<u64> {
-        let things = self.things.iter();
-        let found = things.filter(|(_, (_, thing))| is_so(thing));
-        found.map(|(name, _)| *name).collect()
+    /// Those of a peer, in the order in which they came.
+    pub(super) fn of_peer(&self, peer: PeerId) -> impl Iterator<Item = (u64, &Proc<'static>)> {
+        let names = self.by_peer.get(&peer).into_iter().flatten();
+        names.filter_map(|name| Some((*name, &self.things.get(name)?.0)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// Waits for a key, or for none.
     #[derive(Debug, PartialEq)]
     struct Thing(Option<Key<'static>>);
 
+    thread_local! {
+        /// How often something was asked whom it waits for.
+        static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
+    }
+
     impl Wanted for Thing {
         fn key(&self) -> Option<&Key<'static>> {
             self.0.as_ref()
         }
+
+        /// One peer for each length of a key.
+        fn peer(&self) -> Option<PeerId> {
+            LOOKED_AT.set(LOOKED_AT.get() + 1);
+            let key = self.0.as_ref()?;
+            Some(PeerId::of(u64::try_from(key.as_bytes().len()).ok()?))
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_peer_is_found_without_a_look_at_the_rest() {
+        let mut table = ByProc::default();
+        let proc = |rank| Proc::new("a", Rank::new(rank));
+        for rank in 0..1_000 {
+            table.add(proc(rank), Thing(Some(Key::new("other"))));
+        }
+        let own = [3, 1].map(|rank| table.add(proc(rank), Thing(Some(Key::new("own")))));
+        let before = LOOKED_AT.get();
+        let found: Vec<_> = table.of_peer(PeerId::of(3)).collect();
+        assert_eq!(found, [(own[0], &proc(3)), (own[1], &proc(1))]);
+        assert_eq!(LOOKED_AT.get(), before);
+        for name in own {
+            table.take(name);
+        }
+        assert_eq!(table.of_peer(PeerId::of(3)).count(), 0);
+        assert_eq!(table.by_peer.len(), 1);
     }
 
     #[test]
@@ -185,7 +232,6 @@ mod tests {
         assert_eq!(table.of_proc(&proc("a", 0)), [a, b, e, f]);
         assert_eq!(table.of_job(&"a".into()), [a, b, e, f, c]);
         assert_eq!(table.of_job(&"ab".into()), [d]);
-        assert_eq!(table.which(|thing| thing.0.as_ref() == Some(&y)), [b]);
         let found = |table: &ByProc<_>, rank, key| -> Vec<_> {
             table.of_key(&proc("a", rank), key).collect()
         };

@@ -74,17 +74,13 @@ impl Exchange {
 /// Holds the gets that wait for data, by the process they are about.
 pub(super) type PendingGets = ByProc<PendingGet>;
 
-impl PendingGets {
-    /// Whether a peer waits for an answer about a process.
-    pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
-        let mut waiting = self.waiting(proc);
-        waiting.any(|pending| pending.ticket.peer() == peer)
-    }
-}
-
 impl Wanted for PendingGet {
     fn key(&self) -> Option<&Key<'static>> {
         self.request.key.as_ref()
+    }
+
+    fn peer(&self) -> Option<PeerId> {
+        Some(self.ticket.peer())
     }
 }
 
@@ -188,10 +184,7 @@ impl OutboundDmodex {
                 }
             }
         }
-        let asked = self.asked.iter_mut();
-        let same = |known: &Proc<'_>| known.nspace == proc.nspace && known.rank == proc.rank;
-        let mut asked = asked.filter(|(known, _)| same(known));
-        if let Some((_, asked)) = asked.next() {
+        if let Some(asked) = self.asked.get_mut(&proc.clone().into_owned()) {
             asked.is_stale = true;
         }
     }

@@ -154,6 +154,33 @@ fn codes_of_the_host_that_are_taken_back_one_by_one() {
 }
 
 #[test]
+fn codes_that_are_registered_one_by_one() {
+    is_linear(
+        "codes beside other codes of the same process",
+        500,
+        |size| {
+            let mut config = Config::default();
+            config.events.codes_per_peer = usize::MAX;
+            let mut world = World::with(1, &config);
+            world.job("job", &[1]);
+            let who = world.join(0, "job", 0);
+            for code in (0..)
+                .map(|number| Status::from_raw(-20_000 - number))
+                .take(size)
+            {
+                let register = request::RegisterEvents {
+                    codes: vec![code],
+                    infos: vec![],
+                };
+                world.ask(who, &Request::RegisterEvents(register));
+            }
+            world
+        },
+        World::run,
+    );
+}
+
+#[test]
 fn resources_that_are_registered_and_deregistered_one_by_one() {
     let info = |number: usize| Info::new(format!("site.{number}"), true);
     is_linear(
