@@ -8,6 +8,7 @@ pub(crate) mod limits;
 mod orphans;
 mod program;
 mod spawn;
+mod starters;
 mod table;
 mod watcher;
 
@@ -20,6 +21,6 @@ pub(crate) use ending::{of_signal, signal_name};
 pub(crate) use affinity::allowed;
 pub(crate) use orphans::Orphans;
 pub(crate) use program::find as find_program;
-pub(crate) use spawn::{CommandForm, Spawner, Standard, Started};
+pub(crate) use spawn::{CommandForm, Ready, Spawner, Standard, Started};
 pub(crate) use table::{Link, Process, Restart, Table};
 pub(crate) use watcher::Watcher;

@@ -60,6 +60,15 @@ pub(crate) struct Standard {
     pub(crate) errors: Stdio,
 }
 
+/// A process that is ready to be started.
+pub(crate) struct Ready<'c> {
+    pub(crate) rank: Rank,
+    pub(crate) cpus: Option<&'c Cpuset>,
+    /// Its variables on top of those of its application.
+    pub(crate) vars: Vec<(OsString, OsString)>,
+    pub(crate) standard: Standard,
+}
+
 /// A process that runs, and our ends of its pipes.
 pub(crate) struct Started {
     pub(crate) process: Process,
@@ -115,21 +124,26 @@ impl<'a> Spawner<'a> {
         })
     }
 
-    /// Starts a process with these variables on top of those of its application.
-    pub(crate) fn start(
-        &self,
-        rank: Rank,
-        cpus: Option<&Cpuset>,
-        vars: &[(OsString, OsString)],
-        standard: Standard,
-    ) -> Result<Started, Error> {
+    /// Whether processes are stopped on exec: one thread starts those, which is the one that traces them.
+    pub(crate) fn traces(&self) -> bool {
+        !self.plan.stops.on_exec.is_empty()
+    }
+
+    /// Starts a process.
+    pub(crate) fn start(&self, ready: Ready<'_>) -> Result<Started, Error> {
+        let Ready {
+            rank,
+            cpus,
+            vars,
+            standard,
+        } = ready;
         let Some(app) = self.plan.app_of(rank.as_raw()) else {
             return Err(Error::request(format!("no application has rank {rank}")));
         };
         if let (Some(confinement), Some(cpus)) = (&self.confinement, cpus) {
             confinement.confine(cpus)?;
         }
-        let mut command = self.command(app, rank, vars);
+        let mut command = self.command(app, rank, &vars);
         command
             .stdin(standard.input)
             .stdout(standard.output)

@@ -21,7 +21,7 @@ use pmix_types::{Info, Proc, Status, Value, keys};
 use super::session::Session;
 use crate::job_info::Bound;
 use crate::output::{Route, Streams};
-use crate::process::{self, Link, Process, Restart, Spawner};
+use crate::process::{self, Link, Process, Ready, Restart, Spawner};
 use crate::session_dir::ProcessDirs;
 use crate::{Error, Plan};
 
@@ -187,7 +187,12 @@ impl Session<'_> {
             output,
             errors,
         };
-        let mut started = spawner.start(rank, bound.cpus.first(), &vars, standard)?;
+        let mut started = spawner.start(Ready {
+            rank,
+            cpus: bound.cpus.first(),
+            vars,
+            standard,
+        })?;
         started.output = merged.or(started.output);
         self.watcher.forget(pid);
         tracing::info!("rank {rank} of {nspace} is started again (restart {number})");

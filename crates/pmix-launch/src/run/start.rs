@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting jobs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
 use crate::output::{Route, Streams};
-use crate::process::{self, CommandForm, Orphans, Spawner, Started, Table, Watcher, limits};
+use crate::process::{self, CommandForm, Orphans, Ready, Spawner, Started, Table, Watcher, limits};
 use crate::session_dir::{JobDir, ProcessDirs, SessionDir};
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
@@ -266,38 +266,55 @@ impl<'a> Session<'a> {
         let shows_progress = origin.is_some_and(|origin| origin.shows_progress);
         let num_here = plan.layout.here().len();
         let reader = origin.and_then(|origin| origin.reader);
-        for (place, &rank) in plan.layout.here().iter().enumerate() {
-            if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
-                return Err(Error::late());
-            }
-            let Streams {
-                stdio: [output, errors],
-                merged,
-                files,
-            } = route.of(rank, true)?;
-            let standard = process::Standard {
-                input: match reader {
-                    Some(reader) if reader.matches(rank) => Stdio::piped(),
-                    _ => input::of(plan, rank, self.standard.input)?,
-                },
-                output,
-                errors,
-            };
-            let proc = Proc::new(nspace.clone(), rank);
-            let vars = self.server.setup_fork(&proc);
-            let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
-            let mut started = spawner.start(rank, bound.cpus.get(place), &vars, standard)?;
-            started.output = merged.or(started.output);
-            self.adopt(index, None, started, files)?;
-            let num_started = place + 1;
-            if shows_progress && (num_started % PROGRESS == 0 || num_started == num_here) {
-                let line = format!("{nspace}: {num_started} of {num_here} processes started\n");
-                self.forward.write_error(line.as_bytes());
-            }
-            // Those that run are not kept waiting for those that do not.
-            self.serve();
-        }
-        Ok(())
+        // What the processes have that were prepared and not taken yet, by their places.
+        let mut rests = BTreeMap::new();
+        let mut context = (self, &mut rests);
+        spawner.start_all(
+            &mut context,
+            num_here,
+            |(session, rests), place| {
+                if start_by.is_some_and(|start_by| Instant::now() >= start_by) {
+                    return Err(Error::late());
+                }
+                let rank = plan.layout.here().get(place).copied();
+                let rank = rank.ok_or_else(|| Error::request("there is no such place"))?;
+                let Streams {
+                    stdio: [output, errors],
+                    merged,
+                    files,
+                } = route.of(rank, true)?;
+                let standard = process::Standard {
+                    input: match reader {
+                        Some(reader) if reader.matches(rank) => Stdio::piped(),
+                        _ => input::of(plan, rank, session.standard.input)?,
+                    },
+                    output,
+                    errors,
+                };
+                let vars = session.server.setup_fork(&Proc::new(nspace.clone(), rank));
+                let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
+                rests.insert(place, (merged, files));
+                Ok(Ready {
+                    rank,
+                    cpus: bound.cpus.get(place),
+                    vars,
+                    standard,
+                })
+            },
+            |(session, rests), place, mut started| {
+                let (merged, files) = rests.remove(&place).unwrap_or_default();
+                started.output = merged.or(started.output);
+                session.adopt(index, None, started, files)?;
+                let num_started = place + 1;
+                if shows_progress && (num_started % PROGRESS == 0 || num_started == num_here) {
+                    let line = format!("{nspace}: {num_started} of {num_here} processes started\n");
+                    session.forward.write_error(line.as_bytes());
+                }
+                // Those that run are not kept waiting for those that do not.
+                session.serve();
+                Ok(())
+            },
+        )
     }
 
     /// Takes a process that was started: a new one, or one in the place of another.

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that start processes, so that two are started at a time.
+//!
+//! Who starts a process waits until the system has replaced it by its program (`vfork`), which takes longer than all
+//! else that the launcher does for it. Meanwhile another processor has nothing to do, unless another thread starts the
+//! next one. What is done for each before and after, and in which order, stays with the thread of the launcher.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::affinity::allowed;
+use super::spawn::{Ready, Spawner, Started};
+use crate::Error;
+
+/// How many processes there are at least where threads start them, as the threads take time to start, too.
+const LEAST: usize = 8;
+
+/// How many threads start processes, where there are as many processors.
+const THREADS: usize = 2;
+
+/// How many processes are ready to be started, or started and not taken, at a time.
+const AHEAD: usize = 2 * THREADS;
+
+/// A process that was started, or why it was not, and its place.
+type Outcome = (usize, Result<Started, Error>);
+
+impl Spawner<'_> {
+    /// Starts so many processes. `prepare` says of each place what is to be started there, and `take` takes what was
+    /// started, both in the order of the places and on this thread. After an error no further process is prepared; what
+    /// was started by then is still taken.
+    ///
+    /// # Errors
+    /// The first error of a process that could not be prepared, started or taken.
+    pub(crate) fn start_all<'c, C>(
+        &self,
+        context: &mut C,
+        num: usize,
+        mut prepare: impl FnMut(&mut C, usize) -> Result<Ready<'c>, Error>,
+        mut take: impl FnMut(&mut C, usize, Started) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let num_cpus = allowed().map_or(1, |cpus| cpus.len() as usize);
+        let (ready, waiting) = channel();
+        let waiting = Mutex::new(waiting);
+        thread::scope(|scope| {
+            let (done, started) = channel();
+            let may_share = num >= LEAST && num_cpus >= THREADS && !self.traces();
+            let num_threads = if may_share { THREADS } else { 0 };
+            let begun = (0..num_threads).filter(|_| {
+                let (waiting, done) = (&waiting, done.clone());
+                let work = move || self.start_those(waiting, &done);
+                let builder = thread::Builder::new().name("starter".to_owned());
+                builder.spawn_scoped(scope, work).is_ok()
+            });
+            if begun.count() == 0 {
+                return (0..num).try_for_each(|place| {
+                    let started = self.start(prepare(context, place)?)?;
+                    take(context, place, started)
+                });
+            }
+            // The threads end when nothing more can come.
+            let ready = ready;
+            let (mut num_prepared, mut num_taken) = (0, 0);
+            let mut early = BTreeMap::new();
+            let mut failed = None;
+            loop {
+                while failed.is_none() && num_prepared < num && num_prepared - num_taken < AHEAD {
+                    let prepared = prepare(context, num_prepared).and_then(|next| {
+                        let sent = ready.send((num_prepared, next));
+                        sent.map_err(|_| Error::request("no thread starts processes"))
+                    });
+                    match prepared {
+                        Ok(()) => num_prepared += 1,
+                        Err(error) => failed = Some(error),
+                    }
+                }
+                if num_taken == num_prepared {
+                    return failed.map_or(Ok(()), Err);
+                }
+                let Ok((place, result)) = started.recv() else {
+                    return Err(Error::request("no thread starts processes"));
+                };
+                early.insert(place, result);
+                while let Some(result) = early.remove(&num_taken) {
+                    let taken = result.and_then(|started| take(context, num_taken, started));
+                    if let Err(error) = taken {
+                        failed.get_or_insert(error);
+                    }
+                    num_taken += 1;
+                }
+            }
+        })
+    }
+
+    /// Starts processes as they become ready, until none can any more.
+    fn start_those(&self, waiting: &Mutex<Receiver<(usize, Ready<'_>)>>, done: &Sender<Outcome>) {
+        loop {
+            let next = {
+                let waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.recv()
+            };
+            let Ok((place, ready)) = next else { return };
+            if done.send((place, self.start(ready))).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use pmix_types::Rank;
+
+    use super::*;
+    use crate::job_info::Bound;
+    use crate::process::{CommandForm, Standard};
+    use crate::{App, Layout, Plan};
+
+    fn plan(num_procs: u32) -> Plan {
+        let params = pmix_mca::Params::default();
+        Plan {
+            nspace: "job@1".to_owned(),
+            layout: Layout::on_one_node(b"n1", num_procs).unwrap(),
+            apps: vec![App {
+                program: "true".into(),
+                args: Vec::new(),
+                num_procs,
+                wdir: None,
+                exports: Vec::new(),
+            }],
+            policy: crate::Policy::default(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
+            params,
+            tmpdir: "/tmp".into(),
+            syslog: "/dev/log".into(),
+            output: crate::Output::default(),
+            timeout: None,
+            grace: Duration::from_secs(2),
+            keep_going: false,
+            adopt: false,
+            forward_io: false,
+            max_spawned: 0,
+            max_restarts: 0,
+            system_server: None,
+            watcher: None,
+            stopper: None,
+            cpus: None,
+            compat_env: true,
+            stdin_rank: None,
+            announce: false,
+            process_sets: Vec::new(),
+            stops: crate::DebugStops::default(),
+        }
+    }
+
+    /// Starts processes, of which one cannot be prepared or taken. The places that were prepared and taken.
+    fn start(
+        num: usize,
+        refused: Option<usize>,
+        rejected: Option<usize>,
+    ) -> (Vec<usize>, Vec<usize>, bool) {
+        let plan = plan(u32::try_from(num).unwrap());
+        let bound = Bound::default();
+        let spawner = Spawner::new(&plan, &bound, &CommandForm::default()).unwrap();
+        let mut places = (Vec::new(), Vec::new());
+        let ended = spawner.start_all(
+            &mut places,
+            num,
+            |(prepared, _), place| {
+                if refused == Some(place) {
+                    return Err(Error::request("refused"));
+                }
+                prepared.push(place);
+                Ok(Ready {
+                    rank: Rank::new(u32::try_from(place).unwrap()),
+                    cpus: None,
+                    vars: Vec::new(),
+                    standard: Standard {
+                        input: std::process::Stdio::null(),
+                        output: std::process::Stdio::null(),
+                        errors: std::process::Stdio::null(),
+                    },
+                })
+            },
+            |(_, taken), place, started| {
+                assert_eq!(started.process.rank.as_raw() as usize, place);
+                taken.push(place);
+                let pid = Some(started.process.pid);
+                let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
+                assert!(waited.unwrap().is_some());
+                match rejected == Some(place) {
+                    true => Err(Error::request("rejected")),
+                    false => Ok(()),
+                }
+            },
+        );
+        (places.0, places.1, ended.is_ok())
+    }
+
+    #[test]
+    fn processes_are_prepared_and_taken_in_their_order_by_one_thread_or_more() {
+        for num in [1, LEAST - 1, LEAST, 50] {
+            let all: Vec<_> = (0..num).collect();
+            assert_eq!(start(num, None, None), (all.clone(), all, true));
+        }
+    }
+
+    #[test]
+    fn what_was_started_before_an_error_is_taken_and_nothing_is_prepared_after_it() {
+        for num in [5, 50] {
+            let (prepared, taken, is_fine) = start(num, Some(3), None);
+            assert_eq!(
+                (prepared, taken, is_fine),
+                (vec![0, 1, 2], vec![0, 1, 2], false)
+            );
+            let (prepared, taken, is_fine) = start(num, None, Some(3));
+            assert!(
+                !is_fine && prepared == taken && prepared.len() <= 3 + AHEAD,
+                "{taken:?}"
+            );
+        }
+    }
+}
