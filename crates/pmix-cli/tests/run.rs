@@ -537,8 +537,7 @@ fn processes_end_with_a_launcher_that_is_killed_and_its_directory_with_the_next(
 
 #[test]
 fn the_thread_that_writes_standard_error_takes_no_signals() {
-    let script =
-        "cd /proc/$PPID; until grep -q 'SigBlk:.0*$' status; do :; done; cat task/*/status";
+    let script = "cd /proc/$PPID; until grep -q 'Blk:.0*$' status; do :; done; cat task/*/status";
     let outcome = run(&["sh", "-c", script]);
     let text = String::from_utf8_lossy(&outcome.stdout);
     let lines = text
