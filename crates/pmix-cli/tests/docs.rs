@@ -52,7 +52,19 @@ fn pages() -> Vec<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "the page is written when asked")]
 fn every_example_prints_what_the_page_shows() {
     let pages = pages();
-    assert!(pages.len() >= 3, "{pages:?}");
+    let all = pages
+        .iter()
+        .map(|page| std::fs::read_to_string(page).expect("the page"));
+    let all: String = all.collect();
+    // A block that becomes plain text would not be run, and nobody would know.
+    let (blocks, commands) = (
+        all.matches("```console").count(),
+        all.matches("\n$ ").count(),
+    );
+    assert!(
+        pages.len() >= 3 && blocks >= 47 && commands >= 145,
+        "{blocks} blocks, {commands} commands"
+    );
     for page in pages {
         let name = page.file_name().and_then(|name| name.to_str());
         let name = name.expect("a name");

@@ -10,51 +10,82 @@ use xtask::process::root;
 use crate::files::copy;
 use crate::sbom::FOLDER;
 
-/// Installs the README, what changed, and every document of `docs` that stands there itself.
+/// The documents of the top directory.
+const TOP: [&str; 4] = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+];
+
+/// The directories of documents.
+const FOLDERS: [&str; 2] = ["docs", "docs/decisions"];
+
+/// What links may lead to that is not installed: it is read in the sources.
+const SOURCES: [&str; 8] = [
+    "crates",
+    "data",
+    "examples",
+    "fuzz",
+    "include",
+    "testdata",
+    "tests",
+    "plugins.toml",
+];
+
+/// Installs the documents of the top directory and of `docs`, decisions included.
 ///
 /// # Errors
 /// A file cannot be read or written, or there is none.
 pub(super) fn install(folder: &Path) -> Result<(), String> {
-    let to = folder.join(FOLDER);
-    for file in ["README.md", "CHANGELOG.md"] {
-        copy(&root().join(file), &to.join(file), 0o644)?;
+    for file in all()? {
+        copy(&root().join(&file), &folder.join(FOLDER).join(&file), 0o644)?;
     }
-    let names = names(&root().join("docs"))?;
-    for name in &names {
-        let from = root().join("docs").join(name);
-        copy(&from, &to.join("docs").join(name), 0o644)?;
-    }
-    match names.is_empty() {
-        true => Err("there are no documents".to_owned()),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
-/// Every document is installed, and what one says of another of them leads there.
+/// Every document is installed, and what one says of another leads there.
 ///
 /// # Errors
 /// A document is missing, or a link leads nowhere.
 pub(super) fn check(folder: &Path) -> Result<(), String> {
-    let docs = folder.join(FOLDER).join("docs");
-    let (expected, found) = (names(&root().join("docs"))?, names(&docs)?);
-    if let Some(name) = expected.difference(&found).next() {
-        return Err(format!("{name} is not installed"));
+    let docs = folder.join(FOLDER);
+    let all = all()?;
+    if let Some(file) = all.iter().find(|file| !docs.join(file).is_file()) {
+        return Err(format!("{file} is not installed"));
     }
-    for name in &found {
-        let text = fs::read_to_string(docs.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    for file in &all {
+        let path = docs.join(file);
+        let text = fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
+        let beside = path.parent().unwrap_or(&docs);
         let mut links = text.split("](").skip(1);
         let broken = links.find_map(|rest| {
             let (link, _) = rest.split_once([')', '#'])?;
-            // Others are in the sources: decisions, tests, crates.
-            let is_beside = link.ends_with(".md") && !link.contains(['/', ':']);
-            (is_beside && !found.contains(link)).then_some(link)
+            let from_top = link.trim_start_matches("../");
+            let is_source = SOURCES.iter().any(|start| from_top.starts_with(start));
+            let is_here = link.is_empty() || link.contains(':') || beside.join(link).exists();
+            let is_document = link.ends_with(".md") || link.ends_with('/');
+            (is_document && !is_source && !is_here).then_some(link)
         });
         if let Some(link) = broken {
-            return Err(format!("{name} leads to {link}, which is not installed"));
+            return Err(format!("{file} leads to {link}, which is not installed"));
         }
     }
-    println!("{} documents", found.len());
+    println!("{} documents", all.len());
     Ok(())
+}
+
+/// All documents, by their paths in the sources.
+fn all() -> Result<Vec<String>, String> {
+    let mut all: Vec<_> = TOP.map(str::to_owned).into();
+    for folder in FOLDERS {
+        let names = names(&root().join(folder))?;
+        if names.is_empty() {
+            return Err(format!("there are no documents in {folder}"));
+        }
+        all.extend(names.iter().map(|name| format!("{folder}/{name}")));
+    }
+    Ok(all)
 }
 
 /// The names of the documents of a directory.
@@ -76,11 +107,18 @@ mod tests {
         check(&folder).expect("whole");
         let docs = folder.join(FOLDER).join("docs");
         assert!(docs.join("cli.md").is_file() && docs.join("directives.md").is_file());
-        assert!(folder.join(FOLDER).join("README.md").is_file());
-        fs::remove_file(docs.join("groups.md")).expect("it goes");
-        assert_eq!(check(&folder), Err("groups.md is not installed".to_owned()));
-        fs::write(docs.join("groups.md"), "[x](no.md#y)").expect("it is written");
+        assert!(folder.join(FOLDER).join("SECURITY.md").is_file());
+        assert!(docs.join("decisions/0001-lists-are-bytes.md").is_file());
+        let groups = docs.join("groups.md");
+        fs::remove_file(&groups).expect("it goes");
         let fault = check(&folder).expect_err("a fault");
-        assert_eq!(fault, "groups.md leads to no.md, which is not installed");
+        assert_eq!(fault, "docs/groups.md is not installed");
+        for wrong in ["no.md", "decisions/no.md", "../no.md"] {
+            let text = format!("[x](cli.md#y) [x](../tests/README.md) [x]({wrong}#y)");
+            fs::write(&groups, text).expect("it is written");
+            let fault = check(&folder).expect_err("a fault");
+            let expected = format!("docs/groups.md leads to {wrong}, which is not installed");
+            assert_eq!(fault, expected);
+        }
     }
 }

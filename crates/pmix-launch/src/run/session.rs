@@ -287,8 +287,8 @@ impl Session<'_> {
         }
     }
 
-    /// A process aborts. What ended before it did may be the reason, as MPIs abort when they lose a peer, so
-    /// that comes first. The end of the process itself does not: it follows from the abort.
+    /// Handles the ends of processes that are there when an abort is handled, before the abort: an MPI library
+    /// aborts when it loses a peer. The end of the process that aborts is left, as it follows from the abort.
     pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
         // Once is enough for each job, however many of its processes abort.
         let job = self.jobs.iter().find(|job| job.nspace == of.nspace);

@@ -6,11 +6,11 @@
 )]
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::{credentials, logs, monitors};
-use pmix_client::{Client, Fence, Settings};
+use pmix_client::{Ask, Client, Fence, Settings, SharedClient};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
     App, DataArray, Info, IntoOwned, IofChannel, Proc, Query, Rank, Scope, Status, Value, keys,
@@ -36,7 +36,7 @@ fn actor() {
         "leave" if rank == 0 => {}
         "leave" => connected(settings).finalize().unwrap(),
         "abort" => abort(connected(settings)),
-        "bereft" => abort_without_a_peer(connected(settings)),
+        "bereft" => abort_without_a_peer(settings),
         "directories" if rank == 1 => {}
         "directories" => directories(connected(settings)),
         "vanish" => vanish(connected(settings)),
@@ -109,25 +109,46 @@ fn abort(mut client: Client) {
 }
 
 /// Rank 1 ends rank 0 and aborts, both while the launcher does not run, so that it learns of both at once.
-fn abort_without_a_peer(mut client: Client) {
+fn abort_without_a_peer(settings: Settings) {
+    let client = SharedClient::init(settings, |_| {}).unwrap();
+    let peer = |rank| Proc::new(client.proc().nspace.clone(), Rank::new(rank));
     let pid = std::process::id();
-    client.put(Scope::GLOBAL, "pid", pid).unwrap();
+    client.put(Scope::GLOBAL, Info::new("pid", pid)).unwrap();
     client.commit().unwrap();
-    client.fence(&Fence::new().collect()).unwrap();
-    if rank(&client) == 1 {
-        let found = client.get(&peer(&client, 0), "pid", &[]).unwrap();
+    client
+        .wait(Ask::fence(
+            vec![],
+            vec![Info::new(keys::COLLECT_DATA, true)],
+        ))
+        .unwrap();
+    if client.proc().rank.as_raw() == 1 {
+        let found = client.get(&peer(0), &"pid".into(), &[]).unwrap();
         let Value::Uint32(other) = found else {
             panic!("{found:?} is no pid")
         };
         let launcher = std::os::unix::process::parent_id();
-        // The abort waits for the launcher, so another program has it go on.
         let script = "kill -STOP $0 && kill -KILL $1 && \
-             until grep -q '^State:.Z' /proc/$1/status; do :; done; (sleep 0.3; kill -CONT $0) &";
+             until grep -q '^State:.Z' /proc/$1/status; do :; done";
+        let mut shell = Command::new("sh");
         let ids = [launcher, other].map(|id| id.to_string());
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", script]).args(ids).stdout(Stdio::null());
-        assert!(shell.status().unwrap().success());
-        client.abort(14, "a peer is lost", &[]).unwrap();
+        assert!(
+            shell
+                .args(["-c", script])
+                .args(ids)
+                .status()
+                .unwrap()
+                .success()
+        );
+        // It has been written when this returns.
+        let abort = Ask::abort(
+            Status::from_raw(14),
+            Some("a peer is lost".into()),
+            Vec::new(),
+        );
+        client.start(abort, |_| {}).unwrap();
+        let mut resume = Command::new("kill");
+        let resumed = resume.args(["-CONT", &launcher.to_string()]).status();
+        assert!(resumed.unwrap().success());
     }
     loop {
         std::thread::park();
