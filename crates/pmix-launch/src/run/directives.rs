@@ -243,6 +243,9 @@ impl Directive {
                     | A::ShowMap
                     | A::Restarts
                     | A::ProcsPerPart
+                    | A::WithinProcessors
+                    | A::Input
+                    | A::Reader
                     | A::JobLimit
                     | A::Host
                     | A::Wdir

@@ -15,43 +15,53 @@ use std::time::Instant;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
 use pmix_server::upcall::NotifyEvent;
-use pmix_types::{Info, Status, keys};
+use pmix_types::{Info, Rank, Status, keys};
 
 use super::events::timestamp;
 use super::held::{Held, Pause, Release};
 use super::job::Named;
 use super::request::{Refusal, Request};
 use super::session::{EVENTS, INPUT, Session};
-use super::spawn::{output_of, policy_of};
+use super::spawn::{check_processors, output_of, policy_of};
 use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
 impl Plan {
     /// Returns the plan as a tool wants it that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`): what the tool
-    /// says comes before what the command line says, and processes stop where either of them wants it.
+    /// says replaces what the command line says, but variables are changed after those of the command line, and
+    /// processes stop where either of them wants it.
     ///
     /// # Errors
-    /// A directive makes no sense, or cannot be obeyed for a job of a command line.
+    /// A directive makes no sense, or cannot be obeyed for this job of a command line: the tool cannot do without
+    /// output or input that does not pass through the launcher, or the processes outnumber the processors.
     pub fn directed(mut self, directives: &[Info<'static>]) -> Result<Self, Error> {
         let refused = |Refusal { status, why }| Error::refused(status, why);
         let asked = Request::of_launch(directives, self.layout.host()).map_err(refused)?;
+        self.check_forwarding(&asked).map_err(refused)?;
         let output = output_of(&asked, &self.output, &self.nspace)?;
-        // The files that the command line names stay as it names them.
+        let own = self.output.files.take();
         let files = match asked.output_dir.is_some() || asked.output_file.is_some() {
             true => output.files,
-            false => self.output.files.take(),
+            // The files that the command line names have no name of the job in theirs: it is the only one.
+            false => own.map(|own| crate::OutputFiles {
+                is_copied: (asked.is_in_files_alone).map_or(own.is_copied, |alone| !alone),
+                ..own
+            }),
         };
         self.output = crate::Output { files, ..output };
         self.policy = policy_of(&asked, self.policy);
         self.cpus = asked.cpus.clone().or(self.cpus);
-        self.timeout = [self.timeout, asked.timeout].into_iter().flatten().min();
+        self.timeout = asked.timeout.or(self.timeout);
         self.keep_going = asked.keep_going.unwrap_or(self.keep_going);
         self.announce |= asked.display.map;
-        self.max_restarts = self.max_restarts.max(asked.max_restarts);
+        self.max_restarts = asked.max_restarts.unwrap_or(self.max_restarts);
+        self.stdin_rank = asked.reader.or(self.stdin_rank);
+        let num_procs = u32::try_from(self.layout.here().len()).unwrap_or(u32::MAX);
+        check_processors(&asked, num_procs, 0).map_err(refused)?;
         let (exports, wdir) = asked.of_apps();
         for app in &mut self.apps {
             app.exports.extend(exports.iter().cloned());
-            app.wdir = app.wdir.take().or_else(|| wdir.cloned());
+            app.wdir = wdir.cloned().or_else(|| app.wdir.take());
         }
         let wanted = asked.debug.stops(&self.apps);
         let here = self.layout.here();
@@ -61,6 +71,20 @@ impl Plan {
             self.stops.at_mut(point).extend(ranks);
         }
         Ok(self)
+    }
+
+    /// Refuses what the tool cannot do without where output and input do not pass through the launcher.
+    fn check_forwarding(&self, asked: &Request) -> Result<(), Refusal> {
+        if asked.needs_forwarding && !self.forward_io {
+            return Err(Refusal::unforwarded());
+        }
+        match asked.reader {
+            Some(Rank::WILDCARD) => Err(Refusal::new(
+                Status::ERR_NOT_SUPPORTED,
+                "only one process of the job of a command line reads input, and all are to (PMIX_FWD_STDIN)",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -148,10 +172,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use pmix_types::{DataArray, Envar, Rank, Value};
+    use pmix_types::{DataArray, Envar, Value};
 
     use super::*;
-    use crate::{App, Export, Layout, OutputForm};
+    use crate::{App, Export, FilePattern, Layout, OutputFiles, OutputForm};
 
     fn plan() -> Plan {
         let params = pmix_mca::Params::default();
@@ -225,6 +249,94 @@ mod tests {
         assert_eq!(plan.output.form, OutputForm::Tagged);
         assert_eq!(plan.timeout, Some(Duration::from_secs(5)));
         assert!(!plan.keep_going);
+    }
+
+    #[test]
+    fn a_directive_replaces_what_the_command_line_says() {
+        let mut of_line = plan();
+        for app in &mut of_line.apps {
+            app.wdir = Some("/line".into());
+        }
+        of_line.max_restarts = 9;
+        of_line.timeout = Some(Duration::from_secs(60));
+        of_line.stdin_rank = Some(Rank::new(0));
+        of_line.output.files = Some(OutputFiles {
+            dir: "out".into(),
+            name: FilePattern::default(),
+            is_copied: true,
+        });
+        let kept = of_line.clone().directed(&[]).unwrap();
+        assert_eq!(kept.apps[0].wdir, Some("/line".into()));
+        assert_eq!((kept.max_restarts, kept.timeout), (9, of_line.timeout));
+        assert_eq!(kept.stdin_rank, Some(Rank::new(0)));
+        assert!(kept.output.files.unwrap().is_copied);
+        for alone in [keys::IOF_FILE_ONLY, keys::OUTPUT_NOCOPY] {
+            let directives = [
+                Info::new(keys::WDIR, "/tool"),
+                Info::new(keys::MAX_RESTARTS, 1u32),
+                Info::new(keys::JOB_TIMEOUT, 600u32),
+                Info::new(keys::FWD_STDIN, Value::Rank(Rank::new(2))),
+                Info::new(alone, true),
+            ];
+            let plan = of_line.clone().directed(&directives).unwrap();
+            let dirs: Vec<_> = plan.apps.iter().map(|app| app.wdir.clone()).collect();
+            assert_eq!(dirs, [Some("/tool".into()), Some("/tool".into())]);
+            assert_eq!(plan.max_restarts, 1);
+            assert_eq!(plan.timeout, Some(Duration::from_secs(600)));
+            assert_eq!(plan.stdin_rank, Some(Rank::new(2)));
+            let files = plan.output.files.unwrap();
+            assert_eq!((files.dir, files.is_copied), ("out".into(), false));
+        }
+    }
+
+    #[test]
+    fn what_does_not_pass_through_the_launcher_is_refused_to_who_cannot_do_without() {
+        for key in [
+            keys::FWD_STDOUT,
+            keys::FWD_STDERR,
+            keys::FWD_STDDIAG,
+            keys::FWD_STDIN,
+        ] {
+            plan().directed(&[Info::new(key, true)]).unwrap();
+            let required = [Info::new(key, true).required()];
+            let error = plan().directed(&required).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{key}");
+            assert!(error.to_string().contains("--forward-io"), "{error}");
+            let mut forwarding = plan();
+            forwarding.forward_io = true;
+            forwarding.directed(&required).unwrap();
+            plan()
+                .directed(&[Info::new(key, false).required()])
+                .unwrap();
+        }
+        let all = [Info::new(keys::FWD_STDIN, Value::Rank(Rank::WILDCARD))];
+        let error = plan().directed(&all).err().unwrap();
+        assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
+    }
+
+    #[test]
+    fn processes_do_not_outnumber_processors_where_the_tool_says_so() {
+        let most = super::super::node::num_processors();
+        let of = |num_procs| {
+            let mut plan = plan();
+            plan.layout = Layout::on_one_node(b"n1", num_procs).unwrap();
+            plan.apps.truncate(1);
+            plan.apps[0].num_procs = num_procs;
+            plan.stops = crate::DebugStops::default();
+            plan
+        };
+        for directive in [
+            Info::new(keys::MAPBY, "slot:NOOVERSUBSCRIBE"),
+            Info::new(keys::NO_OVERSUBSCRIBE, true),
+        ] {
+            let directives = std::slice::from_ref(&directive);
+            of(most).directed(directives).unwrap();
+            let error = of(most + 1).directed(directives).err().unwrap();
+            assert_eq!(error.status(), Status::ERR_JOB_FAILED_TO_MAP, "{error}");
+        }
+        of(most + 1)
+            .directed(&[Info::new(keys::MAPBY, "slot")])
+            .unwrap();
     }
 
     #[test]

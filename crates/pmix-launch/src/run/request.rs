@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pmix_server::upcall::Spawn;
 use pmix_topology::{Cpuset, Level};
-use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value};
+use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value, keys};
 
 use super::debug::DebugRequest;
 use super::directives::{Asked, Directive, Effect};
@@ -40,6 +40,12 @@ impl Refusal {
 
     pub(super) fn of(error: &Error) -> Self {
         Self::new(error.status(), error.to_string())
+    }
+
+    /// Who asks cannot do without output or input that does not pass through the launcher.
+    pub(super) fn unforwarded() -> Self {
+        let why = "its output and input do not pass through the launcher (--forward-io)";
+        Self::new(Status::ERR_NOT_SUPPORTED, why)
     }
 
     fn unsupported(what: impl fmt::Display) -> Self {
@@ -90,7 +96,7 @@ pub(super) struct Request {
     /// (`PMIX_REPORT_CHILD_SEP`).
     pub(super) reports_children_apart: bool,
     /// How often a process of it that ends badly is started again (`PMIX_MAX_RESTARTS`).
-    pub(super) max_restarts: u32,
+    pub(super) max_restarts: Option<u32>,
     /// The rank that reads what is pushed (`PMIX_FWD_STDIN`, `PMIX_STDIN_TGT`), or all with the wildcard.
     pub(super) reader: Option<Rank>,
     /// How the command lines of its processes are made.
@@ -156,6 +162,10 @@ impl Request {
                     )));
                 }
                 _ => request.take(info, host)?,
+            }
+            // What the job of a command line reads can be pushed to it only where all passes through the launcher.
+            if info.key.is(keys::FWD_STDIN) && info.is_required() {
+                request.needs_forwarding |= request.reader.is_some();
             }
         }
         Ok(request)
@@ -268,7 +278,7 @@ impl Request {
             Asked::PrepareOnly => self.is_only_prepared = flag,
             Asked::ChildrenApart => self.reports_children_apart = flag,
             Asked::Restarts => {
-                self.max_restarts = u32::try_from(number(info)?).unwrap_or(u32::MAX);
+                self.max_restarts = Some(u32::try_from(number(info)?).unwrap_or(u32::MAX));
             }
             Asked::Agent => self.form.agent = command(info)?,
             Asked::RankInArgv => self.form.has_rank = flag,

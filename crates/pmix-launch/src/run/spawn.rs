@@ -70,12 +70,12 @@ impl Session<'_> {
             return Err(Refusal::of(&Error::late()));
         }
         if request.needs_forwarding && !self.plan.forward_io {
-            let why = "its output does not pass through the launcher (--forward-io)";
-            return Err(Refusal::new(Status::ERR_NOT_SUPPORTED, why));
+            return Err(Refusal::unforwarded());
         }
         let num_procs = request.num_procs()?;
         self.check_room(num_procs)?;
-        self.check_processors(&request, num_procs)?;
+        let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
+        check_processors(&request, num_procs, running)?;
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
             let why = format!("rank {rank} is to read input, the job has {num_procs} processes");
@@ -96,7 +96,7 @@ impl Session<'_> {
             display: request.display,
             shows_progress: request.shows_progress,
             form: request.form.clone(),
-            max_restarts: request.max_restarts,
+            max_restarts: request.max_restarts.unwrap_or(0),
             reader: request.reader,
             parent: call.proc,
             number: self.num_jobs,
@@ -142,22 +142,6 @@ impl Session<'_> {
         // Its name is not that of another.
         self.num_prepared += 1;
         Ok(Nspace::new(plan.nspace.clone()))
-    }
-
-    /// Whether there are processors for so many more processes, where these may not be outnumbered.
-    fn check_processors(&self, request: &Request, num_procs: u32) -> Result<(), Refusal> {
-        if !request.is_within_processors {
-            return Ok(());
-        }
-        let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
-        let most = node::num_processors();
-        if running.saturating_add(num_procs) <= most {
-            return Ok(());
-        }
-        let why = format!(
-            "{num_procs} more processes, with {running} running, outnumber the {most} processors"
-        );
-        Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
     }
 
     /// How many processes of this session are named that others are to be beside, each counted once; the wildcard
@@ -258,6 +242,25 @@ impl Session<'_> {
         let limit = self.plan.timeout?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
+}
+
+/// Whether there are processors for so many more processes, with others running, where these may not be outnumbered.
+pub(super) fn check_processors(
+    request: &Request,
+    num_procs: u32,
+    running: u32,
+) -> Result<(), Refusal> {
+    if !request.is_within_processors {
+        return Ok(());
+    }
+    let most = node::num_processors();
+    if running.saturating_add(num_procs) <= most {
+        return Ok(());
+    }
+    let why = format!(
+        "{num_procs} more processes, with {running} running, outnumber the {most} processors"
+    );
+    Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
 }
 
 /// What becomes of the output of a job: as is asked for, else as that of the first one. Files are below a

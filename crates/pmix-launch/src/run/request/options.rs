@@ -38,7 +38,7 @@ impl Request {
             ("aggregate-help" | "aggregate-help-messages", Some(true), _)
             | ("notifyerrors" | "fwd-environment", Some(true), _) => {}
             ("max-restarts", _, Some(number)) => match number.parse() {
-                Ok(number) => self.max_restarts = number,
+                Ok(number) => self.max_restarts = Some(number),
                 Err(_) => return false,
             },
             ("exec-agent", _, Some(agent)) if !agent.trim().is_empty() => {

@@ -173,7 +173,7 @@ fn options_say_what_directives_say() {
                    report-child-jobs-separately,show-progress=yes,aggregate-help";
     let request = taken(vec![Info::new(keys::RUNTIME_OPTIONS, options)]).unwrap();
     assert_eq!(request.ends_by_exit_code, Some(false));
-    assert_eq!(request.max_restarts, 3);
+    assert_eq!(request.max_restarts, Some(3));
     assert!(request.is_only_prepared && request.reports_children_apart && request.shows_progress);
     assert_eq!(request.form.agent, ["strace", "-f"]);
     for wrong in [
