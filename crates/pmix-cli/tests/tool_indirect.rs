@@ -176,7 +176,23 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
     let mut outer = outer();
     let tool = attached(&outer);
     let file = outer.tmp.path().join("inner");
-    start_waiting(&tool, &file, &["sh", "-c", "echo here"], Vec::new());
+    // It is still there when it is asked whether it waits.
+    let asked_dir = tempfile::tempdir().unwrap();
+    let asked_already = asked_dir.path().join("asked");
+    let job = "echo here; while test ! -e \"$0\"; do sleep 0.05; done";
+    let job = ["sh", "-c", job, asked_already.to_str().unwrap()];
+    start_waiting(&tool, &file, &job, Vec::new());
+    let pid = outer.child.id().to_string();
+    let waits_at = || {
+        let found = outer.tool(&["--json", "ps", "outer@2", "--pid", &pid]);
+        let found = found.json()["procs"][0].clone();
+        assert_eq!(found["rank"], 0, "{found}");
+        found["waits_at"].clone()
+    };
+    let ready = ["--json", "events", "--count", "1", "--pid", &pid, "--code"];
+    let ready = outer.tool(&[&ready[..], &["PMIX_READY_FOR_DEBUG"]].concat());
+    assert_eq!(ready.json()["affected"][0]["nspace"], "outer@2");
+    assert_eq!(waits_at(), "pmix-init");
     let mut at_inner = Tool::new();
     at_inner.attach(&server_of(&file), |_| {}).unwrap();
     // Others than the launcher are meant: it waits on.
@@ -209,6 +225,9 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
         receiver.recv_timeout(LIMIT).unwrap().unwrap().to_string(),
         "inner@2"
     );
+    // The server that started it is told before the job is started.
+    assert!(waits_at().is_null());
+    std::fs::write(&asked_already, "").unwrap();
     let mut lines = [outer.line(), outer.line()];
     lines.sort();
     assert_eq!(lines, ["asked for", "here"]);

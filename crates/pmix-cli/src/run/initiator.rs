@@ -109,15 +109,22 @@ impl Initiator {
             Some(Value::Proc(parent)) => Some(parent),
             _ => None,
         };
+        let of_release = client.clone();
         let ready = move || {
             if let Some(client) = client {
                 tell_ready(&client, parent);
+            }
+        };
+        let released_here = move || {
+            if let Some(client) = of_release {
+                tell_released(&client);
             }
         };
         Some(Pause {
             launcher,
             released,
             ready: Box::new(ready),
+            released_here: Box::new(released_here),
         })
     }
 
@@ -165,6 +172,20 @@ fn tell_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
         if let Err(e) = client.wait(told) {
             tracing::warn!("the server that started this launcher is not told that it waits: {e}");
         }
+    }
+}
+
+/// Tells the server that started this launcher that it does not wait any more, by the event with which a tool would
+/// have released it there.
+fn tell_released(client: &SharedClient) {
+    let infos = vec![
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::EVENT_DO_NOT_CACHE, true),
+        Info::new(keys::EVENT_CUSTOM_RANGE, vec![client.proc().clone()]),
+    ];
+    let told = Ask::notify(Status::DEBUGGER_RELEASE, DataRange::RM, infos);
+    if let Err(e) = client.wait(told) {
+        tracing::warn!("the server that started this launcher is not told that it goes on: {e}");
     }
 }
 

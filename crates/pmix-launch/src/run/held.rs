@@ -23,6 +23,9 @@ pub struct Pause {
     pub released: UnixStream,
     /// Is called once, when the server of the launcher is there and tools may attach to it.
     pub ready: Box<dyn FnOnce()>,
+    /// Is called once, when a tool that is attached to the launcher has released it, of which the server that started
+    /// the launcher learns nothing otherwise.
+    pub released_here: Box<dyn FnOnce()>,
 }
 
 /// What a session knows while it waits for its release.
@@ -30,6 +33,8 @@ pub(super) struct Held {
     launcher: Option<Proc<'static>>,
     released: UnixStream,
     release: Option<Release>,
+    /// Whether a tool released it that is attached to the launcher.
+    is_released_here: bool,
 }
 
 /// What ended the wait.
@@ -49,12 +54,24 @@ impl Held {
             launcher,
             released,
             release: None,
+            is_released_here: false,
         })
     }
 
     /// What ended the wait, if anything has.
     pub(super) fn release(&self) -> Option<Release> {
         self.release
+    }
+
+    /// A tool that is attached to the launcher releases it.
+    pub(super) fn release_here(&mut self) {
+        self.is_released_here |= self.release.is_none();
+        self.set(Release::Released);
+    }
+
+    /// Whether such a tool did, before anything else ended the wait.
+    pub(super) fn is_released_here(&self) -> bool {
+        self.is_released_here
     }
 
     /// What the server that started the launcher calls it.
@@ -104,8 +121,15 @@ mod tests {
         drop(release);
         held.hear();
         assert_eq!(held.release(), Some(Release::Released));
+        held.release_here();
+        assert!(!held.is_released_here());
         held.set(Release::Interrupted(15));
         assert_eq!(held.release(), Some(Release::Interrupted(15)));
+        let (released, _release) = UnixStream::pair().unwrap();
+        let mut held = Held::new(None, released).unwrap();
+        held.release_here();
+        assert_eq!(held.release(), Some(Release::Released));
+        assert!(held.is_released_here());
         let (released, release) = UnixStream::pair().unwrap();
         let mut held = Held::new(None, released).unwrap();
         drop(release);

@@ -98,6 +98,7 @@ impl Session<'_> {
             launcher,
             released,
             ready,
+            released_here,
         } = pause;
         let cannot = |e| Error::system("cannot wait for the release of the launcher", e);
         let held = Held::new(launcher, released).map_err(cannot)?;
@@ -126,6 +127,9 @@ impl Session<'_> {
             self.turn(&mut events, until)?;
         };
         if let Some(held) = self.held.take() {
+            if held.is_released_here() {
+                released_here();
+            }
             let fd = held.as_raw_fd();
             let ended = self.poll.registry().deregister(&mut SourceFd(&fd));
             ended.map_err(cannot)?;
@@ -161,7 +165,7 @@ impl Session<'_> {
             || launcher.is_some_and(|own| named.has(&own.nspace, own.rank));
         if is_meant {
             tracing::info!("{:?} lets the launcher go on", call.source);
-            held.set(Release::Released);
+            held.release_here();
         }
     }
 }
