@@ -118,7 +118,7 @@ impl MonitorService {
     /// - `PMIX_ERR_NOT_FOUND` if nothing that is named is on this node, or nothing has the name that is
     ///   to be cancelled;
     /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or figures, and
-    ///   if there is no thread for its files.
+    ///   if there is no thread for its files or 64 looks at them have not ended.
     pub fn monitor(
         &mut self,
         call: &Monitor,
@@ -210,15 +210,18 @@ impl MonitorService {
             }
             all_due.push((number, entry));
         }
-        let seen = self.looks.wait(asked);
+        self.looks.wait(asked);
         let mut events = Vec::new();
         for (number, mut entry) in all_due {
             let found = match &mut entry.what {
-                What::File(monitor) => monitor.check(&seen).map(|path| {
-                    let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
-                    let owner = Info::new(keys::EVENT_AFFECTED_PROC, entry.owner.clone());
-                    vec![owner, path]
-                }),
+                What::File(monitor) => {
+                    let told = monitor.check(&mut self.looks, &entry.owner);
+                    told.map(|path| {
+                        let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
+                        let owner = Info::new(keys::EVENT_AFFECTED_PROC, entry.owner.clone());
+                        vec![owner, path]
+                    })
+                }
                 What::Usage(monitor) => monitor.update(node, &mut self.samples, now),
             };
             events.extend(found.map(|infos| entry.event(infos)));
@@ -462,7 +465,55 @@ fn error(status: Status, message: impl Into<String>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::looks::tests::Gate;
     use super::*;
+
+    #[test]
+    fn what_a_slow_file_system_says_after_one_check_counts_at_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("steps");
+        fs::write(&path, "1").unwrap();
+        let gate = Arc::<Gate>::default();
+        let mut service = MonitorService {
+            looks: Looks::with_gate(&gate, Duration::ZERO),
+            ..MonitorService::default()
+        };
+        let owner = Proc::new("job", Rank::new(0));
+        let file = Info::new(keys::MONITOR_FILE, format!("/hung{}", path.display()));
+        let every = Info::new(keys::MONITOR_FILE_CHECK_TIME, 1_u32);
+        let (period, mut monitor) = FileMonitor::read(&file, &[every]).unwrap();
+        monitor.begin(&mut service.looks, &owner).unwrap();
+        let entry = Entry {
+            owner: owner.clone(),
+            id: None,
+            status: Status::MONITOR_FILE_ALERT,
+            range: None,
+            period,
+            what: What::File(monitor),
+        };
+        let mut now = Instant::now();
+        let node = LocalNode::default();
+        service.add(entry, now).unwrap();
+        let mut num_told = || {
+            // The last look ends between two checks, the next one is not waited for.
+            gate.open();
+            while !service.looks.is_idle(&owner) {
+                service.looks.drain();
+            }
+            gate.shut();
+            now += period;
+            service.tick(&node, now).len()
+        };
+        assert_eq!(num_told(), 0);
+        // Each check knows what the look of the one before saw.
+        assert_eq!([num_told(), num_told()], [1, 0]);
+        fs::write(&path, "22").unwrap();
+        assert_eq!([num_told(), num_told(), num_told()], [0, 1, 0]);
+        gate.open();
+    }
 
     #[test]
     fn the_name_of_a_monitor_is_as_long_as_a_key_at_most() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that shows that a program goes on, as long as it changes.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -38,6 +37,8 @@ pub(super) struct FileMonitor {
     look: Option<LookId>,
     /// Whether that was asked for before the last check.
     is_late: bool,
+    /// What the look before that saw, if it ended after the last check.
+    late: Option<Option<Seen>>,
 }
 
 impl FileMonitor {
@@ -92,6 +93,7 @@ impl FileMonitor {
             seen: None,
             look: None,
             is_late: false,
+            late: None,
         };
         Ok((Duration::from_secs(seconds.into()), monitor))
     }
@@ -102,40 +104,50 @@ impl FileMonitor {
     ///
     /// As [`Looks::ask`].
     pub(super) fn begin(&mut self, looks: &mut Looks, owner: &Proc<'static>) -> Result<(), Error> {
+        looks.drain();
         let (before, will_end) = (looks.last(), looks.is_idle(owner));
         let look = looks.ask(owner, &self.path)?;
         self.look = Some(look);
         if will_end {
-            self.seen = looks.wait(before).remove(&look).flatten();
+            looks.wait(before);
+            self.seen = looks.take(owner, look).flatten();
         }
         Ok(())
     }
 
-    /// Asks for a look at the file, unless the last one has not ended.
+    /// Takes in what the last look saw, if that was not known at the last check, and asks for another one, unless
+    /// the last one has not ended.
     pub(super) fn ask(&mut self, looks: &mut Looks, owner: &Proc<'static>) {
-        self.is_late = self.look.is_some_and(|look| looks.is_open(look));
+        self.is_late = self.look.is_some_and(|look| looks.is_open(owner, look));
         if self.is_late {
             return;
         }
+        self.late = self.look.and_then(|look| looks.take(owner, look));
         self.look = looks
             .ask(owner, &self.path)
             .inspect_err(|error| tracing::debug!("a file is not looked at: {error}"))
             .ok();
     }
 
-    /// Takes in what looks saw. The path is returned once the file has shown no sign of life as often as it may
+    /// Takes in what the last look saw that has ended since the last check. The path is returned once the file has shown no sign of life as often as it may
     /// not, and again only when there was one meanwhile. One whose file system does not answer from one check to the
     /// next shows none.
     ///
     /// DEVIATION: OpenPMIx forgets the monitor after the first alert, and gives one where the number of
     /// missed checks reaches that which may be missed;
     /// `a_file_that_stands_still_longer_than_it_may_is_told_once`.
-    pub(super) fn check(&mut self, looks: &HashMap<LookId, Option<Seen>>) -> Option<Text<'static>> {
-        let look = self.look.and_then(|look| looks.get(&look));
+    pub(super) fn check(
+        &mut self,
+        looks: &mut Looks,
+        owner: &Proc<'static>,
+    ) -> Option<Text<'static>> {
+        let late = self.late.take();
+        let look = self.look.and_then(|look| looks.take(owner, look));
+        let look = look.or(late);
         if look.is_none() && !self.is_late {
             return None;
         }
-        let seen = look.copied().flatten();
+        let seen = look.flatten();
         // A file that is not there shows no sign of life, one that has come does.
         let lives = match (self.seen, seen) {
             (_, None) => false,
@@ -178,8 +190,8 @@ mod tests {
         fn check(&mut self) -> Option<Text<'static>> {
             let before = self.looks.last();
             self.monitor.ask(&mut self.looks, &owner());
-            let seen = self.looks.wait(before);
-            self.monitor.check(&seen)
+            self.looks.wait(before);
+            self.monitor.check(&mut self.looks, &owner())
         }
     }
 
@@ -228,17 +240,17 @@ mod tests {
     #[test]
     fn a_file_system_that_does_not_answer_is_no_sign_of_life_and_is_not_waited_for() {
         let gate = Arc::<Gate>::default();
-        let monitor = Info::new(keys::MONITOR_FILE, "/hung/steps");
+        let monitor = Info::new(keys::MONITOR_FILE, "/hung/absent");
         let (_, mut monitor) = FileMonitor::read(&monitor, &[every(1)]).unwrap();
         let mut looks = Looks::with_gate(&gate, Duration::ZERO);
         monitor.begin(&mut looks, &owner()).unwrap();
         let mut watch = Watch { monitor, looks };
-        let told = Some(Text::from("/hung/steps"));
+        let told = Some(Text::from("/hung/absent"));
         // The first look has not ended, and no other is asked for.
         assert_eq!([watch.check(), watch.check()], [told, None]);
         assert_eq!(watch.looks.last(), 1);
         gate.open();
-        while watch.looks.is_open(1) {
+        while watch.looks.is_open(&owner(), 1) {
             watch.looks.drain();
         }
         watch.check();

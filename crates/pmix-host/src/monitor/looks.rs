@@ -2,24 +2,24 @@
 //! Who looks at files: a thread for each process that has some watched, so that a file system that does not
 //! answer, as one of a server that is gone, holds up neither the host nor what others have watched.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pmix_types::{Proc, Status};
 
-use super::error;
+use super::{MOST_OF_ONE, error};
 use crate::Error;
 
 /// How many threads may look at files, those counted that wait for a file system and for nobody else.
 const MOST_THREADS: usize = 64;
-/// How long the host waits for what it has asked for in one go. What is later is seen with the next look.
+/// How long the host waits for what it has asked for in one go. What takes longer is taken in when the file is
+/// looked at next.
 const WAIT: Duration = Duration::from_millis(20);
 /// What the threads need.
 const STACK_BYTES: usize = 128 << 10;
@@ -45,8 +45,6 @@ pub(super) struct Looks {
     wait: Duration,
     /// Counts the threads: each holds one more.
     running: Arc<()>,
-    /// The looks that have not ended.
-    open: HashSet<LookId>,
     last: LookId,
     answer: Sender<(LookId, Option<Seen>)>,
     answers: Receiver<(LookId, Option<Seen>)>,
@@ -56,8 +54,10 @@ pub(super) struct Looks {
 struct Thread {
     /// What it is to look at. It ends when it has no more to do and this end is dropped.
     asked: Sender<(LookId, PathBuf)>,
-    /// How many looks it was asked for that have not ended.
-    num_open: Arc<AtomicUsize>,
+    /// The looks that have not ended, as far as it is known.
+    open: HashSet<LookId>,
+    /// What those saw that have ended and were not taken; those of the most monitors that one process may have.
+    ended: BTreeMap<LookId, Option<Seen>>,
 }
 
 impl Default for Looks {
@@ -70,7 +70,6 @@ impl fmt::Debug for Looks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Looks")
             .field("threads", &self.threads.len())
-            .field("open", &self.open.len())
             .finish_non_exhaustive()
     }
 }
@@ -83,7 +82,6 @@ impl Looks {
             threads: BTreeMap::new(),
             wait,
             running: Arc::new(()),
-            open: HashSet::new(),
             last: 0,
             answer,
             answers,
@@ -96,33 +94,42 @@ impl Looks {
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if there is no thread for it.
     pub(super) fn ask(&mut self, owner: &Proc<'static>, path: &Path) -> Result<LookId, Error> {
-        let thread = match self.threads.get(owner) {
+        let thread = match self.threads.get_mut(owner) {
             Some(thread) => thread,
             None => {
                 let thread = self.begin()?;
                 self.threads.entry(owner.clone()).or_insert(thread)
             }
         };
+        if thread.open.len() >= MOST_OF_ONE {
+            let message = format!("{MOST_OF_ONE} looks at files of the process have not ended");
+            return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
+        }
         self.last += 1;
-        thread.num_open.fetch_add(1, Ordering::AcqRel);
         if thread.asked.send((self.last, path.to_owned())).is_err() {
             self.threads.remove(owner);
             let message = "the thread that looks at the files of the process has ended";
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
         }
-        self.open.insert(self.last);
+        thread.open.insert(self.last);
         Ok(self.last)
     }
 
     /// Whether the looks of a process have all ended, so that the next one will be soon.
     pub(super) fn is_idle(&self, owner: &Proc<'static>) -> bool {
         let thread = self.threads.get(owner);
-        thread.is_none_or(|thread| thread.num_open.load(Ordering::Acquire) == 0)
+        thread.is_none_or(|thread| thread.open.is_empty())
     }
 
-    /// Whether a look has not ended yet, as far as it is known.
-    pub(super) fn is_open(&self, id: LookId) -> bool {
-        self.open.contains(&id)
+    /// Whether a look of a process has not ended yet, as far as it is known.
+    pub(super) fn is_open(&self, owner: &Proc<'static>, id: LookId) -> bool {
+        let thread = self.threads.get(owner);
+        thread.is_some_and(|thread| thread.open.contains(&id))
+    }
+
+    /// Takes what a look of a process saw, if it has ended.
+    pub(super) fn take(&mut self, owner: &Proc<'static>, id: LookId) -> Option<Option<Seen>> {
+        self.threads.get_mut(owner)?.ended.remove(&id)
     }
 
     /// The last look that was asked for.
@@ -130,31 +137,43 @@ impl Looks {
         self.last
     }
 
-    /// Waits a little for the looks that were asked for after another one, and returns what they saw; those that
-    /// take longer are not among them. What earlier ones saw is dropped.
-    pub(super) fn wait(&mut self, after: LookId) -> HashMap<LookId, Option<Seen>> {
+    /// Waits a little for the looks that were asked for after another one.
+    pub(super) fn wait(&mut self, after: LookId) {
         let end = Instant::now() + self.wait;
-        let mut seen = HashMap::new();
-        let mut num_left = self.open.iter().filter(|id| **id > after).count();
+        let is_waited_for = |id: &&LookId| **id > after;
+        let open = self.threads.values().flat_map(|thread| &thread.open);
+        let mut num_left = open.filter(is_waited_for).count();
         while num_left > 0 {
             let left = end.saturating_duration_since(Instant::now());
-            let Ok((id, found)) = self.answers.recv_timeout(left) else {
+            let Ok((id, seen)) = self.answers.recv_timeout(left) else {
                 break;
             };
-            self.open.remove(&id);
-            if id > after {
+            if self.keep(id, seen) && id > after {
                 num_left -= 1;
-                seen.insert(id, found);
             }
         }
-        seen
     }
 
-    /// Takes note of the looks that have ended and were not waited for.
+    /// Keeps what those looks saw that have ended and were not waited for.
     pub(super) fn drain(&mut self) {
-        while let Ok((id, _)) = self.answers.try_recv() {
-            self.open.remove(&id);
+        while let Ok((id, seen)) = self.answers.try_recv() {
+            self.keep(id, seen);
         }
+    }
+
+    /// Keeps what a look saw until it is taken. Returns whether its process still has files watched.
+    fn keep(&mut self, id: LookId, seen: Option<Seen>) -> bool {
+        let mut threads = self.threads.values_mut();
+        let Some(thread) = threads.find_map(|thread| thread.open.remove(&id).then_some(thread))
+        else {
+            return false;
+        };
+        thread.ended.insert(id, seen);
+        // Nobody takes what was seen for a monitor that was cancelled.
+        if thread.ended.len() > MOST_OF_ONE {
+            thread.ended.pop_first();
+        }
+        true
     }
 
     /// A process has no file watched any longer.
@@ -171,15 +190,12 @@ impl Looks {
             )));
         }
         let (asked, to_look_at) = mpsc::channel::<(LookId, PathBuf)>();
-        let num_open = Arc::new(AtomicUsize::new(0));
-        let left = Arc::clone(&num_open);
         let (look, answer) = (Arc::clone(&self.look), self.answer.clone());
         let running = Arc::clone(&self.running);
         let named = thread::Builder::new().name("pmix-files".to_owned());
         let begun = named.stack_size(STACK_BYTES).spawn(move || {
             for (id, path) in to_look_at {
                 let seen = look(&path);
-                left.fetch_sub(1, Ordering::AcqRel);
                 if answer.send((id, seen)).is_err() {
                     break;
                 }
@@ -187,7 +203,11 @@ impl Looks {
             drop(running);
         });
         begun.map_err(|error| refused(format!("no thread to look at a file: {error}")))?;
-        Ok(Thread { asked, num_open })
+        Ok(Thread {
+            asked,
+            open: HashSet::new(),
+            ended: BTreeMap::new(),
+        })
     }
 }
 
@@ -217,14 +237,15 @@ pub(super) mod tests {
             Self::with(Arc::new(look), LONG)
         }
 
-        /// Does not wait for those below `/hung`, which end when the gate is opened.
+        /// Looks below `/hung` at what is below `/`, while the gate is open.
         pub(crate) fn with_gate(gate: &Arc<Gate>, wait: Duration) -> Self {
             let gate = Arc::clone(gate);
-            let look = move |path: &Path| {
-                if path.starts_with("/hung") {
+            let look = move |path: &Path| match path.strip_prefix("/hung") {
+                Ok(path) => {
                     gate.pass();
+                    look(&Path::new("/").join(path))
                 }
-                look(path)
+                Err(_) => look(path),
             };
             Self::with(Arc::new(look), wait)
         }
@@ -251,6 +272,10 @@ pub(super) mod tests {
             *self.is_open.lock().unwrap() = true;
             self.opened.notify_all();
         }
+
+        pub(crate) fn shut(&self) {
+            *self.is_open.lock().unwrap() = false;
+        }
     }
 
     fn owner(rank: u32) -> Proc<'static> {
@@ -261,15 +286,35 @@ pub(super) mod tests {
     fn who_waits_for_a_file_system_holds_up_nobody_else() {
         let gate = Arc::<Gate>::default();
         let mut looks = Looks::with_gate(&gate, LONG);
-        let hung = looks.ask(&owner(0), Path::new("/hung/a")).unwrap();
+        let hung = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
         let other = looks.ask(&owner(1), Path::new("/")).unwrap();
         // Nobody waits for the first: the second was asked for after it.
-        assert!(looks.wait(hung).remove(&other).flatten().is_some());
-        assert!(looks.is_open(hung) && !looks.is_open(other));
+        looks.wait(hung);
+        assert!(looks.is_open(&owner(0), hung) && !looks.is_open(&owner(1), other));
+        assert!(looks.take(&owner(1), other).flatten().is_some());
         assert!(!looks.is_idle(&owner(0)) && looks.is_idle(&owner(1)));
         gate.open();
-        assert_eq!(looks.wait(hung - 1).get(&hung), Some(&None));
+        looks.wait(hung - 1);
+        assert_eq!(looks.take(&owner(0), hung), Some(None));
         assert!(looks.is_idle(&owner(0)));
+    }
+
+    #[test]
+    fn looks_of_one_process_are_bounded() {
+        let gate = Arc::<Gate>::default();
+        let mut looks = Looks::with_gate(&gate, LONG);
+        for _ in 0..MOST_OF_ONE {
+            looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
+        }
+        let refused = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        gate.open();
+        looks.wait(0);
+        let last = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
+        looks.wait(0);
+        // Nobody has taken what they saw.
+        assert_eq!(looks.take(&owner(0), 1), None);
+        assert_eq!(looks.take(&owner(0), last), Some(None));
     }
 
     #[test]
@@ -278,7 +323,7 @@ pub(super) mod tests {
         let mut looks = Looks::with_gate(&gate, Duration::ZERO);
         let most = u32::try_from(MOST_THREADS).unwrap();
         for rank in 0..most {
-            looks.ask(&owner(rank), Path::new("/hung/a")).unwrap();
+            looks.ask(&owner(rank), Path::new("/hung/absent")).unwrap();
             looks.forget(&owner(rank));
         }
         let refused = looks.ask(&owner(most), Path::new("/")).unwrap_err();
