@@ -218,15 +218,29 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
             .text()
             .ends_with("no job")
     );
-    at_inner
-        .release(vec![Proc::new("outer@2", Rank::new(0))])
-        .unwrap();
+    // Both names are those of the launcher here, which has one process.
+    let release = |args: &[&str]| {
+        let at_file = ["release", "--file", file.to_str().unwrap()];
+        outer.tool(&[&at_file[..], args].concat())
+    };
+    let other = release(&["outer@2", "--ranks", "1"]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    assert!(other.stderr.contains("has no rank 1"), "{}", other.stderr);
+    assert_eq!(waits_at(), "pmix-init");
+    let released = release(&["outer@2"]);
+    assert_eq!(released.code, 0, "{}", released.stderr);
     assert_eq!(
         receiver.recv_timeout(LIMIT).unwrap().unwrap().to_string(),
         "inner@2"
     );
     // The server that started it is told before the job is started.
     assert!(waits_at().is_null());
+    // It does not wait any more, by whatever name.
+    let again = release(&["inner@1.server"]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    let said = "the launcher of \"inner@1.server\" does not wait for its release";
+    assert!(again.stderr.contains(said), "{}", again.stderr);
+    assert_eq!(release(&["outer@2"]).code, 1);
     std::fs::write(&asked_already, "").unwrap();
     let mut lines = [outer.line(), outer.line()];
     lines.sort();

@@ -113,7 +113,7 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     }
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
-        let waiting = waiting(&tool, &nspace)?;
+        let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
         Ok(Job {
             nspace,
             procs,
@@ -160,12 +160,20 @@ pub(super) fn procs(
     }))
 }
 
-/// The processes of a job that wait for a debugger, and where each does. A server that does not know it has none.
-fn waiting(tool: &Tool, nspace: &str) -> Result<BTreeMap<Rank, Text<'static>>, Failure> {
+/// The processes of a job, or of a launcher, that wait for a debugger, and where each does.
+#[allow(
+    clippy::type_complexity,
+    reason = "one failure ends the command, the other is an answer"
+)]
+pub(super) fn waiting(
+    tool: &Tool,
+    nspace: &str,
+) -> Result<Result<BTreeMap<Rank, Text<'static>>, Status>, Failure> {
     let of_job = vec![Info::new(keys::NSPACE, nspace.to_owned())];
     let rows = match ask(tool, keys::BREAKPOINT, of_job)? {
         Ok(Some(Value::DataArray(DataArray::Info(rows)))) => rows,
-        _ => Vec::new(),
+        Ok(_) => Vec::new(),
+        Err(status) => return Ok(Err(status)),
     };
     let row = |row: Info<'static>| {
         let Value::DataArray(DataArray::Info(about)) = row.value else {
@@ -181,7 +189,7 @@ fn waiting(tool: &Tool, nspace: &str) -> Result<BTreeMap<Rank, Text<'static>>, F
         }
         Some((rank?, point?))
     };
-    Ok(rows.into_iter().filter_map(row).collect())
+    Ok(Ok(rows.into_iter().filter_map(row).collect()))
 }
 
 /// Says which rank of those that are named a job does not have, by its processes in the order of their

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use pmix_tool::Tool;
-use pmix_types::{Proc, Status};
+use pmix_types::{Proc, Rank, Status};
 use serde_json::json;
 
 use super::{attach, find_job, is_answer, leave, ps};
@@ -51,16 +51,29 @@ pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
 /// of one, may have it.
 fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
     let nspace = &args.nspace;
-    // A launcher that waits itself is called as its server is.
+    // A launcher that waits itself is called as its server is, or as the server that started it calls it.
     let of_server = |server: &Proc<'_>| server.nspace.as_bytes() == nspace.as_bytes();
-    if tool.servers().first().is_some_and(of_server) {
-        return Ok(None);
-    }
-    match ps::names(tool) {
-        Ok(names) if !names.iter().any(|name| name == nspace) => {
-            return Ok(Some(format!("the server has no job {nspace:?}")));
-        }
-        _ => {}
+    let is_server = tool.servers().first().is_some_and(of_server);
+    let is_no_job = match ps::names(tool) {
+        Ok(names) => !names.iter().any(|name| name == nspace),
+        Err(_) => false,
+    };
+    if is_server || is_no_job {
+        return Ok(match ps::waiting(tool, nspace)? {
+            Ok(waiting) if !waiting.is_empty() => {
+                let is_other = |rank: &u32| !waiting.contains_key(&Rank::new(*rank));
+                let ranges = args.ranks.iter().flat_map(|ranks| &ranks.0);
+                let mut ranks = ranges.flat_map(|(first, last)| *first..=*last);
+                ranks.find(is_other).map(|rank| {
+                    format!("launcher {nspace:?} has no rank {rank} that waits for its release")
+                })
+            }
+            Err(Status::ERR_NOT_SUPPORTED) if is_server => None,
+            _ if is_server => Some(format!(
+                "the launcher of {nspace:?} does not wait for its release"
+            )),
+            _ => Some(format!("the server has no job {nspace:?}")),
+        });
     }
     if args.ranks.is_none() {
         return Ok(None);

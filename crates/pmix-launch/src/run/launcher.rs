@@ -15,7 +15,7 @@ use std::time::Instant;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
 use pmix_server::upcall::NotifyEvent;
-use pmix_types::{Info, Rank, Status, keys};
+use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use super::events::timestamp;
 use super::held::{Held, Pause, Release};
@@ -146,6 +146,16 @@ impl Session<'_> {
                 )))
             }
         }
+    }
+
+    /// The name by which this launcher is asked for, its own or that of its server, if it has not been released yet.
+    pub(super) fn waiting_launcher(&self, name: &[u8]) -> Option<Proc<'static>> {
+        let held = self.held.as_ref().filter(|held| held.release().is_none())?;
+        let server = service::name(&self.plan.nspace);
+        let mut names = [Some(server), held.launcher().cloned()]
+            .into_iter()
+            .flatten();
+        names.find(|own| own.nspace.as_bytes() == name)
     }
 
     /// Notes a release that reached the server of the launcher while this waits.

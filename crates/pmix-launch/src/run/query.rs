@@ -27,7 +27,7 @@ use super::directives::Directive;
 use super::events::of_cause;
 use super::job::Job;
 use super::session::Session;
-use super::stopped::ON_EXEC;
+use super::stopped::{IN_INIT, ON_EXEC};
 use super::support;
 use crate::process::{Ending, Link, Process, Restart};
 
@@ -52,6 +52,8 @@ const MOST_ABOUT_SUPPORT: usize = 64;
 struct Meant<'s> {
     /// The job that is named, else that of who asks, else, as tools have none, all.
     jobs: Vec<&'s Job<'s>>,
+    /// This launcher itself, if it is named and waits for its release.
+    launcher: Option<Proc<'static>>,
     rank: Option<Rank>,
     /// Whether this node is meant: it is named, or none is.
     is_here: bool,
@@ -88,7 +90,7 @@ impl Session<'_> {
             for key in &query.keys {
                 let key = key.as_str().unwrap_or_default();
                 let rank = meant.rank.filter(|_| key == keys::PROC_STATE_STATUS);
-                if !seen.insert((jobs, rank, meant.is_here, key)) {
+                if !seen.insert((jobs, meant.launcher.clone(), rank, meant.is_here, key)) {
                     continue;
                 }
                 num_asked += 1;
@@ -154,8 +156,10 @@ impl Session<'_> {
                 }
                 id => id.to_number::<u32>().ok() == number,
             });
+        let launcher = named.and_then(|name| self.waiting_launcher(name));
         Meant {
             jobs,
+            launcher,
             rank: rank.filter(|rank| rank.is_valid()),
             is_here,
         }
@@ -178,7 +182,13 @@ impl Session<'_> {
                 let process = job.table.with_rank(meant.rank?)?;
                 Some(Value::ProcState(state(process)))
             }
-            keys::BREAKPOINT => waiting(jobs),
+            keys::BREAKPOINT => match &meant.launcher {
+                Some(launcher) => {
+                    let rows = vec![waits(launcher.clone(), Text::from(IN_INIT))];
+                    Some(Value::DataArray(DataArray::Info(rows)))
+                }
+                None => waiting(jobs),
+            },
             keys::QUERY_JOB_STATUS => {
                 let status = |job: &&Job<'_>| job.stop.cause().map(|cause| of_cause(cause).1);
                 jobs.first()?;
@@ -229,15 +239,20 @@ fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
                 true => Text::from(ON_EXEC.to_vec()),
                 false => job.debugging.waits_at(process.rank)?.clone(),
             };
-            let about = vec![
-                Info::new(keys::PROCID, job.proc(process.rank)),
-                Info::new(keys::BREAKPOINT, Value::String(Some(breakpoint))),
-            ];
-            let about = Value::DataArray(DataArray::Info(about));
-            Some(Info::new(keys::PROC_INFO_ARRAY, about))
+            Some(waits(job.proc(process.rank), breakpoint))
         })
     });
     Some(Value::DataArray(DataArray::Info(rows.collect())))
+}
+
+/// What is said of a process that waits.
+fn waits(proc: Proc<'static>, breakpoint: Text<'static>) -> Info<'static> {
+    let about = vec![
+        Info::new(keys::PROCID, proc),
+        Info::new(keys::BREAKPOINT, Value::String(Some(breakpoint))),
+    ];
+    let about = Value::DataArray(DataArray::Info(about));
+    Info::new(keys::PROC_INFO_ARRAY, about)
 }
 
 fn about(job: &Job<'_>, process: &Process) -> ProcInfo<'static> {
