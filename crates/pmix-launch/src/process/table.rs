@@ -37,6 +37,8 @@ pub(crate) struct Process {
     pub(crate) is_held: bool,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
+    /// Whether it has asked for an abort.
+    pub(crate) has_aborted: bool,
     /// How often it was started again.
     pub(crate) num_restarts: u32,
     /// How often in a row it has failed at once.
@@ -74,6 +76,7 @@ impl Process {
             is_held: false,
             started,
             ended: None,
+            has_aborted: false,
             num_restarts: 0,
             num_at_once: 0,
             restart: Restart::No,
@@ -231,11 +234,12 @@ impl Table {
         self.num_running
     }
 
-    /// Notes which processes have ended since the last time, and returns their places.
-    pub(crate) fn ended(&mut self, now: Instant) -> Vec<usize> {
+    /// Notes which processes have ended since the last time, but for one that is left for the next time, and
+    /// returns their places.
+    pub(crate) fn ended(&mut self, now: Instant, left: Option<Rank>) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, process) in self.processes.iter_mut().enumerate() {
-            if process.ended.is_some() {
+            if process.ended.is_some() || left == Some(process.rank) {
                 continue;
             }
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -296,5 +300,30 @@ impl Drop for Table {
             // Nothing is left to be told: the end was noted, or the launch failed.
             let _ = waitid(WaitId::Pid(process.pid), WaitIdOptions::EXITED);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "the table reaps them")]
+    fn an_end_that_is_left_is_noted_the_next_time() {
+        let now = Instant::now();
+        let mut table = Table::default();
+        for rank in [0, 1] {
+            let child = Command::new("true").spawn().unwrap();
+            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+            table.push(Process::new(Rank::new(rank), 0, pid, None, now));
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            assert!(waitid(WaitId::Pid(pid), options).unwrap().is_some());
+        }
+        assert_eq!(table.ended(now, Some(Rank::new(0))), [1]);
+        assert_eq!(table.num_running(), 1);
+        assert_eq!(table.ended(now, None), [0]);
+        assert_eq!(table.num_running(), 0);
     }
 }

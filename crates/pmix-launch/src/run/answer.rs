@@ -19,6 +19,9 @@ use crate::{Cause, Error};
 /// How long messages are answered before signals, time limits and output get their turn.
 const ANSWERING: Duration = Duration::from_millis(20);
 
+/// How many characters of the reason for an abort are kept: the launcher writes them in a line, and tells tools.
+const MAX_REASON: usize = 4096;
+
 /// How long the server goes on for what processes said before they ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -217,6 +220,7 @@ impl Session<'_> {
             self.published.proc_ended(proc);
             self.published.job_ended(&proc.nspace);
             self.monitors.job_ended(&proc.nspace);
+            self.drop_waiting_of(proc);
         }
     }
 
@@ -246,14 +250,25 @@ impl Session<'_> {
         let now = Instant::now();
         self.collect_before_abort(&call.proc, now);
         let message = call.message.as_ref();
+        let said = message.map_or_else(String::new, |text| text.to_str_lossy().into_owned());
         let cause = Cause::Aborted {
             rank: call.proc.rank,
             status: call.status.as_raw(),
-            message: message.map_or_else(String::new, |text| text.to_str_lossy().into_owned()),
+            message: said.chars().take(MAX_REASON).collect(),
         };
-        let code = i32::from(cause.exit_code());
-        let aborted = Status::ERR_PROC_REQUESTED_ABORT;
-        self.tell_of_process(aborted, &call.proc, Some(code), Some(cause.to_string()));
+        // However often a process aborts, others hear of it once.
+        let job = self
+            .jobs
+            .iter_mut()
+            .find(|job| job.nspace == call.proc.nspace);
+        let process = job.and_then(|job| job.table.of_rank(call.proc.rank));
+        let is_first =
+            process.is_none_or(|process| !std::mem::replace(&mut process.has_aborted, true));
+        if is_first {
+            let code = i32::from(cause.exit_code());
+            let aborted = Status::ERR_PROC_REQUESTED_ABORT;
+            self.tell_of_process(aborted, &call.proc, Some(code), Some(cause.to_string()));
+        }
         for index in 0..self.jobs.len() {
             let is_meant = |nspace: &Nspace<'_>| {
                 call.proc.nspace == *nspace

@@ -268,7 +268,7 @@ impl Session<'_> {
     /// Notes who ended, and does what follows from it.
     fn collect(&mut self) {
         let now = Instant::now();
-        self.note_ended(now);
+        self.note_ended(now, None);
         // News of several ends may come as one.
         if self.ended.is_empty() || self.jobs.num_running() == 0 {
             self.orphans.reap(|pid| self.jobs.has(pid));
@@ -280,22 +280,29 @@ impl Session<'_> {
         self.spread_failures(now);
     }
 
-    fn note_ended(&mut self, now: Instant) {
+    /// Notes who ended, but for one process. What follows from an end is done before a job is dismissed, as its
+    /// place is that of another one then.
+    fn note_ended(&mut self, now: Instant, left: Option<&Proc<'_>>) {
         for (index, job) in self.jobs.iter_mut().enumerate() {
-            let places = job.table.ended(now).into_iter();
+            let of_job = left.filter(|proc| proc.nspace == job.nspace);
+            let places = job
+                .table
+                .ended(now, of_job.map(|proc| proc.rank))
+                .into_iter();
             self.ended.extend(places.map(|place| (index, place)));
         }
     }
 
     /// Handles the ends of processes that are there when an abort is handled, before the abort: an MPI library
-    /// aborts when it loses a peer. The end of the process that aborts is left, as it follows from the abort.
+    /// aborts when it loses a peer. The end of the process that aborts is left for [`collect`](Self::collect), as it
+    /// follows from the abort.
     pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
         // Once is enough for each job, however many of its processes abort.
         let job = self.jobs.iter().find(|job| job.nspace == of.nspace);
         if job.is_none_or(|job| job.stop.is_ending()) {
             return;
         }
-        self.note_ended(now);
+        self.note_ended(now, Some(of));
         let (own, others) = (std::mem::take(&mut self.ended).into_iter())
             .partition(|(index, place)| self.is_at(*index, *place, of));
         self.ended = own;

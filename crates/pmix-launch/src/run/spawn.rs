@@ -19,10 +19,15 @@ use crate::process::Spawner;
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
-    /// Keeps a request until there is time to start a job.
+    /// Keeps a request until there is time to start a job; a launcher that waits for its release starts its own first.
     pub(super) fn spawn_later(&mut self, call: Spawn, done: Completion<Nspace<'static>>) {
         let asked = Instant::now();
         self.waiting.push_back(Waiting { call, asked, done });
+    }
+
+    /// Drops the jobs that a tool asked for which is gone: nobody is left who is told their names.
+    pub(super) fn drop_waiting_of(&mut self, asker: &Proc<'_>) {
+        self.waiting.retain(|waiting| waiting.call.proc != *asker);
     }
 
     /// Refuses the jobs that were asked for and not started, because everything ends.
