@@ -10,6 +10,7 @@ mod daemons;
 mod debug;
 mod directives;
 mod display;
+mod ended;
 mod events;
 mod groups;
 mod held;

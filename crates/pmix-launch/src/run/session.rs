@@ -12,7 +12,7 @@ use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, CredentialService, Server};
-use pmix_types::{Info, Nspace, Proc};
+use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
@@ -29,7 +29,7 @@ use super::stop::{Interrupt, Order};
 use crate::host::HostReceiver;
 use crate::input::Input;
 use crate::outcome::JobOutcome;
-use crate::process::{Link, Orphans, Process, Watcher};
+use crate::process::{Orphans, Process, Watcher};
 use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Cause, Ending, Error, Outcome, Plan, RankOutcome};
@@ -260,143 +260,6 @@ impl Session<'_> {
     /// Something is reason enough to end a job.
     pub(super) fn fail(&mut self, index: usize, cause: Cause, now: Instant) {
         let order = (self.jobs.get_mut(index)).and_then(|job| job.stop.fail(cause, now));
-        if let Some(order) = order {
-            self.obey(index, order);
-        }
-    }
-
-    /// Notes who ended, and does what follows from it.
-    fn collect(&mut self) {
-        let now = Instant::now();
-        self.note_ended(now, None);
-        // News of several ends may come as one.
-        if self.ended.is_empty() || self.jobs.num_running() == 0 {
-            self.orphans.reap(|pid| self.jobs.has(pid));
-        }
-        // What they said before they ended is there by now.
-        self.serve();
-        let ended = std::mem::take(&mut self.ended);
-        self.collect_all(ended, now);
-        self.spread_failures(now);
-    }
-
-    /// Notes who ended, but for one process. What follows from an end is done before a job is dismissed, as its
-    /// place is that of another one then.
-    fn note_ended(&mut self, now: Instant, left: Option<&Proc<'_>>) {
-        for (index, job) in self.jobs.iter_mut().enumerate() {
-            let of_job = left.filter(|proc| proc.nspace == job.nspace);
-            let places = job
-                .table
-                .ended(now, of_job.map(|proc| proc.rank))
-                .into_iter();
-            self.ended.extend(places.map(|place| (index, place)));
-        }
-    }
-
-    /// Handles the ends of processes that are there when an abort is handled, before the abort: an MPI library
-    /// aborts when it loses a peer. The end of the process that aborts is left for [`collect`](Self::collect), as it
-    /// follows from the abort.
-    pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
-        // Once is enough for each job, however many of its processes abort.
-        let job = self.jobs.iter().find(|job| job.nspace == of.nspace);
-        if job.is_none_or(|job| job.stop.is_ending()) {
-            return;
-        }
-        self.note_ended(now, Some(of));
-        let (own, others) = (std::mem::take(&mut self.ended).into_iter())
-            .partition(|(index, place)| self.is_at(*index, *place, of));
-        self.ended = own;
-        self.collect_all(others, now);
-        self.spread_failures(now);
-    }
-
-    /// Whether a process is the one at a place of a job.
-    fn is_at(&self, index: usize, place: usize, proc: &Proc<'_>) -> bool {
-        let job = self.jobs.get(index);
-        job.is_some_and(|job| {
-            let process = job.table.get(place);
-            job.nspace == proc.nspace && process.is_some_and(|process| process.rank == proc.rank)
-        })
-    }
-
-    /// Does what follows from the ends of processes, and of jobs none of whose processes is left.
-    fn collect_all(&mut self, mut ended: Vec<(usize, usize)>, now: Instant) {
-        // In each job in the order in which they were noted.
-        ended.sort_by_key(|(index, _)| *index);
-        for of_job in ended.chunk_by(|(one, _), (other, _)| one == other) {
-            for (index, place) in of_job {
-                self.collect_one(*index, *place, now);
-            }
-            let is_left = |index: usize| self.ended.iter().any(|(other, _)| *other == index);
-            if let Some((index, _)) = of_job.first().filter(|(index, _)| !is_left(*index)) {
-                self.job_ended_if_all(*index, now);
-            }
-        }
-    }
-
-    /// A job has ended if all its processes have.
-    pub(super) fn job_ended_if_all(&mut self, index: usize, now: Instant) {
-        let job = self.jobs.get_mut(index);
-        if let Some(job) = job.filter(|job| job.table.num_running() == 0) {
-            job.stop.all_ended(now);
-            if let Some(job) = self.jobs.get(index) {
-                self.tell_end_of_job(job);
-            }
-        }
-    }
-
-    fn collect_one(&mut self, index: usize, place: usize, now: Instant) {
-        let Some(job) = self.jobs.get_mut(index) else {
-            return;
-        };
-        let Some(&Process {
-            rank,
-            ended: Some((ending, _)),
-            ..
-        }) = job.table.get(place)
-        else {
-            return;
-        };
-        tracing::info!("rank {rank} of {} ended: {ending}", job.nspace);
-        let proc = job.proc(rank);
-        self.published.proc_ended(&proc);
-        self.monitors.proc_ended(&proc);
-        let ended = self.constructions.proc_ended(&proc, &self.jobs);
-        self.tell_constructed(ended);
-        if !self.restarts_later(index, place, now) {
-            self.proc_ended(index, place, now);
-        }
-    }
-
-    /// A process has ended that is not started again.
-    pub(super) fn proc_ended(&mut self, index: usize, place: usize, now: Instant) {
-        let Some(job) = self.jobs.get(index) else {
-            return;
-        };
-        let Some(&Process {
-            rank,
-            link,
-            ended: Some((ending, _)),
-            ..
-        }) = job.table.get(place)
-        else {
-            return;
-        };
-        let proc = job.proc(rank);
-        let job = self.jobs.get_mut(index);
-        let order = job.and_then(|job| job.stop.ended(rank, ending, link, now));
-        // Nobody is to wait for it; of one that is connected the server sees the end itself.
-        if link != Link::Connected
-            && let Err(e) = self.server.deregister_client(&proc)
-        {
-            tracing::debug!("rank {rank} is not deregistered: {e}");
-        }
-        if let Some(job) = self.jobs.get(index)
-            && let Some(process) = job.table.get(place)
-        {
-            self.tell_end_of_process(job, process);
-        }
-        self.debugged_ended(index, rank);
         if let Some(order) = order {
             self.obey(index, order);
         }
