@@ -11,7 +11,7 @@ use std::time::Duration;
 use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_tool::{FoundServer, Search, Target, Tool};
-use pmix_types::{App, DataArray, Envar, Info, Proc, Rank, Value, keys};
+use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -319,6 +319,43 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
 }
 
 #[test]
+fn the_time_limit_counts_from_when_the_launcher_began() {
+    let args = ["--node-name", "n1", "--nspace", "inner@1"];
+    let job = ["--timeout", "1000", "sh", "-c", "echo up; exec sleep 1000"];
+    let (mut command, tmp) = command::launcher::launcher(&[&args[..], &job[..]].concat());
+    let file = tmp.path().join("inner");
+    command
+        .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
+        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", &file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let _watchdog = command::Watchdog::of(&child);
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&file), |_| {}).unwrap();
+    // It is there: what passes now is of its limit.
+    std::thread::sleep(Duration::from_millis(1100));
+    tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
+        .unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    let query = Query {
+        keys: vec![keys::TIME_REMAINING.into()],
+        qualifiers: vec![Info::new(keys::NSPACE, "inner@1")],
+    };
+    let (_, found) = tool.query(vec![query]).unwrap();
+    let left: u32 = found[0].value.to_number().unwrap();
+    assert!(left <= 998, "{left}");
+    tool.finalize().unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
 fn directives_that_a_launcher_cannot_obey_end_it_by_name() {
     let mut outer = outer();
     let tool = attached(&outer);
@@ -340,12 +377,23 @@ fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
         "inner@1",
         "sh",
         "-c",
-        "echo up; exec sleep 1000",
+        "test -e /proc/$$/fd/7 && echo the job has the pipe; echo up; exec sleep 1000",
     ];
-    let (mut command, tmp) = command::launcher::launcher(&args);
-    // Standard input is the pipe: its number is known.
+    let (launcher, tmp) = command::launcher::launcher(&args);
+    // The pipe is standard input of who starts the launcher, so that its number is known.
+    let mut command = Command::new("sh");
     command
-        .env("PMIX_KEEPALIVE_PIPE", "0")
+        .args(["-c", "exec 7<&0 </dev/null; exec \"$0\" \"$@\""])
+        .arg(launcher.get_program())
+        .args(launcher.get_args());
+    for (name, value) in launcher.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .env("PMIX_KEEPALIVE_PIPE", "7")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -5,11 +5,11 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is 0 or false |
-//! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end |
+//! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end. Its job does not have the descriptor |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -19,6 +19,7 @@ use pmix_launch::{Pause, Plan};
 use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_types::{DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
+use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::failure::Failure;
@@ -189,6 +190,15 @@ fn tell_released(client: &SharedClient) {
     }
 }
 
+/// Whether a descriptor came from whoever started this program, and is none of the standard streams: its own are all
+/// closed on exec.
+fn is_inherited(number: u32) -> bool {
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    number > 2 && flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0)
+}
+
 /// Ends this launcher when the tool that had it started no longer holds its end of a pipe.
 fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let Some(number) = environment.first_of(&["PMIX_KEEPALIVE_PIPE"]) else {
@@ -203,6 +213,13 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let number: u32 = named.parse().map_err(|e| unread(format!("{e}")))?;
     let pipe = File::open(format!("/proc/self/fd/{number}"));
     let mut pipe = pipe.map_err(|e| unread(e.to_string()))?;
+    // What was opened anew is closed on exec; nothing here owns the one that was given.
+    if is_inherited(number)
+        && let Ok(given) = i32::try_from(number)
+        && let Err(e) = nix::unistd::close(given)
+    {
+        tracing::debug!("processes of the job have the pipe of the tool, too: {e}");
+    }
     let watch = move || {
         let mut bytes = [0; 64];
         while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}

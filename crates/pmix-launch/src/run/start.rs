@@ -94,10 +94,16 @@ impl<'a> Session<'a> {
         let spares_exit_codes = origin
             .as_ref()
             .is_some_and(|origin| origin.spares_exit_codes);
+        // The time of the first job is that of the launcher, which may have waited for its release; what is asked for
+        // has what is left of it.
+        let limited_from = match &origin {
+            Some(_) => Instant::now(),
+            None => self.began,
+        };
         let job = Job {
             nspace: Nspace::new(plan.nspace.clone()).to_shared(),
             dir: JobDir::create(&self.dir, number)?,
-            stop: Stop::new(&plan, Instant::now()).sparing_exit_codes_if(spares_exit_codes),
+            stop: Stop::new(&plan, limited_from).sparing_exit_codes_if(spares_exit_codes),
             debugging: Debugging::new(&plan.stops),
             table: Table::default(),
             pushed: PushedInput::default(),
