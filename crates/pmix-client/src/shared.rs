@@ -100,6 +100,8 @@ struct Shared {
     worker: Arc<Worker>,
     known: Arc<Known>,
     settings: Settings,
+    /// Held until the server has answered a commit: whoever else commits learns then whether its puts were stored.
+    commits: Mutex<()>,
     /// Whether the program's own loop reads in place of a thread.
     is_driven: bool,
     /// Readable when there is something to do for the program's own loop.
@@ -256,6 +258,7 @@ impl SharedClient {
             worker: Worker::new(Box::new(listener), own_loop),
             known: Arc::clone(core.known_data()),
             settings: core.settings().clone(),
+            commits: Mutex::new(()),
             state: Mutex::new(State::new(core)),
             is_driven,
             ready: OnceLock::new(),
@@ -306,14 +309,17 @@ impl SharedClient {
     }
 
     /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
-    /// it fails in any way, the same is part of the next commit.
+    /// it fails in any way, the same is part of the next commit. It waits for the commit of another thread, and sends
+    /// what that one could not have stored.
     ///
     /// # Errors
     ///
     /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for more than a message of 64 MiB has room for, in which
     /// global data are twice, what the server answers, or that it was lost.
     pub fn commit(&self) -> Result<(), Error> {
-        // What another thread commits at this time is on its way before whatever follows here.
+        // What another thread commits at this time may have been put by this one. If the server refuses it, it is
+        // sent again here.
+        let _answered = lock(&self.0.commits);
         if self.0.known.has_uncommitted() {
             self.0.wait(|core| core.commit(None))?;
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use pmix_client::{Ask, SharedClient};
-use pmix_proto::{Event, Tag};
-use pmix_types::{Info, Proc, Rank, Status, Text, keys};
+use pmix_proto::{Event, Tag, reply};
+use pmix_types::{Info, Proc, Rank, Scope, Status, Text, keys};
 
 use super::{LIMIT, Peer, server};
 
@@ -138,6 +138,52 @@ fn who_waits_for_a_group_is_told_when_another_thread_finalizes() {
             std::thread::sleep(Duration::from_millis(200));
             client.finalize().unwrap();
             assert!(waits.join().unwrap().is_err());
+        });
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn who_commits_while_another_does_is_not_told_that_refused_puts_are_stored() {
+    for stored_at_last in [true, false] {
+        let (sent, is_sent) = mpsc::channel();
+        let (refuse, refused) = mpsc::channel::<()>();
+        let (settings, server) = server(move |mut peer| {
+            let refusal = reply::status(&peer.form, Status::ERR_OUT_OF_RESOURCE).unwrap();
+            let first = peer.next().unwrap();
+            sent.send(()).unwrap();
+            refused.recv().unwrap();
+            peer.send(first.header.tag, &refusal);
+            let second = peer.next().unwrap();
+            assert_eq!(second.payload, first.payload);
+            match stored_at_last {
+                true => peer.succeed(second.header.tag),
+                false => peer.send(second.header.tag, &refusal),
+            }
+            while peer.next().is_some() {}
+        });
+        in_time(move || {
+            let client = SharedClient::init(settings, |_| {}).unwrap();
+            let put = Info::new("of both", 1_u32);
+            client.put(Scope::GLOBAL, put).unwrap();
+            let commit = || {
+                let (own, (done, is_done)) = (client.clone(), mpsc::channel());
+                std::thread::spawn(move || {
+                    let committed = own.commit();
+                    done.send(committed.map_err(|error| error.status()))
+                });
+                is_done
+            };
+            let first = commit();
+            is_sent.recv().unwrap();
+            let second = commit();
+            // It cannot know yet.
+            assert!(second.recv_timeout(Duration::from_millis(100)).is_err());
+            refuse.send(()).unwrap();
+            let refusal = Err(Status::ERR_OUT_OF_RESOURCE);
+            assert_eq!(first.recv().unwrap(), refusal);
+            let told = if stored_at_last { Ok(()) } else { refusal };
+            assert_eq!(second.recv().unwrap(), told);
         });
         server.join().unwrap();
     }
