@@ -329,7 +329,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Goes one level down and comes back.
+    /// Unpacks the elements of an array; refuses more levels than the limits allow.
     #[inline]
     pub(crate) fn nested<T>(
         &mut self,

@@ -58,7 +58,7 @@ impl<'o> Encoder<'o> {
     /// # Errors
     ///
     /// If the module does not have the type, or if no peer could read the datum; `PMIX_ERR_BAD_PARAM` if more
-    /// arrays stand in one another than [`Limits::DEPTH`]. So it is of all calls.
+    /// arrays stand in one another than [`Limits::DEPTH`]. This holds for all calls.
     #[inline]
     pub fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
@@ -106,7 +106,7 @@ impl<'o> Encoder<'o> {
         K::encode_run(self, items)
     }
 
-    /// Goes one level down and comes back.
+    /// Packs the elements of an array; refuses what our decoder would not read.
     #[inline]
     pub(crate) fn nested(
         &mut self,

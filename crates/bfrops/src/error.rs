@@ -47,11 +47,12 @@ impl Error {
         Self::new(Status::ERR_OUT_OF_RESOURCE, Some(offset), message.into())
     }
 
-    /// Arrays that no peer reads as deep as they stand in one another.
+    /// Arrays of which so many stand in one another that this library does not read them.
     #[cold]
     pub(crate) fn too_deep() -> Self {
         let most = Limits::DEPTH;
-        let message = format!("arrays are nested more than {most} deep, which no peer takes");
+        let message =
+            format!("arrays are nested more than {most} deep, which this library does not read");
         Self::new(Status::ERR_BAD_PARAM, None, message)
     }
 

@@ -6,16 +6,16 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gds_hash::{OwnPuts, Uncommitted};
+use gds_hash::{OwnPuts, UnansweredCommit};
 
 /// Holds what a commit says. Dropped without [`stored`](Self::stored), it is part of the next commit.
 pub(crate) struct Commit {
     puts: Arc<Mutex<OwnPuts>>,
-    said: Option<Uncommitted>,
+    said: Option<UnansweredCommit>,
 }
 
 impl Commit {
-    pub(crate) const fn new(puts: Arc<Mutex<OwnPuts>>, said: Uncommitted) -> Self {
+    pub(crate) const fn new(puts: Arc<Mutex<OwnPuts>>, said: UnansweredCommit) -> Self {
         let said = Some(said);
         Self { puts, said }
     }

@@ -41,7 +41,7 @@ pub(crate) struct Known {
     groups: OwnGroups,
 }
 
-/// What a process has put that has put nothing.
+/// Creates the store of a process that has put nothing.
 fn own_puts(settings: &Settings) -> OwnPuts {
     let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
     OwnPuts::new(settings.proc.rank, most)

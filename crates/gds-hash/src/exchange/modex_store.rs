@@ -33,7 +33,7 @@ use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
 pub(crate) use self::entry::Entry;
 #[cfg(test)]
 pub(crate) use self::entry::UNPACKED;
-pub use self::own::{OwnPuts, Uncommitted};
+pub use self::own::{OwnPuts, UnansweredCommit};
 use self::proc_data::ProcData;
 use self::scope_set::Action;
 pub(crate) use self::scope_set::ScopeSet;
@@ -114,11 +114,11 @@ impl ModexStore {
         }
     }
 
-    /// Removes what only one of can be there, it or this datum.
-    fn take_back(&mut self, rank: Rank, entry: &Entry) {
+    /// Removes the entry that has the key and qualifiers of this one.
+    fn remove_same(&mut self, rank: Rank, entry: &Entry) {
         let known = self.data(rank);
         if known.is_some_and(|data| data.holds(entry.key().as_bytes())) {
-            self.change(rank, |data| data.take_back(entry));
+            self.change(rank, |data| data.remove_same(entry));
         }
     }
 

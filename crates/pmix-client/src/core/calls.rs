@@ -35,7 +35,7 @@ impl Core {
     /// # Errors
     ///
     /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for a message of more than 64 MiB, or that the server was
-    /// lost; nothing has begun then. So it is of all calls that begin an operation.
+    /// lost; nothing has begun then. This holds for all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());

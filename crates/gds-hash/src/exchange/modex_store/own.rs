@@ -16,7 +16,7 @@ use super::{Put, ScopeSet, check_name, kval_of};
 use crate::{Codec, Error, ModexStore};
 
 /// The bytes of a request that stand around what was put: command, scopes, lengths.
-const AROUND: usize = 128;
+const REQUEST_OVERHEAD: usize = 128;
 
 /// Holds what one process put itself, and which of it is to be committed.
 ///
@@ -42,7 +42,8 @@ pub struct OwnPuts {
     all: ModexStore,
     /// What was put since the last commit; it shares its data with the others.
     uncommitted: ModexStore,
-    /// How many bytes of the next commit were put, also what was put again since; never fewer than it has.
+    /// An upper bound of the bytes of the next commit, beside [`REQUEST_OVERHEAD`]: a key that is put twice counts
+    /// twice, until that would be more than a commit may have.
     bytes: usize,
     /// How many bytes a commit may have.
     most: usize,
@@ -51,7 +52,7 @@ pub struct OwnPuts {
 /// Holds what a commit says, until the server has answered it.
 #[derive(Debug)]
 #[must_use = "what is neither stored by the server nor restored is never committed"]
-pub struct Uncommitted {
+pub struct UnansweredCommit {
     puts: ModexStore,
     bytes: usize,
 }
@@ -92,7 +93,7 @@ impl OwnPuts {
             self.claim(codec, bytes, &put)?;
         }
         match &put {
-            Put::Store(entry, ScopeSet::OWN) => self.uncommitted.take_back(self.rank, entry),
+            Put::Store(entry, ScopeSet::OWN) => self.uncommitted.remove_same(self.rank, entry),
             _ => self.uncommitted.do_put(self.rank, put.clone()),
         }
         self.all.do_put(self.rank, put);
@@ -101,7 +102,7 @@ impl OwnPuts {
 
     /// Counts the bytes of a put, if a commit has room for them.
     fn claim(&mut self, codec: &Codec<'_>, bytes: usize, put: &Put) -> Result<(), Error> {
-        let most = self.most.saturating_sub(AROUND);
+        let most = self.most.saturating_sub(REQUEST_OVERHEAD);
         let mut total = self.bytes.saturating_add(bytes);
         if total > most && bytes <= most {
             // What was put again counts once.
@@ -115,7 +116,7 @@ impl OwnPuts {
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
                     "a put of {bytes} bytes beside {before} that were put since the last commit: a commit has at \
-                     most {most}, in which what all processes see is twice; commit before, or put less"
+                     most {most}, and PMIX_GLOBAL data count twice; commit first"
                 ),
             ));
         }
@@ -136,15 +137,15 @@ impl OwnPuts {
     /// # Errors
     ///
     /// What cannot be packed, with its key; all of it is part of the next commit then, too.
-    pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<(Vec<u8>, Uncommitted), Error> {
+    pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<(Vec<u8>, UnansweredCommit), Error> {
         let message = self.uncommitted.commit_message(codec, self.rank)?;
         let (puts, bytes) = (std::mem::take(&mut self.uncommitted), message.len());
         self.bytes = 0;
-        Ok((message, Uncommitted { puts, bytes }))
+        Ok((message, UnansweredCommit { puts, bytes }))
     }
 
     /// Makes what a commit said part of the next one, but for what was put anew or removed since.
-    pub fn restore(&mut self, uncommitted: Uncommitted) {
+    pub fn restore(&mut self, uncommitted: UnansweredCommit) {
         self.bytes = self.bytes.saturating_add(uncommitted.bytes);
         let Some(data) = uncommitted.puts.data(self.rank) else {
             return;

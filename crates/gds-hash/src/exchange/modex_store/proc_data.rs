@@ -94,8 +94,8 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Removes what only one of can be there, it or this datum. Tells whether it was there.
-    pub(super) fn take_back(&mut self, entry: &Entry) -> bool {
+    /// Removes the entry that has the key and qualifiers of this one. Tells whether it was there.
+    pub(super) fn remove_same(&mut self, entry: &Entry) -> bool {
         let key = entry.key().as_bytes();
         self.take(key, ScopeSet::ALL, |old| old.excludes(entry)) != ScopeSet::NONE
     }
