@@ -35,6 +35,26 @@ pub(crate) struct Pull {
     function: pmix_iof_cbfunc_t,
     /// Holds the output of each stream that has not been handed out yet.
     streams: Streams,
+    losses: Losses,
+}
+
+/// What the log says of output that was lost: at the first loss, and each time that it is twice as much as was said
+/// last, so that a process that never keeps up does not fill the log.
+#[derive(Default)]
+struct Losses {
+    /// How much was said last.
+    said: u64,
+}
+
+impl Losses {
+    /// So much is lost so far. Whether that is to be said.
+    fn is_said(&mut self, lost: u64) -> bool {
+        let is_said = lost > 0 && (self.said == 0 || lost / 2 >= self.said);
+        if is_said {
+            self.said = lost;
+        }
+        is_said
+    }
 }
 
 struct Pulls {
@@ -65,7 +85,12 @@ pub(crate) fn forget_all() {
 /// Hands output that came to the function that pulls it.
 pub(crate) fn output(mut come: Forwarded) {
     let id = usize::try_from(come.local_id).unwrap_or(0);
-    if let Some(lost) = taken_loss(&mut come.infos) {
+    if let Some(lost) = taken_loss(&mut come.infos)
+        && pulls()
+            .all
+            .get_mut(&id)
+            .is_some_and(|pull| pull.losses.is_said(lost))
+    {
         tracing::warn!(
             "{lost} pieces of output of pull {id} are lost so far: this process did not read them in time"
         );
@@ -249,6 +274,7 @@ pub(crate) fn added(
         channels,
         function,
         streams: Streams::new(directives),
+        losses: Losses::default(),
     };
     pulls.all.insert(id, pull);
     id
@@ -286,6 +312,19 @@ mod tests {
         let mut infos = vec![Info::new(LOST_OUTPUT, "many"), tag.clone()];
         assert_eq!(taken_loss(&mut infos), None);
         assert_eq!(infos, [tag]);
+    }
+
+    #[test]
+    fn losses_are_said_at_the_first_and_when_they_have_doubled() {
+        let mut losses = Losses::default();
+        let said: Vec<u64> = (0..=1000).filter(|lost| losses.is_said(*lost)).collect();
+        assert_eq!(said, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+        // A server that starts anew at a smaller number, or says the most there is.
+        assert!(!losses.is_said(3));
+        assert!(losses.is_said(u64::MAX));
+        assert!(!losses.is_said(u64::MAX));
+        let mut many = Losses::default();
+        assert!(many.is_said(300) && !many.is_said(599) && many.is_said(600));
     }
 
     #[test]
