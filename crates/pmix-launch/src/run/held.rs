@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher that waits before it starts its job: who lets it go on, and what ends the wait.
+//! A launcher that waits before it starts its job, the Standard's intermediate launcher: who lets it go on, and what ends the wait.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,19 +32,19 @@ pub struct Pause {
 pub(super) struct Held {
     launcher: Option<Proc<'static>>,
     released: UnixStream,
-    release: Option<Release>,
+    end: Option<WaitEnd>,
     /// Whether a tool released it that is attached to the launcher.
     is_released_here: bool,
 }
 
 /// What ended the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Release {
+pub(super) enum WaitEnd {
     Released,
     /// The server that started the launcher is gone.
-    Alone,
+    ServerLost,
     /// A signal that ends programs came.
-    Interrupted(i32),
+    Signal(i32),
 }
 
 impl Held {
@@ -53,20 +53,20 @@ impl Held {
         Ok(Self {
             launcher,
             released,
-            release: None,
+            end: None,
             is_released_here: false,
         })
     }
 
     /// What ended the wait, if anything has.
-    pub(super) fn release(&self) -> Option<Release> {
-        self.release
+    pub(super) fn end(&self) -> Option<WaitEnd> {
+        self.end
     }
 
     /// A tool that is attached to the launcher releases it.
     pub(super) fn release_here(&mut self) {
-        self.is_released_here |= self.release.is_none();
-        self.set(Release::Released);
+        self.is_released_here |= self.end.is_none();
+        self.set(WaitEnd::Released);
     }
 
     /// Whether such a tool did, before anything else ended the wait.
@@ -80,17 +80,17 @@ impl Held {
     }
 
     /// Ends the wait. What came first counts, but for a signal, which ends the launcher whatever else came.
-    pub(super) fn set(&mut self, release: Release) {
-        if self.release.is_none() || matches!(release, Release::Interrupted(_)) {
-            self.release = Some(release);
+    pub(super) fn set(&mut self, end: WaitEnd) {
+        if self.end.is_none() || matches!(end, WaitEnd::Signal(_)) {
+            self.end = Some(end);
         }
     }
 
     /// Hears what comes by way of the server that started the launcher.
     pub(super) fn hear(&mut self) {
         match self.released.read(&mut [0]) {
-            Ok(0) => self.set(Release::Alone),
-            Ok(_) => self.set(Release::Released),
+            Ok(0) => self.set(WaitEnd::ServerLost),
+            Ok(_) => self.set(WaitEnd::Released),
             // It was nothing.
             Err(_) => {}
         }
@@ -114,26 +114,26 @@ mod tests {
         let (released, mut release) = UnixStream::pair().unwrap();
         let mut held = Held::new(None, released).unwrap();
         held.hear();
-        assert_eq!(held.release(), None);
+        assert_eq!(held.end(), None);
         release.write_all(&[1]).unwrap();
         held.hear();
-        assert_eq!(held.release(), Some(Release::Released));
+        assert_eq!(held.end(), Some(WaitEnd::Released));
         drop(release);
         held.hear();
-        assert_eq!(held.release(), Some(Release::Released));
+        assert_eq!(held.end(), Some(WaitEnd::Released));
         held.release_here();
         assert!(!held.is_released_here());
-        held.set(Release::Interrupted(15));
-        assert_eq!(held.release(), Some(Release::Interrupted(15)));
+        held.set(WaitEnd::Signal(15));
+        assert_eq!(held.end(), Some(WaitEnd::Signal(15)));
         let (released, _release) = UnixStream::pair().unwrap();
         let mut held = Held::new(None, released).unwrap();
         held.release_here();
-        assert_eq!(held.release(), Some(Release::Released));
+        assert_eq!(held.end(), Some(WaitEnd::Released));
         assert!(held.is_released_here());
         let (released, release) = UnixStream::pair().unwrap();
         let mut held = Held::new(None, released).unwrap();
         drop(release);
         held.hear();
-        assert_eq!(held.release(), Some(Release::Alone));
+        assert_eq!(held.end(), Some(WaitEnd::ServerLost));
     }
 }

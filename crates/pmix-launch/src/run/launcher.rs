@@ -18,7 +18,7 @@ use pmix_server::upcall::NotifyEvent;
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use super::events::timestamp;
-use super::held::{Held, Pause, Release};
+use super::held::{Held, Pause, WaitEnd};
 use super::job::Named;
 use super::request::{Refusal, Request};
 use super::session::{EVENTS, INPUT, Session};
@@ -115,9 +115,9 @@ impl Session<'_> {
         let limit = self.plan.timeout;
         let until = limit.and_then(|limit| self.began.checked_add(limit));
         let mut events = Events::with_capacity(EVENTS);
-        let release = loop {
-            if let Some(release) = self.held.as_ref().and_then(Held::release) {
-                break release;
+        let end = loop {
+            if let Some(end) = self.held.as_ref().and_then(Held::end) {
+                break end;
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 let why = "its time limit passed before it was released";
@@ -134,12 +134,12 @@ impl Session<'_> {
             let ended = self.poll.registry().deregister(&mut SourceFd(&fd));
             ended.map_err(cannot)?;
         }
-        match release {
-            Release::Released => Ok(()),
-            Release::Alone => Err(Error::unreleased(
+        match end {
+            WaitEnd::Released => Ok(()),
+            WaitEnd::ServerLost => Err(Error::unreleased(
                 "the server that started it is gone, and nobody had released it",
             )),
-            Release::Interrupted(signal) => {
+            WaitEnd::Signal(signal) => {
                 let name = signal_name(signal);
                 Err(Error::unreleased(format!(
                     "{name} came before it was released"
@@ -150,7 +150,7 @@ impl Session<'_> {
 
     /// The name by which this launcher is asked for, its own or that of its server, if it has not been released yet.
     pub(super) fn waiting_launcher(&self, name: &[u8]) -> Option<Proc<'static>> {
-        let held = self.held.as_ref().filter(|held| held.release().is_none())?;
+        let held = self.held.as_ref().filter(|held| held.end().is_none())?;
         let server = service::name(&self.plan.nspace);
         let mut names = [Some(server), held.launcher().cloned()]
             .into_iter()

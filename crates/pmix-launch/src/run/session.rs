@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 use super::Standard;
 use super::connected::Connected;
 use super::groups::Groups;
-use super::held::{Held, Release};
+use super::held::{Held, WaitEnd};
 use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
@@ -230,7 +230,7 @@ impl Session<'_> {
     /// processes do about it.
     fn end_by(&mut self, number: i32) {
         if let Some(held) = &mut self.held {
-            return held.set(Release::Interrupted(number));
+            return held.set(WaitEnd::Signal(number));
         }
         let now = Instant::now();
         let nobody_runs = self.jobs.num_running() == 0;
