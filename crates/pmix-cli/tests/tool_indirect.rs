@@ -11,7 +11,7 @@ use std::time::Duration;
 use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_tool::{FoundServer, Search, Target, Tool};
-use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Value, keys};
+use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -290,6 +290,20 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
     let text = said(child);
     assert!(
         text.contains("its time limit passed before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    let (child, tmp) = start(&[]);
+    let _watchdog = command::Watchdog::of(&child);
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
+        .unwrap();
+    let job = Proc::new("inner@1", Rank::WILDCARD);
+    tool.wait(Ask::abort(Status::ERROR, None, vec![job]))
+        .unwrap();
+    let text = said(child);
+    assert!(
+        text.contains("a tool aborted it before it was released"),
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);

@@ -8,6 +8,7 @@ use pmix_server::upcall::{Abort, PushStdin};
 use pmix_server::{Collective, Completion};
 use pmix_types::{Nspace, Proc, Status};
 
+use super::held::WaitEnd;
 use super::job::Named;
 use super::log::Outlets;
 use super::session::Session;
@@ -247,6 +248,12 @@ impl Session<'_> {
 
     /// Whichever processes are meant, without them their jobs cannot go on, nor can that of who asks.
     fn abort(&mut self, call: &Abort) {
+        let mut targets = call.targets.iter();
+        let is_own = call.targets.is_empty()
+            || targets.any(|proc| proc.nspace.as_bytes() == self.plan.nspace.as_bytes());
+        if let Some(held) = self.held.as_mut().filter(|_| is_own) {
+            return held.set(WaitEnd::Aborted);
+        }
         let now = Instant::now();
         self.collect_before_abort(&call.proc, now);
         let message = call.message.as_ref();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A launcher that waits before it starts its job, the Standard's intermediate launcher: who lets it go on, and what ends the wait.
+//! A launcher that waits before it starts its job, the Standard's intermediate launcher: who lets it go on, and what
+//! ends the wait.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, RawFd};
@@ -45,6 +46,8 @@ pub(super) enum WaitEnd {
     ServerLost,
     /// A signal that ends programs came.
     Signal(i32),
+    /// A tool aborted the job that is not there yet.
+    Aborted,
 }
 
 impl Held {
@@ -123,6 +126,8 @@ mod tests {
         assert_eq!(held.end(), Some(WaitEnd::Released));
         held.release_here();
         assert!(!held.is_released_here());
+        held.set(WaitEnd::Aborted);
+        assert_eq!(held.end(), Some(WaitEnd::Released));
         held.set(WaitEnd::Signal(15));
         assert_eq!(held.end(), Some(WaitEnd::Signal(15)));
         let (released, _release) = UnixStream::pair().unwrap();

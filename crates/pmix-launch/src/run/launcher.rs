@@ -92,7 +92,8 @@ impl Session<'_> {
     /// Waits until the launcher is released, and serves the tools that attach meanwhile.
     ///
     /// # Errors
-    /// A signal ended the wait, the time limit of the job, or the loss of the server that started the launcher.
+    /// A signal ended the wait, a tool that aborts the job, its time limit, or the loss of the server that started the
+    /// launcher.
     pub(super) fn wait_for_release(&mut self, pause: Pause) -> Result<(), Error> {
         let Pause {
             launcher,
@@ -138,6 +139,9 @@ impl Session<'_> {
             WaitEnd::Released => Ok(()),
             WaitEnd::ServerLost => Err(Error::unreleased(
                 "the server that started it is gone, and nobody had released it",
+            )),
+            WaitEnd::Aborted => Err(Error::unreleased(
+                "a tool aborted it before it was released",
             )),
             WaitEnd::Signal(signal) => {
                 let name = signal_name(signal);
