@@ -27,7 +27,8 @@ pub(super) struct ByProc<T> {
     last: u64,
     things: HashMap<u64, (Proc<'static>, T)>,
     by_proc: BTreeMap<Proc<'static>, Names>,
-    by_peer: HashMap<PeerId, BTreeSet<u64>>,
+    /// The names of what waits for the sake of each peer, by the process that it waits for.
+    by_peer: HashMap<PeerId, BTreeSet<(Proc<'static>, u64)>>,
 }
 
 /// The names of what waits for one process.
@@ -59,7 +60,8 @@ impl<T: Wanted> ByProc<T> {
             same.insert(self.last);
         }
         if let Some(peer) = thing.peer() {
-            self.by_peer.entry(peer).or_default().insert(self.last);
+            let own = self.by_peer.entry(peer).or_default();
+            own.insert((proc.clone(), self.last));
         }
         self.things.insert(self.last, (proc, thing));
         self.last
@@ -70,7 +72,7 @@ impl<T: Wanted> ByProc<T> {
         if let Some(peer) = thing.peer()
             && let Some(own) = self.by_peer.get_mut(&peer)
         {
-            own.remove(&name);
+            own.remove(&(proc.clone(), name));
             if own.is_empty() {
                 self.by_peer.remove(&peer);
             }
@@ -163,10 +165,17 @@ impl<T: Wanted> ByProc<T> {
         procs.take_while(move |(proc, _)| proc.nspace == *nspace)
     }
 
-    /// Those of a peer, in the order in which they came.
-    pub(super) fn of_peer(&self, peer: PeerId) -> impl Iterator<Item = (u64, &Proc<'static>)> {
-        let names = self.by_peer.get(&peer).into_iter().flatten();
-        names.filter_map(|name| Some((*name, &self.things.get(name)?.0)))
+    /// Those of a peer.
+    pub(super) fn of_peer(&self, peer: PeerId) -> impl Iterator<Item = u64> {
+        let own = self.by_peer.get(&peer).into_iter().flatten();
+        own.map(|(_, name)| *name)
+    }
+
+    /// Whether something of a peer waits for a process.
+    pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
+        let (first, last) = ((proc.clone(), 0), (proc.clone(), u64::MAX));
+        let own = self.by_peer.get(&peer);
+        own.is_some_and(|own| own.range(first..=last).next().is_some())
     }
 }
 
@@ -205,10 +214,11 @@ mod tests {
         for rank in 0..1_000 {
             table.add(proc(rank), Thing(Some(Key::new("other"))));
         }
-        let own = [3, 1].map(|rank| table.add(proc(rank), Thing(Some(Key::new("own")))));
+        let own = [1, 3].map(|rank| table.add(proc(rank), Thing(Some(Key::new("own")))));
         let before = LOOKED_AT.get();
         let found: Vec<_> = table.of_peer(PeerId::of(3)).collect();
-        assert_eq!(found, [(own[0], &proc(3)), (own[1], &proc(1))]);
+        assert_eq!(found, own);
+        assert!(table.waits(PeerId::of(3), &proc(1)) && !table.waits(PeerId::of(3), &proc(2)));
         assert_eq!(LOOKED_AT.get(), before);
         for name in own {
             table.take(name);

@@ -211,7 +211,7 @@ impl Exchange {
     /// A peer is gone: it asks nothing any longer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.portions.remove(&peer);
-        let own: Vec<_> = self.gets.of_peer(peer).map(|(id, _)| id).collect();
+        let own: Vec<_> = self.gets.of_peer(peer).collect();
         for id in own {
             if let Some(pending) = self.take_pending(cx, id) {
                 cx.peers.settle(pending.ticket);

@@ -10,7 +10,6 @@
 //! nothing more is sent once a process of the job has put another value under a key, has taken one
 //! back, or was lost: docs/decisions/0024.
 
-use std::collections::HashSet;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use gds_hash::{ModexStore, Registered, Remote};
@@ -66,10 +65,8 @@ impl Exchange {
         }
         ranks.retain(|rank| *rank != member.proc.rank && !portions.has(*rank));
         ranks.truncate(MAX_RANKS);
-        let asked = self.gets.of_peer(peer).map(|(_, proc)| proc);
-        let asked = asked.filter(|proc| proc.nspace == member.proc.nspace);
-        let asked: HashSet<Rank> = asked.map(|proc| proc.rank).collect();
-        ranks.retain(|rank| !asked.contains(rank));
+        let nspace = member.proc.nspace.clone();
+        ranks.retain(|rank| !self.gets.waits(peer, &Proc::new(nspace.clone(), *rank)));
         Self::append_unasked(cx, member, &ranks, puts, portions, room, payload)
     }
 
