@@ -40,7 +40,7 @@ pub(crate) use self::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
-/// What a put does, checked.
+/// Holds a put whose key, value and scope have been checked: it stores a value or removes a key.
 #[derive(Clone)]
 enum Put {
     Store(Entry, ScopeSet),

@@ -4,7 +4,7 @@
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is 0 or false |
+//! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is empty, 0, false or no |
 //! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end. Its job does not have the descriptor |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use pmix_client::{Ask, ClientEvent, Settings, SharedClient};
-use pmix_launch::{Pause, Plan};
+use pmix_launch::{PAUSE_FOR_TOOL, Pause, Plan};
 use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_types::{DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
@@ -42,7 +42,7 @@ impl Initiator {
     /// Connects with the server that started this launcher, if a tool had it started.
     pub(super) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
         watch_keepalive(environment)?;
-        let Some(mark) = environment.first_of(&["PMIX_LAUNCHER_PAUSE_FOR_TOOL"]) else {
+        let Some(mark) = environment.first_of(&[PAUSE_FOR_TOOL]) else {
             return Ok(None);
         };
         let mark = mark.to_string_lossy().to_ascii_lowercase();

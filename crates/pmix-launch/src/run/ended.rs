@@ -27,8 +27,8 @@ impl Session<'_> {
         self.spread_failures(now);
     }
 
-    /// Notes who ended, but for one process. What follows from an end is done before a job is dismissed, as its
-    /// place is that of another one then.
+    /// Notes which processes have ended, except one that is left for the next time. The entries hold places of jobs, so
+    /// that the caller handles them before it dismisses a job, which moves the others.
     fn note_ended(&mut self, now: Instant, left: Option<&Proc<'_>>) {
         for (index, job) in self.jobs.iter_mut().enumerate() {
             let of_job = left.filter(|proc| proc.nspace == job.nspace);
@@ -45,7 +45,7 @@ impl Session<'_> {
     /// follows from the abort.
     pub(super) fn collect_before_abort(&mut self, of: &Proc<'_>, now: Instant) {
         // Once is enough for each job, however many of its processes abort.
-        let job = self.jobs.iter().find(|job| job.nspace == of.nspace);
+        let job = self.jobs.named(&of.nspace);
         if job.is_none_or(|job| job.stop.is_ending()) {
             return;
         }
@@ -74,6 +74,7 @@ impl Session<'_> {
             for (index, place) in of_job {
                 self.collect_one(*index, *place, now);
             }
+            // At most the process that aborts is left.
             let is_left = |index: usize| self.ended.iter().any(|(other, _)| *other == index);
             if let Some((index, _)) = of_job.first().filter(|(index, _)| !is_left(*index)) {
                 self.job_ended_if_all(*index, now);

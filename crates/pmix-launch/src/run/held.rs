@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use pmix_types::Proc;
 
 /// The variable by which a launcher learns that a tool has it started. It asks the server that started it for
-/// `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is 0 or false.
-pub(super) const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
+/// `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is empty, 0, false or no.
+pub const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
 
 /// Says how a launcher that waits before it starts its job is told to go on.
 ///

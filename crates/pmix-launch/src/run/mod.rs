@@ -38,7 +38,7 @@ use std::time::Instant;
 use pmix_server::WireObserver;
 
 use crate::{Error, Outcome, Plan};
-pub use held::Pause;
+pub use held::{PAUSE_FOR_TOOL, Pause};
 use session::Session;
 
 /// The standard streams of the launcher.

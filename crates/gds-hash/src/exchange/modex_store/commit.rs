@@ -38,7 +38,7 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
 
 #[cfg(test)]
 thread_local! {
-    /// How often the data of a process were packed.
+    /// Counts how often this thread has packed the data of a process.
     pub(super) static PACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

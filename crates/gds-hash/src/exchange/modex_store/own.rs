@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process put itself: all of it, and what its server does not have yet.
+//! Stores what a client put (`PMIx_Put`), and remembers which of it has not been committed (`PMIx_Commit`).
 //!
 //! A server keeps what was committed before, so that a commit says what was put since the last one, however much
 //! that was. Servers of OpenPMIx do the same with each key: releases 2.1 and later store one by one what a commit
@@ -40,7 +40,7 @@ const REQUEST_OVERHEAD: usize = 128;
 pub struct OwnPuts {
     rank: Rank,
     all: ModexStore,
-    /// What was put since the last commit; it shares its data with the others.
+    /// Holds what was put since the last commit. The values are shared with `all`, not copied.
     uncommitted: ModexStore,
     /// An upper bound of the bytes of the next commit, beside [`REQUEST_OVERHEAD`]: a key that is put twice counts
     /// twice, until that would be more than a commit may have.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was packed of the data of a process, for all who ask for them.
+//! Keeps the packed data of a process, so that a server packs them once for all clients that get them.
 //!
-//! Who asks for one key is sent all that its process put, as clients keep it; so many who ask for a key each would
-//! have the server pack the same for each of them.
+//! A client that gets one key of a process is sent all that the process put, and keeps it. Without the packed
+//! data a server would pack the same for each client.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,19 +15,20 @@ use crate::Error;
 /// How many bytes are kept of one process: what is longer is packed anew.
 const MOST: usize = 4 << 20;
 
-/// Bytes for peers of one layout who see what is for a set of scopes.
+/// Holds the packed data that clients of one layout see of a set of scopes.
 struct Kept {
     layout: Layout,
     scopes: ScopeSet,
     bytes: Arc<Vec<u8>>,
 }
 
-/// What was packed last. A copy, which is made to be changed, has nothing.
+/// Holds the data that were packed last. A copy of the process data is made in order to change it, so that the copy
+/// of this is empty.
 #[derive(Default)]
 pub(super) struct Packed(Mutex<Option<Kept>>);
 
 impl Packed {
-    /// What is packed for a layout and a set of scopes.
+    /// Returns the data of a layout and a set of scopes, which are packed unless they were packed last.
     pub(super) fn get(
         &self,
         layout: Layout,
@@ -38,7 +39,7 @@ impl Packed {
         if let Some(kept) = self.last().as_ref().filter(is_same) {
             return Ok(Arc::clone(&kept.bytes));
         }
-        // Without the lock: nobody waits for who packs.
+        // The lock is not held while data are packed, so that no other thread waits for it.
         let bytes = Arc::new(pack()?);
         if bytes.len() <= MOST {
             *self.last() = Some(Kept {

@@ -22,7 +22,7 @@ pub(super) struct ProcData {
     /// The numbers of entries and of withdrawn keys, updated with each change.
     num_entries: usize,
     num_withdrawn: usize,
-    /// What was packed last for those who ask for it.
+    /// Keeps the data as they were packed last for clients.
     packed: Packed,
 }
 
@@ -162,12 +162,12 @@ impl ProcData {
         self.num_entries.max(self.num_withdrawn)
     }
 
-    /// What was packed of it.
+    /// Returns where the packed data are kept.
     pub(super) const fn packed(&self) -> &Packed {
         &self.packed
     }
 
-    /// It is about to change: what was packed of it is outdated.
+    /// Drops the packed data before a change, after which they are outdated.
     pub(super) fn begin_change(&mut self) {
         self.packed.clear();
     }

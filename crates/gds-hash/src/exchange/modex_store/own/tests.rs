@@ -15,7 +15,7 @@ fn own() -> OwnPuts {
     OwnPuts::new(R, MOST)
 }
 
-/// What a server has that takes a commit after what it has already.
+/// Has a server store the next commit, and returns the length of the commit in bytes.
 fn commit(own: &mut OwnPuts, server: &mut ModexStore) -> usize {
     let (message, _) = own.take_commit(&codec()).unwrap();
     server.commit(&codec(), R, &message).unwrap();
@@ -155,7 +155,7 @@ fn more_than_a_commit_has_room_for_is_refused_at_put() {
     assert!(put(&mut own, Scope::GLOBAL, "a", MOST / 3));
     assert!(!put(&mut own, Scope::LOCAL, "b", MOST / 2));
     assert!(own.all().get(R, Scope::LOCAL, "b", &[]).is_err());
-    // In the place of another there is room for as much, and for oneself for anything.
+    // A value that replaces another needs no more room, and one for the process itself (PMIX_INTERNAL) needs none.
     for _ in 0..10 {
         assert!(put(&mut own, Scope::GLOBAL, "a", MOST / 3 + 100));
     }
