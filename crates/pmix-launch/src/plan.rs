@@ -242,3 +242,46 @@ impl Plan {
         }
     }
 }
+
+#[cfg(test)]
+impl Plan {
+    /// Returns the plan of a job of this node for a test: one application of `true` for each number of processes.
+    pub(crate) fn of_test(num_procs: &[u32]) -> Self {
+        let params = Params::default();
+        let app = |num_procs: &u32| App {
+            program: "true".into(),
+            args: Vec::new(),
+            num_procs: *num_procs,
+            wdir: None,
+            exports: Vec::new(),
+        };
+        Self {
+            nspace: "job@1".to_owned(),
+            layout: Layout::on_one_node(b"n1", num_procs.iter().sum()).unwrap(),
+            apps: num_procs.iter().map(app).collect(),
+            policy: Policy::default(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
+            params,
+            tmpdir: "/tmp".into(),
+            syslog: "/dev/log".into(),
+            output: Output::default(),
+            timeout: None,
+            grace: Duration::from_secs(2),
+            keep_going: false,
+            adopt: false,
+            forward_io: false,
+            max_spawned: 16,
+            max_restarts: 0,
+            system_server: None,
+            watcher: None,
+            stopper: None,
+            cpus: None,
+            compat_env: true,
+            stdin_rank: None,
+            announce: false,
+            process_sets: Vec::new(),
+            stops: DebugStops::default(),
+        }
+    }
+}

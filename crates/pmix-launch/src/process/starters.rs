@@ -110,53 +110,12 @@ impl Spawner<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use pmix_types::Rank;
 
     use super::*;
+    use crate::Plan;
     use crate::job_info::Bound;
     use crate::process::{CommandForm, Standard};
-    use crate::{App, Layout, Plan};
-
-    fn plan(num_procs: u32) -> Plan {
-        let params = pmix_mca::Params::default();
-        Plan {
-            nspace: "job@1".to_owned(),
-            layout: Layout::on_one_node(b"n1", num_procs).unwrap(),
-            apps: vec![App {
-                program: "true".into(),
-                args: Vec::new(),
-                num_procs,
-                wdir: None,
-                exports: Vec::new(),
-            }],
-            policy: crate::Policy::default(),
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
-            params,
-            tmpdir: "/tmp".into(),
-            syslog: "/dev/log".into(),
-            output: crate::Output::default(),
-            timeout: None,
-            grace: Duration::from_secs(2),
-            keep_going: false,
-            adopt: false,
-            forward_io: false,
-            max_spawned: 0,
-            max_restarts: 0,
-            system_server: None,
-            watcher: None,
-            stopper: None,
-            cpus: None,
-            compat_env: true,
-            stdin_rank: None,
-            announce: false,
-            process_sets: Vec::new(),
-            stops: crate::DebugStops::default(),
-        }
-    }
 
     /// Starts processes, of which one cannot be prepared or taken. The places that were prepared and taken.
     fn start(
@@ -164,7 +123,7 @@ mod tests {
         refused: Option<usize>,
         rejected: Option<usize>,
     ) -> (Vec<usize>, Vec<usize>, bool) {
-        let plan = plan(u32::try_from(num).unwrap());
+        let plan = Plan::of_test(&[u32::try_from(num).unwrap()]);
         let bound = Bound::default();
         let spawner = Spawner::new(&plan, &bound, &CommandForm::default()).unwrap();
         let mut places = (Vec::new(), Vec::new());

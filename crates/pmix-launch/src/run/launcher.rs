@@ -187,53 +187,21 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use pmix_types::{DataArray, Envar, Value};
 
     use super::*;
-    use crate::{App, Export, FilePattern, Layout, OutputFiles, OutputForm};
+    use crate::{Export, FilePattern, Layout, OutputFiles, OutputForm};
 
     fn plan() -> Plan {
-        let params = pmix_mca::Params::default();
-        let app = |num_procs| App {
-            program: "true".into(),
-            args: Vec::new(),
-            num_procs,
-            wdir: None,
-            exports: Vec::new(),
-        };
         Plan {
-            nspace: "job@1".to_owned(),
-            layout: Layout::on_one_node(b"n1", 3).unwrap(),
-            apps: vec![app(2), app(1)],
-            policy: crate::Policy::default(),
-            environment: Vec::new(),
-            preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
-            params,
-            tmpdir: "/tmp".into(),
-            syslog: "/dev/log".into(),
-            output: crate::Output::default(),
             timeout: Some(Duration::from_secs(60)),
-            grace: Duration::from_secs(2),
-            keep_going: false,
-            adopt: true,
-            forward_io: false,
-            max_spawned: 16,
-            max_restarts: 0,
-            system_server: None,
-            watcher: None,
-            stopper: None,
-            cpus: None,
-            compat_env: true,
-            stdin_rank: None,
-            announce: false,
-            process_sets: Vec::new(),
             stops: crate::DebugStops {
                 in_app: [Rank::new(0)].into(),
                 ..crate::DebugStops::default()
             },
+            ..Plan::of_test(&[2, 1])
         }
     }
 
