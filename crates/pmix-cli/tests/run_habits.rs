@@ -285,15 +285,16 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
     };
     assert_eq!(allocated("1"), (3, String::new()));
     // Processes that are bound to cores have as many as Slurm gave each, if there are so many.
-    for cores in ["1", "2"] {
+    for (cores, bound) in [
+        ("1", ["--bind-to", "core"]),
+        ("2", ["--bind-to", "core"]),
+        ("2", ["--map-by", "core"]),
+    ] {
         let options = [
-            "--bind-to",
-            "core",
-            "--node-name",
-            "n1",
-            "--report-bindings",
-            "true",
-        ];
+            &bound[..],
+            &["--node-name", "n1", "--report-bindings", "true"],
+        ]
+        .concat();
         let said = run(&[&["--cpus-per-rank", cores], &options[..]].concat());
         let (mut command, tmp) = launcher(&options);
         command.env("SLURM_JOB_NUM_NODES", "1");

@@ -69,12 +69,22 @@ fn parts(topology: &Topology, level: Level, home: &Cpuset, allowed: &Cpuset) -> 
 }
 
 impl Policy {
-    /// The parts that [`map_by`](Self::map_by) deals processes out to.
+    /// The parts that [`map_by`](Self::map_by) deals processes out to. Where each of these has one of the parts
+    /// that a process is to have several of, they follow each other as they do by slot.
     fn homes(&self, topology: &Topology, allowed: &Cpuset) -> Vec<Cpuset> {
         match self.map_by {
-            MapBy::Slot => vec![allowed.clone()],
-            MapBy::Level(level) => parts(topology, level, allowed, allowed),
+            MapBy::Level(level) if !self.has_parts_in_a_row(level) => {
+                parts(topology, level, allowed, allowed)
+            }
+            MapBy::Slot | MapBy::Level(_) => vec![allowed.clone()],
         }
+    }
+
+    /// Whether each process has several parts that are as large as those of a level, or larger.
+    fn has_parts_in_a_row(&self, level: Level) -> bool {
+        // Levels are ordered, the widest first.
+        let is_narrow = self.bind_to.is_some_and(|bind_to| level >= bind_to);
+        is_narrow && self.parts_each > 1 && self.procs_each <= 1
     }
 
     /// Whether so many processes can be placed as a [strict](Self::strict) policy says.
@@ -104,6 +114,14 @@ impl Policy {
             ));
         }
         match self.map_by {
+            MapBy::Level(level) if self.has_parts_in_a_row(level) => {
+                match num_procs.saturating_mul(parts_each) > fewest {
+                    true => Err(format!(
+                        "{num_procs} processes with {parts_each} {part}s each need more than the {fewest} there are"
+                    )),
+                    false => Ok(()),
+                }
+            }
             MapBy::Level(level) if num_procs > homes.len().saturating_mul(self.procs_each) => {
                 Err(format!(
                     "{num_procs} processes with {} on each {} need more than the {} there are",
@@ -202,6 +220,19 @@ mod tests {
             ..Policy::default()
         };
         assert_eq!(placed(two_a_package, 4), ["0-1", "2-3", "4-5", "6-7"]);
+        for level in [Level::Core, Level::HwThread] {
+            let by_core = Policy {
+                map_by: MapBy::Level(level),
+                ..two_cores
+            };
+            assert_eq!(placed(by_core, 3), ["0-3", "4-7", "0-3"]);
+        }
+        let two_threads = Policy {
+            map_by: MapBy::Level(Level::Core),
+            bind_to: Some(Level::HwThread),
+            ..two_cores
+        };
+        assert_eq!(placed(two_threads, 2), ["0-1", "2-3"]);
     }
 
     #[test]
@@ -239,6 +270,14 @@ mod tests {
         assert_eq!(check(ppr(2, 1), "0-7", 4), None);
         let refused = check(ppr(2, 1), "0-7", 5).unwrap();
         assert!(refused.contains("2 on each package"), "{refused}");
+        let by_core = |parts_each| Policy {
+            map_by: MapBy::Level(Level::Core),
+            ..cores(parts_each)
+        };
+        assert_eq!(check(by_core(2), "0-7", 2), None);
+        let refused = check(by_core(2), "0-7", 3).unwrap();
+        assert!(refused.contains("than the 4 there are"), "{refused}");
+        assert!(check(by_core(5), "0-7", 1).is_some());
         let refused = check(ppr(1, 3), "0-7", 1).unwrap();
         assert!(refused.contains("of a package, and may use 2"), "{refused}");
     }
