@@ -69,15 +69,18 @@ fn main() {
 /// Reads the command line. Help and errors of the parser have the colour that it asks for.
 fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command().color(style::asked_for(&words));
-    let matches = command.try_get_matches_from_mut(words);
-    let matches = matches.map_err(|error| meant(error, &command))?;
+    let matches = command.try_get_matches_from_mut(words.iter().cloned());
+    let matches = matches.map_err(|error| meant(error, &command, &words))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Adds to an error about a command or an option that there is not which one may be meant.
-fn meant(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
-        return meant_option(error);
+        return match error.kind() {
+            ErrorKind::UnknownArgument if run::is_named(command, words) => meant_option(error),
+            _ => error,
+        };
     };
     let names = |of: &clap::Command| {
         let of = of.get_subcommands().map(|of| of.get_name().to_owned());
@@ -104,16 +107,9 @@ fn meant(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     error
 }
 
-/// Adds to an error about an option of `pmix run` what other launchers mean by it. That a word may stand behind
-/// `--` is no help there: it would be the program.
+/// Adds to an error about an option that `pmix run` does not know what other launchers mean by it. That a word may
+/// stand behind `--` is no help there: it would be the program.
 fn meant_option(mut error: clap::Error) -> clap::Error {
-    let is_of_run = match error.get(ContextKind::Usage) {
-        Some(ContextValue::StyledStr(usage)) => usage.to_string().contains("pmix run "),
-        _ => false,
-    };
-    let (true, ErrorKind::UnknownArgument) = (is_of_run, error.kind()) else {
-        return error;
-    };
     error.remove(ContextKind::Suggested);
     let known = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(option)) => run::habits::elsewhere(option),

@@ -3,8 +3,8 @@
 
 mod command;
 
-use command::finish;
 use command::launcher::{assert_nothing_left, launcher, run, run_with, sorted};
+use command::{finish, pmix};
 
 fn lines(args: &[&str]) -> Vec<String> {
     let outcome = run(args);
@@ -111,6 +111,29 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         let said = &outcome.stderr;
         assert!(said.contains(hint), "{options:?}: {said}");
         assert!(!said.contains("similar"), "{options:?}: {said}");
+    }
+    // The command is known whatever stands in front of it, and no other is taken for it.
+    let outcome = pmix(&[
+        "-v",
+        "--mca",
+        "run",
+        "x",
+        "--color=never",
+        "run",
+        "-K",
+        "true",
+    ]);
+    assert!(
+        outcome.stderr.contains("--keep-going"),
+        "{}",
+        outcome.stderr
+    );
+    for args in [&["map", "encode", "run", "-np"][..], &["attr", "run", "-K"]] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 2, "{args:?}: {}", outcome.stderr);
+        let said = outcome.stderr.lines().next().unwrap_or_default();
+        assert!(!said.contains("--"), "{args:?}: {said}");
+        assert!(!outcome.stderr.contains("keep-going"), "{}", outcome.stderr);
     }
     // Behind `--` it would be the program.
     for options in [&["-o", "x"][..], &["--gpus", "1"], &["-Z"]] {

@@ -101,23 +101,10 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
             break;
         }
         let name = text.trim_start_matches('-');
-        let (name, has_value) = match name.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (name, false),
-        };
-        let long = named(command, name);
-        let is_known = long.is_some() || elsewhere(&format!("--{name}")).is_some();
+        let name = name.split_once('=').map_or(name, |(name, _)| name);
+        let is_known = named(command, name).is_some() || elsewhere(&format!("--{name}")).is_some();
         let is_long = text.starts_with("--") || (name.len() > 1 && is_known);
-        // A value may stand in the same word as a short option: -n4.
-        let option = match is_long {
-            true => long,
-            false => short(command, name).filter(|_| name.chars().count() == 1),
-        };
-        let num_values = option.map_or(0, |option| {
-            let takes = option.get_action().takes_values() && !has_value;
-            let range = option.get_num_args().unwrap_or_else(|| 1.into());
-            if takes { range.min_values().max(1) } else { 0 }
-        });
+        let num_values = num_values(command, &text, is_long);
         match is_long && !text.starts_with("--") {
             true => made.push([OsStr::new("-"), &word].into_iter().collect()),
             false => made.push(word),
@@ -126,6 +113,39 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
     }
     made.extend(rest);
     made
+}
+
+/// Where the name of a command stands in the words of a command line, behind the program and the options of every
+/// command.
+pub(super) fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let word = words.get(at)?.to_string_lossy();
+        match word.strip_prefix('-') {
+            None | Some("") => return Some(at),
+            Some("-") => return None,
+            Some(_) => at += 1 + num_values(cli, &word, word.starts_with("--")),
+        }
+    }
+}
+
+/// How many of the words behind an option are its values.
+fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
+    let name = word.trim_start_matches('-');
+    let (name, has_value) = match name.split_once('=') {
+        Some((name, _)) => (name, true),
+        None => (name, false),
+    };
+    // A value may stand in the same word as a short option: -n4.
+    let option = match is_long {
+        true => named(command, name),
+        false => short(command, name).filter(|_| name.chars().count() == 1),
+    };
+    option.map_or(0, |option| {
+        let takes = option.get_action().takes_values() && !has_value;
+        let range = option.get_num_args().unwrap_or_else(|| 1.into());
+        if takes { range.min_values().max(1) } else { 0 }
+    })
 }
 
 fn named<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
@@ -146,7 +166,29 @@ fn short<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
 mod tests {
     use super::*;
     use crate::args::{Global, Run};
-    use clap::Args as _;
+    use clap::{Args as _, CommandFactory as _};
+
+    #[test]
+    fn the_command_stands_behind_the_options_of_every_command() {
+        let cli = crate::args::Cli::command();
+        let command = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            let at = command_at(&cli, &words)?;
+            words[at].to_str().map(str::to_owned)
+        };
+        for (line, expected) in [
+            ("pmix run -np 4 prog", Some("run")),
+            ("pmix -v --color never run -n 4 prog", Some("run")),
+            ("pmix --color=never -vv run", Some("run")),
+            ("pmix --mca run run attr x", Some("attr")),
+            ("pmix map encode run -np", Some("map")),
+            ("pmix --json", None),
+            ("pmix -- run", None),
+            ("pmix", None),
+        ] {
+            assert_eq!(command(line).as_deref(), expected, "{line}");
+        }
+    }
 
     fn rewritten(line: &str) -> String {
         let command = Run::augment_args(Global::augment_args(Command::new("run")));

@@ -35,6 +35,9 @@ use crate::input::read_job;
 use crate::wire::Trace;
 use initiator::Initiator;
 
+/// What this command is called.
+const NAME: &str = "run";
+
 /// The word by which this program becomes what ends the processes of a killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";
 
@@ -44,19 +47,29 @@ pub(crate) const STOPPER: &str = "run-stopped";
 /// The words of a command line as the argument parser takes them.
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let words: Vec<_> = words.collect();
-    match words.iter().position(|word| word == "run") {
-        // Other options may stand in front.
-        Some(at) if at > 0 && words[at..].iter().any(|word| habits::has_one_dash(word)) => {
-            let mut cli = Cli::command();
-            cli.build();
-            let Some(command) = cli.find_subcommand("run") else {
-                return words;
-            };
+    let mut named = words.iter().skip_while(|word| *word != NAME);
+    if !named.any(|word| habits::has_one_dash(word)) {
+        return words;
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    match (place(&cli, &words), cli.find_subcommand(NAME)) {
+        (Some(at), Some(command)) => {
             let (head, tail) = words.split_at(at + 1);
             [head, &habits::with_two_dashes(command, tail.to_vec())].concat()
         }
         _ => words,
     }
+}
+
+/// Where the words of a command line name this command, if it is the one that they name.
+fn place(cli: &clap::Command, words: &[OsString]) -> Option<usize> {
+    habits::command_at(cli, words).filter(|&at| words.get(at).is_some_and(|word| word == NAME))
+}
+
+/// Whether the words of a command line are for this command.
+pub(crate) fn is_named(cli: &clap::Command, words: &[OsString]) -> bool {
+    place(cli, words).is_some()
 }
 
 /// Runs the command.
