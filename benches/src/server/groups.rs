@@ -65,12 +65,15 @@ pub(super) fn groups(field: &Field, report: &mut Report) -> Result<(), String> {
             verdict: Verdict::of(ours.group <= MOST * ours.fence),
         });
         report.add("groups", row);
-        if let (Ok(ours), Some(prterun)) = (&ours, &release.prterun) {
-            let row = best(prterun).map(|theirs| Row {
+        // Both servers of the release: prterun does not serve the program with every release.
+        let theirs = std::iter::once(&release.host).chain(&release.prterun);
+        for server in theirs {
+            let Ok(ours) = &ours else { break };
+            let row = best(server).map(|theirs| Row {
                 figure: "construct and destruct a group".to_owned(),
                 input: format!("64 ranks, {version}"),
                 ours: time(ours.group),
-                peer: format!("{}: {}", prterun.title(), time(theirs.group)),
+                peer: format!("{}: {}", server.title(), time(theirs.group)),
                 ratio: factor(theirs.group / ours.group),
                 bound: "1".to_owned(),
                 verdict: Verdict::of(theirs.group >= ours.group),

@@ -15,7 +15,7 @@ use clap::{Parser, ValueEnum};
 use crate::ours::Ours;
 use crate::peers::{Library, Peer};
 use crate::server::case::{Case, Judge};
-use crate::server::launcher::Launcher;
+use crate::server::launcher::{Launcher, OURS};
 use crate::server::{PACKAGES, debugged, examples, missing, programs, run_all};
 use crate::tally::Tally;
 use xtask::{install, library, process};
@@ -62,9 +62,6 @@ impl Options {
         LIMIT * if self.long { 10 } else { 1 }
     }
 }
-
-/// What our library is called in tables.
-const OURS: &str = "ours";
 
 /// How long all programs together may take, so that a library that answers nothing fails in time.
 const LIMIT: Duration = Duration::from_secs(12 * 60);
@@ -210,6 +207,7 @@ fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
                 command,
                 limit: Duration::from_secs(60),
                 judge: Judge::Code(0),
+                is_control: false,
             });
         }
     }
@@ -257,6 +255,7 @@ fn own_cases(swap: &Swap, peers: &[Peer]) -> Result<Vec<Case>, String> {
             command: Command::new(program),
             limit: Duration::from_secs(30),
             judge: Judge::Code(0),
+            is_control: release != OURS,
         })
     };
     libraries.map(case).collect()

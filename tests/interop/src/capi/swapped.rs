@@ -172,6 +172,7 @@ fn run_of(what: &str, name: &str, side: Side, command: Command) -> Run {
             command,
             limit: Duration::from_secs(60),
             judge: Judge::Code(0),
+            is_control: side == Side::Neither,
         },
         side,
     }

@@ -189,6 +189,7 @@ fn case(tool: &Tool, work: &Work, host: &Launcher, pmix: &Launcher) -> Result<Ca
         command,
         limit: Duration::from_secs(120),
         judge: Judge::Logged(0, logs),
+        is_control: false,
     })
 }
 

@@ -117,5 +117,6 @@ fn named(release: &str, name: &str, command: Command, judge: Judge) -> Case {
         command,
         limit: Duration::from_secs(60),
         judge,
+        is_control: false,
     }
 }

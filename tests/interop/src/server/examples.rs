@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::case::{Case, Judge};
-use super::launcher::Launcher;
+use super::launcher::{Launcher, OURS};
 use super::programs::home;
 use crate::peers::{Library, package_files};
 use xtask::process;
@@ -228,6 +228,7 @@ pub(crate) fn cases(
                     command,
                     limit: Duration::from_secs(30),
                     judge: Judge::Says(says.collect(), example.never),
+                    is_control: launcher.is_stock() && release != OURS,
                 });
             }
         }
@@ -269,6 +270,7 @@ pub(super) fn groups(
                         None => Judge::Says(says.collect(), example.never),
                         Some(_) => Judge::Ends,
                     },
+                    is_control: false,
                 });
             }
         }
@@ -304,6 +306,7 @@ pub(crate) fn of_system(release: &str, library: &Library, pmix: &Path) -> Result
         command,
         limit: Duration::from_secs(60),
         judge: Judge::Says(says, &["failed", "FAILED"]),
+        is_control: false,
     })
 }
 

@@ -19,6 +19,9 @@ pub enum Launcher {
     Prterun(PathBuf, String),
 }
 
+/// What our library is called where releases of others are.
+pub(crate) const OURS: &str = "ours";
+
 /// The sources of the host around a library.
 pub(crate) const HOST: &[&str] = &[
     "board.c",
@@ -54,6 +57,14 @@ impl Launcher {
     pub fn prterun(peer: &Peer) -> Option<Self> {
         let program = peer.library.beside("prterun")?;
         Some(Self::Prterun(program, peer.version.clone()))
+    }
+
+    /// Whether nothing of ours is in it.
+    pub fn is_stock(&self) -> bool {
+        match self {
+            Self::Ours(_) => false,
+            Self::Host(_, release) | Self::Prterun(_, release) => release != OURS,
+        }
     }
 
     /// What it is called in tables.

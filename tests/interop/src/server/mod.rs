@@ -131,6 +131,7 @@ fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
             command,
             limit: Duration::from_secs(30),
             judge: Judge::Says(vec![told], &[]),
+            is_control: false,
         }
     };
     runs.into_iter().map(case).collect()

@@ -127,6 +127,7 @@ impl Release {
             command,
             limit: Duration::from_secs(60),
             judge,
+            is_control: false,
         }
     }
 }
@@ -178,6 +179,7 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
             command,
             limit: Duration::from_secs(60),
             judge: Judge::Says(vec![("is content", 4)], &["Traceback"]),
+            is_control: false,
         }
     };
     let mpi4py = install::pip("mpi4py")
@@ -222,6 +224,7 @@ fn sessions(python: &Path, launcher: &Launcher) -> [Case; 4] {
             command,
             limit: Duration::from_secs(90),
             judge: Judge::Says(vec![("is content", said)], &["Traceback"]),
+            is_control: false,
         }
     })
 }
@@ -238,6 +241,7 @@ fn spawning(release: &str, python: &Path, launcher: &Launcher) -> [Case; SPAWNS.
             command,
             limit: Duration::from_secs(90),
             judge: Judge::Code(code),
+            is_control: false,
         }
     })
 }

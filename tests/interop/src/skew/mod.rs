@@ -182,6 +182,7 @@ fn run_cell(
         command,
         limit: if known { LIMIT_OF_KNOWN } else { LIMIT },
         judge: Judge::Code(check.code),
+        is_control: false,
     };
     let output = home.join(name.replace(' ', "-"));
     let mut done = case.run(&output, home, until);

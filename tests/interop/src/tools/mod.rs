@@ -309,6 +309,7 @@ fn python(ours: &Launcher, tally: &mut Tally) -> Vec<Case> {
             command,
             limit: LIMIT,
             judge: Judge::Says(vec![("is content", 4)], &["Traceback"]),
+            is_control: false,
         }
     };
     ["tool.py", "attached.py"].map(case).into()

@@ -48,6 +48,7 @@ pub(super) fn cancelled(
         command,
         limit: Duration::from_secs(60),
         judge: Judge::Fails,
+        is_control: false,
     };
     cluster.run(case, until)?;
     nothing_left(cluster, stuck)
@@ -87,6 +88,7 @@ pub(super) fn attacked(
         command,
         limit: Duration::from_secs(120),
         judge: Judge::Code(0),
+        is_control: false,
     };
     cluster.run(case, until)?;
     nothing_left(cluster, program)?;
@@ -164,6 +166,7 @@ fn in_a_row(
         command,
         limit: Duration::from_secs(180),
         judge: Judge::Code(0),
+        is_control: false,
     };
     cluster.run(case, until)
 }

@@ -254,6 +254,7 @@ impl Step {
             command,
             limit: LIMIT,
             judge: (self.judge)(),
+            is_control: false,
         })
     }
 
