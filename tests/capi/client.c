@@ -138,7 +138,10 @@ int main(void)
     rank = own.rank * 7;
     PMIX_VALUE_LOAD(&value, &rank, PMIX_UINT32);
     must("put of a number", PMIx_Put(PMIX_GLOBAL, "number", &value));
+    must("put of what is taken back", PMIx_Put(PMIX_GLOBAL, "passing", &value));
     must("commit", PMIx_Commit());
+    must("removal", PMIx_Put(PMIX_DEL_GLOBAL, "passing", NULL));
+    must("commit of a removal", PMIx_Commit());
 
     PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
     must("fence", PMIx_Fence(NULL, 0, &info, 1));
@@ -161,6 +164,10 @@ int main(void)
         PMIX_VALUE_RELEASE(found);
     }
     PMIX_LOAD_PROCID(&peer, own.nspace, 0);
+    if (PMIx_Get(&peer, "passing", NULL, 0, &found) == PMIX_SUCCESS) {
+        fprintf(stderr, "rank %u: there is what was taken back\n", own.rank);
+        return 1;
+    }
     if (PMIx_Get(&peer, "nobody.put.this", NULL, 0, &found) == PMIX_SUCCESS) {
         fprintf(stderr, "rank %u: there is what nobody put\n", own.rank);
         return 1;

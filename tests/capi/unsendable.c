@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Data that no message can carry. Arrays in one another that are too deep are refused wherever they are
- * read or copied, and freed wherever they are given to be freed; what a commit has no room for is refused
- * when it is put, and the client goes on.
+ * read or copied, and freed wherever they are given to be freed; a value that a message of a commit has
+ * no room for is refused when it is put, and the client goes on.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -13,6 +13,8 @@
 #define MANY 10000
 /* Twice as much, as global data travel, is more than a message of 64 MiB. */
 #define LONG ((size_t)33 << 20)
+/* One alone is. */
+#define LONGER ((size_t)64 << 20)
 #define IS(expected, found) is(__LINE__, #found, expected, found)
 
 static void is(int line, const char *what, long expected, long found)
@@ -112,23 +114,25 @@ static void commits(void)
     pmix_value_t *found = NULL;
     pmix_proc_t own;
 
-    value.data.bo.bytes = room(LONG);
-    value.data.bo.size = LONG;
+    value.data.bo.bytes = room(LONGER);
+    value.data.bo.size = LONGER;
     IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
-    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_GLOBAL, "long", &value));
+    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_LOCAL, "long", &value));
     /* What was refused was not put. */
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "long", &number));
     IS(PMIX_SUCCESS, PMIx_Commit());
-    /* For one side alone it travels once. */
-    IS(PMIX_SUCCESS, PMIx_Put(PMIX_REMOTE, "remote", &value));
-    IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_REMOTE, "more", &value));
-    IS(PMIX_SUCCESS, PMIx_Commit());
-    /* With the commit there is room for the next one. */
+    /* For both sides it travels twice, and beside another one: each commit is several messages. */
+    value.data.bo.size = LONG;
+    IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "both", &value));
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_REMOTE, "more", &value));
     IS(PMIX_SUCCESS, PMIx_Commit());
     IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
     IS(PMIX_SUCCESS, PMIx_Get(&own, "long", NULL, 0, &found));
     PMIX_VALUE_RELEASE(found);
+    /* A removal has no value. */
+    IS(PMIX_SUCCESS, PMIx_Put(PMIX_DEL_GLOBAL, "both", NULL));
+    IS(PMIX_SUCCESS, PMIx_Commit());
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&own, "both", NULL, 0, &found));
     IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
     free(value.data.bo.bytes);
 }

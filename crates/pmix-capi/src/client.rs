@@ -297,9 +297,17 @@ exported! {
 
     fn PMIx_Put(scope: pmix_scope_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
-            let info = unsafe { Info::new(key_at(key)?, value_at(val)?) };
             let scope = Scope::from_raw(scope);
+            let value = match scope {
+                // A removal has none.
+                Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
+                    Value::Undef
+                }
+                // SAFETY: C says so.
+                _ => unsafe { value_at(val)? },
+            };
+            // SAFETY: C says so.
+            let info = Info::new(unsafe { key_at(key)? }, value);
             if let Some(put) = put_by_server(scope, &info) {
                 return put;
             }

@@ -44,7 +44,7 @@ pub(crate) struct Known {
 /// Creates the store of a process that has put nothing.
 fn own_puts(settings: &Settings) -> OwnPuts {
     let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
-    OwnPuts::new(settings.proc.rank, most)
+    OwnPuts::new(settings.proc.rank, most).telling_of_gone(settings.removes_keys)
 }
 
 impl Known {
@@ -122,11 +122,10 @@ impl Known {
         self.own().has_uncommitted()
     }
 
-    /// Packs what was put since the last commit for the server, which says whether it has stored it.
+    /// Packs the first message of what was put since the last commit for the server, which says whether it has
+    /// stored it.
     pub(crate) fn commit(&self) -> Result<(Vec<u8>, Commit), Error> {
-        let wire = Codec::new(self.form.layout);
-        let (blocks, said) = self.own().take_commit(&wire)?;
-        Ok((blocks, Commit::new(Arc::clone(&self.own), said)))
+        Commit::begin(&self.own, self.form.layout)
     }
 
     /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if

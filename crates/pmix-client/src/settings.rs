@@ -66,6 +66,9 @@ pub struct Settings {
     /// Whether this client puts the members in the place of the name of a group that it is in, as clients do
     /// for servers of OpenPMIx since 5.0, which do not do so themselves.
     pub resolves_groups: bool,
+    /// Whether the server takes back what was committed when a key is removed or put for fewer processes, as servers
+    /// of this project do and those of OpenPMIx since 7. Others ignore it without a word, so that they are not told.
+    pub removes_keys: bool,
     /// The layout in which both sides pack.
     pub layout: Layout,
     /// The security module by which the process proves its user.
@@ -105,6 +108,7 @@ impl Settings {
             server,
             server_version: None,
             resolves_groups: false,
+            removes_keys: false,
             layout: Layout::new(Module::V41),
             security: Security::Native,
             host: None,
@@ -161,13 +165,16 @@ impl Settings {
         let is_ours = var(PREFETCH_VARIABLE)?.is_some_and(|of| of == name);
         let layout = Layout::new(module).with_buffer(buffer);
         let server_version = var("PMIX_VERSION")?;
-        let is_newer = |version: &String| PeerForm::new(layout, version.as_bytes()).major >= 5;
-        let resolves_groups = !is_ours && server_version.as_ref().is_some_and(is_newer);
+        let form =
+            { server_version.as_ref() }.map(|version| PeerForm::new(layout, version.as_bytes()));
+        let is_since = |major| form.is_some_and(|form| form.major >= major);
+        let resolves_groups = !is_ours && is_since(5);
         Ok(Self {
             max_prefetch_bytes: if is_ours { Self::MAX_PREFETCH_BYTES } else { 0 },
             shared_data,
             server_version,
             resolves_groups,
+            removes_keys: is_ours || is_since(7),
             layout,
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
@@ -300,6 +307,21 @@ mod tests {
         assert_eq!(shared("outer.0 1.2.ab"), Ok(None));
         assert_eq!(shared("s.0"), Ok(None));
         assert_eq!(shared(""), Ok(None));
+    }
+
+    #[test]
+    fn servers_that_remove_keys_are_known_by_their_release_or_as_ours() {
+        let removes = |version, of| {
+            let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
+            let version = ("PMIX_VERSION", version);
+            let settings = with(&[address, version, (PREFETCH_VARIABLE, of)]);
+            settings.map(|settings| settings.removes_keys)
+        };
+        assert_eq!(removes("5.0.11", "s.0"), Ok(true));
+        assert_eq!(removes("5.0.11", ""), Ok(false));
+        assert_eq!(removes("4.2.2", "outer.0"), Ok(false));
+        assert_eq!(removes("7.0.0a1", ""), Ok(true));
+        assert_eq!(removes("", ""), Ok(false));
     }
 
     #[test]

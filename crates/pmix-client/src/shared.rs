@@ -292,9 +292,10 @@ impl SharedClient {
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
-    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` if what
-    /// was put since the last commit is more than a message of 64 MiB has room for, in which global data are twice.
-    /// Nothing was put then.
+    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
+    /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
+    /// and its like) of a key that was committed, if the server takes no key back (see
+    /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
     pub fn put(&self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.0.known.put(scope, info)
     }
@@ -309,13 +310,12 @@ impl SharedClient {
     }
 
     /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
-    /// it fails in any way, the same is part of the next commit. It waits for the commit of another thread, and sends
-    /// what that one could not have stored.
+    /// it fails in any way, what the server has not stored is part of the next commit. It waits for the commit of
+    /// another thread, and sends what that one could not have stored.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for more than a message of 64 MiB has room for, in which
-    /// global data are twice, what the server answers, or that it was lost.
+    /// What cannot be packed, what the server answers, or that it was lost.
     pub fn commit(&self) -> Result<(), Error> {
         // What another thread commits at this time may have been put by this one. If the server refuses it, it is
         // sent again here.

@@ -209,6 +209,29 @@ fn what_was_put_again_is_never_read_as_it_was() -> Result<()> {
 }
 
 #[test]
+fn a_key_that_was_committed_is_taken_back() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let clients = join(settings)?;
+    for key in ["gone", "moved"] {
+        put(&clients[1], Scope::GLOBAL, key, 1)?;
+    }
+    assert_eq!(get_anew(&clients[0], 1, "gone"), Some(Value::Uint32(1)));
+    clients[1].put(Scope::DEL_GLOBAL, Info::new("gone", Value::Undef))?;
+    put(&clients[1], Scope::REMOTE, "moved", 2)?;
+    fence(&clients, true)?;
+    let of = Proc::new(JOB, Rank::new(1));
+    let status = |key: &'static str| {
+        let at_once = [keys::GET_REFRESH_CACHE, keys::IMMEDIATE].map(|key| Info::new(key, true));
+        let found = clients[0].get(&of, &key.into(), &at_once);
+        found.map_or_else(|error| error.status(), |_| Status::SUCCESS)
+    };
+    assert_eq!(status("gone"), Status::ERR_NOT_FOUND);
+    assert_eq!(status("moved"), Status::ERR_EXISTS_OUTSIDE_SCOPE);
+    leave(clients, &server)
+}
+
+#[test]
 fn data_of_a_process_that_was_lost_are_not_read() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (server, settings) = serve(folder.path(), SIZE)?;

@@ -114,12 +114,10 @@ impl ModexStore {
         }
     }
 
-    /// Removes the entry that has the key and qualifiers of this one.
-    fn remove_same(&mut self, rank: Rank, entry: &Entry) {
-        let known = self.data(rank);
-        if known.is_some_and(|data| data.holds(entry.key().as_bytes())) {
-            self.change(rank, |data| data.remove_same(entry));
-        }
+    /// All values of a key of a process that qualifiers tell apart, whoever sees them.
+    fn of_key(&self, rank: Rank, key: &Key<'_>) -> &[Entry] {
+        let data = self.data(rank);
+        data.map_or(&[], |data| data.of_key(key.as_bytes()))
     }
 
     /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.

@@ -5,11 +5,12 @@
 
 use std::time::Instant;
 
-use pmix_proto::{Request, request};
+use pmix_proto::{Command, Request, request};
 use pmix_types::{DataRange, Info, Key, Proc, Scope, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
+use crate::commit::Commit;
 use crate::{Ask, Error, Fence};
 
 /// Until when an operation is to end; without a time it waits for as long as its server is there.
@@ -17,25 +18,27 @@ type End = Option<Instant>;
 
 impl Core {
     /// Puts a value for the processes that the scope names; they can see it after a
-    /// [`commit`](Self::commit) (`PMIx_Put`).
+    /// [`commit`](Self::commit) (`PMIx_Put`). One for fewer processes than before withdraws the key from the others
+    /// where the server does that; else they keep the value that was committed for them.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
-    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` if what
-    /// was put since the last commit is more than a message of 64 MiB has room for, in which global data are twice.
-    /// Nothing was put then.
+    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
+    /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
+    /// and its like) of a key that was committed, if the server takes no key back (see
+    /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
     pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.known.put(scope, info)
     }
 
     /// Hands what was put since the last commit to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing
-    /// was. If it fails in any way, the same is part of the next commit.
+    /// was. What a message of 64 MiB has no room for goes in as many as it takes, one after the other; global data are
+    /// twice in them. If it fails in any way, what the server has not stored is part of the next commit.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, `PMIX_ERR_OUT_OF_RESOURCE` for a message of more than 64 MiB, or that the server was
-    /// lost; nothing has begun then. This holds for all calls that begin an operation.
+    /// What cannot be packed, or that the server was lost; nothing has begun then. This holds for all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());
@@ -46,6 +49,24 @@ impl Core {
         }
         let request = Request::Commit(request::Commit { blocks: &blocks });
         self.begin(&request, Waiting::Commit(commit), end)
+    }
+
+    /// Takes the server's answer to a message of a commit, and sends the next one of it, if there is one.
+    pub(super) fn committed(&mut self, id: OperationId, payload: &[u8]) {
+        let done = self.read_done(Command::COMMIT, payload);
+        let sent = done.and_then(|_| {
+            let commit = self.operations.commit_mut(id);
+            let Some(blocks) = commit.map_or(Ok(None), Commit::stored)? else {
+                return Ok(None);
+            };
+            let request = Request::Commit(request::Commit { blocks: &blocks });
+            self.send(&request).map(Some)
+        });
+        match sent {
+            Ok(Some(tag)) => self.operations.ask(id, tag, None),
+            Ok(None) => self.operations.complete(id, Ok(Answer::Done)),
+            Err(error) => self.operations.complete(id, Err(error)),
+        }
     }
 
     /// Waits until all participants of a fence have arrived (`PMIx_Fence`): [`Answer::Done`].

@@ -66,7 +66,7 @@ pub(crate) enum Waiting {
     Done(Command),
     /// The payload of a reply, whatever it is.
     Payload(Command),
-    /// Whether the server has stored a commit.
+    /// Whether the server has stored what a message of a commit says.
     Commit(Commit),
     /// What a process has put.
     Get(Wanted),
@@ -213,6 +213,14 @@ impl Operations {
 
     pub(super) fn waiting(&self, id: OperationId) -> Option<&Waiting> {
         self.open.get(&id).map(|open| &open.waiting)
+    }
+
+    /// The commit that an operation is, if it is one.
+    pub(super) fn commit_mut(&mut self, id: OperationId) -> Option<&mut Commit> {
+        match &mut self.open.get_mut(&id)?.waiting {
+            Waiting::Commit(commit) => Some(commit),
+            _ => None,
+        }
     }
 
     /// The operation of an invitation or its acceptance.

@@ -15,8 +15,10 @@ use crate::{Error, Group};
 impl Core {
     /// Ends an operation by the reply to its request.
     pub(super) fn answer(&mut self, id: OperationId, payload: &[u8]) {
-        if let Some(Waiting::Learn(_)) = self.operations.waiting(id) {
-            return self.learnt(id, payload);
+        match self.operations.waiting(id) {
+            Some(Waiting::Learn(_)) => return self.learnt(id, payload),
+            Some(Waiting::Commit(_)) => return self.committed(id, payload),
+            _ => {}
         }
         let Some(waiting) = self.operations.end(id) else {
             return;
@@ -41,11 +43,6 @@ impl Core {
                 Ok(Answer::Done)
             }
             Waiting::Done(command) => self.read_done(command, payload),
-            Waiting::Commit(commit) => {
-                let done = self.read_done(Command::COMMIT, payload)?;
-                commit.stored();
-                Ok(done)
-            }
             Waiting::Left(name) => {
                 let left = self.read_done(Command::GROUP_LEAVE, payload)?;
                 self.known.groups().forget(&name);
@@ -124,7 +121,7 @@ impl Core {
                 Ok(Answer::Group(self.known.groups().learn(group)))
             }
             // Their replies are read elsewhere, or they have none.
-            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) => {
+            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) | Waiting::Commit(_) => {
                 Err(Error::new(Status::ERR_COMM_FAILURE, "a reply to nothing"))
             }
         }

@@ -51,7 +51,7 @@ impl Side {
         };
         let now = Instant::now();
         let mut core = Core::new(settings, &hello, end.map(|end| now + end)).unwrap();
-        let mut inbox = Inbox::of_server(1 << 20);
+        let mut inbox = Inbox::of_server(pmix_proto::MAX_REQUEST_BYTES);
         inbox.push(&core.poll_transmit().unwrap());
         assert!(inbox.next_frame().unwrap().is_some());
         Self {

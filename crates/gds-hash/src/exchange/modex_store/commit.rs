@@ -3,7 +3,7 @@
 //!
 //! | message | calls |
 //! | --- | --- |
-//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each |
+//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; keys that are gone first, with `PMIX_DEL_…` scopes and values of no type |
 //! | answer, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
 //! | direct modex, server to server | `PMIX_KVAL` each |
 //!
@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use bfrops::{Encoder, wire_type};
+use bfrops::wire_type;
 use pmix_types::{Bytes, Key, Rank, Scope, Status};
 
 use super::scope_set::Action;
@@ -61,13 +61,7 @@ impl ModexStore {
             (Scope::REMOTE, ScopeSet::REMOTE),
         ] {
             let block = self.seen(codec, rank, scopes)?;
-            if !block.is_empty() {
-                let mut encoder = codec.encoder(&mut out);
-                pack(&mut encoder, |encoder| {
-                    encoder.one::<wire_type::Scope>(&scope)?;
-                    encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))
-                })?;
-            }
+            pack(codec, &mut out, scope, block)?;
         }
         Ok(out)
     }
@@ -239,11 +233,19 @@ impl ModexStore {
     }
 }
 
-fn pack(
-    encoder: &mut Encoder<'_>,
-    write: impl FnOnce(&mut Encoder<'_>) -> Result<(), bfrops::Error>,
+/// Packs what a commit says in a scope, if that is anything.
+pub(super) fn pack(
+    codec: &Codec<'_>,
+    out: &mut Vec<u8>,
+    scope: Scope,
+    block: Vec<u8>,
 ) -> Result<(), Error> {
-    Ok(write(encoder)?)
+    if !block.is_empty() {
+        let mut encoder = codec.encoder(out);
+        encoder.one::<wire_type::Scope>(&scope)?;
+        encoder.one::<wire_type::Buffer>(&Bytes::Owned(block))?;
+    }
+    Ok(())
 }
 
 /// Reads a commit as a whole, if it is within limits.

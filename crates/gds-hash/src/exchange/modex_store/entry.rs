@@ -272,6 +272,11 @@ impl Entry {
                 && self.datum.content == other.datum.content)
     }
 
+    /// Whether both are the same datum, and this one is there for all scopes of the other.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        other.scopes.without(self.scopes) == ScopeSet::NONE && self.is_twin(other)
+    }
+
     /// Whether only one of both can be there for a set of scopes.
     pub(super) fn excludes(&self, other: &Self) -> bool {
         self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stores what a client put (`PMIx_Put`), and remembers which of it has not been committed (`PMIx_Commit`).
 //!
-//! A server keeps what was committed before, so that a commit says what was put since the last one, however much
-//! that was. Servers of OpenPMIx do the same with each key: releases 2.1 and later store one by one what a commit
+//! A server keeps what was committed before, so that a commit says what was put since the last one, in as many
+//! messages as that takes. Servers of OpenPMIx do the same with each key: releases 2.1 and later store one by one what a commit
 //! has, older ones append its data to those of earlier ones.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx for what
 //! servers keep.
 
+mod uncommitted;
+
+use std::collections::HashMap;
+
 use bfrops::wire_type;
-use pmix_types::{Info, Kval, Rank, Scope, Status};
+use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
 
+use self::uncommitted::{Item, Place, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
 use super::scope_set::Action;
-use super::{Put, ScopeSet, check_name, kval_of};
+use super::{Entry, Put, ScopeSet, check_name, kval_of};
 use crate::{Codec, Error, ModexStore};
-
-/// The bytes of a request that stand around what was put: command, scopes, lengths.
-const REQUEST_OVERHEAD: usize = 128;
 
 /// Holds what one process put itself, and which of it is to be committed.
 ///
@@ -27,12 +29,13 @@ const REQUEST_OVERHEAD: usize = 128;
 /// let codec = Codec::new(Layout::new(Module::V41));
 /// let mut own = OwnPuts::new(Rank::new(0), 64 << 20);
 /// own.put(&codec, Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
-/// let (message, uncommitted) = own.take_commit(&codec)?;
+/// let (message, unanswered) = own.take_commit(&codec)?;
 /// // The server refused it, so that it is part of the next commit.
-/// own.restore(uncommitted);
-/// let (again, _) = own.take_commit(&codec)?;
+/// own.restore(unanswered);
+/// let (again, unanswered) = own.take_commit(&codec)?;
 /// assert_eq!(again, message);
 /// // The server has all that was put.
+/// assert!(own.take_rest(&codec, unanswered)?.is_none());
 /// assert!(own.take_commit(&codec)?.0.is_empty());
 /// # Ok::<(), gds_hash::Error>(())
 /// ```
@@ -40,34 +43,46 @@ const REQUEST_OVERHEAD: usize = 128;
 pub struct OwnPuts {
     rank: Rank,
     all: ModexStore,
-    /// Holds what was put since the last commit. The values are shared with `all`, not copied.
-    uncommitted: ModexStore,
-    /// An upper bound of the bytes of the next commit, beside [`REQUEST_OVERHEAD`]: a key that is put twice counts
-    /// twice, until that would be more than a commit may have.
-    bytes: usize,
-    /// How many bytes a commit may have.
+    /// Holds what no commit has said. The values are shared with `all`, not copied.
+    uncommitted: Uncommitted,
+    /// For whom the server may hold values of a key that commits have said.
+    held: HashMap<Key<'static>, ScopeSet>,
+    /// How many bytes a message may have.
     most: usize,
+    /// Whether the server is told that a key is gone.
+    tells_of_gone: bool,
 }
 
-/// Holds what a commit says, until the server has answered it.
+/// Holds what a message of a commit says, until the server has answered it.
 #[derive(Debug)]
 #[must_use = "what is neither stored by the server nor restored is never committed"]
 pub struct UnansweredCommit {
-    puts: ModexStore,
-    bytes: usize,
+    said: Said,
+    /// The commit says what was put up to here.
+    until: Place,
 }
 
 impl OwnPuts {
-    /// Creates it for a process that has put nothing, whose commits may have so many bytes each.
+    /// Creates it for a process that has put nothing, whose commits send messages of so many bytes each to a server
+    /// that keeps what was committed.
     #[must_use]
-    pub fn new(rank: Rank, max_commit_bytes: usize) -> Self {
+    pub fn new(rank: Rank, max_message_bytes: usize) -> Self {
         Self {
             rank,
             all: ModexStore::default(),
-            uncommitted: ModexStore::default(),
-            bytes: 0,
-            most: max_commit_bytes,
+            uncommitted: Uncommitted::default(),
+            held: HashMap::new(),
+            most: max_message_bytes,
+            tells_of_gone: false,
         }
+    }
+
+    /// Has commits tell the server which keys are gone, and for whom: servers of this project and those of
+    /// OpenPMIx 7 obey, older ones ignore it without a word.
+    #[must_use]
+    pub const fn telling_of_gone(mut self, tells: bool) -> Self {
+        self.tells_of_gone = tells;
+        self
     }
 
     /// Returns all that the process put, committed or not.
@@ -77,106 +92,193 @@ impl OwnPuts {
     }
 
     /// Stores a value, or removes a key, as [`ModexStore::put`] does. A value for other processes is part of the
-    /// next commit.
+    /// next commit, and so is it that they do not see a key any longer that was committed for them. A server that
+    /// is not told so (see [`telling_of_gone`](Self::telling_of_gone)) keeps a value for those for whom another
+    /// put of its key no longer is.
     ///
     /// # Errors
     ///
     /// As [`ModexStore::put`]; what cannot be packed for other processes, `PMIX_ERR_BAD_PARAM` for arrays that are
-    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` if what was put since the last commit is more than a commit may
-    /// have, where what both the local and the remote processes see counts twice. Nothing has changed then.
+    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that a message has no room for;
+    /// `PMIX_ERR_NOT_SUPPORTED` for the removal of a key that was committed to a server that keeps it. Nothing has
+    /// changed then.
     pub fn put(&mut self, codec: &Codec<'_>, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         // First: what is too deep for a message may be too deep for whatever else goes into it.
         let kval = kval_of(info);
         let bytes = packed_bytes(codec, scope, &kval)?;
-        let put = Put::new(scope, kval)?;
-        if bytes > 0 {
-            self.claim(codec, bytes, &put)?;
+        if bytes > self.most.saturating_sub(REQUEST_OVERHEAD) {
+            return Err(too_long(bytes, self.most));
         }
+        let put = Put::new(scope, kval)?;
         match &put {
-            Put::Store(entry, ScopeSet::OWN) => self.uncommitted.remove_same(self.rank, entry),
-            _ => self.uncommitted.do_put(self.rank, put.clone()),
+            Put::Remove(key, scopes) => self.remove(key, *scopes & ScopeSet::GLOBAL)?,
+            Put::Store(entry, scopes) => {
+                self.withdraw(entry, *scopes);
+                if scopes.meets(ScopeSet::GLOBAL) {
+                    self.uncommitted.put(entry.clone().for_scopes(*scopes));
+                }
+            }
         }
         self.all.do_put(self.rank, put);
         Ok(())
     }
 
-    /// Counts the bytes of a put, if a commit has room for them.
-    fn claim(&mut self, codec: &Codec<'_>, bytes: usize, put: &Put) -> Result<(), Error> {
-        let most = self.most.saturating_sub(REQUEST_OVERHEAD);
-        let mut total = self.bytes.saturating_add(bytes);
-        if total > most && bytes <= most {
-            // What was put again counts once.
-            let mut puts = self.uncommitted.clone();
-            puts.do_put(self.rank, put.clone());
-            total = puts.commit_message(codec, self.rank)?.len();
+    /// Says that a key is gone, where a commit may have said that it is there, and no value of it any longer.
+    fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) -> Result<(), Error> {
+        let held = self.take_held(key, scopes);
+        if held != ScopeSet::NONE && !self.tells_of_gone {
+            self.hold(key, held);
+            let message = format!("{key} was committed, and the server takes no key back");
+            return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
         }
-        if total > most {
-            let before = total - bytes;
-            return Err(Error::new(
-                Status::ERR_OUT_OF_RESOURCE,
-                format!(
-                    "a put of {bytes} bytes beside {before} that were put since the last commit: a commit has at \
-                     most {most}, and PMIX_GLOBAL data count twice; commit first"
-                ),
-            ));
+        self.uncommitted.forget(key, scopes, |_| true);
+        if held != ScopeSet::NONE {
+            self.uncommitted.remove(key, held);
         }
-        self.bytes = total;
         Ok(())
     }
 
-    /// Returns whether something was put for other processes that no commit has said.
-    #[must_use]
-    pub fn has_uncommitted(&self) -> bool {
-        let mut entries = self.uncommitted.entries(self.rank, ScopeSet::GLOBAL);
-        entries.next().is_some()
+    /// Says that a value is gone for those for whom another one for these scopes does not take its place.
+    fn withdraw(&mut self, entry: &Entry, scopes: ScopeSet) {
+        let key = entry.key();
+        let known = self.all.of_key(self.rank, key).iter();
+        let Some(old) = { known }.find(|old| old.excludes(entry)) else {
+            return;
+        };
+        let lost = old.scopes.without(scopes) & ScopeSet::GLOBAL;
+        self.uncommitted
+            .forget(key, lost, |old| old.excludes(entry));
+        let held = match self.tells_of_gone {
+            true => self.take_held(key, lost),
+            false => ScopeSet::NONE,
+        };
+        if held != ScopeSet::NONE {
+            self.uncommitted.remove(key, held);
+            self.put_others_again(key, held, |other| other.excludes(entry));
+        }
     }
 
-    /// Packs the payload of a commit, as [`ModexStore::commit_message`] does, of what was put since the last one;
-    /// empty if nothing was. What the server did not store is given back to [`restore`](Self::restore).
+    /// Says the values of a key again that scopes see, but for those that are excepted.
+    fn put_others_again(
+        &mut self,
+        key: &Key<'static>,
+        scopes: ScopeSet,
+        is_excepted: impl Fn(&Entry) -> bool,
+    ) {
+        let values = self.all.of_key(self.rank, key).iter();
+        for other in values.filter(|other| other.scopes.meets(scopes) && !is_excepted(other)) {
+            self.uncommitted.put(other.clone());
+        }
+    }
+
+    /// The server may hold values of a key for some scopes.
+    fn hold(&mut self, key: &Key<'static>, scopes: ScopeSet) {
+        let held = self.held.entry(key.clone()).or_insert(ScopeSet::NONE);
+        *held = *held | scopes;
+    }
+
+    /// The server is to hold no values of a key for some scopes. Returns for which of them it may have.
+    fn take_held(&mut self, key: &Key<'static>, scopes: ScopeSet) -> ScopeSet {
+        let Some(held) = self.held.get_mut(key) else {
+            return ScopeSet::NONE;
+        };
+        let taken = *held & scopes;
+        *held = held.without(scopes);
+        if *held == ScopeSet::NONE {
+            self.held.remove(key);
+        }
+        taken
+    }
+
+    /// Returns whether something was put for other processes, or removed, that no commit has said.
+    #[must_use]
+    pub fn has_uncommitted(&self) -> bool {
+        !self.uncommitted.is_empty()
+    }
+
+    /// Packs the payload of a commit of what was put since the last one, in the order in which it was put; empty if
+    /// nothing was. What one message has no room for is left for [`take_rest`](Self::take_rest). What the server did
+    /// not store is given back to [`restore`](Self::restore).
     ///
     /// # Errors
     ///
     /// What cannot be packed, with its key; all of it is part of the next commit then, too.
     pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<(Vec<u8>, UnansweredCommit), Error> {
-        let message = self.uncommitted.commit_message(codec, self.rank)?;
-        let (puts, bytes) = (std::mem::take(&mut self.uncommitted), message.len());
-        self.bytes = 0;
-        Ok((message, UnansweredCommit { puts, bytes }))
+        self.take_message(codec, self.uncommitted.last())
     }
 
-    /// Makes what a commit said part of the next one, but for what was put anew or removed since.
-    pub fn restore(&mut self, uncommitted: UnansweredCommit) {
-        self.bytes = self.bytes.saturating_add(uncommitted.bytes);
-        let Some(data) = uncommitted.puts.data(self.rank) else {
-            return;
-        };
-        let kept = self.all.data(self.rank);
-        let is_kept = |entry: &super::Entry| kept.is_some_and(|all| all.has(entry));
-        for entry in data.held().filter(|entry| is_kept(entry)) {
-            let put = Put::Store(entry.clone(), entry.scopes);
-            self.uncommitted.do_put(self.rank, put);
+    /// Takes in that the server has stored a message of a commit, and packs the next message of the commit; none if
+    /// all is said that was put before the commit began.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_commit`](Self::take_commit).
+    pub fn take_rest(
+        &mut self,
+        codec: &Codec<'_>,
+        stored: UnansweredCommit,
+    ) -> Result<Option<(Vec<u8>, UnansweredCommit)>, Error> {
+        match self.uncommitted.has_said(stored.until) {
+            true => Ok(None),
+            false => self.take_message(codec, stored.until).map(Some),
+        }
+    }
+
+    fn take_message(
+        &mut self,
+        codec: &Codec<'_>,
+        until: Place,
+    ) -> Result<(Vec<u8>, UnansweredCommit), Error> {
+        let (rank, most) = (self.rank, self.most);
+        let (message, said) = { &mut self.uncommitted }.take_message(codec, rank, most, until)?;
+        for (_, item) in &said {
+            if let Item::Value(entry) = item {
+                self.hold(entry.key(), entry.scopes);
+            }
+        }
+        Ok((message, UnansweredCommit { said, until }))
+    }
+
+    /// Makes what a message said part of the next commit, but for what was put anew or removed since.
+    pub fn restore(&mut self, unanswered: UnansweredCommit) {
+        for (place, item) in unanswered.said {
+            match &item {
+                Item::Value(entry) => {
+                    let known = self.all.of_key(self.rank, entry.key()).iter();
+                    let is_kept = { known }.any(|known| known.covers(entry));
+                    if is_kept && !self.uncommitted.has(entry) {
+                        self.uncommitted.insert(place, item);
+                    }
+                }
+                Item::Gone(key, scopes) => {
+                    let (key, scopes) = (key.clone(), *scopes);
+                    self.uncommitted.insert(place, item);
+                    // Another commit may have said meanwhile what is there now.
+                    self.put_others_again(&key, scopes, |_| false);
+                }
+            }
         }
     }
 }
 
-/// The bytes that a put takes of a commit.
+/// How many bytes a value that is put for others takes where a message says it once.
 fn packed_bytes(codec: &Codec<'_>, scope: Scope, kval: &Kval<'_>) -> Result<usize, Error> {
     let Some((Action::Store, scopes)) = Action::of(scope) else {
         return Ok(0);
     };
-    let times = [ScopeSet::LOCAL, ScopeSet::REMOTE].map(|of| usize::from(scopes.meets(of)));
-    let times = times.iter().sum::<usize>();
-    if times == 0 {
+    if !scopes.meets(ScopeSet::GLOBAL) {
         return Ok(0);
     }
     check_name(&kval.key)?;
+    #[cfg(test)]
+    tests::count_packed();
     let mut packed = Vec::new();
     let done = codec.encoder(&mut packed).one::<wire_type::Kval>(kval);
     done.map_err(|error| {
         let message = format!("{} cannot be put: {}", kval.key, error.message());
         Error::new(error.status(), message)
     })?;
-    Ok(times.saturating_mul(packed.len()))
+    Ok(packed.len())
 }
 
 #[cfg(test)]

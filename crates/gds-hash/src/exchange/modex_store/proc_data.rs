@@ -94,12 +94,6 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Removes the entry that has the key and qualifiers of this one. Tells whether it was there.
-    pub(super) fn remove_same(&mut self, entry: &Entry) -> bool {
-        let key = entry.key().as_bytes();
-        self.take(key, ScopeSet::ALL, |old| old.excludes(entry)) != ScopeSet::NONE
-    }
-
     /// Takes the matching entries of a key away from a set of scopes, and says who saw one of them.
     fn take(&mut self, key: &[u8], scopes: ScopeSet, matches: impl Fn(&Entry) -> bool) -> ScopeSet {
         let mut lost = ScopeSet::NONE;
@@ -189,10 +183,9 @@ impl ProcData {
         !self.entries.of_key(key).is_empty()
     }
 
-    /// Whether a datum is there for the same scopes.
-    pub(super) fn has(&self, entry: &Entry) -> bool {
-        let known = self.entries.of_key(entry.key().as_bytes()).iter();
-        { known }.any(|known| known.scopes == entry.scopes && known.is_twin(entry))
+    /// All values of a key that qualifiers tell apart, whoever sees them.
+    pub(super) fn of_key(&self, key: &[u8]) -> &[Entry] {
+        self.entries.of_key(key)
     }
 
     /// How many values a key has that qualifiers tell apart, whoever sees them.

@@ -77,7 +77,7 @@ fn what_no_commit_can_say_is_refused_when_it_is_put() {
         vec![Info::new("level", value)].into()
     });
     let deep = Info::new("deep", deep);
-    let long = Info::new("long", vec![7_u8; 33 << 20]);
+    let long = Info::new("long", vec![7_u8; 64 << 20]);
     for (info, status) in [
         (deep, Status::ERR_BAD_PARAM),
         (long, Status::ERR_OUT_OF_RESOURCE),
@@ -123,5 +123,54 @@ fn what_a_commit_that_fails_said_goes_with_the_next_one() {
         assert!(side.sent(&mut server) > lost);
         let found = ["first", "again", "later"].map(|key| has(&server, key));
         assert_eq!(found, [Some(1), Some(2), Some(3)], "{status}");
+    }
+}
+
+#[test]
+fn a_commit_ends_when_all_its_messages_are_answered() {
+    let mut side = Side::begun();
+    // Each is more than half of a message.
+    for key in ["first", "second"] {
+        let info = Info::new(key, vec![7_u8; 40 << 20]);
+        side.core.put(Scope::REMOTE, info).unwrap();
+    }
+    side.put("third", 3);
+    let (mut server, rank) = (ModexStore::default(), Rank::new(0));
+    let commit = side.core.commit(None).unwrap();
+    side.sent(&mut server);
+    assert_eq!(server.num_keys(rank), 1);
+    side.succeed(Command::COMMIT);
+    assert_eq!(side.ended(), []);
+    // What the server refuses goes with the next commit, and what it has stored does not.
+    let mut lost = ModexStore::default();
+    side.sent(&mut lost);
+    assert_eq!(lost.num_keys(rank), 2);
+    side.fail(Command::COMMIT);
+    assert_eq!(side.ended(), [(commit, Status::ERR_OUT_OF_RESOURCE)]);
+    let again = side.core.commit(None).unwrap();
+    let sent = side.sent(&mut server);
+    assert!(sent < 50 << 20, "{sent}");
+    side.succeed(Command::COMMIT);
+    assert_eq!(side.ended(), [(again, Status::SUCCESS)]);
+    assert_eq!((server.num_keys(rank), has(&server, "third")), (3, Some(3)));
+    assert_eq!(side.core.stats().num_operations, 0);
+}
+
+#[test]
+fn a_server_that_removes_keys_is_told_which() {
+    for (removes_keys, status) in [(true, Status::SUCCESS), (false, Status::ERR_NOT_SUPPORTED)] {
+        let under = |settings: &mut Settings| settings.removes_keys = removes_keys;
+        let (mut side, mut server) = (Side::with(None, under).begin(), ModexStore::default());
+        side.put("key", 1);
+        side.core.commit(None).unwrap();
+        side.sent(&mut server);
+        side.succeed(Command::COMMIT);
+        let gone = Info::new("key", Value::Undef);
+        let put = side.core.put(Scope::DEL_GLOBAL, gone);
+        let put = put.map_or_else(|error| error.status(), |()| Status::SUCCESS);
+        assert_eq!(put, status);
+        side.core.commit(None).unwrap();
+        side.sent(&mut server);
+        assert_eq!(has(&server, "key"), (!removes_keys).then_some(1));
     }
 }

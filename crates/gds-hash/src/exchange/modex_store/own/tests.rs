@@ -11,15 +11,52 @@ fn codec() -> Codec<'static> {
     Codec::new(Layout::new(Module::V41))
 }
 
-fn own() -> OwnPuts {
-    OwnPuts::new(R, MOST)
+thread_local! {
+    /// Counts how many values this thread has packed.
+    static PACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Has a server store the next commit, and returns the length of the commit in bytes.
+pub(super) fn count_packed() {
+    PACKED.with(|count| count.set(count.get() + 1));
+}
+
+/// Returns how many values a piece of code packs.
+fn packed(run: impl FnOnce()) -> usize {
+    let before = PACKED.get();
+    run();
+    PACKED.get() - before
+}
+
+fn own() -> OwnPuts {
+    OwnPuts::new(R, MOST).telling_of_gone(true)
+}
+
+/// Has a server store the next commit, and returns the lengths of its messages in bytes.
+fn commit_all(own: &mut OwnPuts, server: &mut ModexStore) -> Vec<usize> {
+    let mut bytes = Vec::new();
+    let mut next = Some(own.take_commit(&codec()).unwrap());
+    while let Some((message, unanswered)) = next {
+        assert!(message.len() <= MOST);
+        server.commit(&codec(), R, &message).unwrap();
+        bytes.push(message.len());
+        next = own.take_rest(&codec(), unanswered).unwrap();
+    }
+    bytes
+}
+
+/// The same for a commit of one message.
 fn commit(own: &mut OwnPuts, server: &mut ModexStore) -> usize {
-    let (message, _) = own.take_commit(&codec()).unwrap();
-    server.commit(&codec(), R, &message).unwrap();
-    message.len()
+    let bytes = commit_all(own, server);
+    assert_eq!(bytes.len(), 1);
+    bytes[0]
+}
+
+fn put(own: &mut OwnPuts, scope: Scope, key: &str, number: u32) {
+    own.put(&codec(), scope, Info::new(key, number)).unwrap();
+}
+
+fn put_bytes(own: &mut OwnPuts, scope: Scope, key: &str, len: usize) -> Status {
+    status(own.put(&codec(), scope, Info::new(key, vec![7_u8; len])))
 }
 
 fn seen(puts: &ModexStore, scope: Scope, key: &str) -> Option<u32> {
@@ -75,7 +112,6 @@ fn the_last_value_of_a_key_is_committed_and_what_is_internal_never() {
     own.put(&codec(), Scope::INTERNAL, Info::new("mine", 3_u32))
         .unwrap();
     assert!(!own.has_uncommitted());
-    assert_eq!(own.uncommitted.num_keys(R), 0);
     for number in [1_u32, 2] {
         own.put(&codec(), Scope::GLOBAL, Info::new("key", number))
             .unwrap();
@@ -144,28 +180,175 @@ fn arrays_that_are_nested_too_deeply_are_refused_at_put() {
 }
 
 #[test]
-fn more_than_a_commit_has_room_for_is_refused_at_put() {
+fn a_value_that_no_message_has_room_for_is_refused_at_put() {
     let (mut own, mut server) = (own(), ModexStore::default());
-    let put = |own: &mut OwnPuts, scope, key: &str, len: usize| {
-        let put = own.put(&codec(), scope, Info::new(key, vec![7_u8; len]));
-        status(put) == Status::SUCCESS
-    };
-    // Global data are twice.
-    assert!(!put(&mut own, Scope::GLOBAL, "a", MOST / 2));
-    assert!(put(&mut own, Scope::GLOBAL, "a", MOST / 3));
-    assert!(!put(&mut own, Scope::LOCAL, "b", MOST / 2));
-    assert!(own.all().get(R, Scope::LOCAL, "b", &[]).is_err());
-    // A value that replaces another needs no more room, and one for the process itself (PMIX_INTERNAL) needs none.
-    for _ in 0..10 {
-        assert!(put(&mut own, Scope::GLOBAL, "a", MOST / 3 + 100));
+    let refused = put_bytes(&mut own, Scope::LOCAL, "a", MOST);
+    assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
+    assert!(own.all().get(R, Scope::LOCAL, "a", &[]).is_err() && !own.has_uncommitted());
+    // One for the process itself (PMIX_INTERNAL) is in none.
+    assert!(put_bytes(&mut own, Scope::INTERNAL, "mine", 2 * MOST).is_success());
+    // One that is for all takes two messages if it is more than half of one.
+    let len = MOST - 1000;
+    assert!(put_bytes(&mut own, Scope::GLOBAL, "a", len).is_success());
+    put(&mut own, Scope::GLOBAL, "b", 1);
+    assert_eq!(commit_all(&mut own, &mut server).len(), 2);
+    for scope in [Scope::LOCAL, Scope::REMOTE] {
+        let found = server.get(R, scope, "a", &[]).unwrap();
+        assert!(matches!(&*found, Value::ByteObject(bytes) if bytes.len() == len));
+        assert_eq!(seen(&server, scope, "b"), Some(1));
     }
-    assert!(put(&mut own, Scope::INTERNAL, "mine", 2 * MOST));
+    assert!(!own.has_uncommitted());
+}
+
+#[test]
+fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    let keys: Vec<_> = (0..8).map(|number| format!("key.{number}")).collect();
+    let (first, later) = keys.split_at(4);
+    for key in first {
+        put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
+    }
     let (message, refused) = own.take_commit(&codec()).unwrap();
-    assert!(message.len() > MOST / 2 && message.len() < MOST);
+    assert!(message.len() > MOST / 2);
+    // As much is put before it is known that the server refused the first.
+    for key in later {
+        put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
+    }
     own.restore(refused);
-    assert!(!put(&mut own, Scope::LOCAL, "b", MOST / 2));
+    let (message, stored) = own.take_commit(&codec()).unwrap();
+    server.commit(&codec(), R, &message).unwrap();
+    // What is put while a commit is answered is part of the next one.
+    put(&mut own, Scope::REMOTE, "next", 1);
+    let (message, stored) = own.take_rest(&codec(), stored).unwrap().unwrap();
+    server.commit(&codec(), R, &message).unwrap();
+    assert!(own.take_rest(&codec(), stored).unwrap().is_none());
+    assert!(
+        keys.iter()
+            .all(|key| server.get(R, Scope::REMOTE, key, &[]).is_ok())
+    );
+    assert_eq!((server.num_keys(R), own.has_uncommitted()), (8, true));
     commit(&mut own, &mut server);
-    assert!(put(&mut own, Scope::LOCAL, "b", MOST / 2));
+    assert_eq!(seen(&server, Scope::REMOTE, "next"), Some(1));
+}
+
+#[test]
+fn a_put_packs_its_own_value_alone_and_a_commit_what_was_put() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    for number in 0..1000 {
+        put_bytes(
+            &mut own,
+            Scope::GLOBAL,
+            &format!("key.{number}"),
+            MOST / 2100,
+        );
+    }
+    let again = || {
+        for _ in 0..100 {
+            put_bytes(&mut own, Scope::GLOBAL, "key.7", MOST / 2100 + 1);
+        }
+    };
+    assert_eq!(packed(again), 100);
+    let mut bytes = Vec::new();
+    let num_packed = packed(|| bytes = commit_all(&mut own, &mut server));
+    assert!(
+        num_packed < 1000 + bytes.len(),
+        "{num_packed} for {bytes:?}"
+    );
+    // Many short values are several messages, too, each of which is one step of the server.
+    for number in 0..40_000 {
+        put(&mut own, Scope::LOCAL, &format!("short.{number}"), 1);
+    }
+    assert_eq!(commit_all(&mut own, &mut server).len(), 2);
+}
+
+#[test]
+fn a_server_is_told_which_keys_it_is_to_hold_no_longer() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    for key in ["gone", "half", "moved", "mine", "again"] {
+        put(&mut own, Scope::GLOBAL, key, 1);
+    }
     commit(&mut own, &mut server);
-    assert_eq!(server.num_keys(R), 2);
+    let delete = |own: &mut OwnPuts, scope, key: &str| {
+        own.put(&codec(), scope, Info::new(key, Value::Undef))
+            .unwrap();
+    };
+    delete(&mut own, Scope::DEL_GLOBAL, "gone");
+    delete(&mut own, Scope::DEL_LOCAL, "half");
+    put(&mut own, Scope::LOCAL, "moved", 2);
+    put(&mut own, Scope::INTERNAL, "mine", 2);
+    delete(&mut own, Scope::DEL_GLOBAL, "again");
+    put(&mut own, Scope::REMOTE, "again", 2);
+    // What the server never had is not named.
+    put(&mut own, Scope::GLOBAL, "new", 1);
+    delete(&mut own, Scope::DEL_GLOBAL, "new");
+    assert!(own.has_uncommitted());
+    let (_, unanswered) = own.take_commit(&codec()).unwrap();
+    let named = unanswered.said.iter().map(|(_, item)| item.key());
+    assert!(named.into_iter().all(|key| *key != *"new"));
+    own.restore(unanswered);
+    commit(&mut own, &mut server);
+    let found = |key| [Scope::LOCAL, Scope::REMOTE].map(|scope| seen(&server, scope, key));
+    assert_eq!(found("gone"), [None, None]);
+    assert_eq!(found("half"), [None, Some(1)]);
+    assert_eq!(found("moved"), [Some(2), None]);
+    assert_eq!(found("mine"), [None, None]);
+    assert_eq!(found("again"), [None, Some(2)]);
+    assert!(!own.has_uncommitted() && own.uncommitted.places.is_empty());
+}
+
+#[test]
+fn values_of_a_key_that_qualifiers_tell_apart_stay_when_another_one_moves() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    let put = |own: &mut OwnPuts, scope, unit: u32| {
+        let mut value = QualifiedValue::new(Info::new("speed", unit));
+        value.qualify("unit", unit);
+        own.put(&codec(), scope, value.into_info()).unwrap();
+    };
+    for unit in 0..5 {
+        put(&mut own, Scope::GLOBAL, unit);
+    }
+    commit(&mut own, &mut server);
+    put(&mut own, Scope::LOCAL, 3);
+    commit(&mut own, &mut server);
+    let count = |scope| server.all(R, scope).unwrap().count();
+    assert_eq!([Scope::LOCAL, Scope::REMOTE].map(count), [5, 4]);
+}
+
+#[test]
+fn a_server_that_keeps_what_was_committed_is_not_told_that_keys_are_gone() {
+    let (mut own, mut server) = (OwnPuts::new(R, MOST), ModexStore::default());
+    for key in ["kept", "moved"] {
+        put(&mut own, Scope::GLOBAL, key, 1);
+    }
+    let delete = |own: &mut OwnPuts, key: &str| {
+        status(own.put(&codec(), Scope::DEL_GLOBAL, Info::new(key, Value::Undef)))
+    };
+    put(&mut own, Scope::GLOBAL, "new", 1);
+    assert!(delete(&mut own, "new").is_success());
+    commit(&mut own, &mut server);
+    assert_eq!(delete(&mut own, "kept"), Status::ERR_NOT_SUPPORTED);
+    assert_eq!(delete(&mut own, "kept"), Status::ERR_NOT_SUPPORTED);
+    assert_eq!(seen(own.all(), Scope::LOCAL, "kept"), Some(1));
+    put(&mut own, Scope::LOCAL, "moved", 2);
+    commit(&mut own, &mut server);
+    assert_eq!(seen(&server, Scope::LOCAL, "moved"), Some(2));
+    // As with the client of that release.
+    assert_eq!(seen(&server, Scope::REMOTE, "moved"), Some(1));
+    assert_eq!(server.num_keys(R), 3);
+}
+
+#[test]
+fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    put(&mut own, Scope::GLOBAL, "key", 1);
+    commit(&mut own, &mut server);
+    own.put(&codec(), Scope::DEL_GLOBAL, Info::new("key", Value::Undef))
+        .unwrap();
+    let (_, refused) = own.take_commit(&codec()).unwrap();
+    put(&mut own, Scope::REMOTE, "key", 2);
+    commit(&mut own, &mut server);
+    own.restore(refused);
+    commit(&mut own, &mut server);
+    assert_eq!(seen(&server, Scope::REMOTE, "key"), Some(2));
+    assert_eq!(seen(&server, Scope::LOCAL, "key"), None);
 }

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process put and no commit has said, in the order in which it was put, and the messages that say it.
+//!
+//! A message holds as much as a server takes at once, so that a commit of more is several. A key that is gone is
+//! named before its values: each message names all such keys first, as clients of OpenPMIx 7 do.
+//!
+//! Source: OpenPMIx, the messages that its clients and servers exchange.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bfrops::wire_type;
+use pmix_types::{Key, Kval, Rank, Scope, Status, Value};
+
+use super::super::commit::pack;
+use super::super::{Entry, ScopeSet};
+use crate::{Codec, Error};
+
+/// How many bytes of a request stand around what was put: command, scopes, lengths.
+pub(super) const REQUEST_OVERHEAD: usize = 256;
+
+/// How many values and keys that are gone a message has at the most, one for the local and the remote processes
+/// counted twice. To read them is one step of a server.
+const MAX_KVALS: usize = 32 << 10;
+
+/// The blocks of a message in their order: the scope, whom it stands for, and whether it has keys that are gone.
+const BLOCKS: [(Scope, ScopeSet, bool); 4] = [
+    (Scope::DEL_LOCAL, ScopeSet::LOCAL, true),
+    (Scope::DEL_REMOTE, ScopeSet::REMOTE, true),
+    (Scope::LOCAL, ScopeSet::LOCAL, false),
+    (Scope::REMOTE, ScopeSet::REMOTE, false),
+];
+
+/// Something that a commit is to say.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    /// A value for the scopes of the entry.
+    Value(Entry),
+    /// A key is gone for some scopes, with all its values.
+    Gone(Key<'static>, ScopeSet),
+}
+
+/// The place of an item among all that a process ever put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(u64);
+
+/// What a message says, with the places that it had.
+pub(super) type Said = Vec<(Place, Item)>;
+
+/// Holds what no commit has said. A key that is gone has a place before its values.
+#[derive(Debug, Default)]
+pub(super) struct Uncommitted {
+    last: Place,
+    items: BTreeMap<Place, Item>,
+    pub(super) places: HashMap<Key<'static>, BTreeSet<Place>>,
+}
+
+impl Item {
+    pub(super) fn key(&self) -> &Key<'static> {
+        match self {
+            Self::Value(entry) => entry.key(),
+            Self::Gone(key, _) => key,
+        }
+    }
+
+    pub(super) const fn scopes(&self) -> ScopeSet {
+        match self {
+            Self::Value(entry) => entry.scopes,
+            Self::Gone(_, scopes) => *scopes,
+        }
+    }
+
+    const fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone(..))
+    }
+
+    fn for_scopes(&self, scopes: ScopeSet) -> Self {
+        match self {
+            Self::Value(entry) => Self::Value(entry.clone().for_scopes(scopes)),
+            Self::Gone(key, _) => Self::Gone(key.clone(), scopes),
+        }
+    }
+
+    /// Packs a call of `PMIX_KVAL`.
+    fn encode(&self, codec: &Codec<'_>, rank: Rank, out: &mut Vec<u8>) -> Result<(), Error> {
+        #[cfg(test)]
+        super::tests::count_packed();
+        let mut encoder = codec.encoder(out);
+        match self {
+            Self::Value(entry) => {
+                let done = entry.encode(&mut encoder);
+                done.map_err(|error| entry.unsent(&error, rank))?;
+            }
+            Self::Gone(key, _) => {
+                let key = key.clone();
+                let kval = Kval {
+                    key,
+                    value: Value::Undef,
+                };
+                encoder.one::<wire_type::Kval>(&kval)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Uncommitted {
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The place of what was put last.
+    pub(super) const fn last(&self) -> Place {
+        self.last
+    }
+
+    /// Whether nothing is left that was put up to a place.
+    pub(super) fn has_said(&self, until: Place) -> bool {
+        let first = self.items.first_key_value();
+        first.is_none_or(|(place, _)| *place > until)
+    }
+
+    /// Says a value of a key for the scopes of the entry, in the place of the one that it replaces.
+    pub(super) fn put(&mut self, entry: Entry) {
+        self.forget(entry.key(), ScopeSet::GLOBAL, |old| old.excludes(&entry));
+        self.push(Item::Value(entry));
+    }
+
+    /// Says no value for some scopes any longer of those of a key that match.
+    pub(super) fn forget(
+        &mut self,
+        key: &Key<'_>,
+        scopes: ScopeSet,
+        matches: impl Fn(&Entry) -> bool,
+    ) {
+        for place in self.places_of(key) {
+            let Some(Item::Value(old)) = self.items.get_mut(&place) else {
+                continue;
+            };
+            if matches(old) {
+                old.scopes = old.scopes.without(scopes);
+                if !old.scopes.meets(ScopeSet::GLOBAL) {
+                    self.take(place);
+                }
+            }
+        }
+    }
+
+    /// Says that a key is gone for some scopes. The values that it still has are to be put after this.
+    pub(super) fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) {
+        for place in self.places_of(key) {
+            if let Some(Item::Gone(_, gone)) = self.items.get_mut(&place) {
+                *gone = *gone | scopes;
+                return;
+            }
+        }
+        self.push(Item::Gone(key.clone(), scopes));
+    }
+
+    /// Whether a value is among what is to be said, for its scopes at the least.
+    pub(super) fn has(&self, entry: &Entry) -> bool {
+        let mut places = self.places_of(entry.key()).into_iter();
+        places.any(|place| match self.items.get(&place) {
+            Some(Item::Value(known)) => known.covers(entry),
+            _ => false,
+        })
+    }
+
+    fn push(&mut self, item: Item) {
+        self.last.0 += 1;
+        self.insert(self.last, item);
+    }
+
+    /// Puts an item where it was.
+    pub(super) fn insert(&mut self, place: Place, item: Item) {
+        let key = item.key().clone();
+        self.places.entry(key).or_default().insert(place);
+        self.items.insert(place, item);
+    }
+
+    fn take(&mut self, place: Place) -> Option<Item> {
+        let item = self.items.remove(&place)?;
+        if let Some(places) = self.places.get_mut(item.key()) {
+            places.remove(&place);
+            if places.is_empty() {
+                self.places.remove(item.key());
+            }
+        }
+        Some(item)
+    }
+
+    fn places_of(&self, key: &Key<'_>) -> Vec<Place> {
+        let places = self.places.get(key.as_bytes()).into_iter();
+        places.flatten().copied().collect()
+    }
+
+    /// Takes as many items up to a place as a message of so many bytes has room for, and packs it.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be packed, with its key; nothing was taken then.
+    pub(super) fn take_message(
+        &mut self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        most: usize,
+        until: Place,
+    ) -> Result<(Vec<u8>, Said), Error> {
+        let mut message = Message::new(most.saturating_sub(REQUEST_OVERHEAD));
+        let (mut said, mut packed) = (Vec::new(), Vec::new());
+        for (place, item) in self.items.range(..=until) {
+            packed.clear();
+            item.encode(codec, rank, &mut packed)?;
+            let scopes = message.room(item, packed.len(), said.is_empty());
+            let Some(scopes) = scopes else {
+                break;
+            };
+            let part = item.for_scopes(scopes);
+            message.add(&part, &packed);
+            said.push((*place, part));
+            if scopes != item.scopes() {
+                break;
+            }
+        }
+        let bytes = message.into_bytes(codec)?;
+        for (place, part) in &said {
+            let Some(item) = self.take(*place) else {
+                continue;
+            };
+            let left = item.scopes().without(part.scopes());
+            if left.meets(ScopeSet::GLOBAL) {
+                self.insert(*place, item.for_scopes(left));
+            }
+        }
+        Ok((bytes, said))
+    }
+}
+
+/// A message that is put together.
+struct Message {
+    most: usize,
+    num_bytes: usize,
+    num_kvals: usize,
+    blocks: [Vec<u8>; BLOCKS.len()],
+}
+
+impl Message {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            num_bytes: 0,
+            num_kvals: 0,
+            blocks: Default::default(),
+        }
+    }
+
+    /// For which scopes an item of so many packed bytes has room here. One that would have none in any message
+    /// goes for one scope after the other.
+    fn room(&self, item: &Item, len: usize, is_first: bool) -> Option<ScopeSet> {
+        let scopes = item.scopes() & ScopeSet::GLOBAL;
+        let times = if scopes == ScopeSet::GLOBAL { 2 } else { 1 };
+        let num_bytes = self.num_bytes.saturating_add(len.saturating_mul(times));
+        if num_bytes <= self.most && self.num_kvals + times <= MAX_KVALS {
+            return Some(scopes);
+        }
+        let of_first = scopes & ScopeSet::LOCAL;
+        is_first.then_some(if times > 1 { of_first } else { scopes })
+    }
+
+    fn add(&mut self, item: &Item, packed: &[u8]) {
+        for (block, (_, of, has_gone)) in self.blocks.iter_mut().zip(BLOCKS) {
+            if has_gone == item.is_gone() && item.scopes().meets(of) {
+                block.extend_from_slice(packed);
+                self.num_bytes = self.num_bytes.saturating_add(packed.len());
+                self.num_kvals += 1;
+            }
+        }
+    }
+
+    fn into_bytes(self, codec: &Codec<'_>) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        for (block, (scope, ..)) in self.blocks.into_iter().zip(BLOCKS) {
+            pack(codec, &mut out, scope, block)?;
+        }
+        Ok(out)
+    }
+}
+
+/// Why a value cannot be put that alone is more than a message has room for.
+pub(super) fn too_long(len: usize, most: usize) -> Error {
+    let most = most.saturating_sub(REQUEST_OVERHEAD);
+    let message = format!("a put of {len} bytes: a commit sends at most {most} at once");
+    Error::new(Status::ERR_OUT_OF_RESOURCE, message)
+}
