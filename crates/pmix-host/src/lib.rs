@@ -18,7 +18,7 @@
 //! event when one is missing. The host's `monitor` is called for what the server does not watch.
 //!
 //! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
-//! `pmix` shows the first two in a host of 180 lines.
+//! `pmix` shows the first two in a host of 200 lines.
 //!
 //! Nothing here starts a thread or reads a clock on its own but [`publish::PublishService::lookup`],
 //! which notes when the lookup began, and [`usage`], which notes when it measured.

@@ -4,10 +4,11 @@
 //!     cargo run -p pmix --example minimal_host -- 4 ./a.out ARGS
 //!
 //! It registers a job and its processes, starts them with the environment that the server gives,
-//! waits for them and ends with the first exit code that is not 0. What processes publish and what
-//! they want removed when they have ended it leaves to parts of `pmix::host`. `pmix run` does the rest
-//! of what a launcher does.
+//! waits for them and ends with the first exit code that is not 0. One that aborts ends all of them. What
+//! processes publish and what they want removed when they have ended it leaves to parts of `pmix::host`.
+//! `pmix run` does the rest of what a launcher does.
 
+use std::os::fd::OwnedFd;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -16,10 +17,10 @@ use std::time::Instant;
 use pmix::host::cleanup::{self, ProtectedPaths};
 use pmix::host::publish::PublishService;
 use pmix::prelude::*;
-use pmix::server::upcall::{Lookup, Publish, Unpublish};
+use pmix::server::upcall::{Abort, Lookup, Publish, Unpublish};
 use pmix::server::{Cleanup, Error};
 use pmix::types::Pdata;
-use rustix::process::{getegid, geteuid};
+use rustix::process::{Pid, PidfdFlags, Signal, getegid, geteuid, pidfd_open, pidfd_send_signal};
 
 const JOB: &str = "job@1";
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
 
 /// What the main thread is told, by the server and by the threads that wait for processes.
 enum Message {
+    Abort(Abort, Completion<()>),
     Publish(Publish, Completion<()>),
     Lookup(Lookup, Completion<Vec<Pdata<'static>>>),
     Unpublish(Unpublish, Completion<()>),
@@ -61,6 +63,10 @@ impl MessageHost {
 }
 
 impl Host for MessageHost {
+    fn abort(&self, call: Abort, done: Completion<()>) {
+        self.send(Message::Abort(call, done));
+    }
+
     fn publish(&self, call: Publish, done: Completion<()>) {
         self.send(Message::Publish(call, done));
     }
@@ -89,14 +95,16 @@ fn run(num_procs: u32, command: &mut Command) -> Result<u8, Box<dyn std::error::
         .build()?;
     server.start()?;
     register(&server, num_procs)?;
+    let mut processes = Vec::new();
     for rank in (0..num_procs).map(Rank::new) {
         let variables = server.setup_fork(&Proc::new(JOB, rank))?;
         let mut child = command.envs(variables).spawn()?;
+        processes.push(pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?);
         let sender = sender.clone();
         thread::spawn(move || sender.send(Message::Ended(rank, child.wait())));
     }
     drop(sender);
-    let code = serve(&messages, num_procs)?;
+    let code = serve(&messages, &processes)?;
     server.deregister_nspace(&JOB.into())?;
     server.finalize()?;
     // What is to be removed at the end of the job, and of processes that ended last.
@@ -132,9 +140,9 @@ fn register(server: &Server, num_procs: u32) -> Result<(), Error> {
 
 /// Answers what processes ask until all of them have ended. Returns the first exit code that is not
 /// 0; 1 for a process that a signal ended.
-fn serve(messages: &Receiver<Message>, num_procs: u32) -> std::io::Result<u8> {
+fn serve(messages: &Receiver<Message>, processes: &[OwnedFd]) -> std::io::Result<u8> {
     let mut published = PublishService::default();
-    let (mut num_running, mut first) = (num_procs, 0);
+    let (mut num_running, mut first) = (processes.len(), 0);
     while num_running > 0 {
         let message = match published.deadline() {
             None => messages.recv().ok(),
@@ -152,6 +160,14 @@ fn serve(messages: &Receiver<Message>, num_procs: u32) -> std::io::Result<u8> {
         };
         match message {
             None => break,
+            Some(Message::Abort(call, done)) => {
+                first = u8::try_from(call.status.as_raw()).unwrap_or(1);
+                for process in processes {
+                    // One that has ended already is no error.
+                    let _ = pidfd_send_signal(process, Signal::KILL);
+                }
+                done.succeed(());
+            }
             Some(Message::Publish(call, done)) => published.publish(&call, done),
             Some(Message::Lookup(call, done)) => published.lookup(&call, done),
             Some(Message::Unpublish(call, done)) => published.unpublish(&call, done),

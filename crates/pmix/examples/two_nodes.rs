@@ -19,7 +19,7 @@ use pmix::host::cleanup::{self, ProtectedPaths};
 use pmix::host::publish::PublishService;
 use pmix::prelude::*;
 use pmix::server::Cleanup;
-use pmix::server::upcall::{DirectModex, Fence, Lookup, Publish, Unpublish};
+use pmix::server::upcall::{Abort, DirectModex, Fence, Lookup, Publish, Unpublish};
 use pmix::types::Pdata;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
@@ -49,6 +49,7 @@ fn main() -> ExitCode {
 
 /// What a server asks of the host.
 enum Call {
+    Abort(Abort, Completion<()>),
     Fence(Fence, Completion<Vec<u8>>),
     DirectModex(DirectModex, Completion<Vec<u8>>),
     Publish(Publish, Completion<()>),
@@ -71,6 +72,10 @@ impl NodeHost {
 }
 
 impl Host for NodeHost {
+    fn abort(&self, call: Abort, done: Completion<()>) {
+        self.send(Call::Abort(call, done));
+    }
+
     fn fence(&self, call: Fence, done: Completion<Vec<u8>>) {
         self.send(Call::Fence(call, done));
     }
@@ -118,6 +123,8 @@ struct Job {
     fences: Vec<PendingFence>,
     published: PublishService,
     processes: Vec<Process>,
+    /// The first exit code that is not 0; 1 for a process that a signal ended.
+    code: u8,
 }
 
 fn run(num_procs: u32, command: &mut Command) -> Result<u8, Fault> {
@@ -137,15 +144,16 @@ fn run(num_procs: u32, command: &mut Command) -> Result<u8, Fault> {
         fences: Vec::new(),
         published: PublishService::default(),
         processes: Vec::new(),
+        code: 0,
     };
     job.start(num_procs, command)?;
-    let code = job.serve()?;
+    job.serve()?;
     for server in &job.servers {
         server.deregister_nspace(&JOB.into())?;
         server.finalize()?;
     }
     job.answer_calls()?;
-    Ok(code)
+    Ok(job.code)
 }
 
 impl Job {
@@ -175,10 +183,8 @@ impl Job {
         Ok(())
     }
 
-    /// Drives both servers until all processes have ended. Returns the first exit code that is not 0;
-    /// 1 for a process that a signal ended.
-    fn serve(&mut self) -> Result<u8, Fault> {
-        let mut first = 0;
+    /// Drives both servers until all processes have ended.
+    fn serve(&mut self) -> Result<(), Fault> {
         loop {
             let now = Instant::now();
             let mut next = self.published.deadline();
@@ -191,10 +197,10 @@ impl Job {
             self.published.tick(now);
             for (rank, code) in self.ended()? {
                 self.published.proc_ended(&Proc::new(JOB, rank));
-                first = if first == 0 { code } else { first };
+                self.code = if self.code == 0 { code } else { self.code };
             }
             if self.processes.is_empty() {
-                return Ok(first);
+                return Ok(());
             }
             self.wait(next)?;
         }
@@ -238,6 +244,13 @@ impl Job {
         while let Ok((node, call)) = self.calls.try_recv() {
             any = true;
             match call {
+                Call::Abort(call, done) => {
+                    self.code = u8::try_from(call.status.as_raw()).unwrap_or(1);
+                    for process in &mut self.processes {
+                        process.child.kill()?;
+                    }
+                    done.succeed(());
+                }
                 Call::Fence(call, done) => self.fence(node, call, done),
                 Call::DirectModex(call, done) => {
                     // The completion may be called by the other server when the data are there.

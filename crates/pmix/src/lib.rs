@@ -22,7 +22,7 @@
 //!
 //! | example | what it shows |
 //! | --- | --- |
-//! | `minimal_host.rs` | a host of one node with a progress thread: publish and lookup, cleanup |
+//! | `minimal_host.rs` | a host of one node with a progress thread: publish and lookup, cleanup, abort |
 //! | `two_nodes.rs` | a host with a loop of its own and two servers: fence, direct modex |
 //! | `minimal_client.rs` | a process of a job: put, commit, fence, get |
 //! | `busy_client.rs` | a process that gives its host work: direct modex, publish and lookup, cleanup |

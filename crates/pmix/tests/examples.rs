@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use pmix::prelude::{Client, Fence};
 use pmix::types::Value;
 
 /// How long a job of three processes may take on a busy machine before it counts as stuck.
@@ -90,6 +91,26 @@ fn the_host_ends_with_the_exit_code_of_its_processes() {
     let (status, said) = host(folder.path(), &["1", "/does/not/exist"]);
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.starts_with("minimal_host: "), "{said}");
+}
+
+/// A host starts this test again as the processes of its job: rank 1 aborts while rank 0 waits for it.
+#[test]
+fn a_process_that_aborts_ends_all_of_them_with_its_exit_code() {
+    if let Ok(mut client) = Client::from_env() {
+        match client.proc().rank.as_raw() {
+            0 => client.fence(&Fence::new()).expect("the host ends it first"),
+            _ => client.abort(9, "no more", &[]).expect("the host answers"),
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let test = std::env::current_exe().expect("the path of this test");
+    let name = "a_process_that_aborts_ends_all_of_them_with_its_exit_code";
+    let args = ["2", test.to_str().expect("a path of text"), "--exact", name];
+    for name in ["minimal_host", "two_nodes"] {
+        let (status, said) = run(name, folder.path(), &args);
+        assert_eq!(status.code(), Some(9), "{name}: {said}");
+    }
 }
 
 /// Runs processes that exchange data, publish, look up and leave a file behind, and checks what they

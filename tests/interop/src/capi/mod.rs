@@ -186,7 +186,7 @@ fn group_cases(swap: &Swap, servers: &[Launcher]) -> Result<Vec<Case>, String> {
     for server in servers {
         // Whether a leader that is lost is told of, and what the server is if it is not ours.
         let (is_told, release) = match server {
-            Launcher::Prterun(..) => {
+            Launcher::Prterun(..) | Launcher::Example(_) => {
                 let title = server.title();
                 println!("left out: group_calls under {title}: it does not serve groups");
                 continue;

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ pub enum Judge {
     CodeSaying(i32, &'static str),
     /// It ends with 0 and says each phrase so often, and none of the others.
     Says(Vec<(&'static str, usize)>, &'static [&'static str]),
+    /// It ends with this code and leaves nothing in a folder.
+    Leaves(i32, PathBuf),
     /// It ends with this code, and the tool under which it runs has found nothing.
     Logged(i32, Logs),
 }
@@ -105,7 +107,10 @@ impl Judge {
         let expected = match self {
             Self::Fails if status.success() => return Err(format!("{status}")),
             Self::Fails | Self::Ends => return Ok(()),
-            Self::Code(code) | Self::CodeSaying(code, _) | Self::Logged(code, _) => *code,
+            Self::Code(code)
+            | Self::CodeSaying(code, _)
+            | Self::Leaves(code, _)
+            | Self::Logged(code, _) => *code,
             Self::Says(..) => 0,
         };
         if let Self::Logged(_, logs) = self {
@@ -116,6 +121,14 @@ impl Judge {
         }
         match self {
             Self::Code(_) | Self::Fails | Self::Ends | Self::Logged(..) => Ok(()),
+            Self::Leaves(_, folder) => {
+                let left = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
+                let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+                match left.is_empty() {
+                    true => Ok(()),
+                    false => Err(format!("{} is left in {}", left.len(), folder.display())),
+                }
+            }
             Self::CodeSaying(_, phrase) if text.contains(phrase) => Ok(()),
             Self::CodeSaying(_, phrase) => Err(format!("it does not say {phrase:?}")),
             Self::Says(phrases, never) => {

@@ -17,6 +17,8 @@ pub enum Launcher {
     Host(PathBuf, String),
     /// prterun, and the release of its library.
     Prterun(PathBuf, String),
+    /// The example `minimal_host` of the crate `pmix`.
+    Example(PathBuf),
 }
 
 /// What our library is called where releases of others are.
@@ -53,6 +55,17 @@ impl Launcher {
         Ok(Self::Host(program, release.to_owned()))
     }
 
+    /// The smallest host of the crate `pmix`, built with a profile of cargo.
+    ///
+    /// # Errors
+    /// It does not build.
+    pub fn example(profile: &str) -> Result<Self, String> {
+        let example = ["build", "--quiet", "--package", "pmix", "--example"];
+        process::run(process::cargo(example).args(["minimal_host", "--profile", profile]))?;
+        let program = install::built(profile).join("examples/minimal_host");
+        Ok(Self::Example(program))
+    }
+
     /// The launcher that comes with a peer, if there is one.
     pub fn prterun(peer: &Peer) -> Option<Self> {
         let program = peer.library.beside("prterun")?;
@@ -62,7 +75,7 @@ impl Launcher {
     /// Whether nothing of ours is in it.
     pub fn is_stock(&self) -> bool {
         match self {
-            Self::Ours(_) => false,
+            Self::Ours(_) | Self::Example(_) => false,
             Self::Host(_, release) | Self::Prterun(_, release) => release != OURS,
         }
     }
@@ -73,6 +86,7 @@ impl Launcher {
             Self::Ours(_) => "pmix run".to_owned(),
             Self::Host(_, release) => format!("host {release}"),
             Self::Prterun(_, release) => format!("prterun {release}"),
+            Self::Example(_) => "minimal_host".to_owned(),
         }
     }
 
@@ -95,14 +109,19 @@ impl Launcher {
                 command.args(["--far", &far.text()]);
                 Ok(command)
             }
-            Self::Prterun(..) => Err("prterun does not describe other nodes".to_owned()),
+            Self::Prterun(..) | Self::Example(_) => {
+                Err(format!("{} does not describe other nodes", self.title()))
+            }
         }
     }
 
     /// A command that starts so many processes; the program and its arguments are to be added.
     pub fn command(&self, num_procs: u32) -> Command {
         let mut command = self.launching();
-        command.args(["-n", &num_procs.to_string()]);
+        if !matches!(self, Self::Example(_)) {
+            command.arg("-n");
+        }
+        command.arg(num_procs.to_string());
         command
     }
 
@@ -126,6 +145,7 @@ impl Launcher {
                 command.args(["--allow-run-as-root", "--bind-to", "none"]);
                 command.args(["--host", "localhost:4096"]);
             }
+            Self::Example(program) => command = Command::new(program),
         }
         Self::clean(&mut command);
         command

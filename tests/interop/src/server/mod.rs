@@ -76,6 +76,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     }
     cases.extend(all.iter().flat_map(|launcher| hello(&pmix, launcher)));
     let others = mpi::cases(peers, &ours).into_iter();
+    let others = others.chain(mpi::small(peers)?);
     for case in others.chain(mpi::python(&ours)) {
         match case {
             Ok(case) => cases.push(case),

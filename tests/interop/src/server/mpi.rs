@@ -89,6 +89,25 @@ impl Release {
         Ok(self.run(format!("{name} on {size}"), command, launcher, judge))
     }
 
+    /// A program whose shared memory is in a folder of its own.
+    fn small(&self, name: &str, code: i32, launcher: &Launcher) -> Result<Case, String> {
+        let folder = format!("interop/server/memory-{}-{name}", self.name);
+        let folder = install::scratch(&folder)?;
+        for entry in std::fs::read_dir(&folder)
+            .map_err(|e| e.to_string())?
+            .flatten()
+        {
+            std::fs::remove_file(entry.path()).map_err(|e| e.to_string())?;
+        }
+        let mut case = self.case(name, 4, launcher, Judge::Leaves(code, folder.clone()))?;
+        // As Open MPI 4.1 calls the component, and as 5.0 does.
+        for component in ["vader", "sm"] {
+            let variable = format!("OMPI_MCA_btl_{component}_backing_directory");
+            case.command.env(variable, &folder);
+        }
+        Ok(case)
+    }
+
     /// The processes here of a job that has others.
     fn part(&self, num_local: u32, launcher: &Launcher) -> Result<Case, String> {
         let mut command = launcher.command_of_larger(num_local, FAR)?;
@@ -161,6 +180,24 @@ pub(super) fn cases(peers: &[Peer], launcher: &Launcher) -> Vec<Result<Case, Str
         cases.push(release.case("abort", 4, launcher, Judge::Code(9)));
     }
     cases
+}
+
+/// What runs under the smallest host, and the exit code that follows.
+const SMALL: [(&str, i32); 3] = [("hello", 0), ("shared", 0), ("abort", 9)];
+
+/// Open MPI under the smallest host, which leaves nothing of its shared memory.
+pub(super) fn small(peers: &[Peer]) -> Result<Vec<Result<Case, String>>, String> {
+    let launcher = Launcher::example("dev")?;
+    let mut cases = Vec::new();
+    for release in releases(peers) {
+        match release {
+            Ok(release) => {
+                cases.extend(SMALL.map(|(name, code)| release.small(name, code, &launcher)));
+            }
+            Err(why) => cases.push(Err(why)),
+        }
+    }
+    Ok(cases)
 }
 
 /// What the README shows of mpi4py.

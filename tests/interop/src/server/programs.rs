@@ -260,7 +260,7 @@ fn asking(launcher: &Launcher, _: &str) -> Option<&'static str> {
 fn launched(launcher: &Launcher, _: &str) -> Option<&'static str> {
     match launcher {
         Launcher::Ours(_) => None,
-        Launcher::Host(..) => Some("the host says nothing beyond the maps"),
+        Launcher::Host(..) | Launcher::Example(_) => Some("the host says nothing beyond the maps"),
         Launcher::Prterun(..) => Some("prterun's PMIX_NODE_SIZE is any number at times"),
     }
 }
