@@ -36,16 +36,21 @@ pub struct Config {
     /// The greatest length of a message of a peer, in bytes.
     pub max_message: u32,
     /// The number of bytes that the messages of all peers may have while they come. Short ones, of
-    /// 128 KiB, always may come; a long one comes when there is room for all of it.
+    /// 128 KiB, always may come, and so may the beginning of a long one; the rest comes when there is room
+    /// for all of it.
     ///
-    /// A third is for messages of at most 1 MiB and an equal share of that third for each of the
-    /// connections, or 64 if there are fewer, a third for those of at most an eighth of a third, and
-    /// a third for longer ones, so that a message waits only for others of its class. One that is
-    /// longer than a third comes when no other of its class does.
+    /// A quarter is for messages of at most 1 MiB and an equal share of that quarter for each of the
+    /// connections, or 64 if there are fewer, a quarter for those of at most an eighth of a quarter, and
+    /// a quarter for longer ones, so that a message waits only for others of its class. One that is
+    /// longer than a quarter comes when no other of its class does. The last quarter is for what is there of
+    /// messages that hardly come on.
     pub input_bytes: usize,
-    /// The time in which 1 MiB of a long message has to come, and half of it, if others of its class
-    /// wait for room. A peer that sends less is refused, and so is one whose message cannot be
-    /// handled for so long because it does not read its replies.
+    /// The time in which a long message has to come on while others of its class wait for room: by 128 KiB,
+    /// or a sixty-fourth of it if that is more. One that does not goes behind those others.
+    pub input_turn: Duration,
+    /// The time after which a peer is refused whose long message has not come on so far once in a turn, if
+    /// others of its class wait and there is no room for what is there of it. One whose message cannot be
+    /// handled because it does not read its replies does not come on either.
     pub input_time: Duration,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,
@@ -197,7 +202,8 @@ impl Default for Config {
             tool_time: Duration::from_secs(30),
             handshakes_per_user: 1024,
             max_message: pmix_proto::MAX_REQUEST_BYTES,
-            input_bytes: 192 << 20,
+            input_bytes: 256 << 20,
+            input_turn: Duration::from_millis(250),
             input_time: Duration::from_secs(10),
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,

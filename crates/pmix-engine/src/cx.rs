@@ -171,21 +171,23 @@ impl Cx {
     /// Bytes of a peer came: if a message may not come until others have, those have to come on.
     pub(crate) fn watch_input(&mut self) {
         if self.intake_due.is_none() && self.peers.any_input_waits() {
-            self.intake_due = self.after(self.config.input_time);
+            self.intake_due = self.after(self.config.input_turn);
             if let Some(at) = self.intake_due {
                 self.timers.set(at, Timer::Intake);
-                self.peers.begin_input_period();
+                self.peers.begin_input_turn();
             }
         }
     }
 
-    /// Closes the connections whose messages have not come on while others wait for their room.
-    pub(crate) fn refuse_stalled(&mut self) {
+    /// A turn of long messages has ended: those that hardly came on while others wait make room for them.
+    pub(crate) fn end_input_turn(&mut self) {
         self.intake_due = None;
-        let stalled = self.peers.stalled();
         if self.peers.any_input_waits() {
-            for peer in stalled {
-                let seconds = self.config.input_time.as_secs();
+            let (time, turn) = (self.config.input_time, self.config.input_turn);
+            let patience = time.as_nanos() / turn.as_nanos().max(1);
+            let patience = u64::try_from(patience).unwrap_or(u64::MAX).max(1);
+            for peer in self.peers.end_input_turn(patience) {
+                let seconds = time.as_secs();
                 let message =
                     format!("a long message hardly came on in {seconds} s, and others wait");
                 self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));

@@ -222,7 +222,7 @@ impl Subsystems {
                 let follow = self.groups.leader_expired(cx, id);
                 self.raise_all(cx, follow);
             }
-            Timer::Intake => cx.refuse_stalled(),
+            Timer::Intake => cx.end_input_turn(),
             Timer::InboundDmodex(id) => self.exchange.inbound_dmodex_expired(cx, id),
         }
     }

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Long messages that are coming: together they take so many bytes and no more.
 //!
-//! A short message of any peer may always come. The room for long ones is divided among three classes
-//! of lengths, each of which has a third: those of at most an equal share of that third for each
-//! connection, those of at most an eighth of it, and longer ones. Within a class a message may come as a
-//! whole once there is room for all that it announces, so that whoever has begun can end; others are
-//! not read until then, in the order in which they announced theirs.
+//! A short message of any peer may always come, and so may the beginning of a long one. The room for long ones is
+//! divided among three classes of lengths, each of which has a quarter: those of at most an equal share of that
+//! quarter for each connection, those of at most an eighth of it, and longer ones. Within a class a message may
+//! come on once there is room for all that it announces, so that whoever has begun can end; others are not read
+//! until then. First those whose beginning is there, then the others, each in the order in which they came.
+//!
+//! Time goes in turns while others of a class wait. A message that hardly came on in a turn goes behind those that
+//! wait, with what is there of it: the last quarter has room for that. So whoever announces a message and sends
+//! little of it delays nobody whose message is coming, and whoever sends much of it and then no more delays them by
+//! a turn. When the last quarter is full, whoever has not come on for longest is refused, but no sooner than it
+//! was given patience.
 //!
 //! So a message waits behind others of its class only, and one of at most a share behind none: a
 //! connection has one message coming, and as many shares as there are connections fit. Those that were
-//! announced while there were fewer connections may fill the room; they have to come in a period.
+//! announced while there were fewer connections may fill the room; they have to come on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::PeerId;
 
 /// A message of no more bytes is short.
 const SHORT: usize = 128 << 10;
 
-/// How many bytes of a long message have to come in a period while others wait for its room, at the
-/// least. No share is more.
-const PROGRESS: usize = 1 << 20;
+/// How many bytes of a long message have to come in a turn while others wait for its room, at the least.
+const PROGRESS: usize = 128 << 10;
 
-/// In how many periods a message of any length has to come while others wait.
-const PERIODS: usize = 2;
+/// In how many turns a message of any length has to come while others wait.
+const TURNS: usize = 64;
+
+/// The most bytes that a message of the first class has.
+const MAX_SHARE: usize = 1 << 20;
 
 /// Among how many connections the room of the first class is shared at the least.
 const SHARES: usize = 64;
@@ -31,14 +39,21 @@ const SHARES: usize = 64;
 /// The part of the room of its class that a message of the second class has at the most.
 const EIGHTH: usize = 8;
 
+/// How many classes there are.
+const CLASSES: usize = 3;
+
 /// The long messages that are coming.
 #[derive(Debug)]
 pub(super) struct Intake {
-    /// How many bytes those of one class may have together; one that has more alone comes alone.
+    /// How many bytes those of one class may have together, if it is not one alone; and how many there
+    /// may be of those that are paused, of all classes.
     most: usize,
     /// Those of at most a share, those of at most an eighth, and longer ones.
-    classes: [Class; 3],
+    classes: [Class; CLASSES],
+    paused: Paused,
     last: u64,
+    /// How many turns have ended.
+    turn: u64,
     /// Peers that may be read again.
     resumed: VecDeque<PeerId>,
 }
@@ -49,49 +64,92 @@ struct Class {
     num_bytes: usize,
     /// Those that may come.
     admitted: BTreeMap<PeerId, Admitted>,
-    /// Those that may not come yet, with their lengths, in the order in which they were announced.
-    waiting: BTreeMap<u64, (PeerId, usize)>,
-    /// The place of each peer among these.
-    places: BTreeMap<PeerId, u64>,
+    /// Those that may not come on yet, in the order in which they are to.
+    waiting: BTreeMap<Place, PeerId>,
+    /// What is known of each of these.
+    waits: BTreeMap<PeerId, Waits>,
+}
+
+/// A place in the order: first those whose beginning is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_only_announced: bool,
+    number: u64,
 }
 
 #[derive(Debug)]
 struct Admitted {
     len: usize,
-    /// How much of it was there when the period began; nothing is known of one that came later, or
+    /// How much of it was there when the turn began; nothing is known of one that came later, or
     /// if nobody waited then.
     before: Option<usize>,
+    /// The turn since which it has hardly come on.
+    late_since: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Waits {
+    place: Place,
+    len: usize,
+    /// The turn since which it had hardly come on when it was paused.
+    late_since: Option<u64>,
+}
+
+/// Messages that came on hardly, with more than a beginning.
+#[derive(Debug, Default)]
+struct Paused {
+    num_bytes: usize,
+    /// How much is there of each, and the turn since which it has hardly come on.
+    peers: BTreeMap<PeerId, (usize, u64)>,
+    /// Those that have not come on for longest first.
+    by_turn: BTreeSet<(u64, PeerId)>,
 }
 
 impl Intake {
     /// Messages that may have so many bytes together.
     pub(super) fn new(most: usize) -> Self {
-        let classes = [Class::default(), Class::default(), Class::default()];
         Self {
-            most: most / classes.len(),
-            classes,
+            most: most / (CLASSES + 1),
+            classes: Default::default(),
+            paused: Paused::default(),
             last: 0,
+            turn: 0,
             resumed: VecDeque::new(),
         }
     }
 
-    /// A peer, of so many that are connected, has announced a message of so many bytes; none is
-    /// coming if there are none.
-    pub(super) fn announced(&mut self, peer: PeerId, len: usize, num_peers: usize) {
-        if len <= SHORT || self.classes.iter().any(|class| class.knows(peer)) {
+    /// A peer, of so many that are connected, has announced a message of so many bytes, of which some are
+    /// there; none is coming if there are none.
+    pub(super) fn announced(&mut self, peer: PeerId, len: usize, there: usize, num_peers: usize) {
+        if len <= SHORT {
             return;
+        }
+        if self.classes.iter().any(|class| class.knows(peer)) {
+            return self.came(peer, there);
         }
         let [shares, eighths, longer] = &mut self.classes;
         let class = match len {
-            len if len <= PROGRESS.min(self.most / num_peers.max(SHARES)) => shares,
+            len if len <= MAX_SHARE.min(self.most / num_peers.max(SHARES)) => shares,
             len if len <= self.most / EIGHTH => eighths,
             _ => longer,
         };
+        class.begin();
         self.last += 1;
-        class.announced(self.last, peer, len);
-        class.admit(self.most, &mut self.resumed);
+        class.wait(place(self.last, there), peer, len, None);
+        class.admit(self.most, &mut self.paused, &mut self.resumed);
         // Nobody has been told that it is not read. It is the last that was let in, if it was.
         self.resumed.pop_back_if(|resumed| *resumed == peer);
+    }
+
+    /// More of a message is there: it goes before those of which less than the beginning is.
+    fn came(&mut self, peer: PeerId, there: usize) {
+        let waits = |class: &&mut Class| class.waits.contains_key(&peer);
+        let Some(class) = self.classes.iter_mut().find(waits) else {
+            return;
+        };
+        if class.came(peer, there) {
+            class.admit(self.most, &mut self.paused, &mut self.resumed);
+        }
     }
 
     /// A message of a peer with so many bytes is taken, or its connection is gone.
@@ -99,27 +157,32 @@ impl Intake {
         if len <= SHORT {
             return;
         }
+        self.paused.remove(peer);
         for class in &mut self.classes {
             if class.ended(peer) {
-                class.admit(self.most, &mut self.resumed);
+                class.admit(self.most, &mut self.paused, &mut self.resumed);
             }
         }
     }
 
-    /// The bytes that are counted, and those of the messages that may come.
+    /// The bytes that are counted, and those of the messages that may come or are paused.
     pub(super) fn bytes(&self) -> (usize, usize) {
         let admitted = { self.classes.iter() }.flat_map(|class| class.admitted.values());
+        let paused = self.paused.peers.values().map(|(there, _)| *there);
         let counted = self.classes.iter().map(|class| class.num_bytes);
-        (counted.sum(), admitted.map(|admitted| admitted.len).sum())
+        (
+            counted.sum::<usize>() + self.paused.num_bytes,
+            admitted.map(|admitted| admitted.len).chain(paused).sum(),
+        )
     }
 
-    /// Whether a peer may be read.
-    pub(super) fn may_come(&self, peer: PeerId) -> bool {
+    /// Whether a peer may be read, of whose message so many bytes are there.
+    pub(super) fn may_come(&self, peer: PeerId, there: usize) -> bool {
         let mut classes = self.classes.iter();
-        classes.all(|class| !class.places.contains_key(&peer))
+        there < SHORT || classes.all(|class| !class.waits.contains_key(&peer))
     }
 
-    /// Whether any message may not come yet.
+    /// Whether any message may not come on yet.
     pub(super) fn any_waits(&self) -> bool {
         self.classes.iter().any(|class| !class.waiting.is_empty())
     }
@@ -129,222 +192,204 @@ impl Intake {
         self.resumed.pop_front()
     }
 
-    /// A period begins in which others wait, given how many bytes of a message of a peer are there.
-    pub(super) fn begin_period(&mut self, there: impl Fn(PeerId) -> Option<usize>) {
+    /// A turn begins in which others wait, given how many bytes of a message of a peer are there.
+    pub(super) fn begin_turn(&mut self, there: impl Fn(PeerId) -> Option<usize>) {
         let waited_for = { self.classes.iter_mut() }.filter(|class| !class.waiting.is_empty());
         for (peer, admitted) in waited_for.flat_map(|class| &mut class.admitted) {
             admitted.before = Some(there(*peer).unwrap_or_default());
         }
     }
 
-    /// A period has ended in which others waited: the peers whose messages have hardly come on since
-    /// it began while others of their class waited, given how many bytes of a message of a peer are
-    /// there, unless it is the server that has not handled it.
-    pub(super) fn stalled(&self, there: impl Fn(PeerId) -> Option<usize>) -> Vec<PeerId> {
-        let is_stalled = |(peer, admitted): &(&PeerId, &Admitted)| {
-            let came = { admitted.before.zip(there(**peer)) }
-                .map(|(before, now)| now.saturating_sub(before));
-            came.is_some_and(|came| came < PROGRESS.max(admitted.len / PERIODS))
+    /// A turn has ended in which others waited: messages that hardly came on since it began, while others
+    /// of their class waited, go behind them. Given is how many bytes of a message of a peer are there, unless
+    /// it is the server that has not handled it. Returns the peers that are to be refused: those who have
+    /// hardly come on for so many turns, and for which there is no room.
+    pub(super) fn end_turn(
+        &mut self,
+        patience: u64,
+        there: impl Fn(PeerId) -> Option<usize>,
+    ) -> Vec<PeerId> {
+        self.turn += 1;
+        let mut refused = Vec::new();
+        for number in 0..CLASSES {
+            let Some(class) = self.classes.get_mut(number) else {
+                continue;
+            };
+            if class.waiting.is_empty() {
+                continue;
+            }
+            for (peer, there, since) in class.late(self.turn, &there) {
+                let is_refused = self.turn.saturating_sub(since) >= patience;
+                if self.make_room(patience, there, &mut refused) {
+                    self.pause(number, peer, there, since);
+                } else if is_refused {
+                    refused.push(peer);
+                }
+            }
+            if let Some(class) = self.classes.get_mut(number) {
+                class.admit(self.most, &mut self.paused, &mut self.resumed);
+            }
+        }
+        for peer in &refused {
+            self.ended(*peer, usize::MAX);
+        }
+        refused
+    }
+
+    /// Makes room for so many bytes of a message that is to be paused, if some have waited long enough to be refused.
+    fn make_room(&mut self, patience: u64, there: usize, refused: &mut Vec<PeerId>) -> bool {
+        if there <= SHORT || there > self.most {
+            return there <= SHORT;
+        }
+        while self.paused.num_bytes.saturating_add(there) > self.most {
+            let oldest = self.paused.by_turn.first().copied();
+            let oldest = oldest.filter(|(since, _)| self.turn.saturating_sub(*since) >= patience);
+            let Some((_, peer)) = oldest else {
+                return false;
+            };
+            self.paused.remove(peer);
+            refused.push(peer);
+        }
+        true
+    }
+
+    fn pause(&mut self, class: usize, peer: PeerId, there: usize, since: u64) {
+        let Some(class) = self.classes.get_mut(class) else {
+            return;
         };
-        let waited_for = { self.classes.iter() }.filter(|class| !class.waiting.is_empty());
-        let admitted = waited_for.flat_map(|class| &class.admitted);
-        admitted.filter(is_stalled).map(|(peer, _)| *peer).collect()
+        let Some(len) = class.release(peer) else {
+            return;
+        };
+        self.last += 1;
+        class.wait(place(self.last, there), peer, len, Some(since));
+        if there > SHORT {
+            self.paused.add(peer, there, since);
+        }
+    }
+}
+
+/// The place of a message that is the next one to wait, of which so many bytes are there.
+const fn place(number: u64, there: usize) -> Place {
+    let is_only_announced = there < SHORT;
+    Place {
+        is_only_announced,
+        number,
     }
 }
 
 impl Class {
     fn knows(&self, peer: PeerId) -> bool {
-        self.admitted.contains_key(&peer) || self.places.contains_key(&peer)
+        self.admitted.contains_key(&peer) || self.waits.contains_key(&peer)
     }
 
-    fn announced(&mut self, place: u64, peer: PeerId, len: usize) {
+    /// Somebody comes who may have to wait.
+    fn begin(&mut self) {
         if self.waiting.is_empty() {
             // Nobody waited while these came.
             for admitted in self.admitted.values_mut() {
                 admitted.before = None;
             }
         }
-        self.waiting.insert(place, (peer, len));
-        self.places.insert(peer, place);
+    }
+
+    fn wait(&mut self, place: Place, peer: PeerId, len: usize, late_since: Option<u64>) {
+        self.waiting.insert(place, peer);
+        let waits = Waits {
+            place,
+            len,
+            late_since,
+        };
+        self.waits.insert(peer, waits);
+    }
+
+    /// Whether a message goes before others now that so many bytes of it are there.
+    fn came(&mut self, peer: PeerId, there: usize) -> bool {
+        let Some(waits) = self.waits.get_mut(&peer) else {
+            return false;
+        };
+        if there < SHORT || !waits.place.is_only_announced {
+            return false;
+        }
+        self.waiting.remove(&waits.place);
+        waits.place.is_only_announced = false;
+        self.waiting.insert(waits.place, peer);
+        true
     }
 
     /// Whether a message of a peer is forgotten.
     fn ended(&mut self, peer: PeerId) -> bool {
-        if let Some(place) = self.places.remove(&peer) {
-            return self.waiting.remove(&place).is_some();
+        if let Some(waits) = self.waits.remove(&peer) {
+            return self.waiting.remove(&waits.place).is_some();
         }
-        let ended = self.admitted.remove(&peer);
-        let num_bytes = ended.as_ref().map_or(0, |admitted| admitted.len);
-        self.num_bytes = self.num_bytes.saturating_sub(num_bytes);
-        ended.is_some()
+        self.release(peer).is_some()
     }
 
-    /// Lets messages come that there is room for.
-    fn admit(&mut self, most: usize, resumed: &mut VecDeque<PeerId>) {
-        while let Some((_, &(peer, len))) = self.waiting.first_key_value() {
+    /// Forgets a message that may come, and returns its length.
+    fn release(&mut self, peer: PeerId) -> Option<usize> {
+        let len = self.admitted.remove(&peer)?.len;
+        self.num_bytes = self.num_bytes.saturating_sub(len);
+        Some(len)
+    }
+
+    /// Lets messages come on that there is room for.
+    fn admit(&mut self, most: usize, paused: &mut Paused, resumed: &mut VecDeque<PeerId>) {
+        while let Some((_, &peer)) = self.waiting.first_key_value() {
+            let len = self.waits.get(&peer).map_or(0, |waits| waits.len);
             let num_bytes = self.num_bytes.saturating_add(len);
             if num_bytes > most && !self.admitted.is_empty() {
                 return;
             }
             self.waiting.pop_first();
-            self.places.remove(&peer);
+            let late_since = self.waits.remove(&peer).and_then(|waits| waits.late_since);
+            paused.remove(peer);
             self.num_bytes = num_bytes;
-            self.admitted.insert(peer, Admitted { len, before: None });
+            let admitted = Admitted {
+                len,
+                before: None,
+                late_since,
+            };
+            self.admitted.insert(peer, admitted);
             resumed.push_back(peer);
+        }
+    }
+
+    /// Those that hardly came on in a turn, how much is there of each, and since which turn.
+    fn late(
+        &mut self,
+        turn: u64,
+        there: impl Fn(PeerId) -> Option<usize>,
+    ) -> Vec<(PeerId, usize, u64)> {
+        let mut late = Vec::new();
+        for (peer, admitted) in &mut self.admitted {
+            let Some((before, now)) = admitted.before.zip(there(*peer)) else {
+                continue;
+            };
+            match now.saturating_sub(before) < PROGRESS.max(admitted.len / TURNS) {
+                true => {
+                    let since = *admitted.late_since.get_or_insert(turn - 1);
+                    late.push((*peer, now, since));
+                }
+                false => admitted.late_since = None,
+            }
+        }
+        late
+    }
+}
+
+impl Paused {
+    fn add(&mut self, peer: PeerId, there: usize, since: u64) {
+        self.num_bytes = self.num_bytes.saturating_add(there);
+        self.peers.insert(peer, (there, since));
+        self.by_turn.insert((since, peer));
+    }
+
+    fn remove(&mut self, peer: PeerId) {
+        if let Some((there, since)) = self.peers.remove(&peer) {
+            self.num_bytes = self.num_bytes.saturating_sub(there);
+            self.by_turn.remove(&(since, peer));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LONG: usize = 1 << 20;
-
-    fn peers() -> [PeerId; 4] {
-        [1, 2, 3, 4].map(PeerId::of)
-    }
-
-    #[test]
-    fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers() {
-        let [first, second, third, short] = peers();
-        let mut intake = Intake::new(3 * 2 * LONG);
-        intake.announced(first, LONG, 4);
-        intake.announced(second, 2 * LONG, 4);
-        // It would fit, but the second came before it.
-        intake.announced(third, LONG, 4);
-        intake.announced(short, SHORT, 4);
-        let may_come = peers().map(|peer| intake.may_come(peer));
-        assert_eq!(may_come, [true, false, false, true]);
-        assert_eq!(intake.poll_resumed(), None);
-        intake.ended(first, LONG);
-        assert_eq!(intake.poll_resumed(), Some(second));
-        assert!(intake.may_come(second) && !intake.may_come(third));
-        intake.ended(second, LONG);
-        assert_eq!(intake.poll_resumed(), Some(third));
-        assert!(!intake.any_waits());
-        intake.ended(third, LONG);
-        assert_eq!(intake.bytes(), (0, 0));
-    }
-
-    #[test]
-    fn whoever_leaves_while_its_message_waits_is_passed_over() {
-        let [first, second, third, _] = peers();
-        let mut intake = Intake::new(3 * LONG);
-        for peer in [first, second, third] {
-            intake.announced(peer, LONG, 4);
-        }
-        intake.ended(second, LONG);
-        assert!(intake.may_come(second) && !intake.may_come(third));
-        intake.ended(first, LONG);
-        assert_eq!(intake.poll_resumed(), Some(third));
-        assert_eq!(intake.poll_resumed(), None);
-        intake.ended(third, LONG);
-        let mut classes = intake.classes.iter();
-        assert!(!intake.any_waits() && classes.all(|class| class.places.is_empty()));
-    }
-
-    #[test]
-    fn a_message_that_is_longer_than_all_may_be_comes_alone() {
-        let [first, second, ..] = peers();
-        let mut intake = Intake::new(3 * LONG);
-        intake.announced(first, 5 * LONG, 4);
-        intake.announced(second, LONG, 4);
-        assert!(intake.may_come(first) && !intake.may_come(second));
-        intake.ended(first, 5 * LONG);
-        assert!(intake.may_come(second));
-    }
-
-    #[test]
-    fn whose_message_does_not_come_on_is_named() {
-        let [first, second, third, fourth] = peers();
-        let mut intake = Intake::new(3 * 4 * LONG);
-        intake.announced(first, 2 * LONG, 4);
-        intake.announced(second, 2 * LONG, 4);
-        intake.announced(third, LONG, 4);
-        intake.announced(fourth, 2 * LONG, 4);
-        assert!(intake.any_waits());
-        let there = |bytes| move |_| Some(bytes);
-        // Nobody has looked yet how much of them there is.
-        assert_eq!(intake.stalled(there(100)), []);
-        intake.begin_period(there(0));
-        let half = |peer| Some(if peer == first { LONG } else { 100 });
-        assert_eq!(intake.stalled(half), [second]);
-        intake.begin_period(half);
-        assert_eq!(intake.stalled(half), [first, second]);
-        // One that came while others waited has its time too.
-        intake.ended(first, 2 * LONG);
-        assert!(intake.may_come(third) && !intake.may_come(fourth));
-        assert_eq!(intake.stalled(half), [second]);
-        // One that waits for the server has come.
-        assert_eq!(intake.stalled(|_| None), []);
-    }
-
-    #[test]
-    fn a_message_of_any_length_comes_in_two_periods_while_others_wait() {
-        let [long, short, waiting, _] = peers();
-        let mut intake = Intake::new(3 * 7 * LONG);
-        intake.announced(long, 6 * LONG, 4);
-        intake.announced(short, LONG, 4);
-        intake.announced(waiting, LONG, 4);
-        assert!(intake.any_waits());
-        intake.begin_period(|_| Some(0));
-        let both_brought = |num_bytes| intake.stalled(move |_| Some(num_bytes));
-        assert_eq!(both_brought(LONG - 1), [long, short]);
-        assert_eq!(both_brought(LONG), [long]);
-        assert_eq!(both_brought(3 * LONG - 1), [long]);
-        assert_eq!(both_brought(3 * LONG), []);
-    }
-
-    #[test]
-    fn a_message_waits_behind_its_class_only_and_one_of_a_share_behind_none() {
-        let room = SHARES * LONG;
-        for num_peers in [SHARES, 2 * SHARES, 5 * SHARES] {
-            let mut intake = Intake::new(3 * room);
-            // Half of all do what they can to fill the room for longer ones.
-            let lens = [room, LONG + 1, room / EIGHTH + 1, room / EIGHTH];
-            let announce = |intake: &mut Intake, number: usize, len| {
-                let peer = PeerId::of(u64::try_from(number).unwrap());
-                intake.announced(peer, len, num_peers);
-                intake.may_come(peer)
-            };
-            let half = num_peers / 2;
-            for (number, len) in (0..half).zip(lens.into_iter().cycle()) {
-                announce(&mut intake, number, len);
-            }
-            assert!(intake.any_waits());
-            assert!(!announce(&mut intake, num_peers, LONG + 1));
-            let share = room / num_peers;
-            for number in half..num_peers {
-                assert!(
-                    announce(&mut intake, number, share),
-                    "{number}, {num_peers}"
-                );
-            }
-            let (counted, found) = intake.bytes();
-            assert_eq!(counted, found);
-            assert!(counted <= 3 * room, "{counted}");
-        }
-    }
-
-    #[test]
-    fn whoever_is_waited_for_in_another_class_has_its_time() {
-        let [long, waiting, middle, behind] = peers();
-        let mut intake = Intake::new(3 * 64 * LONG);
-        intake.announced(middle, 2 * LONG, 4);
-        intake.announced(long, 64 * LONG, 4);
-        intake.announced(waiting, 64 * LONG, 4);
-        intake.begin_period(|_| Some(0));
-        assert_eq!(intake.stalled(|_| Some(0)), [long]);
-        // Nobody waited for the other class when the period began.
-        for number in 5..12 {
-            intake.announced(PeerId::of(number), 8 * LONG, 4);
-        }
-        assert!(intake.may_come(PeerId::of(11)));
-        intake.announced(behind, 8 * LONG, 4);
-        assert!(!intake.may_come(behind));
-        assert_eq!(intake.stalled(|_| Some(0)), [long]);
-        intake.begin_period(|_| Some(0));
-        assert_eq!(intake.stalled(|_| Some(0)).len(), 9);
-    }
-}
+mod tests;

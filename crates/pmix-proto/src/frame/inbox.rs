@@ -127,6 +127,13 @@ impl Inbox {
         self.partial.as_ref().map_or(0, |frame| frame.payload.len())
     }
 
+    /// Returns how many bytes there are of payloads that are coming or were not handed out yet.
+    #[must_use]
+    pub fn num_held(&self) -> usize {
+        let ready = self.ready.iter().map(|frame| frame.payload.len());
+        ready.sum::<usize>() + self.num_there()
+    }
+
     /// Takes bytes of a header and returns the bytes behind them.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let free = self.head.get_mut(self.head_len..).unwrap_or_default();

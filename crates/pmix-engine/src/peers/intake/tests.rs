@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+const LONG: usize = 1 << 20;
+
+fn peers() -> [PeerId; 4] {
+    [1, 2, 3, 4].map(PeerId::of)
+}
+
+#[test]
+fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers() {
+    let [first, second, third, short] = peers();
+    let mut intake = Intake::new(4 * 2 * LONG);
+    intake.announced(first, LONG, 0, 4);
+    intake.announced(second, 2 * LONG, 0, 4);
+    // It would fit, but the second came before it.
+    intake.announced(third, LONG, 0, 4);
+    intake.announced(short, SHORT, 0, 4);
+    let may_come = peers().map(|peer| intake.may_come(peer, SHORT));
+    assert_eq!(may_come, [true, false, false, true]);
+    assert_eq!(intake.poll_resumed(), None);
+    intake.ended(first, LONG);
+    assert_eq!(intake.poll_resumed(), Some(second));
+    assert!(intake.may_come(second, SHORT) && !intake.may_come(third, SHORT));
+    intake.ended(second, LONG);
+    assert_eq!(intake.poll_resumed(), Some(third));
+    assert!(!intake.any_waits());
+    intake.ended(third, LONG);
+    assert_eq!(intake.bytes(), (0, 0));
+}
+
+#[test]
+fn whoever_leaves_while_its_message_waits_is_passed_over() {
+    let [first, second, third, _] = peers();
+    let mut intake = Intake::new(4 * LONG);
+    for peer in [first, second, third] {
+        intake.announced(peer, LONG, 0, 4);
+    }
+    intake.ended(second, LONG);
+    assert!(intake.may_come(second, SHORT) && !intake.may_come(third, SHORT));
+    intake.ended(first, LONG);
+    assert_eq!(intake.poll_resumed(), Some(third));
+    assert_eq!(intake.poll_resumed(), None);
+    intake.ended(third, LONG);
+    let mut classes = intake.classes.iter();
+    assert!(!intake.any_waits() && classes.all(|class| class.waits.is_empty()));
+}
+
+#[test]
+fn a_message_that_is_longer_than_all_may_be_comes_alone() {
+    let [first, second, ..] = peers();
+    let mut intake = Intake::new(4 * LONG);
+    intake.announced(first, 5 * LONG, 0, 4);
+    intake.announced(second, LONG, 0, 4);
+    assert!(intake.may_come(first, SHORT) && !intake.may_come(second, SHORT));
+    intake.ended(first, 5 * LONG);
+    assert!(intake.may_come(second, SHORT));
+}
+
+/// So many turns is how long a peer is given that hardly comes on.
+const PATIENCE: u64 = 40;
+
+/// A turn begins and ends, in which each message comes on to so many bytes.
+fn turn(intake: &mut Intake, before: usize, now: impl Fn(PeerId) -> Option<usize>) -> Vec<PeerId> {
+    intake.begin_turn(|_| Some(before));
+    intake.end_turn(PATIENCE, now)
+}
+
+fn is_consistent(intake: &Intake) -> bool {
+    let (counted, found) = intake.bytes();
+    counted == found && counted <= (CLASSES + 1) * intake.most
+}
+
+#[test]
+fn whose_message_does_not_come_on_goes_behind_the_others() {
+    let [first, second, third, fourth] = peers();
+    let mut intake = Intake::new(4 * 4 * LONG);
+    for peer in [first, second, third, fourth] {
+        intake.announced(peer, 2 * LONG, 0, 4);
+    }
+    let may_come = |intake: &Intake| peers().map(|peer| intake.may_come(peer, SHORT));
+    assert_eq!(may_come(&intake), [true, true, false, false]);
+    // Nobody has looked yet how much of them there is.
+    assert_eq!(intake.end_turn(PATIENCE, |_| Some(100)), []);
+    assert_eq!(may_come(&intake), [true, true, false, false]);
+    let one_comes = |peer| {
+        Some(if peer == first {
+            PROGRESS
+        } else {
+            PROGRESS - 1
+        })
+    };
+    assert_eq!(turn(&mut intake, 0, one_comes), []);
+    assert_eq!(may_come(&intake), [true, false, true, false]);
+    assert_eq!(intake.poll_resumed(), Some(third));
+    // One that waits for the server has come.
+    assert_eq!(turn(&mut intake, 0, |_| None), []);
+    assert_eq!(may_come(&intake), [true, false, true, false]);
+    // It waits behind the one that has waited for longer.
+    intake.ended(first, 2 * LONG);
+    assert_eq!(may_come(&intake), [true, false, true, true]);
+    intake.ended(third, 2 * LONG);
+    assert_eq!(may_come(&intake), [true, true, true, true]);
+    assert!(is_consistent(&intake));
+}
+
+#[test]
+fn a_message_whose_beginning_is_there_goes_before_those_that_are_only_announced() {
+    let mut intake = Intake::new(4 * 64 * LONG);
+    let tricklers: Vec<_> = (0..1_000).map(PeerId::of).collect();
+    for peer in &tricklers {
+        intake.announced(*peer, 64 * LONG, 1, 1_001);
+    }
+    let honest = PeerId::of(5_000);
+    intake.announced(honest, 64 * LONG, 0, 1_001);
+    assert!(intake.may_come(honest, 0) && !intake.may_come(honest, SHORT));
+    intake.announced(honest, 64 * LONG, SHORT, 1_001);
+    // Whoever trickles has its turn, and then makes room for the honest one, however many there are.
+    assert_eq!(turn(&mut intake, 1, |_| Some(2)), []);
+    assert!(intake.may_come(honest, SHORT));
+    let there = |peer| Some(if peer == honest { 2 * LONG } else { 2 });
+    for _ in 0..100 {
+        assert_eq!(turn(&mut intake, SHORT, there), []);
+        assert!(intake.may_come(honest, SHORT));
+    }
+    intake.ended(honest, 64 * LONG);
+    assert!(is_consistent(&intake));
+}
+
+#[test]
+fn whoever_sends_much_and_then_no_more_delays_others_by_a_turn() {
+    let mut intake = Intake::new(4 * 64 * LONG);
+    let attackers: Vec<_> = (0..30).map(PeerId::of).collect();
+    let honest = PeerId::of(5_000);
+    for peer in attackers.iter().chain([&honest]) {
+        intake.announced(*peer, 64 * LONG, SHORT, 31);
+    }
+    // Two MiB of each are there when it stops.
+    let mut num_turns = 0;
+    while !intake.may_come(honest, SHORT) {
+        assert_eq!(turn(&mut intake, 2 * LONG, |_| Some(2 * LONG)), []);
+        assert!(is_consistent(&intake));
+        num_turns += 1;
+    }
+    assert_eq!(num_turns, 30);
+}
+
+#[test]
+fn whoever_has_not_come_on_for_longest_is_refused_when_there_is_no_room() {
+    let [first, second, third, honest] = peers();
+    let mut intake = Intake::new(4 * 64 * LONG);
+    for peer in [first, second, third, honest] {
+        intake.announced(peer, 64 * LONG, SHORT, 4);
+    }
+    let there = |_| Some(40 * LONG);
+    assert_eq!(turn(&mut intake, 40 * LONG, there), []);
+    assert!(intake.may_come(second, SHORT));
+    // There is no room for what is there of two, and none of them has had its time.
+    for _ in 2..PATIENCE {
+        assert_eq!(turn(&mut intake, 40 * LONG, there), []);
+        assert!(intake.may_come(second, SHORT) && is_consistent(&intake));
+    }
+    assert_eq!(turn(&mut intake, 40 * LONG, there), [first]);
+    assert!(intake.may_come(third, SHORT) && !intake.may_come(second, SHORT));
+    assert_eq!(turn(&mut intake, 40 * LONG, there), [second]);
+    assert!(intake.may_come(honest, SHORT));
+    assert_eq!(turn(&mut intake, 40 * LONG, |_| Some(42 * LONG)), []);
+    intake.ended(honest, 64 * LONG);
+    intake.ended(third, 64 * LONG);
+    assert_eq!(intake.bytes(), (0, 0));
+    assert!(intake.paused.by_turn.is_empty());
+}
+
+#[test]
+fn a_message_that_is_longer_than_all_that_are_paused_may_be_is_refused_in_time() {
+    let [first, second, ..] = peers();
+    let mut intake = Intake::new(4 * LONG);
+    intake.announced(first, 5 * LONG, SHORT, 4);
+    intake.announced(second, LONG, SHORT, 4);
+    for _ in 1..PATIENCE {
+        assert_eq!(turn(&mut intake, 3 * LONG, |_| Some(3 * LONG)), []);
+        assert!(!intake.may_come(second, SHORT));
+    }
+    assert_eq!(turn(&mut intake, 3 * LONG, |_| Some(3 * LONG)), [first]);
+    assert!(intake.may_come(second, SHORT));
+}
+
+#[test]
+fn a_message_of_any_length_comes_in_so_many_turns_while_others_wait() {
+    let [long, short, waiting, _] = peers();
+    let mut intake = Intake::new(4 * 65 * LONG);
+    intake.announced(long, 64 * LONG, 0, 4);
+    intake.announced(short, 10 * LONG, SHORT, 4);
+    intake.announced(waiting, 64 * LONG, SHORT, 4);
+    assert!(!intake.may_come(short, SHORT));
+    assert_eq!(turn(&mut intake, 0, |_| Some(LONG)), []);
+    assert!(intake.may_come(long, SHORT));
+    assert_eq!(turn(&mut intake, 0, |_| Some(LONG - 1)), []);
+    assert!(!intake.may_come(long, SHORT) && intake.may_come(short, SHORT));
+}
+
+#[test]
+fn a_message_waits_behind_its_class_only_and_one_of_a_share_behind_none() {
+    let room = SHARES * LONG;
+    for num_peers in [SHARES, 2 * SHARES, 5 * SHARES] {
+        let mut intake = Intake::new(4 * room);
+        // Half of all do what they can to fill the room for longer ones.
+        let lens = [room, LONG + 1, room / EIGHTH + 1, room / EIGHTH];
+        let announce = |intake: &mut Intake, number: usize, len| {
+            let peer = PeerId::of(u64::try_from(number).unwrap());
+            intake.announced(peer, len, 0, num_peers);
+            intake.may_come(peer, SHORT)
+        };
+        let half = num_peers / 2;
+        for (number, len) in (0..half).zip(lens.into_iter().cycle()) {
+            announce(&mut intake, number, len);
+        }
+        assert!(intake.any_waits());
+        assert!(!announce(&mut intake, num_peers, LONG + 1));
+        let share = room / num_peers;
+        for number in half..num_peers {
+            assert!(
+                announce(&mut intake, number, share),
+                "{number}, {num_peers}"
+            );
+        }
+        let (counted, found) = intake.bytes();
+        assert_eq!(counted, found);
+        assert!(counted <= 4 * room, "{counted}");
+    }
+}
+
+#[test]
+fn whoever_is_waited_for_in_another_class_has_its_time() {
+    let [long, waiting, middle, behind] = peers();
+    let mut intake = Intake::new(4 * 64 * LONG);
+    intake.announced(middle, 2 * LONG, 0, 4);
+    intake.announced(long, 64 * LONG, 0, 4);
+    intake.announced(waiting, 64 * LONG, 0, 4);
+    assert_eq!(turn(&mut intake, 0, |_| Some(0)), []);
+    assert!(intake.may_come(middle, SHORT) && !intake.may_come(long, SHORT));
+    // Nobody waited for the other class when the turn began.
+    intake.begin_turn(|_| Some(0));
+    for number in 5..12 {
+        intake.announced(PeerId::of(number), 8 * LONG, 0, 4);
+    }
+    assert!(intake.may_come(PeerId::of(11), SHORT));
+    intake.announced(behind, 8 * LONG, 0, 4);
+    assert!(!intake.may_come(behind, SHORT));
+    assert_eq!(intake.end_turn(PATIENCE, |_| Some(0)), []);
+    assert!(intake.may_come(middle, SHORT) && !intake.may_come(behind, SHORT));
+    assert_eq!(turn(&mut intake, 0, |_| Some(0)), []);
+    assert!(intake.may_come(behind, SHORT) && !intake.may_come(PeerId::of(11), SHORT));
+}
