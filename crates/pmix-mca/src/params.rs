@@ -159,11 +159,12 @@ impl Params {
     }
 }
 
-/// `SOURCE: NAME = "VALUE": expected ...`.
+/// `SOURCE: NAME = "VALUE": expected ...`; in a plugin without the source, which its host knows and adds.
 pub(crate) fn malformed(name: &str, setting: &Setting, expected: &str) -> Error {
     let shown: String = setting.value.chars().take(60).collect();
-    Error::new(format!(
-        "{}: {name} = {shown:?}: expected {expected}",
-        setting.source
-    ))
+    let what = format!("{name} = {shown:?}: expected {expected}");
+    Error::new(match &setting.source {
+        Source::Host => what,
+        source => format!("{source}: {what}"),
+    })
 }

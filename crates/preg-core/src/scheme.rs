@@ -10,7 +10,8 @@ use crate::{Error, Explanation, Extent};
 
 /// Encodes and decodes node and process maps in one form.
 ///
-/// Every method but the first three defaults to "not mine". `Ok(None)` declines and the next
+/// Every method but the first three has a default: [`legacy_len`](Self::legacy_len) that values are text, the
+/// others "not mine". `Ok(None)` declines and the next
 /// scheme is asked; `Err` means the value carries this scheme's tag and is damaged, and ends the
 /// walk. Lists are bytes: names separated by commas, nodes of a process map by semicolons, each
 /// byte but the separator allowed. A generator that cannot carry a list exactly must decline.
@@ -115,10 +116,14 @@ pub trait Scheme: Send + Sync {
     /// How many of these bytes are a value of this scheme that begins at the first byte; what
     /// copy, pack, unpack and release all need to know.
     ///
+    /// By default a value is text: it begins with the tag and ends before the first NUL. Only a scheme whose
+    /// values may hold a NUL says it otherwise.
+    ///
     /// # Errors
     /// The bytes carry this scheme's tag and no length can be told from them.
-    fn legacy_len(&self, _bytes: &[u8]) -> Result<Option<Extent>, Error> {
-        Ok(None)
+    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
+        let is_own = !self.tag().is_empty() && bytes.starts_with(self.tag());
+        Ok(is_own.then(|| Extent::of_text(bytes)))
     }
 
     /// Explains a value of the string form byte by byte.

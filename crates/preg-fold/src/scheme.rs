@@ -2,7 +2,7 @@
 //! The component and its scheme.
 
 use preg_core::{
-    Component, Error, Explanation, Extent, Limits, NodeList, Params, ProcMap, Regex2, Regex2Ref,
+    Component, Error, Explanation, Limits, NodeList, Params, ProcMap, Regex2, Regex2Ref,
     Registration, Scheme,
 };
 
@@ -193,10 +193,6 @@ impl Scheme for Fold {
             .strip_prefix(TAG)
             .map(|value| parse_procs(value, limits).map_err(|e| e.shifted(TAG.len())))
             .transpose()
-    }
-
-    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
-        Ok(bytes.starts_with(TAG).then(|| Extent::of_text(bytes)))
     }
 
     fn explain(&self, value: &[u8]) -> Option<Explanation> {

@@ -4,8 +4,8 @@
 use memchr::memchr;
 use pmix_types::{Regex2, Regex2Ref};
 use preg_core::{
-    Component, Error, Explanation, Extent, Limits, NodeList, ParamSpec, Params, ProcMap,
-    Registration, Scheme,
+    Component, Error, Explanation, Limits, NodeList, ParamSpec, Params, ProcMap, Registration,
+    Scheme,
 };
 
 use crate::grammar::TAG;
@@ -111,10 +111,6 @@ impl Scheme for Native {
 
     fn parse_procs(&self, regex: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
         procs::parse(regex, limits)
-    }
-
-    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
-        Ok(bytes.starts_with(TAG).then(|| Extent::of_text(bytes)))
     }
 
     fn explain(&self, value: &[u8]) -> Option<Explanation> {

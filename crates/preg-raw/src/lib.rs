@@ -114,10 +114,6 @@ impl Scheme for Raw {
             .map_err(|e| Error::from(e).shifted(TAG.len()))
     }
 
-    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
-        Ok(bytes.starts_with(TAG).then(|| Extent::of_text(bytes)))
-    }
-
     fn explain(&self, value: &[u8]) -> Option<Explanation> {
         let text = value.strip_prefix(TAG)?;
         let mut explanation = Explanation::default();

@@ -71,7 +71,11 @@ impl Dynamic {
         let extent = self
             .extent(value)
             .map_err(|e| e.into_fault(Fault::Undecodable))?;
-        let says = extent.map_or(0, |extent| extent.len);
+        let Some(extent) = extent else {
+            let why = "its own legacy_len declines it";
+            return Err(Fault::Undecodable(why.to_owned()));
+        };
+        let says = extent.len;
         if says != value.len() {
             return Err(Fault::WrongExtent {
                 says,

@@ -7,8 +7,8 @@
 #![forbid(unsafe_code)]
 
 use preg_core::{
-    Component, Error, Extent, Limits, NodeList, NodeListBuilder, ParamSpec, Params, Regex2,
-    Regex2Ref, Scheme,
+    Component, Error, Limits, NodeList, NodeListBuilder, ParamSpec, Params, Regex2, Regex2Ref,
+    Scheme,
 };
 
 /// The component's description.
@@ -131,10 +131,6 @@ impl Scheme for Prefix {
             Some(text) => Self::decode(text, TAG.len(), limits).map(Some),
             None => Ok(None),
         }
-    }
-
-    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
-        Ok(bytes.starts_with(TAG).then(|| Extent::of_text(bytes)))
     }
 }
 

@@ -88,10 +88,6 @@ impl Scheme for Echo {
         let text = regex.strip_prefix(b"echo:").unwrap_or_default();
         Ok(Some(ProcMap::parse_text(text, limits)?))
     }
-
-    fn legacy_len(&self, bytes: &[u8]) -> Result<Option<crate::Extent>, Error> {
-        Ok(Some(crate::Extent::of_text(bytes)))
-    }
 }
 
 struct Exports;
@@ -159,8 +155,14 @@ fn both_directions_pass_through_the_table() {
     assert_eq!(list.unwrap().len(), 3);
     let regex = scheme.generate_regex(b"a,b").unwrap().unwrap();
     assert_eq!((regex.kind.as_str(), &*regex.bytes), ("echo", &b"a,b"[..]));
+}
+
+#[test]
+fn a_component_without_legacy_len_has_values_of_text() {
+    let scheme = open(&[]);
     let extent = scheme.legacy_len(b"echo:a\0b").unwrap().unwrap();
     assert_eq!((extent.len, extent.terminator), (6, Terminator::Nul));
+    assert_eq!(scheme.legacy_len(b"ohce:a").unwrap(), None);
 }
 
 #[test]
