@@ -143,6 +143,11 @@ impl Registry {
         self.clients.get_mut(&id)
     }
 
+    /// Whether all local processes of a job are registered.
+    pub(crate) fn is_complete(&self, nspace: &Nspace<'_>) -> bool {
+        self.job(nspace).is_some_and(LocalJob::is_complete)
+    }
+
     /// Whether a process is registered here, or was.
     pub(crate) fn was_here(&self, proc: &Proc<'_>) -> bool {
         let job = self.job(&proc.nspace);

@@ -140,15 +140,10 @@ impl Subsystems {
                 }
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
-            Request::Notify(request) => {
-                if let Some(ticket) = self.decides(cx, ticket, &request)
-                    && let Some((ticket, follow)) =
-                        self.groups.learn_from_proc(cx, ticket, &request)
-                {
-                    self.events.notify_event(cx, ticket, &request);
-                    self.raise_all(cx, follow);
-                }
-            }
+            Request::Notify(request) => match Events::check_named(cx, &request) {
+                Ok(()) => self.notify(cx, ticket, &request),
+                Err(error) => cx.reply_error(ticket, &error),
+            },
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
             Request::Query(request) => {
                 let groups = self.groups.asked_for(cx, &ticket, &request);
@@ -162,6 +157,16 @@ impl Subsystems {
             Request::JobControl(request) => self.control.job_control(cx, ticket, &request),
             Request::Monitor(request) => self.control.monitor(cx, ticket, &request),
             request => relay::relay(cx, ticket, request),
+        }
+    }
+
+    /// NOTIFY: an event may decide what becomes of a construction, or say something of a group.
+    fn notify(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Notify<'_>) {
+        if let Some(ticket) = self.decides(cx, ticket, request)
+            && let Some((ticket, follow)) = self.groups.learn_from_proc(cx, ticket, request)
+        {
+            self.events.notify_event(cx, ticket, request);
+            self.raise_all(cx, follow);
         }
     }
 
@@ -360,6 +365,11 @@ impl Subsystems {
                 self.collectives.mark_stale(proc);
             }
         }
+    }
+
+    /// A local process is registered by now, or not any longer, and its job is known as well as before.
+    pub(crate) fn client_changed(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
+        self.exchange.data_came(cx, proc);
     }
 
     /// A job or its local processes are registered by now, or not any longer.

@@ -144,11 +144,16 @@ impl Engine {
         object: HostObject,
     ) -> Result<(), Error> {
         let user = (user.uid, user.gid);
+        let was_complete = self.cx.registry.is_complete(&proc.nspace);
         self.cx.registry.add_client(proc, user, object)?;
         // A process of its name that was removed may have put something, and this one has not.
         self.cx.shared.puts_changed(proc);
-        self.subsystems
-            .job_changed(&mut self.cx, &proc.nspace.clone().into_owned());
+        let proc = proc.clone().into_owned();
+        // What waits for all of them waits until the last is there.
+        match was_complete == self.cx.registry.is_complete(&proc.nspace) {
+            true => self.subsystems.client_changed(&mut self.cx, &proc),
+            false => self.subsystems.job_changed(&mut self.cx, &proc.nspace),
+        }
         self.close_refused();
         Ok(())
     }
@@ -163,8 +168,9 @@ impl Engine {
         let (id, client) = self.cx.registry.remove_client(proc)?;
         self.client_removed(id, client);
         self.subsystems.control.cleanup_proc(&mut self.cx, proc);
-        self.subsystems
-            .job_changed(&mut self.cx, &proc.nspace.clone().into_owned());
+        // All others are as they were, and as many are known.
+        let proc = proc.clone().into_owned();
+        self.subsystems.client_changed(&mut self.cx, &proc);
         self.close_refused();
         Ok(())
     }

@@ -192,6 +192,26 @@ impl Events {
         }
     }
 
+    /// Checks that an event of a peer names no more processes than it may: whoever looks at them does so in one
+    /// step of the server.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if it names more than [`EventLimits`](crate::EventLimits) say.
+    pub(crate) fn check_named(cx: &Cx, request: &request::Notify<'_>) -> Result<(), Error> {
+        let (num_procs, most) = (num_procs(&request.infos), cx.config.events.procs_per_event);
+        match num_procs > most {
+            true => Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "an event names {num_procs} processes, more than {most}: name a job as a whole, or send several \
+                     events"
+                ),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// A process reports an event. It is answered as soon as the event is on its way.
     ///
     /// DEVIATION: OpenPMIx answers when the host has. Whom the event reaches is promised by neither,
@@ -203,14 +223,6 @@ impl Events {
         ticket: Ticket,
         request: &request::Notify<'_>,
     ) {
-        let (num_procs, most) = (num_procs(&request.infos), cx.config.events.procs_per_event);
-        if num_procs > most {
-            let message = format!(
-                "an event names {num_procs} processes, more than {most}: name a job as a whole, or \
-                 send several events"
-            );
-            return cx.reply_error(ticket, &Error::new(Status::ERR_OUT_OF_RESOURCE, message));
-        }
         let Ok(member) = cx.member(&ticket) else {
             return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
         };

@@ -235,3 +235,15 @@ fn those_who_are_gone_count_in_the_bytes_of_an_invitation() {
     world.run();
     assert_eq!(bytes(&world), 0);
 }
+
+#[test]
+fn an_invitation_of_more_processes_than_an_event_may_name_leaves_nothing() {
+    let (mut world, all) = world(&[2]);
+    let most = Config::default().events.procs_per_event;
+    let to: Vec<_> = (0..=u32::try_from(most).unwrap())
+        .map(|rank| ("far", rank))
+        .collect();
+    let status = world.status_of(all[0], &invite(&to));
+    assert_eq!(status, Some(Status::ERR_OUT_OF_RESOURCE));
+    assert_eq!(world.nodes[0].engine.stats().group_bytes, 0);
+}

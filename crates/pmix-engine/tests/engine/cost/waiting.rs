@@ -2,12 +2,12 @@
 //! What waits for a process, or is registered, costs those nothing who bring and ask for something else.
 
 use gds_hash::{Codec, ModexStore};
-use pmix_engine::Config;
+use pmix_engine::{Config, Credentials, HostObject};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, keys};
 
-use super::is_linear;
-use crate::world::{Reaction, Who, World};
+use super::{count, is_linear};
+use crate::world::{Reaction, UID, Who, World};
 
 /// A job of two processes on one node, both connected.
 fn two() -> (World, Vec<Who>) {
@@ -66,6 +66,53 @@ fn commits_beside_gets_that_wait_for_other_keys() {
             let status = world.clients[*who].status(*answered);
             assert_eq!(status, Some(Status::SUCCESS));
             assert_eq!(world.nodes[0].engine.stats().num_gets, *size);
+        },
+    );
+}
+
+#[test]
+fn processes_that_are_registered_one_by_one_while_others_are_asked_about() {
+    is_linear(
+        "gets that wait for processes to be registered",
+        200,
+        |size| {
+            let (mut world, all) = two();
+            let engine = &mut world.nodes[0].engine;
+            engine
+                .register_nspace(&"late".into(), count(size), &[])
+                .unwrap();
+            for number in 0..size {
+                let get = request::Get {
+                    nspace: "late".into(),
+                    rank: Rank::new(count(number)),
+                    infos: vec![],
+                    key: Some(Key::new("card")),
+                };
+                world.ask(all[1], &Request::Get(get));
+            }
+            world.run();
+            (world, size)
+        },
+        |(world, size)| {
+            let num_gets = |world: &World| world.nodes[0].engine.stats().num_gets;
+            assert_eq!(num_gets(world), *size);
+            let engine = &mut world.nodes[0].engine;
+            let proc = |number| Proc::new("late", Rank::new(count(number)));
+            for number in 0..*size {
+                engine
+                    .register_client(&proc(number), Credentials::new(UID, UID), HostObject(0))
+                    .unwrap();
+            }
+            assert_eq!(num_gets(world), *size);
+            // Who asked about one that is taken back waits no longer.
+            for number in 1..*size {
+                let engine = &mut world.nodes[0].engine;
+                engine.deregister_client(&proc(number)).unwrap();
+                let proc = proc(number);
+                engine
+                    .register_client(&proc, Credentials::new(UID, UID), HostObject(0))
+                    .unwrap();
+            }
         },
     );
 }
