@@ -39,6 +39,7 @@ mod led;
 mod left;
 mod ordered_upcalls;
 mod participants;
+mod recent;
 mod table;
 mod tracker;
 

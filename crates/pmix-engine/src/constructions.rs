@@ -18,6 +18,8 @@
 //! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
 //! process is left that could call, where the host knows ([`Processes::num_running`]).
 //!
+//! A host of several nodes also says which of its servers have ended ([`Constructions::server_ended`]).
+//!
 //! There is no clock inside: time is an argument, and a construction ends when the shortest time
 //! (`PMIX_TIMEOUT`) of those who called is over ([`Constructions::handle_timeout`]).
 //!
@@ -29,7 +31,7 @@ mod one;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Proc, Status, Text, keys};
+use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, keys};
 
 use self::index::{Id, Index};
 use self::one::{Leaders, One, Part, procs_of};
@@ -99,7 +101,11 @@ impl<T> Default for Constructions<T> {
 }
 
 impl<T> Constructions<T> {
-    /// Returns whether a call is a part of such a construction.
+    /// Returns whether a call has to be gathered even where all of it comes from one server: others may have a part in
+    /// it of whom that server does not know, or it says an order.
+    ///
+    /// This is for a host of one node, which answers all other constructions itself. A host of several nodes hands every
+    /// construction to [`take`](Self::take): only together do the calls of its servers say who the members are.
     pub fn concerns(call: &Group) -> bool {
         let is = |key: &str| call.directives.iter().any(|info| info.key.is(key));
         call.operation == pmix_types::GroupOperation::CONSTRUCT
@@ -109,7 +115,8 @@ impl<T> Constructions<T> {
                 || is(keys::GROUP_FINAL_MEMBERSHIP_ORDER))
     }
 
-    /// Takes a call of a server, which is named as [`Processes::server_of`] does. Returns what has ended by it.
+    /// Takes a call of a server for the construction of a group, whether or not [`concerns`](Self::concerns) is true of
+    /// it. The server is named as [`Processes::server_of`] does. Returns what has ended by it.
     pub fn take(
         &mut self,
         token: T,
@@ -132,7 +139,7 @@ impl<T> Constructions<T> {
         }
         let count = value(&call.directives, keys::GROUP_BOOTSTRAP);
         let leaders = match count.map(|count| count.to_number::<u64>()) {
-            None => Leaders::Listed(call.procs.clone()),
+            None => Leaders::Listed(in_one_form(&call.procs, processes)),
             Some(Ok(count)) => Leaders::Counted(count),
             Some(Err(_)) => return vec![failed(vec![part.token], Status::ERR_BAD_PARAM)],
         };
@@ -265,7 +272,7 @@ impl<T> Constructions<T> {
             if let Some(one) = self.open.get_mut(&id)
                 && one.lose(proc, processes)
             {
-                ended.extend(match one.is_optional {
+                ended.extend(match one.is_optional && !one.is_abandoned() {
                     true => self.end_if_complete(id),
                     false => self.fail(id, Status::ERR_LOST_CONNECTION),
                 });
@@ -278,6 +285,34 @@ impl<T> Constructions<T> {
         ended.extend(self.end_early(processes));
         let open: Vec<_> = self.open.keys().copied().collect();
         ended.extend(self.end_deserted(&open, processes));
+        self.forget_complete();
+        ended
+    }
+
+    /// Takes note that a server has ended, which is named as [`Processes::server_of`] does, and its processes with it.
+    /// Returns what has ended by it: the constructions for which it has not called. What it called for is still
+    /// answered.
+    pub fn server_ended(
+        &mut self,
+        server: usize,
+        processes: &impl Processes,
+    ) -> Vec<EndedConstruction<T>> {
+        let waiting = self.open.iter().filter(|(_, one)| one.awaits(server));
+        let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        let ended = waiting.into_iter();
+        let mut ended: Vec<_> = ended
+            .flat_map(|id| self.fail(id, Status::ERR_LOST_CONNECTION))
+            .collect();
+        for one in self.failed.values_mut() {
+            one.lose_server(server);
+        }
+        self.forget_complete();
+        ended.extend(self.end_early(processes));
+        ended
+    }
+
+    /// Forgets those that failed, and of which all who were waited for know.
+    fn forget_complete(&mut self) {
         let index = &mut self.index;
         self.failed.retain(|id, one| {
             let is_over = one.is_complete();
@@ -286,7 +321,6 @@ impl<T> Constructions<T> {
             }
             !is_over
         });
-        ended
     }
 
     /// Returns when the next of them has waited long enough.
@@ -318,6 +352,7 @@ impl<T> Constructions<T> {
                 let one = self.close(id);
                 one.into_iter().map(One::succeed).collect()
             }
+            None if one.is_abandoned() => self.fail(id, Status::ERR_LOST_CONNECTION),
             None => Vec::new(),
         }
     }
@@ -423,6 +458,26 @@ fn failed<T>(tokens: Vec<T>, status: Status) -> EndedConstruction<T> {
         outcome: Err(status),
         wants_context_id: false,
     }
+}
+
+/// Returns processes in one form, whichever server names them: in ascending order, and a whole job by its wildcard. A
+/// server names the processes of a job that it does not know one by one.
+fn in_one_form(procs: &[Proc<'_>], processes: &impl Processes) -> Vec<Proc<'static>> {
+    let mut jobs = BTreeMap::<_, BTreeSet<Rank>>::new();
+    for proc in procs {
+        jobs.entry(&proc.nspace).or_default().insert(proc.rank);
+    }
+    let mut form = Vec::with_capacity(procs.len());
+    for (nspace, ranks) in jobs {
+        let shared = nspace.to_shared();
+        let size = processes.job_size(nspace);
+        let is_whole = size.is_some_and(|size| u32::try_from(ranks.len()) == Ok(size));
+        match is_whole || ranks.contains(&Rank::WILDCARD) {
+            true => form.push(Proc::new(shared, Rank::WILDCARD)),
+            false => form.extend(ranks.iter().map(|rank| Proc::new(shared.clone(), *rank))),
+        }
+    }
+    form
 }
 
 /// Returns members in the order that `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER` gives: those that it names, a whole

@@ -145,7 +145,9 @@ impl Collectives {
         let has_part = |cx: &Cx, participants| {
             !Self::local(cx, participants).is_empty() || !Self::lost_of(cx, participants).is_empty()
         };
-        let id = match self.first(&key, is_next) {
+        let known = self.first(&key, is_next);
+        let has_ended = known.is_none() && self.take_recent(&key);
+        let id = match known {
             Some(id) => id,
             None if !has_part(cx, &key.1) => return,
             None => match self.begin(cx, key, leader.nspace.clone()) {
@@ -176,8 +178,10 @@ impl Collectives {
             return;
         }
         tracker.is_tolerant |= is_tolerant;
-        if leads {
-            self.ask_anew(cx, id);
+        match leads {
+            true if has_ended => self.doubt(cx, id),
+            true => self.ask_anew(cx, id),
+            false => {}
         }
         self.go_on(cx, id);
     }
@@ -309,6 +313,7 @@ impl Collectives {
     }
 
     fn leader_lost_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, old: Proc<'static>) {
+        self.trust(cx, id);
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };

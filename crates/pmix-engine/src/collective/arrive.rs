@@ -238,6 +238,7 @@ impl Collectives {
             }
             cx.timers.set(until, Timer::Collective(id));
         }
+        self.trust(cx, id);
         if leads {
             self.led(cx, id, client);
         }

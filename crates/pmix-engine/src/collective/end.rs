@@ -127,6 +127,7 @@ impl Collectives {
     /// Ends a collective with success.
     pub(super) fn succeed(&mut self, cx: &mut Cx, id: TrackerId) {
         self.announce_end(cx, id, Status::SUCCESS);
+        self.note_ended(cx, id);
         let Some(mut tracker) = self.remove(id) else {
             return;
         };
@@ -183,6 +184,7 @@ impl Collectives {
         };
         let was_gathering = tracker.phase == Phase::Gathering;
         tracker.phase = Phase::Failed(status);
+        self.note_ended(cx, id);
         self.stop_asking(cx, id, status);
         let Some(tracker) = self.get_mut(id) else {
             return;

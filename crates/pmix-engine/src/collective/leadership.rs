@@ -29,6 +29,8 @@ pub(super) struct Leadership {
     pub(super) announced: Option<Proc<'static>>,
     /// The leaders of whom servers of other nodes told.
     pub(super) heard_of: Vec<Proc<'static>>,
+    /// Whether the leader may lead one that has ended here before its server was heard, so that nobody is asked yet.
+    pub(super) is_in_doubt: bool,
     /// Whether all who take part are of this node.
     pub(super) is_local: bool,
     /// When nobody is asked any longer.
@@ -65,6 +67,7 @@ impl Leadership {
         self.lost_elsewhere = None;
         self.undecided.clear();
         self.declined.clear();
+        self.is_in_doubt = false;
         self.until.take()
     }
 }
@@ -126,3 +129,6 @@ pub(crate) struct Announcement {
 
 /// Announcements of constructions whose participants are not all registered yet, and when they came.
 pub(super) type EarlyAnnouncements = VecDeque<(Option<Instant>, Announcement)>;
+
+/// The hashes of the keys of constructions that ended and of which no leader of another node was heard; see `recent`.
+pub(super) type RecentlyEnded = VecDeque<u64>;

@@ -145,6 +145,7 @@ impl Collectives {
         let leads = leadership.leader.as_ref().map(|leader| leader == proc);
         match leads {
             Some(true) => self.leader_lost(cx, id, proc),
+            Some(false) if leadership.is_in_doubt => _ = leadership.undecided.insert(proc.clone()),
             Some(false) => self.ask_leader(cx, id, proc),
             // Whoever leads next is asked.
             None => {
@@ -214,7 +215,7 @@ impl Collectives {
         self.wait_until(cx, id, until);
     }
 
-    fn wait_until(&mut self, cx: &mut Cx, id: TrackerId, until: Option<Instant>) {
+    pub(super) fn wait_until(&mut self, cx: &mut Cx, id: TrackerId, until: Option<Instant>) {
         if let Some(leadership) = self.leadership_of(id)
             && leadership.until.is_none()
             && let Some(until) = until
@@ -289,6 +290,10 @@ impl Collectives {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.until = None;
         }
+        if self.is_in_doubt(id) {
+            self.trust(cx, id);
+            return self.go_on(cx, id);
+        }
         self.nobody_decides(cx, id);
     }
 
@@ -308,7 +313,8 @@ impl Collectives {
 impl Tracker {
     /// Whether somebody is to decide what becomes of it.
     pub(super) fn is_undecided(&self) -> bool {
-        self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(Leadership::is_open)
+        let waits = |led: &Leadership| led.is_open() || led.is_in_doubt;
+        self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(waits)
     }
 
     /// All who are left have called: what they said is that of those who are not lost, and of those whom leaders

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status};
 
-use super::leadership::{EarlyAnnouncements, LedByName};
+use super::leadership::{EarlyAnnouncements, LedByName, RecentlyEnded};
 use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
 use crate::ids::{ClientId, EarlyId, TrackerId};
@@ -29,13 +29,14 @@ const MAX_UNDER_WAY: usize = 1 << 16;
 pub(crate) struct Collectives {
     last: u64,
     pub(super) trackers: BTreeMap<TrackerId, Tracker>,
-    by_key: HashMap<Key, Queue>,
+    pub(super) by_key: HashMap<Key, Queue>,
     pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.
     pub(super) early: EarlyCalls,
     /// Constructions that are led.
     pub(super) led: LedByName,
     pub(super) early_announcements: EarlyAnnouncements,
+    pub(super) recent: RecentlyEnded,
     /// How many are under way, here and with the host, by the job of who began them.
     under_way: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
@@ -44,7 +45,7 @@ pub(crate) struct Collectives {
 
 /// Collectives of the same participants, in the order in which they began.
 #[derive(Debug, Default)]
-struct Queue {
+pub(super) struct Queue {
     trackers: VecDeque<TrackerId>,
     /// The last one that each process took part in.
     joined: HashMap<ClientId, TrackerId>,

@@ -81,6 +81,9 @@ pub(super) struct One<T> {
     have_called: HashSet<usize>,
     /// The leaders that ended while their servers had not called.
     gone: HashSet<Proc<'static>>,
+    /// How many leaders are listed, and those of them that have ended.
+    num_listed: usize,
+    ended: HashSet<Proc<'static>>,
     order: Option<Vec<Proc<'static>>>,
     pub(super) is_optional: bool,
     /// Whether one of the members leads, so that servers call for those that are lost when that one has decided.
@@ -113,7 +116,12 @@ impl<T> One<T> {
                 let Some(at) = processes.server_of(&proc) else {
                     continue;
                 };
-                match at != server && processes.has_ended(&proc) {
+                let has_ended = processes.has_ended(&proc);
+                one.num_listed += 1;
+                if has_ended {
+                    one.ended.insert(proc.clone());
+                }
+                match at != server && has_ended {
                     true => _ = one.gone.insert(proc),
                     false => *one.awaited.entry(at).or_default() += 1,
                 }
@@ -142,6 +150,8 @@ impl<T> One<T> {
             awaited: HashMap::new(),
             have_called: HashSet::new(),
             gone: HashSet::new(),
+            num_listed: 0,
+            ended: HashSet::new(),
             order: None,
             is_optional: false,
             is_led: false,
@@ -340,8 +350,9 @@ impl<T> One<T> {
         let Some(server) = processes.server_of(&proc).filter(|_| leads) else {
             return false;
         };
+        self.ended.insert(proc.clone());
         if self.is_led {
-            return false;
+            return self.is_abandoned();
         }
         let Some(left) = self.awaited.get_mut(&server) else {
             return false;
@@ -354,6 +365,16 @@ impl<T> One<T> {
             self.awaited.remove(&server);
         }
         true
+    }
+
+    /// Whether the call of a server is waited for.
+    pub(super) fn awaits(&self, server: usize) -> bool {
+        self.awaited.contains_key(&server)
+    }
+
+    /// A server has ended: it does not call.
+    pub(super) fn lose_server(&mut self, server: usize) {
+        self.awaited.remove(&server);
     }
 
     /// A server calls for its leaders, or a leader for itself, which is told how it ended, as are those whom they
@@ -385,6 +406,12 @@ impl<T> One<T> {
             let called = self.called.iter();
             called.filter(|proc| !processes.has_ended(proc)).count() >= num_running
         }
+    }
+
+    /// Whether one of the members led it, and all who are listed have ended: a server may have called for one that had
+    /// ended on the other servers before.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_led && self.ended.len() >= self.num_listed
     }
 
     /// Whether all have called.
@@ -435,12 +462,13 @@ impl<T> One<T> {
                 if lists.clone().all(|list| list == first) {
                     return first.clone();
                 }
-                let mut both: HashSet<_> = first.iter().collect();
+                // A server that does without one names the others one by one, where another may name whole jobs.
+                let mut both: HashSet<_> = self.each(first.clone()).into_iter().collect();
                 for list in lists {
-                    let named: HashSet<_> = list.iter().collect();
+                    let named: HashSet<_> = self.each(list.clone()).into_iter().collect();
                     both.retain(|proc| named.contains(proc));
                 }
-                let mut both: Vec<_> = both.into_iter().cloned().collect();
+                let mut both: Vec<_> = both.into_iter().collect();
                 both.sort_unstable();
                 both
             }

@@ -102,6 +102,66 @@ fn leaders_that_know_each_other_add_one_who_calls_before_or_after() {
 }
 
 #[test]
+fn servers_that_name_a_job_as_a_whole_and_one_by_one_gather_the_same_group() {
+    let whole = || vec![Proc::new("job", Rank::WILDCARD)];
+    let (jobs, now) = (Job(vec![], 3), Instant::now());
+    let said = |list| Info::new(keys::GROUP_MEMBERSHIP, list);
+    let each = procs(&[0, 1, 2, 3, 4, 5]);
+    for (list, expected) in [
+        (each.clone(), vec![0, 1, 2, 3, 4, 5]),
+        (procs(&[0, 1, 2, 4, 5]), vec![0, 1, 2, 4, 5]),
+    ] {
+        let mut all = Constructions::default();
+        let first = call(whole(), vec![said(whole())]);
+        assert_eq!(all.take(0, 0, &first, &jobs, now), []);
+        let second = call(each.clone(), vec![said(list)]);
+        let ended = all.take(1, 1, &second, &jobs, now);
+        let ended: Vec<_> = ended.into_iter().map(outcome).collect();
+        assert_eq!(ended, [(vec![0, 1], Ok(expected))]);
+        assert!(is_empty(&all));
+    }
+}
+
+#[test]
+fn a_construction_ends_with_a_server_that_has_not_called() {
+    for leads in [false, true] {
+        let jobs = Job(vec![], 3);
+        let (mut all, now) = (Constructions::default(), Instant::now());
+        let info = Info::new(keys::GROUP_LEADER, leads);
+        assert_eq!(
+            all.take(0, 0, &call(procs(&[0, 3]), vec![info]), &jobs, now),
+            []
+        );
+        assert_eq!(all.server_ended(2, &jobs), []);
+        let ended = all.server_ended(1, &jobs).into_iter().map(outcome);
+        let lost = Err(Status::ERR_LOST_CONNECTION);
+        assert_eq!(ended.collect::<Vec<_>>(), [(vec![0], lost)]);
+        assert!(is_empty(&all));
+    }
+}
+
+#[test]
+fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
+    let led = || {
+        let infos = vec![Info::new(keys::GROUP_LEADER, true)];
+        call(procs(&[0, 3]), infos)
+    };
+    let lost = Err(Status::ERR_LOST_CONNECTION);
+    let (mut all, now) = (Constructions::default(), Instant::now());
+    assert_eq!(all.take(0, 1, &led(), &Job(vec![], 3), now), []);
+    let three = Job(vec![3], 3);
+    assert_eq!(all.proc_ended(&procs(&[3])[0], &three), []);
+    let both = Job(vec![0, 3], 3);
+    let ended = all.proc_ended(&procs(&[0])[0], &both);
+    let told: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(told, [(vec![0], lost.clone())]);
+    // One that comes later is told at once.
+    let mut all = Constructions::default();
+    let told = all.take(1, 1, &led(), &both, now).into_iter().map(outcome);
+    assert_eq!(told.collect::<Vec<_>>(), [(vec![1], lost)]);
+}
+
+#[test]
 fn leaders_that_know_their_number_meet_with_all_whom_any_of_them_adds() {
     let calls = [
         joins(4),

@@ -202,6 +202,69 @@ fn who_hears_of_a_leader_when_all_is_over_keeps_nothing_of_it() {
 }
 
 #[test]
+fn a_leader_is_not_asked_about_a_member_that_is_lost_where_it_is_heard_of_too_late() {
+    let (mut world, all) = world(&[3, 1]);
+    let events = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let held = std::rc::Rc::clone(&events);
+    world.rule(move |node, upcall| match upcall {
+        Upcall::NotifyEvent(event) if node == 0 => {
+            held.borrow_mut().push(event.clone());
+            Reaction::Answer(Answer::Done(Status::SUCCESS))
+        }
+        _ => Reaction::Usual,
+    });
+    let last = call(&mut world, all[3]);
+    let mut tags = called(&mut world, &all, &[0, 1, 2]);
+    tags.push(last);
+    check_members(&world, &all, tags.into_iter().enumerate(), &[0, 1, 2, 3]);
+    lose(&mut world, &all, 3);
+    for event in events.take() {
+        let now = world.now;
+        let engine = &mut world.nodes[1].engine;
+        let told = engine.notify(event.status, &event.source, event.range, &event.infos, now);
+        told.unwrap();
+        world.run();
+        assert_eq!(codes(&world, all[0]), []);
+    }
+    world.advance(Config::default().leader_time);
+    assert_eq!(codes(&world, all[0]), []);
+    check_over(&world);
+}
+
+#[test]
+fn a_leader_is_asked_about_one_that_is_lost_after_another_construction_ended() {
+    for calls_again in [false, true] {
+        let (mut world, all) = world(&[2, 2]);
+        called(&mut world, &all, &[]);
+        let infos = limit(3);
+        let tags: Vec<_> = [1, 2, 3]
+            .map(|rank| world.ask(all[rank], &of_four(infos.clone())))
+            .to_vec();
+        world.advance(Duration::from_secs(4));
+        let late = Some(Status::ERR_TIMEOUT);
+        assert_eq!(statuses(&world, &all[1..], &tags), [late; 3]);
+        let last = world.ask(all[0], &of_four(infos));
+        world.run();
+        assert_eq!(world.clients[all[0]].status(last), late);
+        lose(&mut world, &all, 3);
+        let mut tags = called_unheard(&mut world, &all, &[0, 1]);
+        assert_eq!(codes(&world, all[0]), []);
+        match calls_again {
+            true => tags.push(call(&mut world, all[2])),
+            false => world.advance(Config::default().leader_time),
+        }
+        let failed = (Status::GROUP_INVITE_FAILED, Some(3));
+        assert_eq!(codes(&world, all[0]), [failed]);
+        assert_eq!(world.status_of(all[0], &without(3)), DONE);
+        if !calls_again {
+            tags.push(call(&mut world, all[2]));
+        }
+        check_members(&world, &all, tags.into_iter().enumerate(), &[0, 1, 2]);
+        check_over(&world);
+    }
+}
+
+#[test]
 fn a_server_forgets_what_is_led_elsewhere_when_its_job_is_gone() {
     let (mut world, all) = world(&[2, 2]);
     let tags = called(&mut world, &all, &[0]);
