@@ -141,16 +141,25 @@ impl World {
                 if leader == Some(place) && self.strikes(Fault::Crash, 3) {
                     return self.cut_off(who, false);
                 }
+                // Others may be lost when their call has come.
+                if leader.is_some() && self.strikes(Fault::Crash, 4) {
+                    let soon = self.random.millis(5, 300);
+                    self.after(soon, Event::Crash(who));
+                }
                 (!is_loose).then_some(id)
             }
             Phase::Meet { .. } => None,
             Phase::Gather(number) => {
-                if self.strikes(Fault::Crash, 6) {
+                if self.strikes(Fault::Crash, 4) {
                     return self.cut_off(who, false);
                 }
                 let id = self.gather(who, place, number);
                 if self.strikes(Fault::Crash, 6) {
                     return self.cut_off(who, false);
+                }
+                if self.strikes(Fault::Crash, 6) {
+                    let soon = self.random.millis(5, 300);
+                    self.after(soon, Event::Crash(who));
                 }
                 id
             }
@@ -230,7 +239,7 @@ impl World {
     }
 
     /// Registers a process, now and then, for the events by which members of a construct are asked what is to follow a loss.
-    fn hear_of_losses(&mut self, who: Who) {
+    pub(crate) fn hear_of_losses(&mut self, who: Who) {
         if self.clients[who].hears_losses || self.random.once_in(6) {
             return;
         }
@@ -239,9 +248,12 @@ impl World {
             Status::GROUP_INVITE_FAILED,
             Status::GROUP_LEADER_FAILED,
             Status::GROUP_LEADER_SELECTED,
+            Status::GROUP_INVITED,
         ];
+        // Whom a leader adds in the place of another is told so as those who are invited are.
+        let codes = &codes[..if self.gatherings.is_empty() { 3 } else { 4 }];
         self.ask(who, What::Any, Some(Duration::ZERO), |core, end| {
-            core.register_events(&codes, &[], end)
+            core.register_events(codes, &[], end)
         });
     }
 

@@ -8,7 +8,7 @@ use pmix_client::OperationId;
 use pmix_engine::{Answer, CallId, Error, PeerId, Verified};
 use pmix_proto::Tag;
 
-use crate::client::Who;
+use crate::client::{Verdict, Who};
 use crate::fault::Fault;
 use crate::host::RoundId;
 use crate::process::ProcId;
@@ -61,8 +61,18 @@ pub(crate) enum Event {
     LeaderGone(usize, ProcId),
     /// By now the leader of an invitation knows that a process is lost.
     Failed(usize, ProcId, ProcId),
-    /// By now it is decided what becomes of a construction without a process, or it has ended.
+    /// By now it is decided what becomes of a construction without a process, or it has ended: if nobody else is
+    /// lost, and in any case.
     Decided(Who, Tag, ProcId),
+    DecidedAtLast(Who, Tag, ProcId),
+    /// By now a server has done what a process decided about a construction without another.
+    Heeded(Who, String, ProcId, Verdict),
+    /// By now all who were told that a leader of a construction is lost know who leads in its place, if anybody does.
+    Replaced(String, ProcId),
+    /// By now one that was told that a construction ended without a leader knows that nobody leads.
+    Leaderless(Who, String),
+    /// A process ends without a word.
+    Crash(Who),
     /// The host sees that a process has ended.
     Ended(ProcId),
     /// The host looks whether constructions that it gathers have waited long enough.

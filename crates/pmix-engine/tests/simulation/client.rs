@@ -157,6 +157,21 @@ pub(crate) enum What {
     Join(usize),
     /// To say something about the invitation of a number.
     Invitation(usize, Saying),
+    /// To say what becomes of the construction of a group of a name without a process.
+    Decision(String, ProcId, Verdict),
+}
+
+/// What a process says when it is asked what becomes of a construction without another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It ends for all.
+    Abort,
+    /// The leader goes on without the process, or says nothing, which ends it.
+    GoOn,
+    End,
+    /// One leads in the place of the leader that is lost, or does not.
+    Lead,
+    Follow,
 }
 
 /// What is said about an invitation.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use pmix_client::{Answer, Ask, Core, CoreStats, Decision, Error, OperationId, Settings, Uri};
 use pmix_proto::{Header, Hello, Request};
-use pmix_types::{Proc, Rank, Status, keys};
+use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda;
-use crate::client::{Asked, Begun, Known, Saying, What, Who, hello};
+use crate::client::{Asked, Begun, Known, Saying, Verdict, What, Who, hello};
 use crate::fault::Fault;
 use crate::invite::number_of;
 use crate::oracle::groups::{Outcome, proc_in};
@@ -391,6 +391,9 @@ impl World {
                 .as_ref()
                 .is_none_or(|core| core.lost().is_some());
             let may_answer = client.is_live() && !client.is_lied_to && !is_lost;
+            if may_answer {
+                self.is_added(who, &event);
+            }
             if let Some(number) = number.filter(|_| may_answer)
                 && event.status == Status::GROUP_INVITED
             {
@@ -405,7 +408,12 @@ impl World {
             .as_mut()
             .and_then(Core::poll_question)
         {
-            let decision = self.decision(&event);
+            // Some programs have no answer, so that the time to decide passes.
+            if constructed(&event.infos).is_some() && self.random.once_in(4) {
+                self.say(|| format!("connection {who} does not decide after {}", event.status));
+                continue;
+            }
+            let decision = self.decision(who, &event);
             self.note_decision(&event, decision.as_ref());
             self.say(|| {
                 format!(
@@ -422,13 +430,10 @@ impl World {
     }
 
     /// What a program wants when one that was invited does not take part, or the leader is lost.
-    fn decision(&mut self, event: &pmix_proto::Event<'_>) -> Option<Decision> {
+    fn decision(&mut self, who: Who, event: &pmix_proto::Event<'_>) -> Option<Decision> {
         let is_leader = event.status == Status::GROUP_LEADER_FAILED;
-        if constructed(&event.infos).is_some() && self.random.once_in(2) {
-            return Some(match is_leader {
-                true => Decision::Lead,
-                false => Decision::GoOnWithout,
-            });
+        if constructed(&event.infos).is_some() {
+            return self.construct_decision(who, event);
         }
         match (self.random.below(8), is_leader) {
             (0..3, true) => Some(Decision::Lead),
@@ -461,12 +466,15 @@ impl World {
             other => panic!("a core asks {} by itself", other.command()),
         };
         let infos = &notify.infos;
-        if constructed(infos).is_some() {
-            return What::Any;
-        }
-        let number = number_of(infos).expect("an invitation");
         let about = proc_in(infos, keys::EVENT_AFFECTED_PROC);
         let about = about.and_then(|name| self.place_of(&name));
+        if let Some(name) = constructed(infos) {
+            // Who was lied to may say something about anybody.
+            return about.map_or(What::Any, |about| {
+                What::Decision(name, about, verdict(notify.status, infos))
+            });
+        }
+        let number = number_of(infos).expect("an invitation");
         let saying = match (notify.status, about) {
             (Status::GROUP_INVITED, _) => Saying::Invite,
             (Status::GROUP_INVITE_ACCEPTED, _) => {
@@ -528,6 +536,23 @@ impl World {
         );
         assert_eq!(core.poll_timeout(), None);
         assert_eq!(core.poll_transmit(), None);
+    }
+}
+
+/// What a core says about a construction.
+fn verdict(status: Status, infos: &[Info<'_>]) -> Verdict {
+    let says = |key: &str| infos.iter().any(|info| info.key.is(key));
+    match status {
+        Status::GROUP_CONSTRUCT_ABORT => Verdict::Abort,
+        Status::GROUP_LEADER_FAILED if says(keys::GROUP_LEADER) => Verdict::Lead,
+        Status::GROUP_LEADER_FAILED => Verdict::Follow,
+        Status::GROUP_INVITE_FAILED
+            if says(keys::GROUP_OPTIONAL) || says(keys::GROUP_ADD_MEMBERS) =>
+        {
+            Verdict::GoOn
+        }
+        Status::GROUP_INVITE_FAILED => Verdict::End,
+        status => panic!("a core says {status} by itself"),
     }
 }
 

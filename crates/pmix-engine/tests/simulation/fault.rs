@@ -131,6 +131,10 @@ impl Plan {
         self.0 & fault.bit() != 0
     }
 
+    pub(crate) const fn with(self, fault: Fault) -> Self {
+        Self(self.0 | fault.bit())
+    }
+
     pub(crate) const fn without(self, fault: Fault) -> Self {
         Self(self.0 & !fault.bit())
     }

@@ -4,21 +4,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pmix_client::OperationId;
+use pmix_client::{Decision, OperationId};
 use pmix_engine::Answer;
 use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::Group;
+use pmix_proto::Event;
 use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
 
-use crate::agenda::{Call, Event};
+use crate::agenda::{self, Call};
 use crate::client::{What, Who};
 use crate::fault::Fault;
+use crate::oracle::led::constructed;
 use crate::process::{GATHERED, Job, Kind, Meeting, Phase, ProcId, group_name, round_of};
 use crate::random::Random;
 use crate::world::World;
 
-/// In one of so many runs there are such constructions, so that the others stay what they were.
-const RUNS: u64 = 4;
+/// In which of so many runs there are such constructions, so that the others stay what they were.
+pub(crate) const GATHERINGS: (u64, u64) = (4, 2);
 
 /// A construction of a group: who leads it, and whom the leaders add.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct Gathering {
     pub(crate) is_contradicted: bool,
     /// Whether the group may be formed without some of them.
     pub(crate) is_optional: bool,
+    /// The one of those who lead that decides about those of them that are lost, if one does.
+    pub(crate) decider: Option<ProcId>,
     /// In seconds.
     timeout: Option<u32>,
 }
@@ -52,6 +56,11 @@ impl Gathering {
             let leader = members[random.below(num_leaders)];
             adds.entry(leader).or_default().push(*added);
         }
+        let is_counted = random.once_in(2);
+        // Nothing is drawn for it, so that the other constructions stay what they were.
+        let sum: usize = members.iter().sum();
+        let decides = !is_counted && !sum.is_multiple_of(3);
+        let decider = decides.then(|| members[sum % num_leaders]);
         let order = random.once_in(3).then(|| {
             let mut order = members.clone();
             let by = random.below(order.len());
@@ -60,7 +69,8 @@ impl Gathering {
         });
         Self {
             num_leaders,
-            is_counted: random.once_in(2),
+            is_counted,
+            decider,
             adds,
             is_contradicted: order.is_some() && num_leaders > 1 && random.once_in(4),
             order,
@@ -91,7 +101,7 @@ impl Gathering {
 /// The constructions of a run, which its processes are to take part in besides what they do anyway.
 pub(crate) fn weave(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) -> Vec<Gathering> {
     let mut gatherings = Vec::new();
-    if seed % RUNS != 2 {
+    if seed % GATHERINGS.0 != GATHERINGS.1 {
         return gatherings;
     }
     let mut random = Random::new(!seed);
@@ -147,6 +157,9 @@ impl World {
     /// A process calls for a construction that it is a part of.
     pub(crate) fn gather(&mut self, who: Who, place: ProcId, number: usize) -> Option<OperationId> {
         let gathering = self.gatherings[number].clone();
+        if gathering.decider.is_some() {
+            self.hear_of_losses(who);
+        }
         if !gathering.members.contains(&place) {
             return None;
         }
@@ -179,18 +192,64 @@ impl World {
             let order = self.names(&order);
             infos.push(Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, order));
         }
+        if gathering.decider == Some(place) {
+            infos.push(Info::new(keys::GROUP_LEADER, true));
+        }
         if gathering.is_optional && leads {
             infos.push(Info::new(keys::GROUP_OPTIONAL, true));
         }
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        let name = group_name(&[], GATHERED + number);
+        let name = Self::gathered_name(number);
         self.say(|| format!("process {place} comes to {name}, {gathering:?}"));
         self.gathering_called(number, place);
         let id = self.ask(who, What::Gather(number), own, |core, end| {
             core.group_construct(&name, &procs, &infos, end)
         });
         (!self.random.once_in(4)).then_some(id)
+    }
+
+    /// What a program wants when a member of a construct that one of them leads is lost, or the leader is.
+    pub(crate) fn construct_decision(&mut self, who: Who, event: &Event<'_>) -> Option<Decision> {
+        let is_leader = event.status == Status::GROUP_LEADER_FAILED;
+        match (self.random.below(6), is_leader) {
+            (0..3, true) => Some(Decision::Lead),
+            (0..2, false) => Some(Decision::GoOnWithout),
+            (2, false) => Some(match self.stand_in(who, event) {
+                Some(new) => Decision::Invite(vec![new]),
+                None => Decision::GoOnWithout,
+            }),
+            (3 | 4, _) => Some(Decision::Abort),
+            _ => None,
+        }
+    }
+
+    /// A process that a leader adds in the place of one that is lost, if its group may have others.
+    fn stand_in(&mut self, who: Who, event: &Event<'_>) -> Option<Proc<'static>> {
+        let number = number_in(&event.infos)?;
+        let leader = self.clients[who].proc?;
+        let members = &self.gatherings[number].members;
+        let is_there = |place: &ProcId| {
+            let client = self.procs[*place].client.map(|who| &self.clients[who]);
+            client.is_some_and(|client| client.is_live() && client.hears_losses)
+        };
+        let mut others = (0..self.procs.len()).filter(|place| !members.contains(place));
+        let new = others.find(is_there)?;
+        let gathering = &mut self.gatherings[number];
+        gathering.members.push(new);
+        gathering.adds.entry(leader).or_default().push(new);
+        Some(self.procs[new].name())
+    }
+
+    /// A leader adds a process in the place of one that is lost, which calls for the group then.
+    pub(crate) fn is_added(&mut self, who: Who, event: &Event<'_>) {
+        let place = self.clients[who].proc;
+        let number = number_in(&event.infos);
+        let is_asked = event.status == Status::GROUP_INVITED && { event.infos.iter() }
+            .any(|info| info.key.is(keys::GROUP_ADD_MEMBERS));
+        if let (Some(place), Some(number), true) = (place, number, is_asked) {
+            self.gather(who, place, number);
+        }
     }
 
     /// A process was told that it is in such a group.
@@ -204,6 +263,11 @@ impl World {
         let kind = Kind::Group(0);
         let group = (Meeting { kind, members }, GATHERED + number);
         self.clients[who].groups.push(group);
+    }
+
+    /// The name of such a group.
+    pub(crate) fn gathered_name(number: usize) -> String {
+        group_name(&[], GATHERED + number)
     }
 
     fn names(&self, places: &[ProcId]) -> Vec<Proc<'static>> {
@@ -238,6 +302,9 @@ impl World {
         let census = self.census();
         let number = round_of(&group.id) - GATHERED;
         self.host.gatherer.open.insert(call, number);
+        if !group.procs.is_empty() {
+            self.oracle.gathered[number].called_host.insert(call.node);
+        }
         let now = self.instant();
         let constructions = &mut self.host.gatherer.constructions;
         let ended = constructions.take(call, call.node, group, &census, now);
@@ -250,6 +317,14 @@ impl World {
         let (census, name) = (self.census(), self.procs[place].name());
         let constructions = &mut self.host.gatherer.constructions;
         let ended = constructions.proc_ended(&name, &census);
+        self.tell_gathered(ended);
+    }
+
+    /// The host sees that a server has ended.
+    pub(crate) fn gatherer_lost(&mut self, node: usize) {
+        let census = self.census();
+        let constructions = &mut self.host.gatherer.constructions;
+        let ended = constructions.server_ended(node, &census);
         self.tell_gathered(ended);
     }
 
@@ -271,7 +346,7 @@ impl World {
     fn set_gatherer(&mut self) {
         let now = self.instant();
         if let Some(at) = self.host.gatherer.constructions.poll_timeout() {
-            self.after(at.saturating_duration_since(now), Event::Gatherer);
+            self.after(at.saturating_duration_since(now), agenda::Event::Gatherer);
         }
     }
 
@@ -303,4 +378,11 @@ impl World {
             }
         }
     }
+}
+
+/// The number of the construction of such a group that infos are about.
+fn number_in(infos: &[Info<'_>]) -> Option<usize> {
+    let name = constructed(infos)?;
+    let number = name.strip_prefix("gathered-")?.parse::<usize>().ok()?;
+    number.checked_sub(GATHERED)
 }

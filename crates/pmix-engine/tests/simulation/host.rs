@@ -45,6 +45,13 @@ pub(crate) struct Round {
     result: Option<Result<Vec<u8>, Status>>,
 }
 
+impl Round {
+    /// Whether a server has its part of it.
+    pub(crate) fn has(&self, node: usize) -> bool {
+        self.contributed.contains_key(&node)
+    }
+}
+
 /// An event on its way to another server.
 #[derive(Debug)]
 pub(crate) struct Notice {
@@ -483,5 +490,6 @@ impl World {
             let rounds = self.host.rounds.get_mut(&id.0).unwrap();
             rounds[id.1].contributed.entry(node).or_default();
         }
+        self.gatherer_lost(node);
     }
 }

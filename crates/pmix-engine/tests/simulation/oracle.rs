@@ -246,7 +246,9 @@ impl World {
                 if status.is_success() && matches!(meeting.kind, Kind::Group(_)) {
                     self.check_group(who, meeting, *place, payload);
                 }
-                self.check_led_end(&meeting.group(*place), meeting, status);
+                if let Some(leader) = meeting.leader() {
+                    self.check_led_end(who, &meeting.group(*place), leader, status);
+                }
                 self.check_meeting(who, meeting, *place, status);
             }
             What::Get(proc, key, _, floor, first_life, lives) => {
@@ -264,10 +266,19 @@ impl World {
                     self.check_unasked(who, of, lives, payload);
                 }
             }
-            What::Gather(number) => self.check_gathered(who, *number, status, payload),
+            What::Gather(number) => {
+                if let Some(leader) = self.gatherings[*number].decider {
+                    self.check_led_end(who, &Self::gathered_name(*number), leader, status);
+                }
+                self.check_gathered(who, *number, status, payload);
+            }
             What::Leave(is_in) => self.check_left(who, *is_in, status),
             What::HearGroups => self.clients[who].hears_groups |= status.is_success(),
             What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),
+            What::Decision(name, about, verdict) if status.is_success() => {
+                self.expect_heed(who, name, *about, *verdict);
+            }
+            What::Decision(..) => {}
             What::Query => self.check_query(who, status, payload),
             What::Pull(nspace) => self.check_pull(who, nspace, status),
             What::EndPull(nspace, number) => self.check_pull_ended(who, nspace, *number, status),

@@ -278,6 +278,37 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
     phases
 }
 
+/// In which of so many runs there are more constructions that one of the members leads, and processes end in the
+/// middle of them.
+pub(crate) const LED: (u64, u64) = (4, 1);
+
+/// Adds constructions that one of the members leads to what all processes have to do.
+pub(crate) fn add_led(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) {
+    let mut random = Random::new(seed.rotate_left(32));
+    for _ in 0..2 + random.below(3) {
+        let all = jobs.iter().flat_map(Job::procs);
+        let members: Vec<_> = all.filter(|_| !random.once_in(4)).collect();
+        let meeting = Meeting {
+            kind: Kind::Group(0),
+            members,
+        };
+        if meeting.leader().is_none() {
+            continue;
+        }
+        let at = 1 + random.below(script.len());
+        script.insert(
+            at,
+            Phase::Meet {
+                meeting,
+                collects: false,
+                is_short: random.once_in(2),
+                timeout: random.once_in(2).then(|| 3 + random.below_u32(4)),
+                is_loose: random.once_in(4),
+            },
+        );
+    }
+}
+
 fn meeting(random: &mut Random, jobs: &[Job]) -> Meeting {
     let whole = |job: &Job| job.first..job.first + usize::try_from(job.size()).unwrap();
     let own = whole(random.pick(jobs));

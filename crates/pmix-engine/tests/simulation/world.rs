@@ -10,12 +10,12 @@ use pmix_proto::{Header, Tag};
 use crate::agenda::{Agenda, Event};
 use crate::client::{Client, Who};
 use crate::fault::{Fault, Plan, Tally};
-use crate::gather::{Gathering, weave};
+use crate::gather::{GATHERINGS, Gathering, weave};
 use crate::host::Host;
 use crate::node::{Node, UID};
 use crate::oracle::Oracle;
 use crate::oracle::events::{Reporter, number};
-use crate::process::{Job, Phase, Process, Stamp, script};
+use crate::process::{Job, LED, Phase, Process, Stamp, add_led, script};
 use crate::random::Random;
 use crate::tool::{Tool, tools};
 
@@ -68,11 +68,25 @@ impl World {
             true => Plan::draw(&mut random, Fault::ALL),
             false => Plan::draw(&mut random, Fault::WITHOUT_TOOLS),
         };
+        let is_led = seed % LED.0 == LED.1;
+        let has_gatherings = seed % GATHERINGS.0 == GATHERINGS.1;
+        // What becomes of a construction is decided where one of its members ends.
+        let drawn = match is_led || has_gatherings && seed.is_multiple_of(3) {
+            true => drawn.with(Fault::Crash),
+            false => drawn,
+        };
         let plan = plan.unwrap_or(drawn);
-        let config = config(&mut random, plan, has_tools);
+        let mut config = config(&mut random, plan, has_tools);
+        if is_led || has_gatherings {
+            // Less than any limit of time, so that this is not what ends a construction.
+            config.leader_time = Duration::from_millis(900);
+        }
         let num_nodes = 1 + random.below(3);
         let mut jobs = jobs(&mut random, num_nodes);
         let mut script = script(&mut random, &jobs);
+        if is_led {
+            add_led(seed, &jobs, &mut script);
+        }
         let gatherings = weave(seed, &jobs, &mut script);
         // Tools, and jobs that may be spawned, are in some runs only: these take longer.
         let tools = match has_tools {
@@ -238,7 +252,18 @@ impl World {
             Event::Follows(number, who, leader) => self.check_follows(number, who, leader),
             Event::LeaderGone(number, leader) => self.check_leader_gone(number, leader),
             Event::Failed(number, lost, leader) => self.check_failed(number, lost, leader),
-            Event::Decided(who, tag, lost) => self.check_decided(who, tag, lost),
+            Event::Decided(who, tag, lost) => self.check_decided(who, tag, lost, false),
+            Event::DecidedAtLast(who, tag, lost) => self.check_decided(who, tag, lost, true),
+            Event::Heeded(who, name, about, verdict) => {
+                self.check_heeded(who, &name, about, verdict);
+            }
+            Event::Replaced(name, old) => self.check_replaced(&name, old),
+            Event::Leaderless(who, name) => self.check_leaderless(who, &name),
+            Event::Crash(who) => {
+                if self.clients[who].is_live() && !self.is_over {
+                    self.cut_off(who, false);
+                }
+            }
             Event::Ended(proc) => self.proc_ended(proc),
             Event::Gatherer => self.gatherer_due(),
             Event::GatheredWithout(number) => self.check_gathered_without(number),

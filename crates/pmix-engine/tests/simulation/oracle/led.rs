@@ -11,14 +11,17 @@ use pmix_types::{Info, Proc, Status, Value, keys};
 
 use super::groups::proc_in;
 use crate::agenda;
-use crate::client::{Asked, What, Who};
+use crate::client::{Verdict, What, Who};
 use crate::fault::Fault;
-use crate::process::{Meeting, ProcId};
+use crate::process::{Kind, Meeting, ProcId};
 use crate::world::World;
 
 /// How many groups were formed without one that was lost, and in how many another led in the place of one.
 pub(crate) static NUM_WITHOUT: AtomicU64 = AtomicU64::new(0);
 pub(crate) static NUM_REPLACED: AtomicU64 = AtomicU64::new(0);
+
+/// Within which time the host has carried an event to all servers.
+const SOON: Duration = Duration::from_millis(500);
 
 /// What was seen of constructions that are led, by the names of their groups.
 #[derive(Debug, Default)]
@@ -30,11 +33,20 @@ pub(crate) struct Led {
     aborted: BTreeSet<String>,
     /// Who was chosen in the place of whom, if anybody was.
     chosen: BTreeMap<(String, ProcId), Option<Proc<'static>>>,
+    /// Who was told that which leader is lost, and who was told who leads in its place, or that nobody does.
+    told_lost: BTreeSet<(String, ProcId, Who)>,
+    told_chosen: BTreeSet<(String, ProcId, Who)>,
     /// The members that were told first.
     members: BTreeMap<String, Vec<Proc<'static>>>,
 }
 
 impl Led {
+    /// Those whom somebody decided to do without.
+    pub(super) fn left_out(&self, name: &str) -> impl Iterator<Item = ProcId> {
+        let without = self.without.iter().filter(move |(group, _)| group == name);
+        without.map(|(_, place)| *place)
+    }
+
     /// Whether a process is not needed for a group.
     pub(super) fn does_without(&self, name: &str, proc: ProcId) -> bool {
         let key = (name.to_owned(), proc);
@@ -46,8 +58,10 @@ impl Led {
 pub(crate) fn constructed(infos: &[Info<'_>]) -> Option<String> {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID))?;
     match &name.value {
-        Value::String(Some(name)) if name.as_bytes().starts_with(b"group-") => {
-            Some(name.to_string())
+        Value::String(Some(name)) => {
+            let name = name.as_str()?;
+            let is_constructed = name.starts_with("group-") || name.starts_with("gathered-");
+            is_constructed.then(|| name.to_owned())
         }
         _ => None,
     }
@@ -64,7 +78,9 @@ impl World {
         let led = &mut self.oracle.led;
         match decision {
             Some(Decision::Abort) => _ = led.aborted.insert(name),
-            Some(Decision::GoOnWithout) => _ = led.without.insert((name, about)),
+            Some(Decision::GoOnWithout | Decision::Invite(_)) => {
+                _ = led.without.insert((name, about))
+            }
             Some(Decision::Lead) => _ = led.replaced.insert((name, about)),
             _ => {}
         }
@@ -72,13 +88,23 @@ impl World {
 
     /// A server tells of a construction: in the place of a leader all hear of the same one.
     pub(super) fn led_event_sent(&mut self, who: Who, event: &Event<'_>) {
-        let (Some(name), Status::GROUP_LEADER_SELECTED) = (constructed(&event.infos), event.status)
+        let concerns = [Status::GROUP_LEADER_FAILED, Status::GROUP_LEADER_SELECTED];
+        let is_of_server = self.place_of(&event.source).is_none();
+        let Some(name) =
+            constructed(&event.infos).filter(|_| concerns.contains(&event.status) && is_of_server)
         else {
             return;
         };
         let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
         let about = about.expect("what servers say to each other is not told to clients");
         let about = self.place_of(&about).expect("a process");
+        let told = (name.clone(), about, who);
+        if event.status == Status::GROUP_LEADER_FAILED {
+            self.oracle.led.told_lost.insert(told);
+            return;
+        }
+        self.oracle.led.told_chosen.insert(told);
+        self.after(SOON, agenda::Event::Replaced(name.clone(), about));
         let new = proc_in(&event.infos, keys::GROUP_LEADER);
         let known = self.oracle.led.chosen.entry((name.clone(), about));
         let known = known.or_insert_with(|| new.clone());
@@ -108,15 +134,10 @@ impl World {
         let known = self.oracle.led.members.entry(name.to_owned());
         let known = known.or_insert_with(|| told.clone());
         assert_eq!(*known, told, "the members of {name}");
-        for (group, place) in &self.oracle.led.without {
-            let proc = &self.procs[*place];
-            // What a server ended for itself, others may go on with.
-            let is_alone =
-                { meeting.members.iter() }.all(|other| self.procs[*other].node == proc.node);
-            let has_called = self.oracle.calls.contains_key(&(meeting.clone(), *place));
-            let is_left_out = group == name && !proc.is_restless && (is_alone || !has_called);
+        for place in self.oracle.led.left_out(name) {
+            let proc = &self.procs[place];
             assert!(
-                !is_left_out || !told.contains(&proc.name()),
+                proc.is_restless || !told.contains(&proc.name()),
                 "{name} does without {:?}, but {told:?}",
                 proc.name()
             );
@@ -124,10 +145,10 @@ impl World {
     }
 
     /// A construction that is led ends for a reason that there is.
-    pub(super) fn check_led_end(&self, name: &str, meeting: &Meeting, status: Status) {
-        let Some(leader) = meeting.leader().filter(|_| !self.is_over) else {
+    pub(super) fn check_led_end(&mut self, who: Who, name: &str, leader: ProcId, status: Status) {
+        if self.is_over {
             return;
-        };
+        }
         let is_lost = |proc: ProcId| {
             let proc = &self.procs[proc];
             proc.was_lost || proc.client.is_none() || proc.is_restless
@@ -142,35 +163,172 @@ impl World {
             Status::GROUP_LEADER_FAILED => {
                 let has_reason = is_lost(leader) || replaced.next().is_some();
                 assert!(has_reason, "{name} ends without its leader, which is there");
+                // Its server says so in the same turn.
+                self.after(
+                    Duration::ZERO,
+                    agenda::Event::Leaderless(who, name.to_owned()),
+                );
             }
             _ => {}
         }
     }
 
-    /// Who waits, in a construction that is led, for a process that is lost is told soon, or its leader decides.
+    /// Who waits, in a construction that is led, for a process that is lost is told by the time to decide, or it is
+    /// decided; later only if others are lost meanwhile.
     pub(super) fn expect_decision(&mut self, who: Who, tag: Tag, lost: ProcId, after: Duration) {
-        let time = self.config.leader_time.saturating_mul(4) + after;
-        self.after(time, agenda::Event::Decided(who, tag, lost));
+        let (once, often) = (self.config.leader_time, self.config.leader_time * 4);
+        let turn = Duration::from_millis(1);
+        self.after(after + once + turn, agenda::Event::Decided(who, tag, lost));
+        self.after(
+            after + often + turn,
+            agenda::Event::DecidedAtLast(who, tag, lost),
+        );
     }
 
-    pub(crate) fn check_decided(&mut self, who: Who, tag: Tag, lost: ProcId) {
+    pub(crate) fn check_decided(&mut self, who: Who, tag: Tag, lost: ProcId, is_last: bool) {
         let client = &self.clients[who];
-        let Some(Asked {
-            what: What::Meet(meeting, round),
-            answer,
-            ..
-        }) = client.asked.get(&tag)
-        else {
+        let Some(asked) = client.asked.get(&tag) else {
             return;
         };
-        let is_excused = !client.is_known || client.is_spoiled || client.is_lied_to;
+        let (name, members) = self.led_construct(&asked.what).expect("one that is led");
         let is_late = client.held.is_some() || self.plan.has(Fault::Slow);
-        let mut members = meeting.members.iter();
-        let is_restless = members.any(|member| self.procs[*member].is_restless);
-        let is_decided = self.oracle.led.does_without(&meeting.group(*round), lost);
+        let has_gone = |member: &ProcId| {
+            let proc = &self.procs[*member];
+            *member != lost && (proc.was_lost || proc.client.is_none())
+        };
+        let is_open = !is_last && members.iter().any(has_gone);
+        let is_decided = self.oracle.led.does_without(&name, lost);
         assert!(
-            answer.is_some() || is_excused || is_late || is_restless || is_decided,
-            "connection {who} waits for process {lost}, about whom nobody decides: {meeting:?}"
+            asked.answer.is_some()
+                || self.is_led_excused(who, members)
+                || is_late
+                || is_open
+                || is_decided,
+            "connection {who} waits for process {lost}, about whom nobody decides: {:?}",
+            asked.what
         );
+    }
+
+    /// Whether a client may not be told what becomes of a construction, or its server may not know it.
+    fn is_led_excused(&self, who: Who, members: &[ProcId]) -> bool {
+        let client = &self.clients[who];
+        let mut members = members.iter();
+        !client.is_known
+            || client.is_spoiled
+            || client.is_lied_to
+            || self.is_over
+            || members.any(|member| self.procs[*member].is_restless)
+    }
+
+    /// A server takes what a process says: the one of the process that is lost does it, at once or as soon as the
+    /// host has brought it there.
+    pub(super) fn expect_heed(&mut self, who: Who, name: &str, about: ProcId, verdict: Verdict) {
+        let is_elsewhere = self.procs[about].node != self.clients[who].node;
+        let is_unsure = [Fault::HostLate, Fault::HostSilent, Fault::HostDrops];
+        if is_elsewhere && is_unsure.iter().any(|fault| self.plan.has(*fault)) {
+            return;
+        }
+        let time = if is_elsewhere { SOON } else { Duration::ZERO };
+        let heeded = agenda::Event::Heeded(who, name.to_owned(), about, verdict);
+        self.after(time, heeded);
+    }
+
+    /// What a process said about a construction that it waits for has been done.
+    pub(crate) fn check_heeded(&self, who: Who, name: &str, about: ProcId, verdict: Verdict) {
+        let client = &self.clients[who];
+        let waits = client.asked.values().find_map(|asked| {
+            let (group, members) = self.led_construct(&asked.what)?;
+            (asked.answer.is_none() && group == name).then_some((&asked.what, members))
+        });
+        // Answers are made when there is room for them.
+        let is_late = client.held.is_some() || self.plan.has(Fault::Slow);
+        let Some((what, members)) = waits.filter(|_| !is_late) else {
+            return;
+        };
+        if self.is_led_excused(who, members) {
+            return;
+        }
+        let is_chosen = self
+            .oracle
+            .led
+            .chosen
+            .contains_key(&(name.to_owned(), about));
+        let is_done = match verdict {
+            // One leads already, or the host was called: those that still gather end it.
+            Verdict::Abort | Verdict::End => {
+                is_chosen || self.has_called_host(what, self.procs[about].node)
+            }
+            Verdict::Lead => is_chosen,
+            Verdict::GoOn | Verdict::Follow => true,
+        };
+        assert!(
+            is_done,
+            "connection {who} waits for {name}, of which it said {verdict:?} without process {about}: {what:?}"
+        );
+    }
+
+    /// The group that is constructed, and those who are waited for, if one of them leads.
+    pub(super) fn led_construct<'w>(&'w self, what: &'w What) -> Option<(String, &'w [ProcId])> {
+        match what {
+            What::Meet(meeting, round) => {
+                meeting.leader()?;
+                Some((meeting.group(*round), &meeting.members))
+            }
+            What::Gather(number) => {
+                let gathering = &self.gatherings[*number];
+                gathering.decider?;
+                Some((Self::gathered_name(*number), gathering.leaders()))
+            }
+            _ => None,
+        }
+    }
+
+    fn has_called_host(&self, what: &What, node: usize) -> bool {
+        let (meeting, round) = match what {
+            What::Meet(meeting, round) => (meeting, *round),
+            What::Gather(number) => {
+                return self.oracle.gathered[*number].called_host.contains(&node);
+            }
+            _ => return false,
+        };
+        let meeting = Meeting {
+            kind: Kind::Group(round),
+            members: meeting.members.clone(),
+        };
+        let rounds = self.host.rounds.get(&meeting).into_iter().flatten();
+        { rounds }.any(|round| round.has(node))
+    }
+
+    /// Who was told that a leader is lost is told who leads in its place, or that nobody does, if anybody is.
+    pub(crate) fn check_replaced(&self, name: &str, old: ProcId) {
+        let led = &self.oracle.led;
+        for told in &led.told_lost {
+            let (group, lost, who) = told;
+            let client = &self.clients[*who];
+            let is_there = client.is_live() && client.held.is_none() && !self.plan.has(Fault::Slow);
+            assert!(
+                group != name || *lost != old || !is_there || led.told_chosen.contains(told),
+                "connection {who} is not told who leads {name} in the place of process {old}"
+            );
+        }
+    }
+
+    /// Who was told that a construction ended without a leader knows that nobody leads in the place of one of its
+    /// node that is lost.
+    pub(crate) fn check_leaderless(&self, who: Who, name: &str) {
+        let (led, client) = (&self.oracle.led, &self.clients[who]);
+        let is_there = client.is_live() && client.held.is_none() && !self.plan.has(Fault::Slow);
+        for told in &led.told_lost {
+            let (group, lost, to) = told;
+            let is_own = self.procs[*lost].node == client.node;
+            assert!(
+                group != name
+                    || *to != who
+                    || !is_own
+                    || !is_there
+                    || led.told_chosen.contains(told),
+                "connection {who} is not told that nobody leads {name} in the place of process {lost}"
+            );
+        }
     }
 }

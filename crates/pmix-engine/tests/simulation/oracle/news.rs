@@ -30,11 +30,10 @@ impl World {
         for (who, client) in self.clients.iter().enumerate() {
             let is_here = client.node == node;
             for (tag, asked) in &client.asked {
-                let is_led =
-                    matches!(&asked.what, What::Meet(meeting, _) if meeting.leader().is_some());
-                if is_here && is_led && self.meets_in_vain(asked, lost) {
+                let is_led = self.led_construct(&asked.what).is_some();
+                if is_here && is_led && self.waits_for_decision(who, asked, lost) {
                     undecided.push((who, *tag));
-                } else if is_here && self.meets_in_vain(asked, lost) {
+                } else if is_here && !is_led && self.meets_in_vain(asked, lost) {
                     waiting.push((who, *tag, after + Duration::from_secs(4)));
                 } else if let Some(time) = self.asks_in_vain(asked, lost, client.node) {
                     waiting.push((who, *tag, time));
@@ -51,6 +50,20 @@ impl World {
 
     fn has_any(&self, faults: &[Fault]) -> bool {
         faults.iter().any(|fault| self.plan.has(*fault))
+    }
+
+    /// Whether one waits for another in a construct that one of the members leads.
+    fn waits_for_decision(&self, who: Who, asked: &Asked, lost: ProcId) -> bool {
+        let What::Gather(number) = asked.what else {
+            return self.meets_in_vain(asked, lost);
+        };
+        let gathering = &self.gatherings[number];
+        // Those who may be missing are not asked about, nor those who are added.
+        let leads = |place: &ProcId| gathering.leaders().contains(place);
+        let is_asked = leads(&lost) && self.clients[who].proc.as_ref().is_some_and(leads);
+        let is_asked = is_asked && !gathering.is_optional;
+        let has_come = self.oracle.gathered[number].has_called(lost);
+        is_asked && !has_come && asked.answer.is_none()
     }
 
     fn meets_in_vain(&self, asked: &Asked, lost: ProcId) -> bool {

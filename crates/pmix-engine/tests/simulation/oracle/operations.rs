@@ -42,8 +42,9 @@ impl World {
         let held = core.stats();
         let begun = client.begun.values();
         let num_asking = begun.filter(|begun| begun.tag.is_some()).count();
-        // What was said of an invitation may outlast it; all of them wait to hear of events.
-        let by_itself = |asked: &&Asked| matches!(asked.what, What::Invitation(..));
+        // What was said of an invitation or a construction may outlast it; all of them wait to hear of events.
+        let by_itself =
+            |asked: &&Asked| matches!(asked.what, What::Invitation(..) | What::Decision(..));
         let most = num_asking + client.asked.values().filter(by_itself).count() + 1;
         let num_open = held.num_operations + held.num_completed;
         assert!(
