@@ -286,3 +286,52 @@ fn a_replay_refers_to_jobs_by_name_and_survives_faults() {
             .contains("300 does not fit")
     );
 }
+
+#[test]
+fn qualifiers_of_a_replay_tell_the_values_of_a_key_apart() {
+    let of_unit = |unit: &str, value: u32| {
+        json!({"key": "pmix.qual.val", "type": "info_array", "value": [
+            {"key": "limit", "type": "u32", "value": value},
+            {"key": "unit", "type": "str", "value": unit, "flags": 8},
+        ]})
+    };
+    let data = [
+        json!({"key": "PMIX_RANK", "type": "rank", "value": 0}),
+        of_unit("MB", 7),
+        of_unit("GB", 8),
+    ];
+    let job = job(json!([
+        {"key": "pmix.nmap", "type": "str", "value": "a"},
+        {"key": "pmix.pmap", "type": "str", "value": "0"},
+        {"key": "PMIX_PROC_DATA", "type": "info_array", "value": data},
+    ]));
+    let get = |qualifiers: Json| {
+        let proc = json!({"nspace": "j@1", "rank": 0});
+        json!({"job": job, "get": {"key": "limit", "proc": proc, "qualifiers": qualifiers}})
+    };
+    let unit = |unit: &str| json!([{"key": "unit", "type": "str", "value": unit}]);
+    let optional = json!([{"key": "PMIX_OPTIONAL", "type": "bool", "value": true}, unit("MB")[0]]);
+    let answers = replay(
+        &[],
+        &[
+            get(unit("MB")),
+            get(unit("GB")),
+            get(unit("TB")),
+            get(optional),
+        ],
+    );
+    let found: Vec<_> = answers
+        .iter()
+        .map(|a| (&a["status"], &a["value"]["data"]))
+        .collect();
+    let (ok, none) = (json!(0), json!(-46));
+    assert_eq!(
+        found,
+        [
+            (&ok, &json!(7)),
+            (&ok, &json!(8)),
+            (&none, &Json::Null),
+            (&ok, &json!(7))
+        ]
+    );
+}
