@@ -45,10 +45,15 @@ impl<'a> Session<'a> {
         let command = with_bound(command, &self.bound);
         let until = Instant::now() + LIMIT;
         loop {
+            let mut has_changed = false;
             let made = match command.strip_suffix(" &") {
                 Some(command) => self.begin(command, shown.len()),
                 None if command == "wait" => self.wait(),
-                None => lines_of(&self.in_foreground(&command)),
+                None => {
+                    let (lines, is_success) = self.in_foreground(&command);
+                    has_changed = is_success && changes(&command);
+                    lines
+                }
             };
             let lines: Vec<_> = made.iter().map(String::as_str).collect();
             if let Some(bound) = marks.matches(shown, &lines) {
@@ -57,7 +62,7 @@ impl<'a> Session<'a> {
             }
             // A reader types the next command when the job is up, and a test before.
             let is_early = !self.background.is_empty() && !command.ends_with(" &");
-            if !is_early || command == "wait" || Instant::now() > until {
+            if !is_early || has_changed || command == "wait" || Instant::now() > until {
                 return made;
             }
         }
@@ -79,12 +84,15 @@ impl<'a> Session<'a> {
         command
     }
 
-    fn in_foreground(&self, command: &str) -> String {
+    /// What a command prints, and whether it ends well.
+    fn in_foreground(&self, command: &str) -> (Vec<String>, bool) {
         let mut shell = self.command(&format!("{{ {command}\n}} 2>&1"));
         let child = shell.stdout(Stdio::piped()).spawn().expect("a shell");
         let _watchdog = Watchdog::of(&child);
         let output = child.wait_with_output().expect("it ends");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines = text.lines().map(str::to_owned).collect();
+        (lines, output.status.success())
     }
 
     /// Starts a command, and waits for as many lines of it as are shown.
@@ -166,6 +174,22 @@ fn read(reader: PipeReader) -> Receiver<String> {
     lines
 }
 
-fn lines_of(output: &str) -> Vec<String> {
-    output.lines().map(str::to_owned).collect()
+/// Whether a command does something that it must not do twice.
+fn changes(command: &str) -> bool {
+    const CHANGING: [&str; 4] = ["pmix kill", "pmix release", "pmix publish", "pmix run"];
+    CHANGING.iter().any(|words| command.contains(words))
+}
+
+#[test]
+fn what_changes_something_is_done_once_and_what_looks_is_repeated() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut session = Session::new(dir.path());
+    let marks = Marks::default();
+    session.run("sleep 600 &", &[], &marks);
+    let said = session.run("echo a >> done; : pmix kill; cat done", &["b"], &marks);
+    assert_eq!(said, ["a"]);
+    let looks = "echo a >> seen; wc -l < seen";
+    assert_eq!(session.run(looks, &["3"], &marks), ["3"]);
+    let fails = "echo a >> failed; wc -l < failed; : pmix kill; [ $(wc -l < failed) = 3 ]";
+    assert_eq!(session.run(fails, &["3"], &marks), ["3"]);
 }
