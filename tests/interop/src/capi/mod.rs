@@ -112,12 +112,13 @@ pub fn library(profile: &str) -> Result<Library, String> {
 /// Something of ours does not build.
 pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
     install::packages(PACKAGES);
-    let pmix = Launcher::Ours(Ours::build_as(&options.profile)?.program);
+    let program = Ours::build_as(&options.profile)?.program;
+    let pmix = Launcher::Ours(program.clone());
     let swap = Swap::build(&options.profile)?;
     let until = Instant::now() + options.limit();
     if options.wants(Part::Slurm) {
         install::packages(slurm::PACKAGES);
-        slurm::run(&swap, peers, options, until, tally)?;
+        slurm::run(&swap, &program, peers, options, until, tally)?;
     }
     if options.wants(Part::Swapped) {
         swapped::run(&swap, peers, &pmix, until, tally)?;

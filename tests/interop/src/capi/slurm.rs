@@ -3,6 +3,7 @@
 //! with our library in the place from which Slurm's plug-in loads it: on all nodes, on some, on none. Where
 //! namespaces are not allowed, the daemons of all nodes are on this machine, and ours is preloaded.
 
+mod allocations;
 pub mod beside;
 mod cluster;
 mod endings;
@@ -59,12 +60,13 @@ const OURS_VERSION: &str = "pmix-rs";
 /// What that of others begins with.
 const THEIRS: &str = "OpenPMIx";
 
-/// Runs the programs with each library in each of the clusters.
+/// Runs the programs with each library in each of the clusters, and our launcher, `pmix`, in allocations of the first.
 ///
 /// # Errors
 /// A program does not compile.
 pub(super) fn run(
     swap: &Swap,
+    pmix: &Path,
     peers: &[Peer],
     options: &Options,
     until: Instant,
@@ -127,6 +129,10 @@ pub(super) fn run(
         }
         if long || !setup.munge {
             ends.push(endings::fifty(&cluster, &title, &short, until));
+        }
+        // No library of Slurm's is looked at: one cluster is as good as the other.
+        if !setup.ours.contains(&true) {
+            ends.push(allocations::launched(&cluster, &title, pmix, until));
         }
         ends.push(cluster.has_ended().map_or(Ok(()), Err));
         for end in ends {
