@@ -179,7 +179,7 @@ impl Collectives {
         }
         tracker.is_tolerant |= is_tolerant;
         match leads {
-            true if has_ended => self.doubt(cx, id),
+            true if has_ended => self.hold_back(cx, id),
             true => self.ask_anew(cx, id),
             false => {}
         }
@@ -313,7 +313,7 @@ impl Collectives {
     }
 
     fn leader_lost_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, old: Proc<'static>) {
-        self.trust(cx, id);
+        self.ask_held_back(cx, id);
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };

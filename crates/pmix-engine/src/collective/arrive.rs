@@ -238,7 +238,7 @@ impl Collectives {
             }
             cx.timers.set(until, Timer::Collective(id));
         }
-        self.trust(cx, id);
+        self.ask_held_back(cx, id);
         if leads {
             self.led(cx, id, client);
         }

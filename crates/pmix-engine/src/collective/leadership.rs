@@ -30,7 +30,7 @@ pub(super) struct Leadership {
     /// The leaders of whom servers of other nodes told.
     pub(super) heard_of: Vec<Proc<'static>>,
     /// Whether the leader may lead one that has ended here before its server was heard, so that nobody is asked yet.
-    pub(super) is_in_doubt: bool,
+    pub(super) is_held_back: bool,
     /// Whether all who take part are of this node.
     pub(super) is_local: bool,
     /// When nobody is asked any longer.
@@ -67,7 +67,7 @@ impl Leadership {
         self.lost_elsewhere = None;
         self.undecided.clear();
         self.declined.clear();
-        self.is_in_doubt = false;
+        self.is_held_back = false;
         self.until.take()
     }
 }

@@ -145,7 +145,7 @@ impl Collectives {
         let leads = leadership.leader.as_ref().map(|leader| leader == proc);
         match leads {
             Some(true) => self.leader_lost(cx, id, proc),
-            Some(false) if leadership.is_in_doubt => _ = leadership.undecided.insert(proc.clone()),
+            Some(false) if leadership.is_held_back => _ = leadership.undecided.insert(proc.clone()),
             Some(false) => self.ask_leader(cx, id, proc),
             // Whoever leads next is asked.
             None => {
@@ -290,8 +290,8 @@ impl Collectives {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.until = None;
         }
-        if self.is_in_doubt(id) {
-            self.trust(cx, id);
+        if self.is_held_back(id) {
+            self.ask_held_back(cx, id);
             return self.go_on(cx, id);
         }
         self.nobody_decides(cx, id);
@@ -313,7 +313,7 @@ impl Collectives {
 impl Tracker {
     /// Whether somebody is to decide what becomes of it.
     pub(super) fn is_undecided(&self) -> bool {
-        let waits = |led: &Leadership| led.is_open() || led.is_in_doubt;
+        let waits = |led: &Leadership| led.is_open() || led.is_held_back;
         self.phase == Phase::Gathering && self.leadership.as_ref().is_some_and(waits)
     }
 

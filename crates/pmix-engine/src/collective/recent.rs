@@ -48,19 +48,19 @@ impl Collectives {
     }
 
     /// A leader may have been heard of late: nobody is asked for as long as leaders are waited for.
-    pub(super) fn doubt(&mut self, cx: &mut Cx, id: TrackerId) {
+    pub(super) fn hold_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(leadership) = self.leadership_of(id) {
-            leadership.is_in_doubt = true;
+            leadership.is_held_back = true;
             let until = cx.after(cx.config.leader_time);
             self.wait_until(cx, id, until);
         }
     }
 
-    /// It leads a construction that has not ended, if that was in doubt: it is asked about all that are lost.
-    pub(super) fn trust(&mut self, cx: &mut Cx, id: TrackerId) {
-        if self.is_in_doubt(id) {
+    /// It leads a construction that has not ended, if it was held back: it is asked about all that are lost.
+    pub(super) fn ask_held_back(&mut self, cx: &mut Cx, id: TrackerId) {
+        if self.is_held_back(id) {
             if let Some(leadership) = self.leadership_of(id) {
-                leadership.is_in_doubt = false;
+                leadership.is_held_back = false;
                 if let Some(until) = leadership.until.take() {
                     cx.timers.cancel(until, Timer::Leadership(id));
                 }
@@ -69,8 +69,8 @@ impl Collectives {
         }
     }
 
-    pub(super) fn is_in_doubt(&self, id: TrackerId) -> bool {
+    pub(super) fn is_held_back(&self, id: TrackerId) -> bool {
         let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
-        leadership.is_some_and(|led| led.is_in_doubt)
+        leadership.is_some_and(|led| led.is_held_back)
     }
 }

@@ -11,7 +11,7 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 use crate::agenda::Event;
 use crate::client::{Client, What, Who};
 use crate::fault::Fault;
-use crate::process::{GATHERED, Kind, Meeting, Phase, ProcId, Stamp};
+use crate::process::{Collective, FIRST_EXTENDED, Kind, Phase, ProcId, Stamp};
 use crate::world::World;
 
 /// How often a process may live.
@@ -86,8 +86,8 @@ impl World {
         proc.client = None;
         proc.then.clear();
         let life = proc.stamp.life;
-        if !self.gatherings.is_empty() {
-            self.gatherings_lose(place);
+        if !self.constructs.is_empty() {
+            self.constructs_lose(place);
             let soon = self.random.millis(1, 300);
             self.after(soon, Event::Ended(place));
         }
@@ -126,18 +126,18 @@ impl World {
         self.procs[place].phase += usize::from(is_scripted);
         let waits = match next {
             Phase::Own => self.do_own(who, place),
-            Phase::Meet {
-                meeting,
+            Phase::Collective {
+                collective,
                 collects,
                 is_short,
                 timeout,
                 is_loose,
-            } if meeting.members.contains(&place) => {
-                let leader = meeting.leader();
+            } if collective.members.contains(&place) => {
+                let leader = collective.leader();
                 if leader.is_some() && self.strikes(Fault::Crash, 6) {
                     return self.cut_off(who, false);
                 }
-                let id = self.meet(who, place, meeting, collects, is_short, timeout);
+                let id = self.call_collective(who, place, collective, collects, is_short, timeout);
                 if leader == Some(place) && self.strikes(Fault::Crash, 3) {
                     return self.cut_off(who, false);
                 }
@@ -148,12 +148,12 @@ impl World {
                 }
                 (!is_loose).then_some(id)
             }
-            Phase::Meet { .. } => None,
-            Phase::Gather(number) => {
+            Phase::Collective { .. } => None,
+            Phase::AddMembers(number) => {
                 if self.strikes(Fault::Crash, 4) {
                     return self.cut_off(who, false);
                 }
-                let id = self.gather(who, place, number);
+                let id = self.construct_adding(who, place, number);
                 if self.strikes(Fault::Crash, 6) {
                     return self.cut_off(who, false);
                 }
@@ -163,14 +163,17 @@ impl World {
                 }
                 id
             }
-            Phase::TakeApart { meeting, timeout } => {
-                let is_it = |(made, _): &(Meeting, usize)| *made == meeting;
-                self.take_apart(who, place, is_it, timeout)
+            Phase::Destruct {
+                collective,
+                timeout,
+            } => {
+                let is_it = |(made, _): &(Collective, usize)| *made == collective;
+                self.destruct_last(who, place, is_it, timeout)
             }
-            Phase::Dissolve(number) => {
-                let is_it = |(_, round): &(Meeting, usize)| *round == GATHERED + number;
+            Phase::DestructExtended(number) => {
+                let is_it = |(_, round): &(Collective, usize)| *round == FIRST_EXTENDED + number;
                 let timeout = (!self.random.once_in(3)).then_some(3);
-                self.take_apart(who, place, is_it, timeout)
+                self.destruct_last(who, place, is_it, timeout)
             }
         };
         self.clients[who].waits = waits;
@@ -185,16 +188,16 @@ impl World {
         script.unwrap_or(&self.script)
     }
 
-    fn meet(
+    fn call_collective(
         &mut self,
         who: Who,
         place: ProcId,
-        meeting: Meeting,
+        collective: Collective,
         collects: bool,
         is_short: bool,
         timeout: Option<u32>,
     ) -> OperationId {
-        let round = self.meets(place, &meeting, collects);
+        let round = self.calls_collective(place, &collective, collects);
         let mut infos = Vec::new();
         if collects {
             infos.push(Info::new(keys::COLLECT_DATA, true));
@@ -202,11 +205,11 @@ impl World {
         if let Some(seconds) = timeout {
             infos.push(Info::new(keys::TIMEOUT, seconds));
         }
-        let procs = self.named(&meeting, is_short);
+        let procs = self.named(&collective, is_short);
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        self.say(|| format!("process {place} comes to {meeting:?}, {round}"));
-        let (kind, what) = (meeting.kind, What::Meet(meeting.clone(), round));
+        self.say(|| format!("process {place} comes to {collective:?}, {round}"));
+        let (kind, what) = (collective.kind, What::Collective(collective.clone(), round));
         match kind {
             Kind::Fence => {
                 let fence = Fence::new().of(procs);
@@ -222,14 +225,14 @@ impl World {
             }
             Kind::Group(_) => {
                 infos.push(Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true));
-                if meeting.leader().is_some() {
+                if collective.leader().is_some() {
                     self.hear_of_losses(who);
                 }
-                if meeting.leader() == Some(place) {
+                if collective.leader() == Some(place) {
                     infos.push(Info::new(keys::GROUP_LEADER, true));
                 }
-                let name = meeting.group(round);
-                self.host.groups.insert(name.clone(), meeting.members);
+                let name = collective.group(round);
+                self.host.groups.insert(name.clone(), collective.members);
                 self.ask(who, what, own, |core, end| {
                     core.group_construct(&name, &procs, &infos, end)
                 })
@@ -251,37 +254,37 @@ impl World {
             Status::GROUP_INVITED,
         ];
         // Whom a leader adds in the place of another is told so as those who are invited are.
-        let codes = &codes[..if self.gatherings.is_empty() { 3 } else { 4 }];
+        let codes = &codes[..if self.constructs.is_empty() { 3 } else { 4 }];
         self.ask(who, What::Any, Some(Duration::ZERO), |core, end| {
             core.register_events(codes, &[], end)
         });
     }
 
     /// Joins the destruction of the last of some groups, if the process is in one.
-    fn take_apart(
+    fn destruct_last(
         &mut self,
         who: Who,
         place: ProcId,
-        is_it: impl Fn(&(Meeting, usize)) -> bool,
+        is_it: impl Fn(&(Collective, usize)) -> bool,
         timeout: Option<u32>,
     ) -> Option<OperationId> {
         let groups = &mut self.clients[who].groups;
         let last = groups.iter().rposition(is_it)?;
         let (made, round) = groups.remove(last);
-        let meeting = Meeting {
+        let collective = Collective {
             kind: Kind::Destruct(0),
             members: made.members,
         };
-        self.oracle.calls_destruct(place, &meeting, round);
+        self.oracle.calls_destruct(place, &collective, round);
         let mut infos = Vec::new();
         if let Some(seconds) = timeout {
             infos.push(Info::new(keys::TIMEOUT, seconds));
         }
-        let name = meeting.group(round);
+        let name = collective.group(round);
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        self.say(|| format!("process {place} takes apart {meeting:?}, {round}"));
-        let what = What::Meet(meeting, round);
+        self.say(|| format!("process {place} takes apart {collective:?}, {round}"));
+        let what = What::Collective(collective, round);
         Some(self.ask(who, what, own, |core, end| {
             core.group_destruct(&name, &infos, end)
         }))
@@ -293,7 +296,7 @@ impl World {
         let is_in = !client.groups.is_empty();
         let groups = match is_in {
             true => &mut client.groups,
-            false => &mut client.taken_apart,
+            false => &mut client.destructed,
         };
         if groups.is_empty() {
             return None;
@@ -313,11 +316,11 @@ impl World {
     }
 
     /// The names of those who meet: one by one, or whole jobs where they are whole.
-    fn named(&self, meeting: &Meeting, is_short: bool) -> Vec<Proc<'static>> {
+    fn named(&self, collective: &Collective, is_short: bool) -> Vec<Proc<'static>> {
         let mut names = Vec::new();
         for job in &self.jobs {
             let all = job.first..job.first + usize::try_from(job.size()).unwrap();
-            let own = meeting.members.iter().filter(|proc| all.contains(proc));
+            let own = collective.members.iter().filter(|proc| all.contains(proc));
             let own: Vec<_> = own.map(|proc| self.procs[*proc].name()).collect();
             match is_short && own.len() == all.len() {
                 true => names.push(Proc::new(job.nspace, Rank::WILDCARD)),

@@ -8,7 +8,7 @@ use pmix_client::OperationId;
 use pmix_engine::{Answer, CallId, Error, PeerId, Verified};
 use pmix_proto::Tag;
 
-use crate::client::{Verdict, Who};
+use crate::client::{HandlerResult, Who};
 use crate::fault::Fault;
 use crate::host::RoundId;
 use crate::process::ProcId;
@@ -66,7 +66,7 @@ pub(crate) enum Event {
     Decided(Who, Tag, ProcId),
     DecidedAtLast(Who, Tag, ProcId),
     /// By now a server has done what a process decided about a construction without another.
-    Heeded(Who, String, ProcId, Verdict),
+    ResultTaken(Who, String, ProcId, HandlerResult),
     /// By now all who were told that a leader of a construction is lost know who leads in its place, if anybody does.
     Replaced(String, ProcId),
     /// By now one that was told that a construction ended without a leader knows that nobody leads.
@@ -75,12 +75,12 @@ pub(crate) enum Event {
     Crash(Who),
     /// The host sees that a process has ended.
     Ended(ProcId),
-    /// The host looks whether constructions that it gathers have waited long enough.
-    Gatherer,
+    /// The host looks whether constructs whose members it determines have waited long enough.
+    Constructions,
     /// By now it is known which member of such a construction is lost.
-    GatheredWithout(usize),
+    ConstructLost(usize),
     /// By now all who took part in such a construction know how it ended, if nobody is waited for.
-    Gathered(usize),
+    ConstructDue(usize),
     /// Something goes wrong.
     Strike(Fault),
     /// A job is registered at last.

@@ -11,7 +11,7 @@ use pmix_proto::{Command, Hello, PeerForm, Role, Tag, WelcomeForm};
 use pmix_types::{Proc, Status};
 
 use crate::node::UID;
-use crate::process::{Meeting, ProcId, Stamp};
+use crate::process::{Collective, ProcId, Stamp};
 use crate::tool::ToolId;
 
 /// The place of a connection among all.
@@ -69,9 +69,9 @@ pub(crate) struct Client {
     /// The processes whose data it was told, asked for or not, where it did not say how much it takes.
     pub(crate) brought: BTreeSet<ProcId>,
     /// The groups that it is in, as it was told: who made them, and which of theirs.
-    pub(crate) groups: Vec<(Meeting, usize)>,
+    pub(crate) groups: Vec<(Collective, usize)>,
     /// Those that it was told are taken apart.
-    pub(crate) taken_apart: Vec<(Meeting, usize)>,
+    pub(crate) destructed: Vec<(Collective, usize)>,
     /// Whether it was told that it hears of invitations, and of what becomes of them.
     pub(crate) hears_invitations: bool,
     pub(crate) hears_groups: bool,
@@ -119,9 +119,9 @@ pub(crate) enum What {
     /// Nothing is expected but an answer.
     Any,
     Commit(Stamp),
-    Meet(Meeting, usize),
+    Collective(Collective, usize),
     /// The construction of a number, whose members do not all know each other.
-    Gather(usize),
+    AddMembers(usize),
     /// Whose which key, within which time; what is there at least, and of which life on. Of which life on
     /// others may be told of, if it does not say how much it takes of them.
     Get(
@@ -158,12 +158,12 @@ pub(crate) enum What {
     /// To say something about the invitation of a number.
     Invitation(usize, Saying),
     /// To say what becomes of the construction of a group of a name without a process.
-    Decision(String, ProcId, Verdict),
+    Decision(String, ProcId, HandlerResult),
 }
 
 /// What a process says when it is asked what becomes of a construction without another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum HandlerResult {
     /// It ends for all.
     Abort,
     /// The leader goes on without the process, or says nothing, which ends it.
@@ -238,7 +238,7 @@ impl Client {
             heard: Vec::new(),
             brought: BTreeSet::new(),
             groups: Vec::new(),
-            taken_apart: Vec::new(),
+            destructed: Vec::new(),
             hears_invitations: false,
             hears_groups: false,
             hears_losses: false,

@@ -11,7 +11,7 @@ use pmix_proto::{Header, Hello, Request};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use crate::agenda;
-use crate::client::{Asked, Begun, Known, Saying, Verdict, What, Who, hello};
+use crate::client::{Asked, Begun, HandlerResult, Known, Saying, What, Who, hello};
 use crate::fault::Fault;
 use crate::invite::number_of;
 use crate::oracle::groups::{Outcome, proc_in};
@@ -322,14 +322,14 @@ impl World {
                     may_go_on = true;
                 }
                 What::Finalize => leaves = true,
-                What::Meet(meeting, round) if outcome.is_ok() => match meeting.kind {
-                    Kind::Group(_) => client.groups.push((meeting, round)),
-                    Kind::Destruct(_) => client.taken_apart.push((meeting, round)),
+                What::Collective(collective, round) if outcome.is_ok() => match collective.kind {
+                    Kind::Group(_) => client.groups.push((collective, round)),
+                    Kind::Destruct(_) => client.destructed.push((collective, round)),
                     _ => {}
                 },
-                What::Gather(number) => {
+                What::AddMembers(number) => {
                     if let Ok(Answer::Group(group)) = &outcome {
-                        self.is_in_gathered(who, number, &group.members);
+                        self.is_in_constructed(who, number, &group.members);
                     }
                 }
                 What::HearInvitations => client.hears_invitations |= outcome.is_ok(),
@@ -471,7 +471,7 @@ impl World {
         if let Some(name) = constructed(infos) {
             // Who was lied to may say something about anybody.
             return about.map_or(What::Any, |about| {
-                What::Decision(name, about, verdict(notify.status, infos))
+                What::Decision(name, about, handler_result(notify.status, infos))
             });
         }
         let number = number_of(infos).expect("an invitation");
@@ -540,18 +540,18 @@ impl World {
 }
 
 /// What a core says about a construction.
-fn verdict(status: Status, infos: &[Info<'_>]) -> Verdict {
+fn handler_result(status: Status, infos: &[Info<'_>]) -> HandlerResult {
     let says = |key: &str| infos.iter().any(|info| info.key.is(key));
     match status {
-        Status::GROUP_CONSTRUCT_ABORT => Verdict::Abort,
-        Status::GROUP_LEADER_FAILED if says(keys::GROUP_LEADER) => Verdict::Lead,
-        Status::GROUP_LEADER_FAILED => Verdict::Follow,
+        Status::GROUP_CONSTRUCT_ABORT => HandlerResult::Abort,
+        Status::GROUP_LEADER_FAILED if says(keys::GROUP_LEADER) => HandlerResult::Lead,
+        Status::GROUP_LEADER_FAILED => HandlerResult::Follow,
         Status::GROUP_INVITE_FAILED
             if says(keys::GROUP_OPTIONAL) || says(keys::GROUP_ADD_MEMBERS) =>
         {
-            Verdict::GoOn
+            HandlerResult::GoOn
         }
-        Status::GROUP_INVITE_FAILED => Verdict::End,
+        Status::GROUP_INVITE_FAILED => HandlerResult::End,
         status => panic!("a core says {status} by itself"),
     }
 }

@@ -10,11 +10,11 @@ use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
 use pmix_types::{DataArray, DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
+use crate::add_members::HostConstructions;
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
-use crate::gather::Gatherer;
 use crate::oracle::tools::name_of;
-use crate::process::{GATHERED, Kind, Meeting, ProcId, round_of};
+use crate::process::{Collective, FIRST_EXTENDED, Kind, ProcId, round_of};
 use crate::world::World;
 
 /// The host of all nodes.
@@ -22,11 +22,11 @@ use crate::world::World;
 pub(crate) struct Host {
     /// Calls without an answer that is on its way.
     pub(crate) open: BTreeSet<Call>,
-    pub(crate) rounds: BTreeMap<Meeting, Vec<Round>>,
+    pub(crate) rounds: BTreeMap<Collective, Vec<Round>>,
     /// Direct modexes that are asked of the engine of another node.
     pub(crate) asked: HashMap<(usize, DirectModexId), Call>,
     pub(crate) board: PubSub<Call>,
-    pub(crate) gatherer: Gatherer,
+    pub(crate) constructions: HostConstructions,
     /// How many tools it has given a name.
     pub(crate) num_tools: usize,
     /// Who made the group of a name, whether or not all of them are still in it.
@@ -34,7 +34,7 @@ pub(crate) struct Host {
 }
 
 /// A collective, by its participants and its number among theirs.
-pub(crate) type RoundId = (Meeting, usize);
+pub(crate) type RoundId = (Collective, usize);
 
 /// A collective as the host sees it.
 #[derive(Debug, Default)]
@@ -97,9 +97,9 @@ impl World {
             }
             Upcall::Group(call)
                 if call.operation == GroupOperation::CONSTRUCT
-                    && round_of(&call.id) >= GATHERED =>
+                    && round_of(&call.id) >= FIRST_EXTENDED =>
             {
-                self.gather_call(id, &call);
+                self.construct_call(id, &call);
             }
             Upcall::Group(call) => {
                 let infos = &call.directives;
@@ -254,8 +254,8 @@ impl World {
     ) {
         let (waited_for, is_dead) = self.members(procs);
         let members = made.unwrap_or_else(|| waited_for.clone());
-        let meeting = Meeting { kind, members };
-        let rounds = self.host.rounds.entry(meeting.clone()).or_default();
+        let collective = Collective { kind, members };
+        let rounds = self.host.rounds.entry(collective.clone()).or_default();
         let own = |round: &Round| !round.contributed.contains_key(&call.node);
         let place = rounds.iter().position(own).unwrap_or_else(|| {
             rounds.push(Round::default());
@@ -265,7 +265,7 @@ impl World {
         let failed = part.as_ref().err().copied();
         let data = part.unwrap_or_default();
         round.contributed.insert(call.node, (Some(call), data));
-        let id = (meeting, place);
+        let id = (collective, place);
         let limit = infos.iter().find(|info| info.key.is(keys::TIMEOUT));
         let limit = limit.and_then(|info| info.value.to_number::<u32>().ok());
         if let Some(seconds) = limit.filter(|seconds| *seconds > 0) {
@@ -371,14 +371,14 @@ impl World {
             (_, Err(status)) => Answer::Done(*status),
         };
         if !self.send_answer(call, answer, fate) {
-            let (mut meeting, mut place) = id.clone();
-            match &mut meeting.kind {
+            let (mut collective, mut place) = id.clone();
+            match &mut collective.kind {
                 Kind::Group(round) | Kind::Destruct(round) => {
                     place = std::mem::take(round);
                 }
                 _ => {}
             }
-            self.oracle.excused.insert((meeting, place, call.node));
+            self.oracle.excused.insert((collective, place, call.node));
         }
     }
 
@@ -472,8 +472,8 @@ impl World {
         for call in asked {
             self.answer(call, Answer::Data(Err(Status::ERR_LOST_CONNECTION)));
         }
-        let rounds = self.host.rounds.iter().flat_map(|(meeting, rounds)| {
-            (0..rounds.len()).map(move |place| (meeting.clone(), place))
+        let rounds = self.host.rounds.iter().flat_map(|(collective, rounds)| {
+            (0..rounds.len()).map(move |place| (collective.clone(), place))
         });
         let ids: Vec<RoundId> = rounds.collect();
         for id in ids {
@@ -490,6 +490,6 @@ impl World {
             let rounds = self.host.rounds.get_mut(&id.0).unwrap();
             rounds[id.1].contributed.entry(node).or_default();
         }
-        self.gatherer_lost(node);
+        self.constructions_server_ended(node);
     }
 }

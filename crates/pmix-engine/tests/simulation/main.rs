@@ -26,12 +26,12 @@
 #![allow(clippy::disallowed_methods, reason = "a test begins at some instant")]
 
 mod act;
+mod add_members;
 mod agenda;
 mod carry;
 mod client;
 mod drive;
 mod fault;
-mod gather;
 mod host;
 mod invite;
 mod node;
@@ -113,18 +113,18 @@ fn ten_thousand_seeds() {
         "{without} groups were formed without a member, {replaced} with a new leader"
     )
     .unwrap();
-    let gathered = [
-        &oracle::gathered::NUM_GATHERED,
-        &oracle::gathered::NUM_SMALLER,
+    let constructed = [
+        &oracle::add_members::NUM_CONSTRUCTED,
+        &oracle::add_members::NUM_SMALLER,
     ];
-    let [gathered, smaller] = gathered.map(|count| count.load(Ordering::Relaxed));
+    let [constructed, smaller] = constructed.map(|count| count.load(Ordering::Relaxed));
     writeln!(
         out,
-        "{gathered} groups were gathered, {smaller} of them without one that was lost"
+        "{constructed} groups have added members, {smaller} of them lack one that was lost"
     )
     .unwrap();
     if num_seeds >= NUM_SEEDS {
-        assert!(gathered > 200 && smaller > 20, "hardly any");
+        assert!(constructed > 200 && smaller > 20, "hardly any");
         assert!(without > 20 && replaced > 0, "hardly any");
         assert!(unasked > 100, "hardly any");
         let never = Fault::ALL.iter().filter(|fault| sum.of(**fault) == 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What has to be true, whatever goes wrong.
 
+pub(crate) mod add_members;
+mod collective;
 pub(crate) mod data;
 pub(crate) mod events;
-pub(crate) mod gathered;
 pub(crate) mod groups;
 pub(crate) mod led;
-mod meeting;
 mod news;
 mod operations;
 pub(crate) mod tools;
@@ -20,29 +20,29 @@ use pmix_types::{DataRange, Info, IntoOwned as _, Proc, Rank, Status};
 use crate::agenda::{Call, Event};
 use crate::client::{Asked, What, Who};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, ProcId, Stamp};
+use crate::process::{Collective, Kind, ProcId, Stamp};
 use crate::spawn::Spawning;
 use crate::world::World;
 
 /// What was seen of collectives.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    /// How many calls each process has made for each meeting.
-    calls: BTreeMap<(Meeting, ProcId), usize>,
-    rounds: BTreeMap<(Meeting, usize), Seen>,
+    /// How many calls each process has made for each collective.
+    calls: BTreeMap<(Collective, ProcId), usize>,
+    rounds: BTreeMap<(Collective, usize), Seen>,
     /// Servers that the host did not answer in time and as the others.
-    pub(crate) excused: BTreeSet<(Meeting, usize, usize)>,
+    pub(crate) excused: BTreeSet<(Collective, usize, usize)>,
     /// Events, in the order in which servers took them in.
     taken: Vec<events::Taken>,
     /// Servers whose clock is not that of the others.
     pub(crate) jumped: BTreeSet<usize>,
     /// Collectives of which the host brought what nobody sent.
-    pub(crate) spoiled: BTreeSet<(Meeting, usize)>,
+    pub(crate) spoiled: BTreeSet<(Collective, usize)>,
     /// Who has left which group.
     left: BTreeSet<(Vec<ProcId>, usize, ProcId)>,
     pub(crate) invitations: Vec<groups::Invitation>,
     pub(crate) led: led::Led,
-    pub(crate) gathered: Vec<gathered::Gathered>,
+    pub(crate) constructs: Vec<add_members::SeenConstruct>,
     pub(crate) spawns: Vec<Spawning>,
     /// The jobs whose output tools have asked for.
     pub(crate) wanted: BTreeSet<(Who, &'static str)>,
@@ -66,28 +66,33 @@ struct Seen {
 
 impl Oracle {
     /// Where there are so many constructions whose members do not all know each other.
-    pub(crate) fn of(num_gatherings: usize) -> Self {
+    pub(crate) fn of(num_constructs: usize) -> Self {
         Self {
-            gathered: (0..num_gatherings).map(|_| Default::default()).collect(),
+            constructs: (0..num_constructs).map(|_| Default::default()).collect(),
             ..Self::default()
         }
     }
 }
 
 impl World {
-    /// A process is about to call for a meeting; tells how often it has called before.
-    pub(crate) fn meets(&mut self, proc: ProcId, meeting: &Meeting, collects: bool) -> usize {
+    /// A process is about to call for a collective; tells how often it has called before.
+    pub(crate) fn calls_collective(
+        &mut self,
+        proc: ProcId,
+        collective: &Collective,
+        collects: bool,
+    ) -> usize {
         let count = self
             .oracle
             .calls
-            .entry((meeting.clone(), proc))
+            .entry((collective.clone(), proc))
             .or_default();
         let place = *count;
         *count += 1;
         let round = self
             .oracle
             .rounds
-            .entry((meeting.clone(), place))
+            .entry((collective.clone(), place))
             .or_default();
         round.callers.insert(proc, self.procs[proc].shared);
         round.collects |= collects;
@@ -242,14 +247,14 @@ impl World {
                     self.procs[proc].shared = Some(*stamp);
                 }
             }
-            What::Meet(meeting, place) => {
-                if status.is_success() && matches!(meeting.kind, Kind::Group(_)) {
-                    self.check_group(who, meeting, *place, payload);
+            What::Collective(collective, place) => {
+                if status.is_success() && matches!(collective.kind, Kind::Group(_)) {
+                    self.check_group(who, collective, *place, payload);
                 }
-                if let Some(leader) = meeting.leader() {
-                    self.check_led_end(who, &meeting.group(*place), leader, status);
+                if let Some(leader) = collective.leader() {
+                    self.check_led_end(who, &collective.group(*place), leader, status);
                 }
-                self.check_meeting(who, meeting, *place, status);
+                self.check_collective(who, collective, *place, status);
             }
             What::Get(proc, key, _, floor, first_life, lives) => {
                 let (of, floor, first_life) = (*proc, *floor, *first_life);
@@ -266,17 +271,17 @@ impl World {
                     self.check_unasked(who, of, lives, payload);
                 }
             }
-            What::Gather(number) => {
-                if let Some(leader) = self.gatherings[*number].decider {
-                    self.check_led_end(who, &Self::gathered_name(*number), leader, status);
+            What::AddMembers(number) => {
+                if let Some(leader) = self.constructs[*number].decider {
+                    self.check_led_end(who, &Self::construct_name(*number), leader, status);
                 }
-                self.check_gathered(who, *number, status, payload);
+                self.check_construct(who, *number, status, payload);
             }
             What::Leave(is_in) => self.check_left(who, *is_in, status),
             What::HearGroups => self.clients[who].hears_groups |= status.is_success(),
             What::Invitation(number, saying) => self.check_said(who, *number, *saying, status),
-            What::Decision(name, about, verdict) if status.is_success() => {
-                self.expect_heed(who, name, *about, *verdict);
+            What::Decision(name, about, result) if status.is_success() => {
+                self.expect_result_taken(who, name, *about, *result);
             }
             What::Decision(..) => {}
             What::Query => self.check_query(who, status, payload),

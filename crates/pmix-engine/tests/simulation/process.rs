@@ -171,13 +171,13 @@ pub(crate) enum Kind {
 
 /// Who meets for what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Meeting {
+pub(crate) struct Collective {
     pub(crate) kind: Kind,
     /// In ascending order.
     pub(crate) members: Vec<ProcId>,
 }
 
-impl Meeting {
+impl Collective {
     /// Who leads, if these make groups that one of them leads.
     pub(crate) fn leader(&self) -> Option<ProcId> {
         let sum: usize = self.members.iter().sum();
@@ -193,12 +193,12 @@ impl Meeting {
 }
 
 /// The first number of groups whose members do not all know each other.
-pub(crate) const GATHERED: usize = 1000;
+pub(crate) const FIRST_EXTENDED: usize = 1000;
 
-/// The name of the group of a number that processes make; of a gathered one it does not say whose it is.
+/// The name of the group of a number that processes make; where members are added it does not say whose it is.
 pub(crate) fn group_name(members: &[ProcId], round: usize) -> String {
-    if round >= GATHERED {
-        return format!("gathered-{round}");
+    if round >= FIRST_EXTENDED {
+        return format!("extended-{round}");
     }
     let mut hasher = DefaultHasher::new();
     members.hash(&mut hasher);
@@ -217,8 +217,8 @@ pub(crate) enum Phase {
     /// Each does something of its own.
     Own,
     /// Some do something together.
-    Meet {
-        meeting: Meeting,
+    Collective {
+        collective: Collective,
         collects: bool,
         /// Whether whole jobs are named by a wildcard.
         is_short: bool,
@@ -228,13 +228,13 @@ pub(crate) enum Phase {
         is_loose: bool,
     },
     /// Those who are a part of the construction of a number call for it.
-    Gather(usize),
+    AddMembers(usize),
     /// Those who are in that group take it apart.
-    Dissolve(usize),
+    DestructExtended(usize),
     /// Those who are in a group take apart the last that they made.
-    TakeApart {
+    Destruct {
         /// Who made it.
-        meeting: Meeting,
+        collective: Collective,
         /// In seconds.
         timeout: Option<u32>,
     },
@@ -242,7 +242,7 @@ pub(crate) enum Phase {
 
 /// What all processes have to do.
 pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
-    let mut known: Vec<Meeting> = Vec::new();
+    let mut known: Vec<Collective> = Vec::new();
     let num_phases = 3 + random.below(8);
     let mut phases = vec![Phase::Own];
     for _ in 0..num_phases {
@@ -250,27 +250,27 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
             phases.push(Phase::Own);
             continue;
         }
-        let meeting = match known.len() {
-            0 => meeting(random, jobs),
-            _ if random.once_in(2) => meeting(random, jobs),
+        let collective = match known.len() {
+            0 => collective(random, jobs),
+            _ if random.once_in(2) => collective(random, jobs),
             _ => random.pick(&known).clone(),
         };
-        if meeting.members.is_empty() {
+        if collective.members.is_empty() {
             continue;
         }
-        known.push(meeting.clone());
-        let group = matches!(meeting.kind, Kind::Group(_)).then(|| meeting.clone());
-        phases.push(Phase::Meet {
-            meeting,
+        known.push(collective.clone());
+        let group = matches!(collective.kind, Kind::Group(_)).then(|| collective.clone());
+        phases.push(Phase::Collective {
+            collective,
             collects: random.once_in(2),
             is_short: random.once_in(2),
             timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
             is_loose: random.once_in(4),
         });
-        if let Some(meeting) = group.filter(|_| !random.once_in(3)) {
+        if let Some(collective) = group.filter(|_| !random.once_in(3)) {
             phases.extend((0..random.below(3)).map(|_| Phase::Own));
-            phases.push(Phase::TakeApart {
-                meeting,
+            phases.push(Phase::Destruct {
+                collective,
                 timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
             });
         }
@@ -280,7 +280,7 @@ pub(crate) fn script(random: &mut Random, jobs: &[Job]) -> Vec<Phase> {
 
 /// In which of so many runs there are more constructions that one of the members leads, and processes end in the
 /// middle of them.
-pub(crate) const LED: (u64, u64) = (4, 1);
+pub(crate) const LED_RUNS: (u64, u64) = (4, 1);
 
 /// Adds constructions that one of the members leads to what all processes have to do.
 pub(crate) fn add_led(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) {
@@ -288,18 +288,18 @@ pub(crate) fn add_led(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) {
     for _ in 0..2 + random.below(3) {
         let all = jobs.iter().flat_map(Job::procs);
         let members: Vec<_> = all.filter(|_| !random.once_in(4)).collect();
-        let meeting = Meeting {
+        let collective = Collective {
             kind: Kind::Group(0),
             members,
         };
-        if meeting.leader().is_none() {
+        if collective.leader().is_none() {
             continue;
         }
         let at = 1 + random.below(script.len());
         script.insert(
             at,
-            Phase::Meet {
-                meeting,
+            Phase::Collective {
+                collective,
                 collects: false,
                 is_short: random.once_in(2),
                 timeout: random.once_in(2).then(|| 3 + random.below_u32(4)),
@@ -309,7 +309,7 @@ pub(crate) fn add_led(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) {
     }
 }
 
-fn meeting(random: &mut Random, jobs: &[Job]) -> Meeting {
+fn collective(random: &mut Random, jobs: &[Job]) -> Collective {
     let whole = |job: &Job| job.first..job.first + usize::try_from(job.size()).unwrap();
     let own = whole(random.pick(jobs));
     let all = 0..whole(jobs.last().unwrap()).end;
@@ -324,5 +324,5 @@ fn meeting(random: &mut Random, jobs: &[Job]) -> Meeting {
         2 | 3 => Kind::Group(0),
         _ => Kind::Fence,
     };
-    Meeting { kind, members }
+    Collective { kind, members }
 }

@@ -11,7 +11,7 @@ use pmix_types::{App, Info, Nspace, Status, keys};
 use crate::agenda::{Call, Event};
 use crate::client::{What, Who};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, Phase, ProcId};
+use crate::process::{Collective, Kind, Phase, ProcId};
 use crate::tool::STRANGER;
 use crate::world::World;
 
@@ -95,8 +95,8 @@ impl World {
         let own = self.jobs[job].procs();
         let mut script = vec![Phase::Own];
         if let Some(parent) = parent {
-            script.push(Phase::Meet {
-                meeting: with_parent(parent, own.clone()),
+            script.push(Phase::Collective {
+                collective: with_parent(parent, own.clone()),
                 collects: false,
                 is_short: self.random.once_in(2),
                 timeout: (!self.random.once_in(4)).then(|| 1 + self.random.below_u32(4)),
@@ -104,8 +104,8 @@ impl World {
             });
         }
         script.extend((0..self.random.below(3)).map(|_| Phase::Own));
-        script.push(Phase::Meet {
-            meeting: Meeting {
+        script.push(Phase::Collective {
+            collective: Collective {
                 kind: Kind::Fence,
                 members: own.clone().collect(),
             },
@@ -140,8 +140,8 @@ impl World {
         let job = self.oracle.spawns[number].job.expect("a job");
         let own = self.jobs[job].procs();
         if let Some(parent) = self.clients[who].proc {
-            let connect = Phase::Meet {
-                meeting: with_parent(parent, own),
+            let connect = Phase::Collective {
+                collective: with_parent(parent, own),
                 collects: false,
                 is_short: false,
                 timeout: Some(1 + self.random.below_u32(4)),
@@ -164,10 +164,10 @@ impl World {
 }
 
 /// A parent and its children connect.
-fn with_parent(parent: ProcId, children: std::ops::Range<ProcId>) -> Meeting {
+fn with_parent(parent: ProcId, children: std::ops::Range<ProcId>) -> Collective {
     let mut members: Vec<_> = children.chain([parent]).collect();
     members.sort_unstable();
-    Meeting {
+    Collective {
         kind: Kind::Connect,
         members,
     }

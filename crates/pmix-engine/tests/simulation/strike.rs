@@ -224,7 +224,7 @@ impl World {
             self.nodes[place].forget_shared(&nspace.into());
             self.drain(place);
         }
-        if !self.gatherings.is_empty() {
+        if !self.constructs.is_empty() {
             for proc in self.jobs[job].procs() {
                 self.proc_ended(proc);
             }

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use pmix_engine::{Config, EngineEvent, Transmit};
 use pmix_proto::{Header, Tag};
 
+use crate::add_members::{ADD_MEMBERS_RUNS, AddMembersConstruct, add_constructs};
 use crate::agenda::{Agenda, Event};
 use crate::client::{Client, Who};
 use crate::fault::{Fault, Plan, Tally};
-use crate::gather::{GATHERINGS, Gathering, weave};
 use crate::host::Host;
 use crate::node::{Node, UID};
 use crate::oracle::Oracle;
 use crate::oracle::events::{Reporter, number};
-use crate::process::{Job, LED, Phase, Process, Stamp, add_led, script};
+use crate::process::{Job, LED_RUNS, Phase, Process, Stamp, add_led, script};
 use crate::random::Random;
 use crate::tool::{Tool, tools};
 
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) procs: Vec<Process>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) script: Vec<Phase>,
-    pub(crate) gatherings: Vec<Gathering>,
+    pub(crate) constructs: Vec<AddMembersConstruct>,
     pub(crate) clients: Vec<Client>,
     pub(crate) host: Host,
     pub(crate) oracle: Oracle,
@@ -68,16 +68,16 @@ impl World {
             true => Plan::draw(&mut random, Fault::ALL),
             false => Plan::draw(&mut random, Fault::WITHOUT_TOOLS),
         };
-        let is_led = seed % LED.0 == LED.1;
-        let has_gatherings = seed % GATHERINGS.0 == GATHERINGS.1;
+        let is_led = seed % LED_RUNS.0 == LED_RUNS.1;
+        let has_constructs = seed % ADD_MEMBERS_RUNS.0 == ADD_MEMBERS_RUNS.1;
         // What becomes of a construction is decided where one of its members ends.
-        let drawn = match is_led || has_gatherings && seed.is_multiple_of(3) {
+        let drawn = match is_led || has_constructs && seed.is_multiple_of(3) {
             true => drawn.with(Fault::Crash),
             false => drawn,
         };
         let plan = plan.unwrap_or(drawn);
         let mut config = config(&mut random, plan, has_tools);
-        if is_led || has_gatherings {
+        if is_led || has_constructs {
             // Less than any limit of time, so that this is not what ends a construction.
             config.leader_time = Duration::from_millis(900);
         }
@@ -87,7 +87,7 @@ impl World {
         if is_led {
             add_led(seed, &jobs, &mut script);
         }
-        let gatherings = weave(seed, &jobs, &mut script);
+        let constructs = add_constructs(seed, &jobs, &mut script);
         // Tools, and jobs that may be spawned, are in some runs only: these take longer.
         let tools = match has_tools {
             true => tools(&mut random, num_nodes),
@@ -119,8 +119,8 @@ impl World {
             procs,
             tools,
             script,
-            oracle: Oracle::of(gatherings.len()),
-            gatherings,
+            oracle: Oracle::of(constructs.len()),
+            constructs,
             clients: Vec::new(),
             host: Host::default(),
             num_packets: 0,
@@ -254,8 +254,8 @@ impl World {
             Event::Failed(number, lost, leader) => self.check_failed(number, lost, leader),
             Event::Decided(who, tag, lost) => self.check_decided(who, tag, lost, false),
             Event::DecidedAtLast(who, tag, lost) => self.check_decided(who, tag, lost, true),
-            Event::Heeded(who, name, about, verdict) => {
-                self.check_heeded(who, &name, about, verdict);
+            Event::ResultTaken(who, name, about, result) => {
+                self.check_result_taken(who, &name, about, result);
             }
             Event::Replaced(name, old) => self.check_replaced(&name, old),
             Event::Leaderless(who, name) => self.check_leaderless(who, &name),
@@ -265,9 +265,9 @@ impl World {
                 }
             }
             Event::Ended(proc) => self.proc_ended(proc),
-            Event::Gatherer => self.gatherer_due(),
-            Event::GatheredWithout(number) => self.check_gathered_without(number),
-            Event::Gathered(number) => self.check_gathering(number),
+            Event::Constructions => self.constructions_due(),
+            Event::ConstructLost(number) => self.check_construct_lost(number),
+            Event::ConstructDue(number) => self.check_waits_of_construct(number),
             Event::Strike(fault) => self.strike(fault),
             Event::Register(job) => self.register(job),
             Event::Deregister(job) => {
@@ -427,7 +427,7 @@ impl World {
         for job in 0..self.jobs.len() {
             self.deregister(job);
         }
-        self.check_gatherer();
+        self.check_constructions_ended();
         for who in 0..self.clients.len() {
             let client = &self.clients[who];
             if client.is_known {

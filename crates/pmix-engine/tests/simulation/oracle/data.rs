@@ -10,7 +10,7 @@ use pmix_types::{Proc, Scope, Status};
 use super::Seen;
 use crate::client::Who;
 use crate::fault::Fault;
-use crate::process::{KEYS, Meeting, ProcId, Stamp};
+use crate::process::{Collective, KEYS, ProcId, Stamp};
 use crate::tool::STRANGER;
 use crate::world::World;
 
@@ -59,9 +59,9 @@ impl World {
     /// on may still come.
     pub(crate) fn heard_of_loss(&mut self, node: usize, of: ProcId, life: u16) {
         let mut rounds = self.oracle.rounds.iter();
-        let has_said = |((meeting, _), seen): (&(Meeting, usize), &Seen)| {
+        let has_said = |((collective, _), seen): (&(Collective, usize), &Seen)| {
             let is_open = !seen.told.contains_key(&node);
-            meeting.members.contains(&of) && is_open && seen.callers.contains_key(&of)
+            collective.members.contains(&of) && is_open && seen.callers.contains_key(&of)
         };
         let is_open = rounds.any(has_said);
         let proc = &mut self.procs[of];

@@ -12,7 +12,7 @@ use crate::agenda;
 use crate::client::{Saying, What, Who};
 use crate::fault::Fault;
 use crate::invite::number_of;
-use crate::process::{Meeting, ProcId};
+use crate::process::{Collective, ProcId};
 use crate::world::World;
 
 /// Within which time servers tell of what they know.
@@ -109,21 +109,24 @@ impl Invitation {
 
 impl Oracle {
     /// A process calls for the destruction of a group.
-    pub(crate) fn calls_destruct(&mut self, proc: ProcId, meeting: &Meeting, round: usize) {
-        let calls = self.calls.entry((meeting.clone(), proc)).or_default();
+    pub(crate) fn calls_destruct(&mut self, proc: ProcId, collective: &Collective, round: usize) {
+        let calls = self.calls.entry((collective.clone(), proc)).or_default();
         *calls = (*calls).max(round + 1);
-        let round = self.rounds.entry((meeting.clone(), round)).or_default();
+        let round = self.rounds.entry((collective.clone(), round)).or_default();
         round.callers.insert(proc, None);
     }
 
     /// A process leaves a group.
-    pub(crate) fn leaves(&mut self, proc: ProcId, made: &Meeting, round: usize) {
+    pub(crate) fn leaves(&mut self, proc: ProcId, made: &Collective, round: usize) {
         self.left.insert((made.members.clone(), round, proc));
     }
 
-    pub(super) fn has_left(&self, meeting: &Meeting, round: usize, proc: ProcId) -> bool {
-        let is_destruct = matches!(meeting.kind, crate::process::Kind::Destruct(_));
-        is_destruct && self.left.contains(&(meeting.members.clone(), round, proc))
+    pub(super) fn has_left(&self, collective: &Collective, round: usize, proc: ProcId) -> bool {
+        let is_destruct = matches!(collective.kind, crate::process::Kind::Destruct(_));
+        is_destruct
+            && self
+                .left
+                .contains(&(collective.members.clone(), round, proc))
     }
 }
 

@@ -11,9 +11,9 @@ use pmix_types::{Info, Proc, Status, Value, keys};
 
 use super::groups::proc_in;
 use crate::agenda;
-use crate::client::{Verdict, What, Who};
+use crate::client::{HandlerResult, What, Who};
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, ProcId};
+use crate::process::{Collective, Kind, ProcId};
 use crate::world::World;
 
 /// How many groups were formed without one that was lost, and in how many another led in the place of one.
@@ -60,7 +60,7 @@ pub(crate) fn constructed(infos: &[Info<'_>]) -> Option<String> {
     match &name.value {
         Value::String(Some(name)) => {
             let name = name.as_str()?;
-            let is_constructed = name.starts_with("group-") || name.starts_with("gathered-");
+            let is_constructed = name.starts_with("group-") || name.starts_with("extended-");
             is_constructed.then(|| name.to_owned())
         }
         _ => None,
@@ -118,14 +118,19 @@ impl World {
     }
 
     /// All hear of the same members. One that is done without is none, and nobody else is missing.
-    pub(super) fn check_led_members(&mut self, name: &str, meeting: &Meeting, told: &[Proc<'_>]) {
+    pub(super) fn check_led_members(
+        &mut self,
+        name: &str,
+        collective: &Collective,
+        told: &[Proc<'_>],
+    ) {
         let mut named = told.iter();
-        if meeting.leader().is_none() || named.any(|proc| !proc.rank.is_valid()) {
+        if collective.leader().is_none() || named.any(|proc| !proc.rank.is_valid()) {
             return;
         }
         let told = Proc::owned_list(told);
         if !self.oracle.led.members.contains_key(name) {
-            let is_smaller = told.len() < meeting.members.len();
+            let is_smaller = told.len() < collective.members.len();
             NUM_WITHOUT.fetch_add(is_smaller.into(), Ordering::Relaxed);
             let mut chosen = self.oracle.led.chosen.iter();
             let is_led_anew = chosen.any(|((of, _), new)| of == name && new.is_some());
@@ -222,19 +227,31 @@ impl World {
 
     /// A server takes what a process says: the one of the process that is lost does it, at once or as soon as the
     /// host has brought it there.
-    pub(super) fn expect_heed(&mut self, who: Who, name: &str, about: ProcId, verdict: Verdict) {
+    pub(super) fn expect_result_taken(
+        &mut self,
+        who: Who,
+        name: &str,
+        about: ProcId,
+        result: HandlerResult,
+    ) {
         let is_elsewhere = self.procs[about].node != self.clients[who].node;
         let is_unsure = [Fault::HostLate, Fault::HostSilent, Fault::HostDrops];
         if is_elsewhere && is_unsure.iter().any(|fault| self.plan.has(*fault)) {
             return;
         }
         let time = if is_elsewhere { SOON } else { Duration::ZERO };
-        let heeded = agenda::Event::Heeded(who, name.to_owned(), about, verdict);
-        self.after(time, heeded);
+        let taken = agenda::Event::ResultTaken(who, name.to_owned(), about, result);
+        self.after(time, taken);
     }
 
     /// What a process said about a construction that it waits for has been done.
-    pub(crate) fn check_heeded(&self, who: Who, name: &str, about: ProcId, verdict: Verdict) {
+    pub(crate) fn check_result_taken(
+        &self,
+        who: Who,
+        name: &str,
+        about: ProcId,
+        result: HandlerResult,
+    ) {
         let client = &self.clients[who];
         let waits = client.asked.values().find_map(|asked| {
             let (group, members) = self.led_construct(&asked.what)?;
@@ -253,49 +270,49 @@ impl World {
             .led
             .chosen
             .contains_key(&(name.to_owned(), about));
-        let is_done = match verdict {
+        let is_done = match result {
             // One leads already, or the host was called: those that still gather end it.
-            Verdict::Abort | Verdict::End => {
+            HandlerResult::Abort | HandlerResult::End => {
                 is_chosen || self.has_called_host(what, self.procs[about].node)
             }
-            Verdict::Lead => is_chosen,
-            Verdict::GoOn | Verdict::Follow => true,
+            HandlerResult::Lead => is_chosen,
+            HandlerResult::GoOn | HandlerResult::Follow => true,
         };
         assert!(
             is_done,
-            "connection {who} waits for {name}, of which it said {verdict:?} without process {about}: {what:?}"
+            "connection {who} waits for {name}, of which it said {result:?} without process {about}: {what:?}"
         );
     }
 
     /// The group that is constructed, and those who are waited for, if one of them leads.
     pub(super) fn led_construct<'w>(&'w self, what: &'w What) -> Option<(String, &'w [ProcId])> {
         match what {
-            What::Meet(meeting, round) => {
-                meeting.leader()?;
-                Some((meeting.group(*round), &meeting.members))
+            What::Collective(collective, round) => {
+                collective.leader()?;
+                Some((collective.group(*round), &collective.members))
             }
-            What::Gather(number) => {
-                let gathering = &self.gatherings[*number];
-                gathering.decider?;
-                Some((Self::gathered_name(*number), gathering.leaders()))
+            What::AddMembers(number) => {
+                let construct = &self.constructs[*number];
+                construct.decider?;
+                Some((Self::construct_name(*number), construct.leaders()))
             }
             _ => None,
         }
     }
 
     fn has_called_host(&self, what: &What, node: usize) -> bool {
-        let (meeting, round) = match what {
-            What::Meet(meeting, round) => (meeting, *round),
-            What::Gather(number) => {
-                return self.oracle.gathered[*number].called_host.contains(&node);
+        let (collective, round) = match what {
+            What::Collective(collective, round) => (collective, *round),
+            What::AddMembers(number) => {
+                return self.oracle.constructs[*number].called_host.contains(&node);
             }
             _ => return false,
         };
-        let meeting = Meeting {
+        let collective = Collective {
             kind: Kind::Group(round),
-            members: meeting.members.clone(),
+            members: collective.members.clone(),
         };
-        let rounds = self.host.rounds.get(&meeting).into_iter().flatten();
+        let rounds = self.host.rounds.get(&collective).into_iter().flatten();
         { rounds }.any(|round| round.has(node))
     }
 

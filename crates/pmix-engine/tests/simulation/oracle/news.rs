@@ -33,7 +33,7 @@ impl World {
                 let is_led = self.led_construct(&asked.what).is_some();
                 if is_here && is_led && self.waits_for_decision(who, asked, lost) {
                     undecided.push((who, *tag));
-                } else if is_here && !is_led && self.meets_in_vain(asked, lost) {
+                } else if is_here && !is_led && self.waits_in_vain(asked, lost) {
                     waiting.push((who, *tag, after + Duration::from_secs(4)));
                 } else if let Some(time) = self.asks_in_vain(asked, lost, client.node) {
                     waiting.push((who, *tag, time));
@@ -54,28 +54,28 @@ impl World {
 
     /// Whether one waits for another in a construct that one of the members leads.
     fn waits_for_decision(&self, who: Who, asked: &Asked, lost: ProcId) -> bool {
-        let What::Gather(number) = asked.what else {
-            return self.meets_in_vain(asked, lost);
+        let What::AddMembers(number) = asked.what else {
+            return self.waits_in_vain(asked, lost);
         };
-        let gathering = &self.gatherings[number];
+        let construct = &self.constructs[number];
         // Those who may be missing are not asked about, nor those who are added.
-        let leads = |place: &ProcId| gathering.leaders().contains(place);
+        let leads = |place: &ProcId| construct.leaders().contains(place);
         let is_asked = leads(&lost) && self.clients[who].proc.as_ref().is_some_and(leads);
-        let is_asked = is_asked && !gathering.is_optional;
-        let has_come = self.oracle.gathered[number].has_called(lost);
+        let is_asked = is_asked && !construct.is_optional;
+        let has_come = self.oracle.constructs[number].has_called(lost);
         is_asked && !has_come && asked.answer.is_none()
     }
 
-    fn meets_in_vain(&self, asked: &Asked, lost: ProcId) -> bool {
-        let What::Meet(meeting, place) = &asked.what else {
+    fn waits_in_vain(&self, asked: &Asked, lost: ProcId) -> bool {
+        let What::Collective(collective, place) = &asked.what else {
             return false;
         };
-        let calls = self.oracle.calls.get(&(meeting.clone(), lost));
+        let calls = self.oracle.calls.get(&(collective.clone(), lost));
         let came = calls.is_some_and(|calls| calls > place);
-        let mut members = meeting.members.iter();
+        let mut members = collective.members.iter();
         let is_restless = members.any(|member| self.procs[*member].is_restless);
-        let has_left = self.oracle.has_left(meeting, *place, lost);
-        meeting.members.contains(&lost) && !came && !has_left && !is_restless
+        let has_left = self.oracle.has_left(collective, *place, lost);
+        collective.members.contains(&lost) && !came && !has_left && !is_restless
     }
 
     /// Within which time a get of a process that is gone has its answer: what it committed before,

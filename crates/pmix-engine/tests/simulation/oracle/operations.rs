@@ -110,7 +110,7 @@ impl World {
             (What::Lead(number) | What::Join(number), Answer::Group(group)) => {
                 self.check_formed(who, *number, &group.members);
             }
-            (What::Meet(..) | What::Gather(_), Answer::Group(_)) | (_, Answer::Done) => {}
+            (What::Collective(..) | What::AddMembers(_), Answer::Group(_)) | (_, Answer::Done) => {}
             (what, answer) => panic!("connection {who}: {what:?} ends with {answer:?}"),
         }
         if let Some(told) = told {

@@ -9,15 +9,15 @@ use std::time::Duration;
 use pmix_proto::reply;
 use pmix_types::{DataArray, Info, Proc, Status, Value, keys};
 
+use crate::add_members::AddMembersConstruct;
 use crate::agenda::Event;
 use crate::client::{What, Who};
 use crate::fault::Fault;
-use crate::gather::Gathering;
-use crate::process::{GATHERED, ProcId, group_name};
+use crate::process::{FIRST_EXTENDED, ProcId, group_name};
 use crate::world::World;
 
 /// How many groups were formed, how many of them without one of those who were to be members.
-pub(crate) static NUM_GATHERED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static NUM_CONSTRUCTED: AtomicU64 = AtomicU64::new(0);
 pub(crate) static NUM_SMALLER: AtomicU64 = AtomicU64::new(0);
 
 /// Within which time all are told what is known: late packets, a late answer, a grace for the host.
@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(16);
 
 /// What was seen of one such construction.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct SeenConstruct {
     called: BTreeSet<ProcId>,
     /// When the first called, and when one last called or was lost.
     began_at: Option<Duration>,
@@ -40,7 +40,7 @@ pub(crate) struct Gathered {
     pub(crate) excused: BTreeSet<usize>,
 }
 
-impl Gathered {
+impl SeenConstruct {
     pub(super) fn has_called(&self, place: ProcId) -> bool {
         self.called.contains(&place)
     }
@@ -48,38 +48,38 @@ impl Gathered {
 
 impl World {
     /// A process is about to call.
-    pub(crate) fn gathering_called(&mut self, number: usize, place: ProcId) {
-        let seen = &mut self.oracle.gathered[number];
+    pub(crate) fn construct_called(&mut self, number: usize, place: ProcId) {
+        let seen = &mut self.oracle.constructs[number];
         seen.called.insert(place);
         seen.began_at.get_or_insert(self.now);
-        self.gathering_changed(number);
+        self.construct_changed(number);
     }
 
     /// A process has ended.
-    pub(crate) fn gatherings_lose(&mut self, place: ProcId) {
-        for number in 0..self.gatherings.len() {
-            if self.gatherings[number].members.contains(&place) {
-                self.gathering_changed(number);
+    pub(crate) fn constructs_lose(&mut self, place: ProcId) {
+        for number in 0..self.constructs.len() {
+            if self.constructs[number].members.contains(&place) {
+                self.construct_changed(number);
             }
         }
     }
 
-    fn gathering_changed(&mut self, number: usize) {
-        self.oracle.gathered[number].changed_at = self.now;
-        let time = self.gathered_by(number);
-        self.after(time, Event::Gathered(number));
+    fn construct_changed(&mut self, number: usize) {
+        self.oracle.constructs[number].changed_at = self.now;
+        let time = self.construct_due_within(number);
+        self.after(time, Event::ConstructDue(number));
     }
 
     /// Within which time all are told what is known, and what is to be decided is.
-    fn gathered_by(&self, number: usize) -> Duration {
-        match self.gatherings[number].decider {
+    fn construct_due_within(&self, number: usize) -> Duration {
+        match self.constructs[number].decider {
             Some(_) => SOON + self.config.leader_time * 4,
             None => SOON,
         }
     }
 
-    /// The host has gathered a group.
-    pub(crate) fn gathered(&mut self, number: usize, infos: &[Info<'_>]) {
+    /// The host has determined the members of a group.
+    pub(crate) fn host_formed(&mut self, number: usize, infos: &[Info<'_>]) {
         let members = infos
             .iter()
             .find(|info| info.key.is(keys::GROUP_MEMBERSHIP));
@@ -89,7 +89,7 @@ impl World {
         };
         let mut members = self.places_of(members);
         members.sort_unstable();
-        let name = group_name(&[], GATHERED + number);
+        let name = group_name(&[], FIRST_EXTENDED + number);
         self.host.groups.insert(name, members);
     }
 
@@ -99,8 +99,8 @@ impl World {
     }
 
     /// Whether a fault took place after which some may know of others than the rest does.
-    fn is_unclear(&self, gathering: &Gathering) -> bool {
-        let mut members = gathering.members.iter();
+    fn is_unclear(&self, construct: &AddMembersConstruct) -> bool {
+        let mut members = construct.members.iter();
         self.is_over
             || members.any(|member| {
                 let proc = &self.procs[*member];
@@ -109,35 +109,35 @@ impl World {
     }
 
     /// A caller is told what became of a construction.
-    pub(super) fn check_gathered(
+    pub(super) fn check_construct(
         &mut self,
         who: Who,
         number: usize,
         status: Status,
         payload: &[u8],
     ) {
-        let gathering = self.gatherings[number].clone();
+        let construct = self.constructs[number].clone();
         let node = self.clients[who].node;
         let place = self.clients[who].proc.expect("a process");
-        if self.is_unclear(&gathering) {
+        if self.is_unclear(&construct) {
             return;
         }
-        let is_excused = self.oracle.gathered[number].excused.contains(&node);
+        let is_excused = self.oracle.constructs[number].excused.contains(&node);
         let is_excused = is_excused || self.oracle.jumped.contains(&node);
         if !is_excused {
-            self.oracle.gathered[number].told.insert(place, status);
+            self.oracle.constructs[number].told.insert(place, status);
         }
         if status.is_success() {
-            self.check_formed_of(who, number, &gathering, payload);
+            self.check_formed_of(who, number, &construct, payload);
         } else if !is_excused {
-            self.check_gathered_end(number, &gathering, place, status);
+            self.check_construct_end(number, &construct, place, status);
             if status == Status::ERR_LOST_CONNECTION {
                 // The server says so before it says who is lost.
-                self.after(Duration::ZERO, Event::GatheredWithout(number));
+                self.after(Duration::ZERO, Event::ConstructLost(number));
             }
         }
         // Who is in the group was told so, and nobody else was.
-        let seen = &self.oracle.gathered[number];
+        let seen = &self.oracle.constructs[number];
         let Some((members, _)) = &seen.formed else {
             return;
         };
@@ -146,81 +146,91 @@ impl World {
             assert_eq!(
                 told.is_success(),
                 is_in,
-                "process {place} is told {told} of the group of {members:?}: {gathering:?}"
+                "process {place} is told {told} of the group of {members:?}: {construct:?}"
             );
         }
     }
 
     /// All are told of the same group, which is those who called, in their order.
-    fn check_formed_of(&mut self, who: Who, number: usize, gathering: &Gathering, payload: &[u8]) {
+    fn check_formed_of(
+        &mut self,
+        who: Who,
+        number: usize,
+        construct: &AddMembersConstruct,
+        payload: &[u8],
+    ) {
         let form = self.clients[who].form.as_ref().unwrap();
         let group = reply::Group::decode(form, None, payload).unwrap();
         let told = (self.places_of(&group.members), group.context_id);
         assert!(told.1.is_some(), "a group without a context id");
-        let seen = &mut self.oracle.gathered[number];
+        let seen = &mut self.oracle.constructs[number];
         if let Some(known) = &seen.formed {
-            return assert_eq!(*known, told, "the group of {gathering:?}");
+            return assert_eq!(*known, told, "the group of {construct:?}");
         }
         seen.formed = Some(told.clone());
         let (members, _) = told;
-        NUM_GATHERED.fetch_add(1, Ordering::Relaxed);
-        let is_smaller = members.len() < gathering.members.len();
+        NUM_CONSTRUCTED.fetch_add(1, Ordering::Relaxed);
+        let is_smaller = members.len() < construct.members.len();
         NUM_SMALLER.fetch_add(is_smaller.into(), Ordering::Relaxed);
         for named in &members {
-            let is_planned = gathering.members.contains(named) && seen.called.contains(named);
-            assert!(is_planned, "process {named} did not call for {gathering:?}");
+            let is_planned = construct.members.contains(named) && seen.called.contains(named);
+            assert!(is_planned, "process {named} did not call for {construct:?}");
         }
-        let name = Self::gathered_name(number);
+        let name = Self::construct_name(number);
         let mut left_out = self.oracle.led.left_out(&name);
         assert!(
             left_out.all(|place| self.procs[place].is_restless || !members.contains(&place)),
-            "one that is done without is in {members:?}: {gathering:?}"
+            "one that is done without is in {members:?}: {construct:?}"
         );
-        let missing = gathering.members.iter();
+        let missing = construct.members.iter();
         for missing in missing.filter(|member| !members.contains(member)) {
             // Nobody adds those whose leader did not come.
-            let adder = gathering.adder(*missing);
+            let adder = construct.adder(*missing);
             let is_added = adder.is_none_or(|adder| members.contains(&adder));
-            let is_done_without = gathering.is_optional && self.has_ended(*missing)
+            let is_done_without = construct.is_optional && self.has_ended(*missing)
                 || self.oracle.led.does_without(&name, *missing);
             assert!(
                 is_done_without || !is_added,
-                "process {missing} is missing in {members:?}: {gathering:?}"
+                "process {missing} is missing in {members:?}: {construct:?}"
             );
         }
-        let leads = |place: &ProcId| gathering.leaders().contains(place);
-        let other = gathering.contradictor();
+        let leads = |place: &ProcId| construct.leaders().contains(place);
+        let other = construct.contradictor();
         let other = other.filter(|other| members.contains(other));
         let is_alone = members.iter().filter(|place| leads(place)).count() == 1;
         assert!(
             other.is_none() || is_alone,
-            "{gathering:?} is formed, though its leaders want different orders"
+            "{construct:?} is formed, though its leaders want different orders"
         );
         if other.is_some() {
             return;
         }
-        if let Some(expected) = self.expected_order(gathering, &members) {
-            assert_eq!(members, expected, "the order of {gathering:?}");
+        if let Some(expected) = self.expected_order(construct, &members) {
+            assert_eq!(members, expected, "the order of {construct:?}");
         }
     }
 
     /// In which order members are, if that is clear.
-    fn expected_order(&self, gathering: &Gathering, members: &[ProcId]) -> Option<Vec<ProcId>> {
+    fn expected_order(
+        &self,
+        construct: &AddMembersConstruct,
+        members: &[ProcId],
+    ) -> Option<Vec<ProcId>> {
         let is_in = |place: &ProcId| members.contains(place);
         let by_name = |places: &[ProcId]| {
             let mut places: Vec<_> = places.iter().copied().filter(is_in).collect();
             places.sort_by_key(|place| self.procs[*place].name());
             places
         };
-        if let Some(order) = &gathering.order {
+        if let Some(order) = &construct.order {
             // Those whom leaders added in the place of others are not named there.
-            let others = gathering.members.iter().copied();
+            let others = construct.members.iter().copied();
             let others: Vec<_> = others.filter(|place| !order.contains(place)).collect();
             let order: Vec<_> = order.iter().copied().filter(is_in).collect();
             return Some([order, by_name(&others)].concat());
         }
-        let (leaders, added) = gathering.members.split_at(gathering.leaders().len());
-        let leaders = match gathering.is_counted {
+        let (leaders, added) = construct.members.split_at(construct.leaders().len());
+        let leaders = match construct.is_counted {
             true => by_name(leaders),
             false if leaders.iter().all(is_in) => leaders.to_vec(),
             false => return None,
@@ -229,37 +239,37 @@ impl World {
     }
 
     /// A construction ends for a reason that there is.
-    fn check_gathered_end(
+    fn check_construct_end(
         &self,
         number: usize,
-        gathering: &Gathering,
+        construct: &AddMembersConstruct,
         place: ProcId,
         status: Status,
     ) {
         let is_known = match status {
             Status::ERR_LOST_CONNECTION => true,
             Status::ERR_TIMEOUT => {
-                let began_at = self.oracle.gathered[number].began_at;
+                let began_at = self.oracle.constructs[number].began_at;
                 let is_time = |began| began + Duration::from_secs(1) <= self.now;
                 !self.oracle.jumped.is_empty() || began_at.is_some_and(is_time)
             }
-            Status::ERR_BAD_PARAM => gathering.is_contradicted,
+            Status::ERR_BAD_PARAM => construct.is_contradicted,
             Status::ERR_OUT_OF_RESOURCE => {
                 self.plan.has(Fault::HostError) || self.plan.has(Fault::Flood)
             }
             Status::ERR_NOT_FOUND => self.plan.has(Fault::LateJob),
             // Why these are right is checked where one leads.
             Status::GROUP_CONSTRUCT_ABORT | Status::GROUP_LEADER_FAILED => {
-                gathering.decider.is_some()
+                construct.decider.is_some()
             }
             _ => false,
         };
-        assert!(is_known, "{gathering:?} ends with {status} for {place}");
+        assert!(is_known, "{construct:?} ends with {status} for {place}");
     }
 
     /// A construction ended as one of its members is lost.
-    pub(crate) fn check_gathered_without(&self, number: usize) {
-        let gathering = &self.gatherings[number];
+    pub(crate) fn check_construct_lost(&self, number: usize) {
+        let construct = &self.constructs[number];
         let is_lost = |place: &ProcId| {
             let proc = &self.procs[*place];
             let client = proc.client.map(|who| &self.clients[who]);
@@ -267,28 +277,28 @@ impl World {
             is_cut || proc.was_lost || self.has_ended(*place)
         };
         assert!(
-            self.is_unclear(gathering) || gathering.members.iter().any(is_lost),
-            "{gathering:?} ends, and nobody is lost"
+            self.is_unclear(construct) || construct.members.iter().any(is_lost),
+            "{construct:?} ends, and nobody is lost"
         );
     }
 
     /// Nobody waits who needs nobody else, or somebody who will not call.
-    pub(crate) fn check_gathering(&mut self, number: usize) {
-        let gathering = self.gatherings[number].clone();
-        let seen = &self.oracle.gathered[number];
+    pub(crate) fn check_waits_of_construct(&mut self, number: usize) {
+        let construct = self.constructs[number].clone();
+        let seen = &self.oracle.constructs[number];
         // One that ended before it was let in is lost to no server.
-        let mut members = gathering.members.iter();
+        let mut members = construct.members.iter();
         let is_unseen = |place: &ProcId| self.has_ended(*place) && self.procs[*place].admitted == 0;
         if members.any(is_unseen) {
             return;
         }
-        let has_changed = seen.changed_at + self.gathered_by(number) > self.now;
-        if has_changed || self.is_unclear(&gathering) || !seen.excused.is_empty() {
+        let has_changed = seen.changed_at + self.construct_due_within(number) > self.now;
+        if has_changed || self.is_unclear(&construct) || !seen.excused.is_empty() {
             return;
         }
         // Who gave up before it was added does not call again.
         let gave_up = |(place, status): (&ProcId, &Status)| {
-            !status.is_success() && !gathering.leaders().contains(place)
+            !status.is_success() && !construct.leaders().contains(place)
         };
         if seen.told.iter().any(gave_up) {
             return;
@@ -301,32 +311,32 @@ impl World {
             let waits = client
                 .asked
                 .values()
-                .any(|asked| asked.what == What::Gather(number) && asked.answer.is_none());
+                .any(|asked| asked.what == What::AddMembers(number) && asked.answer.is_none());
             assert!(
-                !waits || !self.is_gathering_over(number, place),
-                "process {place} waits for {gathering:?}: {seen:?}"
+                !waits || !self.is_construct_over(number, place),
+                "process {place} waits for {construct:?}: {seen:?}"
             );
         }
     }
 
     /// Whether a caller has to be told by now how a construction ended.
-    fn is_gathering_over(&self, number: usize, caller: ProcId) -> bool {
-        let gathering = &self.gatherings[number];
-        let called = &self.oracle.gathered[number].called;
-        let leads = |place: &ProcId| gathering.leaders().contains(place);
+    fn is_construct_over(&self, number: usize, caller: ProcId) -> bool {
+        let construct = &self.constructs[number];
+        let called = &self.oracle.constructs[number].called;
+        let leads = |place: &ProcId| construct.leaders().contains(place);
         let is_added = |place: &ProcId| {
-            gathering
+            construct
                 .adder(*place)
                 .is_some_and(|by| called.contains(&by))
         };
-        let members = || gathering.members.iter();
+        let members = || construct.members.iter();
         let never = || members().filter(|place| self.has_ended(**place) && !called.contains(place));
         let is_part = leads(&caller) || is_added(&caller);
         let have_all_called =
             members().all(|place| called.contains(place) || self.has_ended(*place));
-        let are_leaders_known = !gathering.is_counted || !never().any(leads);
+        let are_leaders_known = !construct.is_counted || !never().any(leads);
         let lacks_one =
-            never().any(|place| is_added(place) || leads(place) && !gathering.is_counted);
-        is_part && (have_all_called && are_leaders_known || lacks_one && !gathering.is_optional)
+            never().any(|place| is_added(place) || leads(place) && !construct.is_counted);
+        is_part && (have_all_called && are_leaders_known || lacks_one && !construct.is_optional)
     }
 }

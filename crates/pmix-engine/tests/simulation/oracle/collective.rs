@@ -7,37 +7,37 @@ use pmix_types::{Proc, Status};
 use super::Seen;
 use crate::client::Who;
 use crate::fault::Fault;
-use crate::process::{Kind, Meeting, ProcId};
+use crate::process::{Collective, Kind, ProcId};
 use crate::world::World;
 
 impl World {
     /// All local participants are told the same, and so are those of other nodes unless the host
     /// kept it from their server. Nobody is told of success before all have come.
-    pub(super) fn check_meeting(
+    pub(super) fn check_collective(
         &mut self,
         who: Who,
-        meeting: &Meeting,
+        collective: &Collective,
         place: usize,
         status: Status,
     ) {
-        let mut members = meeting.members.iter();
+        let mut members = collective.members.iter();
         let is_gone = |proc: ProcId| self.jobs[self.procs[proc].job].is_gone;
         if members.any(|proc| self.procs[*proc].is_restless || is_gone(*proc)) {
             return;
         }
         let node = self.clients[who].node;
-        let id = (meeting.clone(), place);
+        let id = (collective.clone(), place);
         if self.oracle.spoiled.contains(&id) {
             return;
         }
         let round = self.oracle.rounds.get_mut(&id);
-        let round = round.expect("a meeting that nobody called for");
+        let round = round.expect("a collective that nobody called for");
         // Who calls before the job is registered may be told at another time than the others, and
         // of another reason.
         let is_early = self.plan.has(Fault::LateJob);
         // A group that could not be taken apart is gone for those who were told so: who comes later is
         // told why it cannot be now.
-        let is_early = is_early || matches!(meeting.kind, Kind::Destruct(_));
+        let is_early = is_early || matches!(collective.kind, Kind::Destruct(_));
         if let Some(before) = round.told.insert(node, status) {
             let agree =
                 before == status || (is_early && before.is_success() == status.is_success());
@@ -49,7 +49,7 @@ impl World {
         let round = &self.oracle.rounds[&id];
         self.compare_nodes(node, &id, round);
         if status.is_success() {
-            self.check_attendance(meeting, place, round);
+            self.check_attendance(collective, place, round);
             self.learn(who, &id);
         }
     }
@@ -59,13 +59,13 @@ impl World {
     pub(super) fn check_group(
         &mut self,
         who: Who,
-        meeting: &Meeting,
+        collective: &Collective,
         place: usize,
         payload: &[u8],
     ) {
         let form = self.clients[who].form.as_ref().unwrap();
         let group = reply::Group::decode(form, None, payload).unwrap();
-        let jobs = meeting.members.iter().map(|proc| self.procs[*proc].job);
+        let jobs = collective.members.iter().map(|proc| self.procs[*proc].job);
         let are_known = { jobs }.all(|job| !self.jobs[job].is_gone);
         let mut members = group.members;
         members.sort_unstable();
@@ -75,27 +75,33 @@ impl World {
             let name = self.procs[proc].name();
             named.nspace == name.nspace && name.rank.matches(named.rank)
         };
-        let is_member = |named: &Proc<'_>| meeting.members.iter().any(|proc| names(named, *proc));
-        let name = meeting.group(place);
+        let is_member =
+            |named: &Proc<'_>| collective.members.iter().any(|proc| names(named, *proc));
+        let name = collective.group(place);
         let is_out = |proc: ProcId| self.oracle.led.does_without(&name, proc);
         let is_there =
             |proc: ProcId| is_out(proc) || members.iter().any(|named| names(named, proc));
-        let mut stayed = { meeting.members.iter() }.filter(|proc| !self.procs[**proc].is_restless);
+        let mut stayed =
+            { collective.members.iter() }.filter(|proc| !self.procs[**proc].is_restless);
         assert!(
             !are_known || (members.iter().all(is_member) && stayed.all(|proc| is_there(*proc))),
-            "{meeting:?} has the members {members:?}"
+            "{collective:?} has the members {members:?}"
         );
-        self.check_led_members(&name, meeting, &members);
+        self.check_led_members(&name, collective, &members);
         let context = u64::try_from(place).unwrap() + 1;
-        assert_eq!(group.context_id, Some(context), "the group of {meeting:?}");
+        assert_eq!(
+            group.context_id,
+            Some(context),
+            "the group of {collective:?}"
+        );
     }
 
     /// Compares what a node was told with what others were, as far as the host told all of them.
-    fn compare_nodes(&self, node: usize, id: &(Meeting, usize), round: &Seen) {
+    fn compare_nodes(&self, node: usize, id: &(Collective, usize), round: &Seen) {
         let is_excused = |node: usize| {
-            let (meeting, place) = id.clone();
+            let (collective, place) = id.clone();
             let jumped = &self.oracle.jumped;
-            jumped.contains(&node) || self.oracle.excused.contains(&(meeting, place, node))
+            jumped.contains(&node) || self.oracle.excused.contains(&(collective, place, node))
         };
         if is_excused(node) {
             return;
@@ -112,18 +118,21 @@ impl World {
     }
 
     /// All have come, if there was success.
-    fn check_attendance(&self, meeting: &Meeting, place: usize, round: &Seen) {
-        for member in &meeting.members {
-            let has_come =
-                round.callers.contains_key(member) || self.oracle.has_left(meeting, place, *member);
-            let is_out = self.oracle.led.does_without(&meeting.group(place), *member);
+    fn check_attendance(&self, collective: &Collective, place: usize, round: &Seen) {
+        for member in &collective.members {
+            let has_come = round.callers.contains_key(member)
+                || self.oracle.has_left(collective, place, *member);
+            let is_out = self
+                .oracle
+                .led
+                .does_without(&collective.group(place), *member);
             let has_come = has_come || is_out;
             assert!(has_come, "process {member} did not come");
         }
     }
 
     /// What a fence brought can be relied on.
-    fn learn(&mut self, who: Who, id: &(Meeting, usize)) {
+    fn learn(&mut self, who: Who, id: &(Collective, usize)) {
         let round = &self.oracle.rounds[id];
         if !round.collects || id.0.kind != Kind::Fence {
             return;

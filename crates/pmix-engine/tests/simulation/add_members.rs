@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constructions of groups whose members do not all know each other, and the host that gathers them.
+//! Constructs of groups whose leaders add members (`PMIX_GROUP_ADD_MEMBERS`, `PMIX_GROUP_BOOTSTRAP`), and the host that
+//! says who the members are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,16 +16,16 @@ use crate::agenda::{self, Call};
 use crate::client::{What, Who};
 use crate::fault::Fault;
 use crate::oracle::led::constructed;
-use crate::process::{GATHERED, Job, Kind, Meeting, Phase, ProcId, group_name, round_of};
+use crate::process::{Collective, FIRST_EXTENDED, Job, Kind, Phase, ProcId, group_name, round_of};
 use crate::random::Random;
 use crate::world::World;
 
 /// In which of so many runs there are such constructions, so that the others stay what they were.
-pub(crate) const GATHERINGS: (u64, u64) = (4, 2);
+pub(crate) const ADD_MEMBERS_RUNS: (u64, u64) = (4, 2);
 
 /// A construction of a group: who leads it, and whom the leaders add.
 #[derive(Clone, Debug)]
-pub(crate) struct Gathering {
+pub(crate) struct AddMembersConstruct {
     /// Those who lead, and those who are added.
     pub(crate) members: Vec<ProcId>,
     num_leaders: usize,
@@ -44,7 +45,7 @@ pub(crate) struct Gathering {
     timeout: Option<u32>,
 }
 
-impl Gathering {
+impl AddMembersConstruct {
     fn draw(random: &mut Random, jobs: &[Job]) -> Self {
         let mut left: Vec<_> = jobs.iter().flat_map(Job::procs).collect();
         let count = 1 + random.below(left.len());
@@ -99,41 +100,45 @@ impl Gathering {
 }
 
 /// The constructions of a run, which its processes are to take part in besides what they do anyway.
-pub(crate) fn weave(seed: u64, jobs: &[Job], script: &mut Vec<Phase>) -> Vec<Gathering> {
-    let mut gatherings = Vec::new();
-    if seed % GATHERINGS.0 != GATHERINGS.1 {
-        return gatherings;
+pub(crate) fn add_constructs(
+    seed: u64,
+    jobs: &[Job],
+    script: &mut Vec<Phase>,
+) -> Vec<AddMembersConstruct> {
+    let mut constructs = Vec::new();
+    if seed % ADD_MEMBERS_RUNS.0 != ADD_MEMBERS_RUNS.1 {
+        return constructs;
     }
     let mut random = Random::new(!seed);
     for number in 0..1 + random.below(3) {
-        gatherings.push(Gathering::draw(&mut random, jobs));
+        constructs.push(AddMembersConstruct::draw(&mut random, jobs));
         let at = 1 + random.below(script.len());
-        script.insert(at, Phase::Gather(number));
+        script.insert(at, Phase::AddMembers(number));
         if !random.once_in(3) {
             let at = at + 1 + random.below(script.len() - at);
-            script.insert(at, Phase::Dissolve(number));
+            script.insert(at, Phase::DestructExtended(number));
         }
     }
-    gatherings
+    constructs
 }
 
 /// What the host knows of such constructions.
 #[derive(Default)]
-pub(crate) struct Gatherer {
-    constructions: Constructions<Call>,
+pub(crate) struct HostConstructions {
+    all: Constructions<Call>,
     /// The calls that are not answered, and of which construction.
     open: BTreeMap<Call, usize>,
     last_context: u64,
 }
 
 /// What the host knows of processes.
-struct Census {
+struct ProcessStates {
     procs: BTreeMap<Proc<'static>, (usize, bool)>,
     sizes: Vec<(&'static str, u32)>,
     num_running: Option<usize>,
 }
 
-impl Processes for Census {
+impl Processes for ProcessStates {
     fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
         let mut sizes = self.sizes.iter();
         let found = sizes.find(|(job, _)| nspace.as_bytes() == job.as_bytes());
@@ -155,22 +160,27 @@ impl Processes for Census {
 
 impl World {
     /// A process calls for a construction that it is a part of.
-    pub(crate) fn gather(&mut self, who: Who, place: ProcId, number: usize) -> Option<OperationId> {
-        let gathering = self.gatherings[number].clone();
-        if gathering.decider.is_some() {
+    pub(crate) fn construct_adding(
+        &mut self,
+        who: Who,
+        place: ProcId,
+        number: usize,
+    ) -> Option<OperationId> {
+        let construct = self.constructs[number].clone();
+        if construct.decider.is_some() {
             self.hear_of_losses(who);
         }
-        if !gathering.members.contains(&place) {
+        if !construct.members.contains(&place) {
             return None;
         }
         let mut infos = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
-        let timeout = gathering.timeout.filter(|_| !self.random.once_in(4));
+        let timeout = construct.timeout.filter(|_| !self.random.once_in(4));
         infos.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds)));
-        let leads = gathering.leaders().contains(&place);
-        let procs = match (leads, gathering.is_counted) {
-            (true, false) => self.names(gathering.leaders()),
+        let leads = construct.leaders().contains(&place);
+        let procs = match (leads, construct.is_counted) {
+            (true, false) => self.names(construct.leaders()),
             (true, true) => {
-                let count = u64::try_from(gathering.leaders().len()).unwrap();
+                let count = u64::try_from(construct.leaders().len()).unwrap();
                 infos.push(Info::new(keys::GROUP_BOOTSTRAP, Value::Size(count)));
                 self.names(&[place])
             }
@@ -181,29 +191,29 @@ impl World {
             }
             (false, _) => Vec::new(),
         };
-        if let Some(added) = gathering.adds.get(&place) {
+        if let Some(added) = construct.adds.get(&place) {
             infos.push(Info::new(keys::GROUP_ADD_MEMBERS, self.names(added)));
         }
-        if let Some(mut order) = gathering.order.clone().filter(|_| leads) {
-            if gathering.contradictor() == Some(place) {
+        if let Some(mut order) = construct.order.clone().filter(|_| leads) {
+            if construct.contradictor() == Some(place) {
                 order.reverse();
                 order.truncate(1);
             }
             let order = self.names(&order);
             infos.push(Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, order));
         }
-        if gathering.decider == Some(place) {
+        if construct.decider == Some(place) {
             infos.push(Info::new(keys::GROUP_LEADER, true));
         }
-        if gathering.is_optional && leads {
+        if construct.is_optional && leads {
             infos.push(Info::new(keys::GROUP_OPTIONAL, true));
         }
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        let name = Self::gathered_name(number);
-        self.say(|| format!("process {place} comes to {name}, {gathering:?}"));
-        self.gathering_called(number, place);
-        let id = self.ask(who, What::Gather(number), own, |core, end| {
+        let name = Self::construct_name(number);
+        self.say(|| format!("process {place} comes to {name}, {construct:?}"));
+        self.construct_called(number, place);
+        let id = self.ask(who, What::AddMembers(number), own, |core, end| {
             core.group_construct(&name, &procs, &infos, end)
         });
         (!self.random.once_in(4)).then_some(id)
@@ -228,16 +238,16 @@ impl World {
     fn stand_in(&mut self, who: Who, event: &Event<'_>) -> Option<Proc<'static>> {
         let number = number_in(&event.infos)?;
         let leader = self.clients[who].proc?;
-        let members = &self.gatherings[number].members;
+        let members = &self.constructs[number].members;
         let is_there = |place: &ProcId| {
             let client = self.procs[*place].client.map(|who| &self.clients[who]);
             client.is_some_and(|client| client.is_live() && client.hears_losses)
         };
         let mut others = (0..self.procs.len()).filter(|place| !members.contains(place));
         let new = others.find(is_there)?;
-        let gathering = &mut self.gatherings[number];
-        gathering.members.push(new);
-        gathering.adds.entry(leader).or_default().push(new);
+        let construct = &mut self.constructs[number];
+        construct.members.push(new);
+        construct.adds.entry(leader).or_default().push(new);
         Some(self.procs[new].name())
     }
 
@@ -248,12 +258,12 @@ impl World {
         let is_asked = event.status == Status::GROUP_INVITED && { event.infos.iter() }
             .any(|info| info.key.is(keys::GROUP_ADD_MEMBERS));
         if let (Some(place), Some(number), true) = (place, number, is_asked) {
-            self.gather(who, place, number);
+            self.construct_adding(who, place, number);
         }
     }
 
     /// A process was told that it is in such a group.
-    pub(crate) fn is_in_gathered(&mut self, who: Who, number: usize, members: &[Proc<'_>]) {
+    pub(crate) fn is_in_constructed(&mut self, who: Who, number: usize, members: &[Proc<'_>]) {
         let places = members.iter().map(|name| self.place_of(name));
         // Who was lied to may be told of anybody.
         let Some(mut members) = places.collect::<Option<Vec<_>>>() else {
@@ -261,13 +271,13 @@ impl World {
         };
         members.sort_unstable();
         let kind = Kind::Group(0);
-        let group = (Meeting { kind, members }, GATHERED + number);
+        let group = (Collective { kind, members }, FIRST_EXTENDED + number);
         self.clients[who].groups.push(group);
     }
 
     /// The name of such a group.
-    pub(crate) fn gathered_name(number: usize) -> String {
-        group_name(&[], GATHERED + number)
+    pub(crate) fn construct_name(number: usize) -> String {
+        group_name(&[], FIRST_EXTENDED + number)
     }
 
     fn names(&self, places: &[ProcId]) -> Vec<Proc<'static>> {
@@ -281,7 +291,7 @@ impl World {
         self.jobs[proc.job].is_gone || proc.stamp.life > 0 && proc.client.is_none()
     }
 
-    fn census(&self) -> Census {
+    fn process_states(&self) -> ProcessStates {
         let jobs = self.jobs.iter().filter(|job| job.is_begun && !job.is_gone);
         let procs = self.procs.iter().enumerate();
         let procs: BTreeMap<_, _> = procs
@@ -289,8 +299,8 @@ impl World {
             .collect();
         let running = procs.values().filter(|(_, has_ended)| !has_ended);
         // Not every host knows it.
-        let counts = !self.gatherings.len().is_multiple_of(2);
-        Census {
+        let counts = !self.constructs.len().is_multiple_of(2);
+        ProcessStates {
             num_running: counts.then(|| running.count()),
             sizes: jobs.map(|job| (job.nspace, job.size())).collect(),
             procs,
@@ -298,67 +308,70 @@ impl World {
     }
 
     /// A server calls for such a construction.
-    pub(crate) fn gather_call(&mut self, call: Call, group: &Group) {
-        let census = self.census();
-        let number = round_of(&group.id) - GATHERED;
-        self.host.gatherer.open.insert(call, number);
+    pub(crate) fn construct_call(&mut self, call: Call, group: &Group) {
+        let process_states = self.process_states();
+        let number = round_of(&group.id) - FIRST_EXTENDED;
+        self.host.constructions.open.insert(call, number);
         if !group.procs.is_empty() {
-            self.oracle.gathered[number].called_host.insert(call.node);
+            self.oracle.constructs[number].called_host.insert(call.node);
         }
         let now = self.instant();
-        let constructions = &mut self.host.gatherer.constructions;
-        let ended = constructions.take(call, call.node, group, &census, now);
-        self.tell_gathered(ended);
-        self.set_gatherer();
+        let constructions = &mut self.host.constructions.all;
+        let ended = constructions.take(call, call.node, group, &process_states, now);
+        self.tell_constructed(ended);
+        self.set_constructions_timer();
     }
 
     /// The host sees that a process has ended.
     pub(crate) fn proc_ended(&mut self, place: ProcId) {
-        let (census, name) = (self.census(), self.procs[place].name());
-        let constructions = &mut self.host.gatherer.constructions;
-        let ended = constructions.proc_ended(&name, &census);
-        self.tell_gathered(ended);
+        let (process_states, name) = (self.process_states(), self.procs[place].name());
+        let constructions = &mut self.host.constructions.all;
+        let ended = constructions.proc_ended(&name, &process_states);
+        self.tell_constructed(ended);
     }
 
     /// The host sees that a server has ended.
-    pub(crate) fn gatherer_lost(&mut self, node: usize) {
-        let census = self.census();
-        let constructions = &mut self.host.gatherer.constructions;
-        let ended = constructions.server_ended(node, &census);
-        self.tell_gathered(ended);
+    pub(crate) fn constructions_server_ended(&mut self, node: usize) {
+        let process_states = self.process_states();
+        let constructions = &mut self.host.constructions.all;
+        let ended = constructions.server_ended(node, &process_states);
+        self.tell_constructed(ended);
     }
 
     /// Where no process is left that could call, nobody waits for another.
-    pub(crate) fn check_gatherer(&self) {
-        let open = &self.host.gatherer.open;
-        let is_over = self.census().num_running == Some(0);
+    pub(crate) fn check_constructions_ended(&self) {
+        let open = &self.host.constructions.open;
+        let is_over = self.process_states().num_running == Some(0);
         assert!(!is_over || open.is_empty(), "{open:?} are not answered");
     }
 
     /// The time of constructions may be over.
-    pub(crate) fn gatherer_due(&mut self) {
+    pub(crate) fn constructions_due(&mut self) {
         let now = self.instant();
-        let ended = self.host.gatherer.constructions.handle_timeout(now);
-        self.tell_gathered(ended);
-        self.set_gatherer();
+        let ended = self.host.constructions.all.handle_timeout(now);
+        self.tell_constructed(ended);
+        self.set_constructions_timer();
     }
 
-    fn set_gatherer(&mut self) {
+    fn set_constructions_timer(&mut self) {
         let now = self.instant();
-        if let Some(at) = self.host.gatherer.constructions.poll_timeout() {
-            self.after(at.saturating_duration_since(now), agenda::Event::Gatherer);
+        if let Some(at) = self.host.constructions.all.poll_timeout() {
+            self.after(
+                at.saturating_duration_since(now),
+                agenda::Event::Constructions,
+            );
         }
     }
 
-    fn tell_gathered(&mut self, ended: Vec<EndedConstruction<Call>>) {
+    fn tell_constructed(&mut self, ended: Vec<EndedConstruction<Call>>) {
         for one in ended {
             let is_faulty = one.outcome.is_ok() && self.strikes(Fault::HostError, 8);
             let answer = match one.outcome {
                 Ok(_) if is_faulty => Answer::Done(Status::ERR_OUT_OF_RESOURCE),
                 Ok(mut infos) => {
-                    let gatherer = &mut self.host.gatherer;
-                    gatherer.last_context += 1;
-                    let context = Value::Size(gatherer.last_context);
+                    let constructions = &mut self.host.constructions;
+                    constructions.last_context += 1;
+                    let context = Value::Size(constructions.last_context);
                     assert!(one.wants_context_id, "all of them want a context id");
                     infos.push(Info::new(keys::GROUP_CONTEXT_ID, context));
                     Answer::Infos(Status::SUCCESS, infos)
@@ -366,14 +379,14 @@ impl World {
                 Err(status) => Answer::Done(status),
             };
             for call in one.tokens {
-                let number = self.host.gatherer.open.remove(&call);
+                let number = self.host.constructions.open.remove(&call);
                 let number = number.expect("a call is answered once");
                 if let Answer::Infos(_, infos) = &answer {
-                    self.gathered(number, infos);
+                    self.host_formed(number, infos);
                 }
                 let fate = self.fate();
                 if !self.send_answer(call, answer.clone(), fate) {
-                    self.oracle.gathered[number].excused.insert(call.node);
+                    self.oracle.constructs[number].excused.insert(call.node);
                 }
             }
         }
@@ -383,6 +396,6 @@ impl World {
 /// The number of the construction of such a group that infos are about.
 fn number_in(infos: &[Info<'_>]) -> Option<usize> {
     let name = constructed(infos)?;
-    let number = name.strip_prefix("gathered-")?.parse::<usize>().ok()?;
-    number.checked_sub(GATHERED)
+    let number = name.strip_prefix("extended-")?.parse::<usize>().ok()?;
+    number.checked_sub(FIRST_EXTENDED)
 }
