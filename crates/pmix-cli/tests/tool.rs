@@ -125,6 +125,99 @@ fn query_asks_for_any_key() {
 }
 
 #[test]
+fn qualifiers_have_the_types_of_their_attributes() {
+    let script = "echo up; sleep 30 & wait";
+    let mut running = Running::start(&[
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "asked@1",
+        "--pset",
+        "last=1",
+        "sh",
+        "-c",
+        script,
+    ]);
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    let session = running.child.id();
+    let session = format!("SESSION_ID={session}");
+    for (with, key, answer) in [
+        (&["PROCID=asked@1:1"][..], "LOCAL_RANK", "pmix.lrank: 1"),
+        (&["PROCID=asked@1:wildcard"], "JOB_SIZE", "pmix.job.size: 2"),
+        (
+            &["NSPACE=asked@1", "RANK=1"],
+            "PROC_STATE_STATUS",
+            "pmix.proc.state: 5",
+        ),
+        (&["NODEID=0", "NODE_INFO"], "HOSTNAME", "pmix.hname: n1"),
+        (
+            &["NODEID=0", "HOSTNAME=n1"],
+            "LOCAL_PROCS",
+            "pmix.lprocs: asked@1:0,asked@1:1",
+        ),
+        (&["APP_INFO", "APPNUM=0"], "APP_SIZE", "pmix.app.size: 2"),
+        (
+            &[&session, "SESSION_INFO"],
+            "UNIV_SIZE",
+            "pmix.univ.size: 2",
+        ),
+        (
+            &["PSET_NAME=last"],
+            "QUERY_PSET_MEMBERSHIP",
+            "pmix.qry.pmems: asked@1:1",
+        ),
+        (&["QUERY_REFRESH_CACHE"], "JOB_SIZE", "pmix.job.size: 2"),
+        (
+            &["QUERY_REFRESH_CACHE=false"],
+            "JOB_SIZE",
+            "pmix.job.size: 2",
+        ),
+        // A type that no name of a process, node or application has.
+        (&["TIMEOUT=5"], "JOB_SIZE", "pmix.job.size: 2"),
+    ] {
+        let with = with.iter().flat_map(|word| ["--with", word]);
+        let args: Vec<_> = ["query"].into_iter().chain(with).chain([key]).collect();
+        let outcome = running.tool(&args);
+        let said = (outcome.code, outcome.stderr.as_str());
+        assert_eq!(said, (0, ""), "{args:?}");
+        assert_eq!(outcome.text(), answer, "{args:?}");
+    }
+    for (with, why) in [
+        ("PROCID=asked@1", "this is no process, NSPACE:RANK"),
+        ("PROCID=asked@1:first", "\"first\" is no rank"),
+        ("RANK=-1", "\"-1\" is no rank"),
+        ("NODEID=x", "this is no PMIX_UINT32"),
+        ("NODEID=-1", "this is no PMIX_UINT32"),
+        ("NODEID", "its value is missing, a PMIX_UINT32"),
+        ("NODE_INFO=perhaps", "this is neither true nor false"),
+    ] {
+        let outcome = running.tool(&["query", "--with", with, "LOCAL_SIZE"]);
+        assert_eq!(outcome.code, 2, "{with}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    }
+    end(running);
+}
+
+#[test]
+fn each_key_without_an_answer_is_named() {
+    let running = job();
+    let args = ["query", "no.such.key", "JOB_SIZE", "QUERY_QUEUE_STATUS"];
+    let outcome = running.tool(&args);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.text(), "pmix.job.size: 2");
+    let errors = outcome.stderr;
+    for said in [
+        "no.such.key: the server has no answer (PMIX_ERR_NOT_FOUND",
+        "QUERY_QUEUE_STATUS: the server has no answer (PMIX_ERR_NOT_SUPPORTED",
+    ] {
+        assert!(errors.contains(said), "{errors}");
+    }
+    end(running);
+}
+
+#[test]
 fn what_a_launcher_does_not_know_is_refused_by_its_name() {
     let running = job();
     let queues = running.tool(&["query", "QUERY_QUEUE_LIST"]);

@@ -11,6 +11,7 @@ mod subject;
 mod value;
 
 use gds_hash::{Job, LocalNode};
+pub(crate) use value::of_text;
 
 use crate::args::Get;
 use crate::context::Context;

@@ -81,12 +81,18 @@ fn value(preg: &Preg, name: &TypeName, datum: &Json) -> Result<Value<'static>, S
         (Json::Object(array), DataType::DATA_ARRAY) if array.contains_key("array_of") => {
             return typed_array(preg, array);
         }
-        (Json::String(text), _) => of_text(data_type, text),
+        (Json::String(text), _) => json_of(data_type, text),
         (Json::Number(number), DataType::BOOL) => Json::Bool(number.as_f64() != Some(0.0)),
         _ => datum.clone(),
     };
     let value = json!({ "type": data_type.as_raw(), "data": datum });
     serde_json::from_value(value).map_err(|e| e.to_string())
+}
+
+/// A value of a type that a text says.
+pub(crate) fn of_text(data_type: DataType, text: &str) -> Result<Value<'static>, String> {
+    let value = json!({ "type": data_type.as_raw(), "data": json_of(data_type, text) });
+    serde_json::from_value(value).map_err(|error| format!("this is no {data_type}: {error}"))
 }
 
 /// A map in one of its encoded forms: as the library encodes a list, or as it is given.
@@ -145,7 +151,7 @@ fn typed_array(
 }
 
 /// The datum that a text says, if the type is one of numbers; the text itself otherwise.
-fn of_text(data_type: DataType, text: &str) -> Json {
+fn json_of(data_type: DataType, text: &str) -> Json {
     let as_it_is = || Json::String(text.to_owned());
     match data_type {
         DataType::STRING | DataType::PROC_NSPACE | DataType::FLOAT | DataType::DOUBLE => as_it_is(),

@@ -3,13 +3,13 @@
 
 use std::io::Write as _;
 
-use pmix_types::{Info, Query, Status, Text, Value, keys};
+use pmix_types::{Attribute, DataType, Info, Proc, Query, Rank, Status, Text, Value, keys};
 use serde_json::json;
 
 use super::{attach, find_job, is_answer, leave};
 use crate::args::{Global, QueryArgs, key};
 use crate::failure::{Exit, Failure};
-use crate::get::show;
+use crate::get::{of_text, show};
 use crate::output::Out;
 use crate::printable::printable;
 
@@ -39,16 +39,17 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
     }
     out.flush()?;
     leave(tool);
-    match missing.first() {
-        None => Ok(Exit::Ok),
-        Some((word, status)) => {
-            let text = format!("{word}: the server has no answer ({status})");
-            Err(match global.json {
-                true => Failure::answer(*status, text),
-                false => Failure::new(Exit::Negative, *status, text),
-            })
-        }
-    }
+    let Some((_, status)) = missing.first().copied() else {
+        return Ok(Exit::Ok);
+    };
+    let lines = missing
+        .iter()
+        .map(|(word, status)| format!("{word}: the server has no answer ({status})"));
+    let text = lines.collect::<Vec<_>>().join("\n  ");
+    Err(match global.json {
+        true => Failure::answer(status, text),
+        false => Failure::new(Exit::Negative, status, text),
+    })
 }
 
 fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {
@@ -60,39 +61,51 @@ fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {
         infos.push(Info::new(keys::RANK, rank));
     }
     for word in &args.qualifiers {
-        let (name, value) = match word.split_once('=') {
-            Some((name, text)) => (name, Value::from(text.to_owned())),
-            None => (word.as_str(), Value::Bool(true)),
+        let (name, text) = match word.split_once('=') {
+            Some((name, text)) => (name, Some(text)),
+            None => (word.as_str(), None),
         };
         let name = key(name).to_owned();
-        let value = of_key(&name, value).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
+        let value = of_key(&name, text).map_err(|why| Failure::usage(format!("{word}: {why}")))?;
         infos.push(Info::new(name, value));
     }
     Ok(infos)
 }
 
-/// A value in the type that its attribute has.
-fn of_key(key: &str, value: Value<'static>) -> Result<Value<'static>, String> {
-    use pmix_types::{Attribute, DataType, Rank};
+/// A value in the type that its attribute has: what the text says, or true without a text. What takes names of
+/// functions may be true, too, which asks for them.
+fn of_key(key: &str, text: Option<&str>) -> Result<Value<'static>, String> {
     let wanted = Attribute::by_key(key).and_then(Attribute::data_type);
-    let text = match &value {
-        Value::String(Some(text)) => text.to_str_lossy().into_owned(),
-        _ => return Ok(value),
-    };
-    let number = || {
-        text.parse::<u32>()
-            .map_err(|_| "this is no number".to_owned())
+    let Some(text) = text else {
+        return match wanted {
+            None | Some(DataType::BOOL | DataType::STRING) => Ok(Value::Bool(true)),
+            Some(wanted) => Err(format!("its value is missing, a {wanted}")),
+        };
     };
     Ok(match wanted {
-        Some(DataType::UINT32) => Value::Uint32(number()?),
-        Some(DataType::PROC_RANK) => Value::Rank(Rank::new(number()?)),
-        Some(DataType::BOOL) => match text.as_str() {
+        None | Some(DataType::STRING) => Value::from(text.to_owned()),
+        Some(DataType::PROC) => Value::Proc(process(text)?),
+        Some(DataType::PROC_RANK) => Value::Rank(rank(text)?),
+        Some(DataType::BOOL) => match text {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
             _ => return Err("this is neither true nor false".to_owned()),
         },
-        _ => value,
+        Some(wanted) => of_text(wanted, text)?,
     })
+}
+
+/// A process, written as answers have it: its job, a colon and its rank.
+fn process(text: &str) -> Result<Proc<'static>, String> {
+    let Some((nspace, number)) = text.rsplit_once(':') else {
+        return Err("this is no process, NSPACE:RANK".to_owned());
+    };
+    Ok(Proc::new(nspace.to_owned(), rank(number)?))
+}
+
+fn rank(text: &str) -> Result<Rank, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no rank, a number or `wildcard`"))
 }
 
 fn show_answer(
