@@ -216,7 +216,8 @@ impl<T> One<T> {
             }
             self.order = Some(order);
         }
-        self.is_optional |= is_set(infos, keys::GROUP_OPTIONAL);
+        let do_without = [keys::GROUP_OPTIONAL, keys::GROUP_NOTIFY_TERMINATION];
+        self.is_optional |= do_without.iter().any(|key| is_set(infos, key));
         if is_set(infos, keys::GROUP_LEADER) {
             self.wait_for_decisions(processes);
         }

@@ -265,12 +265,15 @@ fn how_it_failed_on_one_server_is_told_on_all() {
 fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
     let lost = Err(Status::ERR_LOST_CONNECTION);
     let optional = Info::new(keys::GROUP_OPTIONAL, true);
+    let notifies = Info::new(keys::GROUP_NOTIFY_TERMINATION, true);
     let gone = procs(&[4]).remove(0);
     for (more, has_ended, expected) in [
         (vec![], true, lost.clone()),
         (vec![], false, lost),
         (vec![optional.clone()], true, Ok(vec![0])),
         (vec![optional], false, Ok(vec![0])),
+        (vec![notifies.clone()], true, Ok(vec![0])),
+        (vec![notifies], false, Ok(vec![0])),
     ] {
         let mut all = Constructions::default();
         let job = Job(if has_ended { vec![4] } else { vec![] }, 6);

@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+use pmix_engine::Config;
 use pmix_proto::{Event, Request, request};
 use pmix_types::{Info, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
-use crate::group::{construct, destruct, heard, leave, listen, make, world};
+
+use crate::group::{construct, destruct, heard, leave, listen, make, make_with, num_groups, world};
+use crate::group_led_steps::{LOST, members};
+use crate::ledger::tool;
 
 /// Asks of those who are left what they wait for, once one of them has left the group.
 fn outcome(
@@ -123,4 +127,123 @@ fn members_are_told_who_they_are_if_some_were_done_without() {
             assert!(says(keys::GROUP_MEMBERSHIP, &members), "{update:?}");
         }
     }
+}
+
+#[test]
+fn a_construct_does_without_one_that_is_lost_if_the_others_are_to_hear_of_it() {
+    for per_node in [&[3][..], &[1, 2], &[2, 1]] {
+        let (mut world, all) = world(per_node);
+        listen(&mut world, &all, &[Status::GROUP_INVITE_FAILED]);
+        let notifies = vec![Info::new(keys::GROUP_NOTIFY_TERMINATION, true)];
+        let request = construct("g", &[0, 1, 2], notifies);
+        let early = world.ask(all[0], &request);
+        world.run();
+        world.kill(all[2]);
+        world.end_proc("job", 2);
+        let late = world.ask(all[1], &request);
+        world.run();
+        for (who, tag) in [(all[0], early), (all[1], late)] {
+            assert_eq!(members(&world, who, tag), [0, 1], "{per_node:?}");
+        }
+        let tags = ask_all(&mut world, &all[..2], &destruct("g", vec![]));
+        assert_eq!(statuses(&world, &all[..2], &tags), [DONE; 2]);
+        assert_eq!(num_groups(&world), 0);
+    }
+}
+
+#[test]
+fn nobody_leaves_a_group_before_it_is_constructed() {
+    for per_node in [&[3][..], &[1, 2]] {
+        let (mut world, all) = world(per_node);
+        let request = construct("g", &[0, 1, 2], vec![]);
+        let mut tags = ask_all(&mut world, &all[..2], &request);
+        let refused = Some(Status::ERR_NOT_FOUND);
+        assert_eq!(world.status_of(all[0], &leave("g")), refused);
+        assert_eq!(statuses(&world, &all[..2], &tags), [None; 2]);
+        tags.push(world.ask(all[2], &request));
+        world.run();
+        for (who, tag) in all.iter().zip(tags) {
+            assert_eq!(members(&world, *who, tag), [0, 1, 2], "{per_node:?}");
+        }
+        assert_eq!(world.status_of(all[0], &leave("g")), DONE);
+    }
+}
+
+#[test]
+fn one_that_finalizes_counts_as_lost_from_a_construct_when_it_does_not_come_again() {
+    for per_node in [&[3][..], &[1, 2]] {
+        let (mut world, all) = world(per_node);
+        let tags = ask_all(&mut world, &all[..2], &construct("g", &[0, 1, 2], vec![]));
+        assert_eq!(world.status_of(all[2], &Request::Finalize), DONE);
+        world.kill(all[2]);
+        assert_eq!(statuses(&world, &all[..2], &tags), [None; 2]);
+        world.advance(Config::default().return_time.unwrap());
+        assert_eq!(
+            statuses(&world, &all[..2], &tags),
+            [LOST; 2],
+            "{per_node:?}"
+        );
+    }
+}
+
+#[test]
+fn a_member_that_finalizes_is_a_member_no_longer() {
+    for per_node in [&[3][..], &[1, 2]] {
+        for notifies in [true, false] {
+            let (mut world, all) = world(per_node);
+            listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
+            let more = [Info::new(keys::GROUP_NOTIFY_TERMINATION, notifies)];
+            make_with(&mut world, &all, "g", &[0, 1, 2], &more);
+            assert_eq!(world.status_of(all[2], &Request::Finalize), DONE);
+            world.kill(all[2]);
+            let failed = (
+                Status::GROUP_MEMBER_FAILED,
+                "g".to_owned(),
+                Some(Rank::new(2)),
+            );
+            let told = if notifies { vec![failed] } else { vec![] };
+            assert_eq!(heard(&world, all[0]), told, "{per_node:?}");
+            let tags = ask_all(&mut world, &all[..2], &destruct("g", vec![]));
+            world.advance(Config::default().return_time.unwrap());
+            let expected = if notifies { DONE } else { LOST };
+            assert_eq!(
+                statuses(&world, &all[..2], &tags),
+                [expected; 2],
+                "{per_node:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_destruct_waits_for_its_members_as_long_as_it_says() {
+    for per_node in [&[3][..], &[1, 2]] {
+        let (mut world, all) = world(per_node);
+        make(&mut world, &all, "g", &[0, 1, 2]);
+        let tags = ask_all(&mut world, &all[..2], &destruct("g", limit(5)));
+        world.advance(Duration::from_secs(4));
+        assert_eq!(statuses(&world, &all[..2], &tags), [None; 2]);
+        world.advance(Duration::from_secs(4));
+        let late = Some(Status::ERR_TIMEOUT);
+        assert_eq!(statuses(&world, &all[..2], &tags), [late; 2]);
+        // Who comes later is told the same, and then nobody has such a group.
+        assert_eq!(world.status_of(all[2], &destruct("g", vec![])), late);
+        assert_eq!(num_groups(&world), 0);
+    }
+}
+
+#[test]
+fn a_tool_takes_part_in_no_group() {
+    let (mut world, all) = world(&[2]);
+    make(&mut world, &all, "g", &[0, 1]);
+    let who = tool(&mut world, 0);
+    let denied = Some(Status::ERR_NO_PERMISSIONS);
+    for request in [
+        construct("h", &[0, 1], vec![]),
+        destruct("g", vec![]),
+        leave("g"),
+    ] {
+        assert_eq!(world.status_of(who, &request), denied, "{request:?}");
+    }
+    assert_eq!(num_groups(&world), 1);
 }
