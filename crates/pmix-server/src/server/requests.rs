@@ -76,7 +76,8 @@ impl Server {
         Some(infos)
     }
 
-    /// Removes a job, its processes and what they put (`PMIx_server_deregister_nspace`).
+    /// Removes a job, its processes and what they put (`PMIx_server_deregister_nspace`). Connections of its
+    /// processes are closed, those that were registered and have not connected are let in no longer.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not registered.

@@ -4,7 +4,7 @@
 use pmix_server::{Credentials, Error, HostObject, Server};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
-use super::peer::{JOB, Peer, builder, me};
+use super::peer::{JOB, Peer, builder, closed, me};
 
 fn started(checks: bool) -> Server {
     let server = builder().refuse_contradictions(checks).build().unwrap();
@@ -76,6 +76,35 @@ fn a_client_that_its_job_does_not_have_here_is_refused() {
         .deregister_client(&Proc::new(JOB, Rank::new(0)))
         .unwrap();
     client(&server, JOB, 0).unwrap();
+}
+
+#[test]
+fn the_clients_of_a_job_that_is_deregistered_go_with_it() {
+    let server = started(true);
+    two_nodes(&server);
+    client(&server, JOB, 0).unwrap();
+    client(&server, JOB, 1).unwrap();
+    let connected = Peer::client(&server, 0).unwrap();
+    server.deregister_nspace(&JOB.into()).unwrap();
+    // The one that was connected hears the end, the other is not let in.
+    closed(connected.into_stream());
+    assert!(Peer::client(&server, 1).is_err());
+    for rank in [0, 1] {
+        let proc = Proc::new(JOB, Rank::new(rank));
+        let gone = server.deregister_client(&proc);
+        refused(gone, Status::ERR_NOT_FOUND, &[]);
+        let again = client(&server, JOB, rank);
+        refused(again, Status::ERR_NOT_FOUND, &[JOB, "not registered"]);
+    }
+    refused(
+        server.deregister_nspace(&JOB.into()),
+        Status::ERR_NOT_FOUND,
+        &[],
+    );
+    // A job of that name begins anew.
+    two_nodes(&server);
+    client(&server, JOB, 0).unwrap();
+    let _connected = Peer::client(&server, 0).unwrap();
 }
 
 #[test]
