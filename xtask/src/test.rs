@@ -27,7 +27,11 @@ pub(crate) fn run() -> Outcome {
     let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
     let bare = [
         bare.as_flattened(),
-        &["--no-default-features", "--features", "pmix/client,pmix/server"],
+        &[
+            "--no-default-features",
+            "--features",
+            "pmix/client,pmix/server",
+        ],
     ];
     outcome.check("lints without features", lints(&bare.concat()));
     // Alone it has none of the features that other crates ask of its dependencies.

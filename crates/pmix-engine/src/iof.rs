@@ -226,8 +226,10 @@ impl Forwarding {
 
     /// Forgets a peer. Answers what the host no longer has to forward for its sake.
     pub(crate) fn forget(&mut self, peer: PeerId) -> Vec<Ended> {
-        let gone = self.pulls.extract_if(.., |_, pull| pull.peer == peer);
-        gone.map(|(_, pull)| Ended::of(pull)).collect()
+        let gone = self.pulls.iter().filter(|(_, pull)| pull.peer == peer);
+        let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
+        let gone = gone.iter().filter_map(|id| self.pulls.remove(id));
+        gone.map(Ended::of).collect()
     }
 
     /// Forgets a job: what was kept of it, and nothing of what is held back for somebody.

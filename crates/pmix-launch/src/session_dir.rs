@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use pmix_server::HostObject;
 use pmix_types::Rank;
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::rand::GetRandomFlags;
 
 use crate::Error;
@@ -195,7 +195,7 @@ fn lock(path: &Path) -> io::Result<File> {
     if found.uid() != rustix::process::getuid().as_raw() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    dir.try_lock()?;
+    flock(&dir, FlockOperation::NonBlockingLockExclusive)?;
     // Who had the lock before may have removed it, and another may have made it anew.
     let now = fs::symlink_metadata(path)?;
     if (now.dev(), now.ino()) != (found.dev(), found.ino()) {

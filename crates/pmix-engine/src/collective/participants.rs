@@ -152,12 +152,14 @@ impl Participants {
 /// The processes of a list by their jobs, in the order of the names of these. Several may be of one
 /// job.
 fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
-    let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
-    let runs = runs.filter_map(|run| Some((&run.first()?.nspace, run)));
+    let runs = || {
+        let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
+        runs.filter_map(|run| Some((&run.first()?.nspace, run)))
+    };
     // Names in one list mostly begin alike, so that what follows decides, as a number.
     let first = procs.first().map(|proc| proc.nspace.as_bytes());
     let first = first.unwrap_or_default();
-    let common = runs.clone().fold(first.len(), |common, (name, _)| {
+    let common = runs().fold(first.len(), |common, (name, _)| {
         let alike = name.as_bytes().iter().zip(first).take(common);
         alike.take_while(|(a, b)| a == b).count()
     });
@@ -170,7 +172,7 @@ fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
             .for_each(|(to, from)| *to = *from);
         u64::from_be_bytes(bytes)
     };
-    let named = runs.map(|(nspace, procs)| OfJob {
+    let named = runs().map(|(nspace, procs)| OfJob {
         number: number(nspace),
         nspace,
         procs,

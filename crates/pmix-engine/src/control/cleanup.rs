@@ -208,7 +208,9 @@ impl Cleanups {
     }
 
     fn take(&mut self, keys: RangeInclusive<CleanupKey>) -> Vec<(CleanupKey, Cleanup)> {
-        let taken: Vec<_> = self.kept.extract_if(keys, |_, _| true).collect();
+        let keys: Vec<_> = self.kept.range(keys).map(|(key, _)| key.clone()).collect();
+        let taken = keys.iter().filter_map(|key| self.kept.remove_entry(key));
+        let taken: Vec<_> = taken.collect();
         for ((proc, _), kept) in &taken {
             self.bytes = self.bytes.saturating_sub(kept.size.bytes);
             if let Some(size) = self.jobs.get_mut(proc.nspace.as_bytes()) {

@@ -138,7 +138,9 @@ impl Intake {
         class.wait(place(self.last, there), peer, len, None);
         class.admit(self.most, &mut self.paused, &mut self.resumed);
         // Nobody has been told that it is not read. It is the last that was let in, if it was.
-        self.resumed.pop_back_if(|resumed| *resumed == peer);
+        if self.resumed.back() == Some(&peer) {
+            self.resumed.pop_back();
+        }
     }
 
     /// More of a message is there: it goes before those of which less than the beginning is.

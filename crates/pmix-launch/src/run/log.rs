@@ -245,7 +245,9 @@ impl Logs {
     pub(super) fn write(&mut self, forward: &mut OutputForwarder<'_>) {
         let mut written = 0;
         while written < TURN
-            && let Some(entry) = self.waiting.pop_front_if(|entry| entry.has_room(forward))
+            && let Some(entry) = self.waiting.front()
+            && entry.has_room(forward)
+            && let Some(entry) = self.waiting.pop_front()
         {
             written += entry.len();
             self.forget(&entry);

@@ -104,7 +104,9 @@ fn lines(priority: u8, source: &Proc<'_>, text: &[u8]) -> Vec<String> {
     for line in text.lines().map(clean).filter(|line| !line.is_empty()) {
         let mut rest = line.as_str();
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.floor_char_boundary(room));
+            let most = (0..=room.min(rest.len())).rev();
+            let end = most.into_iter().find(|end| rest.is_char_boundary(*end));
+            let (piece, behind) = rest.split_at(end.unwrap_or(rest.len()));
             datagrams.push(format!("{front}{piece}"));
             rest = behind;
         }

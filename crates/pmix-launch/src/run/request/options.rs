@@ -19,7 +19,7 @@ impl Request {
                 None => (option, None),
             };
             if !self.option(&name.trim().to_ascii_lowercase(), value) {
-                let what = format_args!("PMIX_RUNTIME_OPTIONS {option:?}");
+                let what = format!("PMIX_RUNTIME_OPTIONS {option:?}");
                 return Err(Refusal::unsupported(what));
             }
         }

@@ -44,8 +44,10 @@ impl WaitingRestarts {
 
     /// Those that are not to be started any more.
     pub(crate) fn take(&mut self, is_meant: impl Fn(&Proc<'_>) -> bool) -> Vec<Proc<'static>> {
-        let taken = self.waiting.extract_if(.., |_, proc| is_meant(proc));
-        taken.map(|(_, proc)| proc).collect()
+        let meant = self.waiting.iter().filter(|(_, proc)| is_meant(proc));
+        let meant: Vec<_> = meant.map(|(key, _)| *key).collect();
+        let taken = meant.iter().filter_map(|key| self.waiting.remove(key));
+        taken.collect()
     }
 }
 
