@@ -111,12 +111,23 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
 /// stand behind `--` is no help there: it would be the program.
 fn meant_option(mut error: clap::Error) -> clap::Error {
     error.remove(ContextKind::Suggested);
-    let known = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(option)) => run::habits::elsewhere(option),
-        _ => None,
+    let (known, is_near) = match (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::SuggestedArg),
+    ) {
+        (Some(ContextValue::String(option)), Some(ContextValue::String(near))) => {
+            let name = |option: &str| option.trim_start_matches('-').to_owned();
+            let is_near = pmix_mca::nearest(&name(option), [&*name(near)]).is_some();
+            (run::habits::elsewhere(option), is_near)
+        }
+        (Some(ContextValue::String(option)), _) => (run::habits::elsewhere(option), false),
+        _ => (None, true),
     };
-    if let Some(tip) = known {
+    // The parser finds `--version` like `--personality`.
+    if known.is_some() || !is_near {
         error.remove(ContextKind::SuggestedArg);
+    }
+    if let Some(tip) = known {
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

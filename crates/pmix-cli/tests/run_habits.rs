@@ -105,6 +105,17 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         (&["--ntasks-per-node=2"], "on this node"),
         (&["--mpi=pmix"], "by themselves"),
         (&["--cpu-bind=cores"], "--bind-to PART"),
+        (&["-pernode"], "on this node"),
+        (&["-rf", "file"], "--cpu-set LIST"),
+        (&["-u"], "--no-whole-lines"),
+        (&["--display-map"], "--report-bindings"),
+        (&["--nooversubscribe"], "less than they name"),
+        (&["--use-hwthread-cpus"], "--bind-to hwthread"),
+        (&["--continuous"], "--keep-going"),
+        (&["-W", "3"], "--grace SECONDS"),
+        (&["--report-uri", "-"], "where it listens"),
+        (&["--personality", "ompi"], "whatever MPI"),
+        (&["--gpus-per-task=1"], "salloc"),
     ] {
         let outcome = run(&[options, &["true"]].concat());
         assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
@@ -112,6 +123,14 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         assert!(said.contains(hint), "{options:?}: {said}");
         assert!(!said.contains("similar"), "{options:?}: {said}");
     }
+    let mistyped = run(&["--exprt", "x", "true"]);
+    assert!(
+        mistyped.stderr.contains("'--export'"),
+        "{}",
+        mistyped.stderr
+    );
+    let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
+    assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
     // The command is known whatever stands in front of it, and no other is taken for it.
     let outcome = pmix(&[
         "-v",
@@ -136,10 +155,16 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         assert!(!outcome.stderr.contains("keep-going"), "{}", outcome.stderr);
     }
     // Behind `--` it would be the program.
-    for options in [&["-o", "x"][..], &["--gpus", "1"], &["-Z"]] {
+    for options in [
+        &["-o", "x"][..],
+        &["--gpus", "1"],
+        &["-Z"],
+        &["--timestamp-output"],
+    ] {
         let outcome = run(&[options, &["true"]].concat());
         assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
         assert!(!outcome.stderr.contains("as a value"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("similar"), "{}", outcome.stderr);
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) struct Run {
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub(crate) copy_output: bool,
     /// Have standard error go where standard output goes.
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, alias = "merge-stderr-to-stdout", help_heading = "Output")]
     pub(crate) merge_output: bool,
     /// Let tools and processes pull the output of others and push the input of rank 0, over PMIx:
     /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.

@@ -28,6 +28,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &[
             "--npernode",
+            "--pernode",
             "--ntasks-per-node",
             "--tasks-per-node",
             "--perhost",
@@ -55,8 +56,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         "`--bind-to PART` confines processes, to `core` for one",
     ),
     (
-        &["-m", "--distribution"],
-        "`--map-by PART` says where processes run",
+        &["-m", "--distribution", "--rankfile", "--rf"],
+        "`--map-by PART` says where processes run, and `--cpu-set LIST` on which processors",
     ),
     (
         &["--gmca", "--pmixmca", "--prtemca", "--omca"],
@@ -65,6 +66,72 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["-f", "--machine"],
         "`--hostfile FILE` names a file of nodes, this one among them",
+    ),
+    (
+        &["-u", "--unbuffered"],
+        "`--no-whole-lines` has processes write to the launcher's own streams themselves",
+    ),
+    (
+        &[
+            "--display-map",
+            "--display-devel-map",
+            "--display-allocation",
+            "--show-progress",
+        ],
+        "`--report-bindings` says where processes run before they start, and `--report` how they ended, too",
+    ),
+    (
+        &["--nooversubscribe", "--no-oversubscribe"],
+        "`--cpus-per-rank N` and `--map-by ppr:N:PART` are refused where there is less than they name",
+    ),
+    (
+        &["--use-hwthread-cpus", "--hint", "--threads-per-core"],
+        "`--bind-to hwthread` or `--bind-to core` says which of the two a process has, and `--map-by` deals out \
+         either",
+    ),
+    (
+        &["--enable-recovery", "--continuous"],
+        "`--keep-going` lets the others go on when a process fails, and `--max-restarts N` starts it again",
+    ),
+    (
+        &["-W", "--wait"],
+        "`--grace SECONDS` says how long processes may take to end when the job does",
+    ),
+    (
+        &["--report-uri"],
+        "tools find the server by themselves, by process id too; `-v` says where it listens",
+    ),
+    (
+        &[
+            "--personality",
+            "--prefix",
+            "--noprefix",
+            "--launch-agent",
+            "--nolocal",
+        ],
+        "leave it out: processes start on this node alone, whatever MPI they use",
+    ),
+    (
+        &[
+            "-A",
+            "--account",
+            "-p",
+            "--partition",
+            "--qos",
+            "--reservation",
+            "-C",
+            "--constraint",
+            "--exclusive",
+            "--overlap",
+            "--mem",
+            "--mem-per-cpu",
+            "-G",
+            "--gpus",
+            "--gpus-per-task",
+            "--gpus-per-node",
+            "--gres",
+        ],
+        "that is asked of a scheduler: `salloc` of Slurm takes it, and `pmix run` runs inside of the allocation",
     ),
     (
         &["--env", "--envlist", "--genvlist", "--envall", "--genvall"],
