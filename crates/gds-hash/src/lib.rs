@@ -35,7 +35,7 @@ mod store;
 pub use error::Error;
 pub use exchange::{
     Codec, CommitLimits, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore, OwnPuts,
-    Participant, Remote, Told, UnansweredCommit, job_infos,
+    PackedPuts, Participant, Remote, Told, UnansweredCommit, job_infos,
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,

@@ -115,7 +115,7 @@ impl Cx {
     pub(crate) fn reply_packed(
         &mut self,
         ticket: Ticket,
-        packed: Result<Vec<u8>, impl Into<Error>>,
+        packed: Result<impl Into<Payload>, impl Into<Error>>,
     ) {
         match packed {
             Ok(payload) => self.reply(ticket, payload),

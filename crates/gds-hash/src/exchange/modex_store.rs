@@ -34,6 +34,7 @@ pub(crate) use self::entry::Entry;
 #[cfg(test)]
 pub(crate) use self::entry::UNPACKED;
 pub use self::own::{OwnPuts, UnansweredCommit};
+pub use self::packed::PackedPuts;
 use self::proc_data::ProcData;
 use self::scope_set::Action;
 pub(crate) use self::scope_set::ScopeSet;

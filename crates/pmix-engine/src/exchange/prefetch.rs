@@ -26,7 +26,7 @@ impl Exchange {
         cx: &Cx,
         pending: &PendingGet,
         puts: &ModexStore,
-        payload: &mut Vec<u8>,
+        more: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let request = &pending.request;
         let limit = request.prefetch.unwrap_or(0) as usize;
@@ -40,23 +40,22 @@ impl Exchange {
         if member.proc.nspace != *nspace {
             return Ok(());
         }
-        let end = payload.len().saturating_add(limit);
         for rank in puts.others_after(request.proc.rank).take(MAX_RANKS) {
             let of = Proc::new(nspace.clone(), rank);
             if rank == member.proc.rank || !cx.is_complete(&of) {
                 continue;
             }
             // What is far too long is not packed to find that out.
-            if puts.num_bytes(rank) > end.saturating_sub(payload.len()) {
+            if puts.num_bytes(rank) > limit.saturating_sub(more.len()) {
                 break;
             }
             let Some(object) = Self::object_of(cx, &member.form, puts, of)? else {
                 continue;
             };
-            if payload.len() + object.len() > end {
+            if more.len() + object.len() > limit {
                 break;
             }
-            payload.extend_from_slice(&object);
+            more.extend_from_slice(&object);
         }
         Ok(())
     }

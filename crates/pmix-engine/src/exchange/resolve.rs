@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gds_hash::{ModexStore, Registered, Remote, Request};
 use pmix_proto::reply::Object;
-use pmix_types::{Kval, Rank, Scope, Status, keys};
+use pmix_types::{Kval, Proc, Rank, Scope, Status, keys};
 
 use super::answer;
 use super::get_request::{Form, GetRequest};
@@ -13,12 +13,12 @@ use super::state::Exchange;
 use super::state::{PendingGet, WaitFor};
 use crate::Error;
 use crate::cx::Cx;
-use crate::peers::{Peer, Ticket};
+use crate::peers::{Payload, Peer, Ticket};
 use crate::registry::ClientState;
 
 /// The state of a get: its reply, or what it waits for.
 pub(super) enum Resolution {
-    Ready(Vec<u8>),
+    Ready(Payload),
     WaitFor(WaitFor),
 }
 
@@ -40,7 +40,9 @@ impl Exchange {
             let form = cx.member(&pending.ticket)?.form;
             let object = self.job_infos.whole_job(cx, nspace, &job, &form)?;
             cx.peers.knows_job(pending.ticket.peer(), nspace);
-            return Ok(Resolution::Ready(answer::success(&form, &[&object])?));
+            return Ok(Resolution::Ready(
+                answer::success(&form, &[&object])?.into(),
+            ));
         }
         self.put_by_proc(cx, pending, &job)
     }
@@ -61,7 +63,7 @@ impl Exchange {
                 let proc = request.named.as_ref().unwrap_or(&proc);
                 let object = answer::object(cx, &form, proc, &[kval])?;
                 let reply = answer::success(&form, &[&whole, &object])?;
-                return Ok(Resolution::Ready(reply));
+                return Ok(Resolution::Ready(reply.into()));
             }
             Err(error) => error,
         };
@@ -80,7 +82,7 @@ impl Exchange {
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
             let form = cx.member(&pending.ticket)?.form;
             if let Some(whole) = self.introduction(cx, pending, job)? {
-                return Ok(Resolution::Ready(answer::success(&form, &[&whole])?));
+                return Ok(Resolution::Ready(answer::success(&form, &[&whole])?.into()));
             }
         }
         Err(error)
@@ -181,11 +183,15 @@ impl Exchange {
     ) -> Result<Resolution, Error> {
         let whole = self.introduction(cx, pending, job)?.unwrap_or_default();
         let puts = job.modex_store();
-        let mut payload =
-            Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
-        Self::prefetch(cx, pending, &puts, &mut payload)?;
-        self.bring_unasked(cx, pending, job, &puts, &mut payload)?;
-        Ok(Resolution::Ready(payload))
+        let payload = Self::put_by(cx, &pending.ticket, &pending.request, &puts, scope, &whole)?;
+        let mut more = Vec::new();
+        Self::prefetch(cx, pending, &puts, &mut more)?;
+        let len = payload.as_bytes().len() + more.len();
+        self.bring_unasked(cx, pending, job, &puts, len, &mut more)?;
+        Ok(Resolution::Ready(match more.is_empty() {
+            true => payload,
+            false => [payload.as_bytes(), &more].concat().into(),
+        }))
     }
 
     /// What stands in front of an answer, as clients do not ask for it: the whole of another job,
@@ -241,7 +247,8 @@ impl Exchange {
         Ok(Some(object.into()))
     }
 
-    /// Packs all that a process put for the client, behind what is to stand in front of it.
+    /// Packs all that a process put for the client, behind what is to stand in front of it. Where nothing is, all
+    /// who ask share the reply, so that however many wait for it, it is there once.
     pub(super) fn put_by(
         cx: &Cx,
         ticket: &Ticket,
@@ -249,17 +256,23 @@ impl Exchange {
         puts: &ModexStore,
         scope: Scope,
         front: &[u8],
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Payload, Error> {
         let form = cx.member(ticket)?.form;
-        let proc = &request.proc;
-        let kvals = &puts.shared_kvals(&cx.codec(&form), proc.rank, scope)?;
-        match request.form {
-            Form::Objects => {
-                let of = request.named.as_ref().unwrap_or(proc).clone();
-                let object = Object { of, kvals }.encode(&form)?;
-                answer::success(&form, &[front, &object])
+        let (proc, codec) = (&request.proc, cx.codec(&form));
+        let object = |of: &Proc<'_>, kvals: &[u8]| {
+            let of = of.clone();
+            Object { of, kvals }.encode(&form)
+        };
+        let wrap = |kvals: &[u8]| answer::success(&form, &[&object(proc, kvals)?]);
+        let packed = puts.packed_once(&codec, proc.rank, scope, form.major, wrap)?;
+        let kvals = packed.kvals();
+        Ok(match (request.form, &request.named) {
+            (Form::Kvals, _) => answer::success(&form, &[front, kvals])?.into(),
+            (Form::Objects, None) if front.is_empty() => Arc::clone(packed.reply()).into(),
+            (Form::Objects, named) => {
+                let of = named.as_ref().unwrap_or(proc);
+                answer::success(&form, &[front, &object(of, kvals)?])?.into()
             }
-            Form::Kvals => answer::success(&form, &[front, kvals]),
-        }
+        })
     }
 }

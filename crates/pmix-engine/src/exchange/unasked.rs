@@ -28,8 +28,8 @@ use crate::registry::ClientState;
 const MAX_RANKS: usize = 4096;
 
 impl Exchange {
-    /// Appends to an answer about a process what others of the client's job put and the client was not
-    /// sent yet, if its release keeps it.
+    /// Adds to what stands behind an answer about a process, which has so many bytes, what others of the client's
+    /// job put and the client was not sent yet, if its release keeps it.
     ///
     /// DEVIATION: a client that was sent a value before its process puts another one reads the old one
     /// until it refreshes its cache, though it has not read it before; with OpenPMIx only who has;
@@ -40,7 +40,8 @@ impl Exchange {
         pending: &PendingGet,
         job: &Registered,
         puts: &ModexStore,
-        payload: &mut Vec<u8>,
+        len: usize,
+        more: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let member = cx.member(&pending.ticket)?;
         let (request, peer) = (&pending.request, pending.ticket.peer());
@@ -49,7 +50,7 @@ impl Exchange {
         }
         let portions = self.portions.entry(peer).or_default();
         let room = portions.asked(request.proc.rank, cx.config.unasked);
-        let room = room.min(cx.config.reply_window.saturating_sub(payload.len()));
+        let room = room.min(cx.config.reply_window.saturating_sub(len));
         // Who asks for several things at once has asked for what it wants.
         let is_pending = self.due.get(&peer).is_some_and(|due| !due.is_empty());
         if room == 0 || puts.has_changed() || is_pending || cx.peers.has_more(peer) {
@@ -67,7 +68,7 @@ impl Exchange {
         ranks.truncate(MAX_RANKS);
         let nspace = member.proc.nspace.clone();
         ranks.retain(|rank| !self.gets.waits(peer, &Proc::new(nspace.clone(), *rank)));
-        Self::append_unasked(cx, member, &ranks, puts, portions, room, payload)
+        Self::append_unasked(cx, member, &ranks, puts, portions, room, more)
     }
 
     fn append_unasked(
@@ -77,14 +78,14 @@ impl Exchange {
         puts: &ModexStore,
         portions: &mut Portions,
         room: usize,
-        payload: &mut Vec<u8>,
+        more: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let end = payload.len().saturating_add(room);
+        let end = more.len().saturating_add(room);
         let mut has_more = false;
         for rank in ranks {
             let of = Proc::new(member.proc.nspace.clone(), *rank);
             // What is far too long is not packed to find that out.
-            if puts.num_bytes(*rank) > end.saturating_sub(payload.len()) {
+            if puts.num_bytes(*rank) > end.saturating_sub(more.len()) {
                 has_more = true;
                 break;
             }
@@ -92,10 +93,10 @@ impl Exchange {
                 continue;
             };
             has_more = true;
-            if payload.len() + object.len() > end {
+            if more.len() + object.len() > end {
                 break;
             }
-            payload.extend_from_slice(&object);
+            more.extend_from_slice(&object);
             portions.bring(*rank, object.len());
         }
         if has_more {

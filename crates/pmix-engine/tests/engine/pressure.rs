@@ -157,6 +157,24 @@ fn queue(world: &mut World, who: Who) {
 }
 
 #[test]
+fn however_many_are_sent_what_a_process_put_it_is_there_once() {
+    let (mut world, all) = job(9, &Config::default());
+    let (writer, readers) = all.split_first().unwrap();
+    put(&mut world, *writer, 0);
+    world.run();
+    for who in readers {
+        world.ask(*who, &get("job", 0, "card"));
+        queue(&mut world, *who);
+    }
+    let engine = &mut world.nodes[0].engine;
+    while engine.handle_queued(world.now).is_some() {}
+    let sent: Vec<_> = std::iter::from_fn(|| engine.poll_transmit()).collect();
+    let address = |place: usize| sent[place].bytes.payload().as_ptr();
+    assert!(sent.len() == 8 && sent[0].bytes.len() > VALUE);
+    assert!((1..8).all(|place| address(place) == address(0)));
+}
+
+#[test]
 fn peers_are_served_in_turn_whatever_one_asks_for() {
     let (mut world, all) = job(3, &Config::default());
     let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();

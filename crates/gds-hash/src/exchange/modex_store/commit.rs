@@ -12,11 +12,10 @@
 //!
 //! Source: OpenPMIx, the messages that its clients and servers exchange.
 
-use std::sync::Arc;
-
 use bfrops::wire_type;
 use pmix_types::{Bytes, Key, Rank, Scope, Status};
 
+use super::packed::{Audience, PackedPuts};
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
 use crate::exchange::codec::check_variants;
@@ -189,23 +188,35 @@ impl ModexStore {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
-    /// Packs what [`kvals`](Self::kvals) does, once for all who ask one after the other until the process puts
-    /// something else, unless it is more than 4 MiB.
+    /// Packs what [`kvals`](Self::kvals) does, as the end of a reply that `wrap` makes of it for clients that are
+    /// answered in one form: once for all who ask one after the other until the process puts something else. What
+    /// is more than 4 MiB is packed anew when nobody holds it any longer.
     ///
     /// # Errors
     ///
-    /// As [`kvals`](Self::kvals).
-    pub fn shared_kvals(
+    /// As [`kvals`](Self::kvals), and what `wrap` says.
+    pub fn packed_once<E: From<Error>>(
         &self,
         codec: &Codec<'_>,
         rank: Rank,
         scope: Scope,
-    ) -> Result<Arc<Vec<u8>>, Error> {
+        form: u32,
+        wrap: impl FnOnce(&[u8]) -> Result<Vec<u8>, E>,
+    ) -> Result<PackedPuts, E> {
         let scopes = seen_in(scope)?;
-        let pack = || self.seen(codec, rank, scopes);
+        let pack = || {
+            let kvals = self.seen(codec, rank, scopes)?;
+            Ok(PackedPuts::new(wrap(&kvals)?, kvals.len()))
+        };
+        let layout = codec.layout();
+        let audience = Audience {
+            layout,
+            scopes,
+            form,
+        };
         match self.data(rank) {
-            Some(data) => data.packed().get(codec.layout(), scopes, pack),
-            None => pack().map(Arc::new),
+            Some(data) => data.packed().get(audience, pack),
+            None => pack(),
         }
     }
 
