@@ -21,6 +21,7 @@
 )]
 
 mod admission;
+mod by_peer;
 mod collective;
 mod config;
 pub mod constructions;

@@ -4,12 +4,13 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
 //! `pmix_server_module_t`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use pmix_proto::{PeerForm, Role};
 use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
 
+use crate::by_peer::ByPeer;
 use crate::host::{CallId, HostCall, Upcall};
 use crate::ids::TrackerId;
 use crate::peers::{PeerId, Ticket};
@@ -129,7 +130,7 @@ pub(crate) struct HostCalls {
     queue: VecDeque<HostCall>,
     open: HashMap<CallId, Open>,
     /// Those for the sake of a peer alone.
-    by_peer: HashMap<PeerId, BTreeSet<CallId>>,
+    by_peer: ByPeer<CallId>,
 }
 
 #[derive(Debug)]
@@ -144,7 +145,7 @@ impl HostCalls {
         self.last += 1;
         let id = CallId(self.last);
         if let Some(peer) = pending.peer() {
-            self.by_peer.entry(peer).or_default().insert(id);
+            self.by_peer.insert(peer, id);
         }
         let open = Open {
             upcall: upcall.name(),
@@ -156,12 +157,11 @@ impl HostCalls {
 
     /// Adds the requests and collectives that wait for the host to what is found.
     pub(crate) fn recount(&self, recount: &mut Recount) {
-        let listed = self.by_peer.values().map(BTreeSet::len).sum();
         let of_peers = self
             .open
             .values()
             .filter(|open| open.pending.peer().is_some());
-        recount.compare("upcalls of peers", listed, of_peers.count());
+        recount.compare("upcalls of peers", self.by_peer.len(), of_peers.count());
         for open in self.open.values() {
             if let Some(ticket) = open.pending.ticket() {
                 recount.request(ticket);
@@ -188,20 +188,15 @@ impl HostCalls {
     /// Takes what the answer to an upcall is for; none if nobody waits for it.
     pub(crate) fn take(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.open.remove(&id)?.pending;
-        if let Some(peer) = pending.peer()
-            && let Some(own) = self.by_peer.get_mut(&peer)
-        {
-            own.remove(&id);
-            if own.is_empty() {
-                self.by_peer.remove(&peer);
-            }
+        if let Some(peer) = pending.peer() {
+            self.by_peer.remove(peer, &id);
         }
         Some(pending)
     }
 
     /// Forgets the upcalls that were made for the sake of a peer alone. The host may still answer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
-        for id in self.by_peer.remove(&peer).into_iter().flatten() {
+        for id in self.by_peer.take(peer) {
             self.open.remove(&id);
         }
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pmix_types::{Key, Nspace, Proc, Rank};
 
+use crate::by_peer::ByPeer;
 use crate::peers::PeerId;
 use crate::recount::Recount;
 
@@ -28,7 +29,7 @@ pub(super) struct ByProc<T> {
     things: HashMap<u64, (Proc<'static>, T)>,
     by_proc: BTreeMap<Proc<'static>, Names>,
     /// The names of what waits for the sake of each peer, by the process that it waits for.
-    by_peer: HashMap<PeerId, BTreeSet<(Proc<'static>, u64)>>,
+    by_peer: ByPeer<(Proc<'static>, u64)>,
 }
 
 /// The names of what waits for one process.
@@ -45,7 +46,7 @@ impl<T> Default for ByProc<T> {
             last: 0,
             things: HashMap::new(),
             by_proc: BTreeMap::new(),
-            by_peer: HashMap::new(),
+            by_peer: ByPeer::default(),
         }
     }
 }
@@ -60,8 +61,7 @@ impl<T: Wanted> ByProc<T> {
             same.insert(self.last);
         }
         if let Some(peer) = thing.peer() {
-            let own = self.by_peer.entry(peer).or_default();
-            own.insert((proc.clone(), self.last));
+            self.by_peer.insert(peer, (proc.clone(), self.last));
         }
         self.things.insert(self.last, (proc, thing));
         self.last
@@ -69,13 +69,8 @@ impl<T: Wanted> ByProc<T> {
 
     pub(super) fn take(&mut self, name: u64) -> Option<(Proc<'static>, T)> {
         let (proc, thing) = self.things.remove(&name)?;
-        if let Some(peer) = thing.peer()
-            && let Some(own) = self.by_peer.get_mut(&peer)
-        {
-            own.remove(&(proc.clone(), name));
-            if own.is_empty() {
-                self.by_peer.remove(&peer);
-            }
+        if let Some(peer) = thing.peer() {
+            self.by_peer.remove(peer, &(proc.clone(), name));
         }
         let Some(names) = self.by_proc.get_mut(&proc) else {
             return Some((proc, thing));
@@ -103,9 +98,8 @@ impl<T: Wanted> ByProc<T> {
     pub(super) fn recount(&self, recount: &mut Recount, [procs, keys]: [&'static str; 2]) {
         let listed = self.by_proc.values().map(|names| names.all.len()).sum();
         recount.compare(procs, listed, self.things.len());
-        let listed = self.by_peer.values().map(BTreeSet::len).sum();
         let of_peers = self.iter().filter(|(_, thing)| thing.peer().is_some());
-        recount.compare("what waits for peers", listed, of_peers.count());
+        recount.compare("what waits for peers", self.by_peer.len(), of_peers.count());
         let by_key = self
             .by_proc
             .values()
@@ -167,14 +161,14 @@ impl<T: Wanted> ByProc<T> {
 
     /// Those of a peer.
     pub(super) fn of_peer(&self, peer: PeerId) -> impl Iterator<Item = u64> {
-        let own = self.by_peer.get(&peer).into_iter().flatten();
+        let own = self.by_peer.of(peer).into_iter().flatten();
         own.map(|(_, name)| *name)
     }
 
     /// Whether something of a peer waits for a process.
     pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
         let (first, last) = ((proc.clone(), 0), (proc.clone(), u64::MAX));
-        let own = self.by_peer.get(&peer);
+        let own = self.by_peer.of(peer);
         own.is_some_and(|own| own.range(first..=last).next().is_some())
     }
 }
@@ -224,7 +218,7 @@ mod tests {
             table.take(name);
         }
         assert_eq!(table.of_peer(PeerId::of(3)).count(), 0);
-        assert_eq!(table.by_peer.len(), 1);
+        assert_eq!(table.by_peer.len(), 1_000);
     }
 
     #[test]

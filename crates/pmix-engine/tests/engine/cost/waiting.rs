@@ -27,6 +27,22 @@ fn commit(world: &mut World, who: Who, key: String) -> Tag {
     world.ask(who, &Request::Commit(request::Commit { blocks: &blocks }))
 }
 
+/// The same, and rank 0 has committed.
+fn begun() -> (World, Vec<Who>) {
+    let (mut world, all) = two();
+    commit(&mut world, all[0], "first".to_owned());
+    world.run();
+    (world, all)
+}
+
+/// Rank 0 commits one key after the other, and the last that somebody waits for.
+fn commit_each(world: &mut World, who: Who, size: usize) {
+    for number in 0..size {
+        commit(world, who, format!("key{number}"));
+    }
+    commit(world, who, "last".to_owned());
+}
+
 /// Rank 1 asks for a key of rank 0, and waits for an hour.
 fn get(world: &mut World, who: Who, key: String) -> Tag {
     world.ask(
@@ -46,18 +62,13 @@ fn commits_beside_gets_that_wait_for_other_keys() {
         "commits and gets that wait",
         100,
         |size| {
-            let (mut world, all) = two();
-            commit(&mut world, all[0], "first".to_owned());
-            world.run();
+            let (mut world, all) = begun();
             for number in 0..size {
                 get(&mut world, all[1], format!("never{number}"));
             }
             let answered = get(&mut world, all[1], "last".to_owned());
             world.run();
-            for number in 0..size {
-                commit(&mut world, all[0], format!("key{number}"));
-            }
-            commit(&mut world, all[0], "last".to_owned());
+            commit_each(&mut world, all[0], size);
             (world, all[1], answered, size)
         },
         |(world, who, answered, size)| {
@@ -143,17 +154,12 @@ fn direct_modex_requests_of_the_host_for_one_process() {
         "commits beside requests for other keys",
         100,
         |size| {
-            let (mut world, all) = two();
-            commit(&mut world, all[0], "first".to_owned());
-            world.run();
+            let (mut world, all) = begun();
             for number in 0..size {
                 ask(&mut world, format!("never{number}"));
             }
             ask(&mut world, "last".to_owned());
-            for number in 0..size {
-                commit(&mut world, all[0], format!("key{number}"));
-            }
-            commit(&mut world, all[0], "last".to_owned());
+            commit_each(&mut world, all[0], size);
             (world, size)
         },
         |(world, size)| {
@@ -165,24 +171,31 @@ fn direct_modex_requests_of_the_host_for_one_process() {
     );
 }
 
+/// A process that may register for any number of codes.
+fn registering() -> (World, Who) {
+    let mut config = Config::default();
+    config.events.codes_per_peer = usize::MAX;
+    let mut world = World::with(1, &config);
+    world.job("job", &[1]);
+    let who = world.join(0, "job", 0);
+    (world, who)
+}
+
+fn register(codes: Vec<Status>) -> Request<'static> {
+    let infos = Vec::new();
+    Request::RegisterEvents(request::RegisterEvents { codes, infos })
+}
+
 #[test]
 fn codes_of_the_host_that_are_taken_back_one_by_one() {
     is_linear(
         "codes beside other codes that the host was asked for",
         500,
         |size| {
-            let mut config = Config::default();
-            config.events.codes_per_peer = usize::MAX;
-            let mut world = World::with(1, &config);
-            world.job("job", &[1]);
-            let who = world.join(0, "job", 0);
+            let (mut world, who) = registering();
             world.rule(|_, _| Reaction::Silence);
             let codes: Vec<_> = (1..).map(Status::from_raw).take(size).collect();
-            let register = request::RegisterEvents {
-                codes: codes.clone(),
-                infos: vec![],
-            };
-            let status = world.status_of(who, &Request::RegisterEvents(register));
+            let status = world.status_of(who, &register(codes.clone()));
             assert_eq!(status, Some(Status::SUCCESS));
             for code in codes {
                 let codes = vec![code];
@@ -206,20 +219,12 @@ fn codes_that_are_registered_one_by_one() {
         "codes beside other codes of the same process",
         500,
         |size| {
-            let mut config = Config::default();
-            config.events.codes_per_peer = usize::MAX;
-            let mut world = World::with(1, &config);
-            world.job("job", &[1]);
-            let who = world.join(0, "job", 0);
+            let (mut world, who) = registering();
             for code in (0..)
                 .map(|number| Status::from_raw(-20_000 - number))
                 .take(size)
             {
-                let register = request::RegisterEvents {
-                    codes: vec![code],
-                    infos: vec![],
-                };
-                world.ask(who, &Request::RegisterEvents(register));
+                world.ask(who, &register(vec![code]));
             }
             world
         },
