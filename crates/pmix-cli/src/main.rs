@@ -101,6 +101,8 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
             }),
     };
     if let Some(tip) = tip {
+        // It says the same of those that are no commands of maps.
+        error.remove(ContextKind::SuggestedSubcommand);
         let tips = vec![StyledStr::from(tip)];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

@@ -125,7 +125,7 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
     let name = command.get_display_name().unwrap_or("pmix").to_owned();
     let is_first = name == "pmix";
     let has_commands = command.get_subcommands().any(|one| !one.is_hide_set());
-    let has_examples = command.get_after_help().is_some();
+    let behind = command.get_after_help().map(ToString::to_string);
     let source = format!("pmix {}", env!("CARGO_PKG_VERSION"));
     let usage = usage_of(&command);
     let man = Man::new(command).manual("pmix-rs").source(source);
@@ -140,8 +140,11 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
         let _ = man.render_subcommands_section(&mut page);
     }
     let _ = man.render_options_section(&mut page);
-    if has_examples {
-        let _ = man.render_extra_section(&mut page);
+    for (title, part) in behind_help(behind.as_deref().unwrap_or_default()) {
+        // What docs/cli.md says of the whole command has them, too.
+        if !is_first {
+            page.extend(format!(".SH {title}\n{}", text(&part)).bytes());
+        }
     }
     // Each section defines the apostrophe anew.
     let page = String::from_utf8_lossy(&page);
@@ -154,6 +157,11 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
         };
         section(&mut page, title, chapter);
     }
+    if is_first {
+        for (part, title) in OWN_SECTIONS {
+            page = page.replace(&format!(".SS \"{part}\""), &format!(".SH {title}"));
+        }
+    }
     let mut others = vec![(MAPS, 7), (FORM, 7)];
     if !is_first {
         others.insert(0, ("pmix", 1));
@@ -163,6 +171,32 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
         file: format!("{name}.1"),
         text: page,
     }
+}
+
+/// The parts of docs/cli.md that man-pages(7) has sections for.
+const OWN_SECTIONS: [(&str, &str); 3] = [
+    ("Environment", "ENVIRONMENT"),
+    ("Files", "FILES"),
+    ("Exit codes", "\"EXIT STATUS\""),
+];
+
+/// The sections of what stands behind the options in the help of a command, and their text as Markdown.
+fn behind_help(help: &str) -> Vec<(&'static str, String)> {
+    let parts = help.split("\n\n").map(str::trim_end);
+    let parts = parts.filter(|part| !part.is_empty()).map(|part| {
+        for begin in ["Examples:", "For example:"] {
+            if let Some(examples) = part.strip_prefix(begin) {
+                let lines = examples.lines().map(str::trim).filter(|l| !l.is_empty());
+                let lines = lines.collect::<Vec<_>>().join("\n");
+                return ("EXAMPLES", format!("```\n{lines}\n```\n"));
+            }
+        }
+        match part.strip_prefix("Exit codes: ") {
+            Some(codes) => ("\"EXIT STATUS\"", codes.to_owned()),
+            None => ("NOTES", part.to_owned()),
+        }
+    });
+    parts.collect()
 }
 
 /// A page of section 7.

@@ -125,11 +125,18 @@ fn the_manual_has_a_page_for_every_command_and_two_topics() {
         ".TH pmix-run 1",
         ".SH OPTIONS",
         ".SH DETAILS",
+        ".SH EXAMPLES",
+        "pmix run \\-n 4 hostname",
+        ".SH \"EXIT STATUS\"",
         ".SH \"SEE ALSO\"",
     ] {
         assert!(run.contains(part), "{part:?} is not in pmix-run.1");
     }
-    for part in ["ENVIRONMENT", "NO_COLOR", "plugins.toml", "Exit codes"] {
+    let first = page("man1/pmix.1");
+    for part in [".SH ENVIRONMENT", ".SH FILES", ".SH \"EXIT STATUS\""] {
+        assert_eq!(first.matches(part).count(), 1, "{part:?} of pmix.1");
+    }
+    for part in ["ENVIRONMENT", "NO_COLOR", "plugins.toml", "EXIT STATUS"] {
         let page = page("man1/pmix.1");
         assert!(
             page.to_lowercase().contains(&part.to_lowercase()),
