@@ -137,7 +137,8 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
             return Ok(name);
         }
         let identity = state().tool.as_ref().map(|own| own.tool.identity());
-        let attached = attached(&identity.ok_or(Status::ERR_INIT)?, &wishes);
+        let identity = identity.ok_or(Status::ERR_INIT)?.begun();
+        let attached = attached(&identity, &wishes);
         return match attached.and_then(|made| take(made, false)) {
             Err(status) if !wishes.is_optional => {
                 // The call is not counted: the tool is there as before.
@@ -228,7 +229,7 @@ fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'st
     let (identity, before) = {
         let state = state();
         let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
-        (own.tool.identity(), primary_of(&own.tool))
+        (own.tool.identity().begun(), primary_of(&own.tool))
     };
     let made = attached(&identity, &wishes)?;
     let server = made.server().clone();

@@ -12,9 +12,14 @@ const NAME: &str = "debugged@1";
 
 /// A job of processes that greet each other, where they stop for a debugger, and what the launcher says of it.
 fn stopped(args: &[&str]) -> (Running, String) {
-    let hello = [env!("CARGO_BIN_EXE_pmix"), "hello"];
+    stopped_in(args, &["hello"])
+}
+
+/// The same of processes that are another command of ours.
+fn stopped_in(args: &[&str], command: &[&str]) -> (Running, String) {
+    let pmix = [env!("CARGO_BIN_EXE_pmix")];
     let named = ["-n", "3", "--node-name", "n1", "--nspace", NAME];
-    let mut running = Running::start(&[&named, args, &hello].concat());
+    let mut running = Running::start(&[&named, args, &pmix, command].concat());
     let mut said = String::new();
     let mut errors = BufReader::new(running.child.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
@@ -206,4 +211,18 @@ fn what_keeps_the_dynamic_linker_waiting_does_not_keep_the_launcher() {
     running.signal("TERM");
     let (code, ..) = running.end();
     assert_eq!(code, Some(143));
+}
+
+#[test]
+fn tools_that_a_job_consists_of_wait_in_their_init_too() {
+    let (running, _) = stopped_in(&["--stop-in-init"], &["--json", "ps", NAME]);
+    ready(&running);
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    let rows = procs["procs"].as_array().unwrap().iter();
+    let points: Vec<_> = rows.map(|row| row["waits_at"].as_str()).collect();
+    assert_eq!(points, [Some("pmix-init"); 3]);
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
 }

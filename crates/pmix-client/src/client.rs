@@ -47,8 +47,9 @@ impl Client {
     /// Connects to a server and asks it for the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without
     /// a name takes the one that the server gives it.
     ///
-    /// A client whose job says so (`PMIX_DEBUG_STOP_IN_INIT`) tells its server that it is ready for a debugger,
-    /// and returns when it is released (`PMIX_DEBUGGER_RELEASE`), however long that takes.
+    /// A client, or a tool that a server started, whose job says so (`PMIX_DEBUG_STOP_IN_INIT`) tells its server that
+    /// it is ready for a debugger, and returns when it is released (`PMIX_DEBUGGER_RELEASE`), however long that takes,
+    /// unless [`Settings::stops_in_init`] is false.
     ///
     /// # Errors
     ///

@@ -91,6 +91,9 @@ pub struct Settings {
     /// Where the processes of the job on this node find what they share with their server in memory, as the
     /// server says it; none to send messages for everything.
     pub shared_data: Option<String>,
+    /// Whether init waits for a debugger if the job of this process says so (`PMIX_DEBUG_STOP_IN_INIT`), as it does
+    /// for a process that a server started, be it a client or a tool.
+    pub stops_in_init: bool,
 }
 
 impl Settings {
@@ -117,6 +120,7 @@ impl Settings {
             max_string_bytes: Self::MAX_STRING_BYTES,
             max_prefetch_bytes: 0,
             shared_data: None,
+            stops_in_init: true,
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Identity {
     pub(crate) name: Option<Proc<'static>>,
     pub(crate) is_launcher: bool,
     pub(crate) time_limit: Option<Duration>,
+    /// The tool has begun: attaching is no init any more.
+    pub(crate) has_begun: bool,
 }
 
 /// Holds the connection of a tool to one server.
@@ -42,11 +44,21 @@ impl Identity {
         self
     }
 
+    /// Sets that the tool has been initialised, so that attaching does not stop for a debugger.
+    #[must_use]
+    pub const fn begun(mut self) -> Self {
+        self.has_begun = true;
+        self
+    }
+
     /// Attaches to a server. What it sends unasked is handed to `listener`, and so is its loss, unless
     /// the tool leaves it.
     ///
     /// A process that this server started, as its environment says, is the process that it was started
     /// as. Another one has the name of this identity; without one the server gives it a name.
+    ///
+    /// With its first server a tool that this server started is initialised, so it waits there for its release if its
+    /// job says so (`PMIX_DEBUG_STOP_IN_INIT`), however long that takes.
     ///
     /// # Errors
     ///
@@ -95,6 +107,7 @@ impl Identity {
             (Some(started), _) => {
                 settings = started;
                 settings.role = of_kind(Role::STARTED_TOOL, Role::STARTED_LAUNCHER);
+                settings.stops_in_init = !self.has_begun;
             }
             (None, Some(name)) => {
                 settings.proc = name.clone();

@@ -61,7 +61,8 @@ impl Tool {
     /// Attaches to a server (`PMIx_tool_attach_to_server`). It is primary if it is the first, or if the
     /// primary one was lost. What the server sends unasked is handed to `listener`.
     ///
-    /// The first server gives the tool its name, by which the tool calls itself at further ones.
+    /// The first server gives the tool its name, by which the tool calls itself at further ones. A tool that it
+    /// started waits there for a debugger if its job says so ([`Identity::attach`]).
     /// Returns the name of the server.
     ///
     /// # Errors
@@ -107,6 +108,7 @@ impl Tool {
         if primary.is_none_or(|primary| self.index_of(primary).is_none()) {
             self.primary = Some(made.server().clone());
         }
+        self.identity.has_begun = true;
         let name = self.identity.name.take();
         self.identity.name = name.or_else(|| Some(made.proc().clone()));
         self.servers.push(made);

@@ -61,3 +61,6 @@ pub use release::{ABI_VERSION, Release, Releases};
 pub use status::Status;
 pub use table::{Constant, Standing};
 pub use tables::keys;
+
+/// What the breakpoint is called (`PMIX_BREAKPOINT`) at which processes wait in their init (`PMIX_DEBUG_STOP_IN_INIT`).
+pub const BREAKPOINT_IN_INIT: &str = "pmix-init";

@@ -4,9 +4,12 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use pmix_server::{HostObject, NoHost, Server};
-use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
+use pmix_server::upcall::NotifyEvent;
+use pmix_server::{Completion, Host, HostObject, NoHost, Server};
+use pmix_types::{BREAKPOINT_IN_INIT, DataRange, Info, Proc, Rank, Status, keys};
 use tempfile::TempDir;
 
 use crate::build::{must, run};
@@ -167,6 +170,67 @@ fn a_tool_that_a_server_started_is_the_process_that_it_started() {
         let said = String::from_utf8_lossy(&output.stdout);
         let fault = String::from_utf8_lossy(&output.stderr);
         assert_eq!(said, "started: ok\n", "{fault}");
+        server.finalize().expect("the server ends");
+    });
+}
+
+/// A host that hands on what processes tell it.
+struct Hears(mpsc::Sender<NotifyEvent>);
+
+impl Host for Hears {
+    fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
+        self.0.send(call).expect("the test waits");
+        done.succeed(());
+    }
+}
+
+#[test]
+fn a_tool_that_a_server_started_waits_in_init_for_a_debugger() {
+    each("tool.c", |program, library| {
+        let (sender, told) = mpsc::channel();
+        let server = Server::builder().host(Hears(sender)).nspace("one");
+        let server = server.build().expect("a server");
+        server.start().expect("the server starts");
+        let proc = Proc::new("one.job", Rank::new(0));
+        let infos = [
+            Info::new(keys::NODE_MAP, "n01"),
+            Info::new(keys::PROC_MAP, "0"),
+            Info::new(keys::DEBUG_STOP_IN_INIT, true),
+        ];
+        let made = server.register_nspace(&proc.nspace, 1, &infos);
+        made.expect("a job");
+        let registered = server.register_client(&proc, user_of(library), HostObject(0));
+        registered.expect("a process");
+        let environment = server.setup_fork(&proc).expect("an environment");
+        let mut command = tool(program, library, "started");
+        command.envs(environment);
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let child = command.spawn().expect("the tool starts");
+        let ready = told.recv_timeout(Duration::from_secs(60));
+        let ready = ready.expect("the tool tells that it waits");
+        assert_eq!(ready.status, Status::READY_FOR_DEBUG);
+        assert_eq!(ready.source, proc);
+        let point = ready
+            .infos
+            .iter()
+            .find(|info| info.key.is(keys::BREAKPOINT));
+        assert_eq!(
+            point.map(|info| &info.value),
+            Some(&BREAKPOINT_IN_INIT.into())
+        );
+        let infos = [
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::EVENT_CUSTOM_RANGE, vec![proc]),
+        ];
+        let released = server.notify(
+            Status::DEBUGGER_RELEASE,
+            server.proc(),
+            DataRange::CUSTOM,
+            &infos,
+        );
+        released.expect("an event");
+        let output = child.wait_with_output().expect("the tool ends");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "started: ok\n");
         server.finalize().expect("the server ends");
     });
 }

@@ -18,14 +18,11 @@ use pmix_client::{Ask, ClientEvent, Settings, SharedClient};
 use pmix_launch::{PAUSE_FOR_TOOL, Pause, Plan};
 use pmix_mca::Environment;
 use pmix_proto::Role;
-use pmix_types::{DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
+use pmix_types::{BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
 use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::failure::Failure;
-
-/// What the breakpoint of a launcher is called that waits in its init.
-const IN_INIT: &str = "pmix-init";
 
 /// A launcher as a process of the server that started it, for a tool.
 pub(super) struct Initiator {
@@ -58,8 +55,9 @@ impl Initiator {
         let client = match settings {
             None => None,
             Some(mut settings) => {
-                // As such it is not held up in its own init, where its server would not be there yet.
                 settings.role = Role::STARTED_LAUNCHER;
+                // It waits later, when its own server is there to release it, too.
+                settings.stops_in_init = false;
                 let mut release = release.take();
                 let client = SharedClient::init(settings, move |event| match event {
                     ClientEvent::Event(event) if event.status == Status::DEBUGGER_RELEASE => {
@@ -162,7 +160,7 @@ fn tell_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
     ];
     let mut waits = once.to_vec();
-    waits.push(Info::new(keys::BREAKPOINT, IN_INIT));
+    waits.push(Info::new(keys::BREAKPOINT, BREAKPOINT_IN_INIT));
     let waits = Ask::notify(Status::READY_FOR_DEBUG, DataRange::RM, waits);
     let ready = parent.map(|parent| {
         let mut infos = vec![Info::new(keys::EVENT_NON_DEFAULT, true)];

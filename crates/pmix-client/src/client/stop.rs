@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stop in init: a client that is to be debugged waits there until a debugger releases it.
+//! The stop in init: a process that is to be debugged, a client or a tool that a server started, waits there until a
+//! debugger releases it.
 //!
-//! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIX_DEBUG_STOP_IN_INIT`; the name of the
-//! breakpoint is stated there.
+//! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIX_DEBUG_STOP_IN_INIT`.
 
 use pmix_proto::Role;
-use pmix_types::{DataRange, Info, Status, keys};
+use pmix_types::{BREAKPOINT_IN_INIT, DataRange, Info, Status, keys};
 
 use super::Client;
 use crate::Error;
 use crate::connection::Deadline;
-
-/// What the breakpoint in init is called.
-const IN_INIT: &str = "pmix-init";
 
 impl Client {
     /// Waits for the release, if the job info says that this process is to stop in init.
@@ -20,7 +17,9 @@ impl Client {
     /// OpenPMIx lets every process stop whatever the value is; here one that the value does not name goes
     /// on. What is not known when init ends was not said of the job, so nobody is asked.
     pub(super) fn stop_in_init(&mut self) -> Result<(), Error> {
-        if self.core.settings().role != Role::CLIENT {
+        let settings = self.core.settings();
+        let is_started = [Role::CLIENT, Role::STARTED_TOOL, Role::STARTED_LAUNCHER];
+        if !settings.stops_in_init || !is_started.contains(&settings.role) {
             return Ok(());
         }
         let only_here = [Info::new(keys::OPTIONAL, true)];
@@ -38,7 +37,7 @@ impl Client {
         let ready = [
             Info::new(keys::EVENT_NON_DEFAULT, true),
             Info::new(keys::EVENT_DO_NOT_CACHE, true),
-            Info::new(keys::BREAKPOINT, IN_INIT),
+            Info::new(keys::BREAKPOINT, BREAKPOINT_IN_INIT),
         ];
         self.notify(Status::READY_FOR_DEBUG, DataRange::RM, &ready)?;
         // The event is for init, and not for handlers that the program registers later.

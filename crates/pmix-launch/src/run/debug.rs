@@ -14,14 +14,16 @@ use std::ffi::CString;
 
 use pmix_mpir::ProcDesc;
 use pmix_server::upcall::NotifyEvent;
-use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Proc, Rank, Status, Text, Value, keys,
+};
 
 pub(super) use asked::{DebugDirective, DebugRequest, without_daemons};
 
 use super::events::timestamp;
 use super::job::{Job, Named};
 use super::session::Session;
-use super::stopped::{IN_INIT, ON_EXEC};
+use super::stopped::ON_EXEC;
 use crate::stops::StopPoint;
 
 /// How many processes a message names.
@@ -148,7 +150,7 @@ impl Session<'_> {
             if job.is_some_and(|job| job.debugging.at(point).ended(rank)) {
                 let breakpoint = match point {
                     StopPoint::OnExec => Text::from(ON_EXEC),
-                    StopPoint::InInit => Text::from(IN_INIT),
+                    StopPoint::InInit => Text::from(BREAKPOINT_IN_INIT),
                     StopPoint::InApp => Text::default(),
                 };
                 self.tell_ready(index, point, breakpoint);

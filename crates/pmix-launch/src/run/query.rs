@@ -20,14 +20,15 @@ use std::time::Instant;
 use pmix_server::upcall::Query;
 use pmix_server::{SupportLevel, is_about_support};
 use pmix_types::{
-    Attribute, DataArray, Info, Proc, ProcInfo, ProcState, Rank, Status, Text, Value, keys,
+    Attribute, BREAKPOINT_IN_INIT, DataArray, Info, Proc, ProcInfo, ProcState, Rank, Status, Text,
+    Value, keys,
 };
 
 use super::directives::Directive;
 use super::events::of_cause;
 use super::job::Job;
 use super::session::Session;
-use super::stopped::{IN_INIT, ON_EXEC};
+use super::stopped::ON_EXEC;
 use super::support;
 use crate::process::{Ending, Link, Process, Restart};
 
@@ -184,7 +185,7 @@ impl Session<'_> {
             }
             keys::BREAKPOINT => match &meant.launcher {
                 Some(launcher) => {
-                    let rows = vec![waits(launcher.clone(), Text::from(IN_INIT))];
+                    let rows = vec![waits(launcher.clone(), Text::from(BREAKPOINT_IN_INIT))];
                     Some(Value::DataArray(DataArray::Info(rows)))
                 }
                 None => waiting(jobs),

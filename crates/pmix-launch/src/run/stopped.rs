@@ -3,15 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pmix_types::{Rank, Text};
+use pmix_types::{BREAKPOINT_IN_INIT, Rank, Text};
 
 use crate::stops::{DebugStops, StopPoint};
 
 /// What the point before the first instruction is called; nobody else names it.
 pub(super) const ON_EXEC: &[u8] = b"exec";
-
-/// What the libraries of processes call the point in init.
-pub(super) const IN_INIT: &[u8] = b"pmix-init";
 
 /// How many bytes are kept of the name that a process gives the point where it waits.
 const MAX_NAME: usize = 255;
@@ -108,7 +105,9 @@ impl Debugging {
 
     /// A process says that it stopped. The point at which all have come with it, if they have.
     pub(super) fn said(&mut self, rank: Rank, breakpoint: &[u8]) -> Option<StopPoint> {
-        let point = match breakpoint == IN_INIT && self.in_init.missing.contains(&rank) {
+        let point = match breakpoint == BREAKPOINT_IN_INIT.as_bytes()
+            && self.in_init.missing.contains(&rank)
+        {
             true => StopPoint::InInit,
             false => StopPoint::InApp,
         };
@@ -119,6 +118,8 @@ impl Debugging {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const IN_INIT: &[u8] = BREAKPOINT_IN_INIT.as_bytes();
 
     #[test]
     fn all_have_come_when_the_last_has_or_has_ended_once_and_for_each_point() {
