@@ -257,7 +257,8 @@ pub struct EventLimits {
     pub kept_per_source: usize,
     /// The number of bytes of all kept events together.
     pub kept_bytes: usize,
-    /// The time that an event is kept.
+    /// The time that an event is kept. That a job has begun, or waits for a tool, as the host tells it, is kept until
+    /// newer events take its place, or the job is deregistered.
     pub kept_for: Duration,
 }
 

@@ -97,9 +97,10 @@ fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Res
         {
             continue;
         }
+        let time = about.time(now());
         match global.json {
-            true => out.json(&about.to_json(now()))?,
-            false => about.write(&mut out, now())?,
+            true => out.json(&about.to_json(time))?,
+            false => about.write(&mut out, time)?,
         }
         out.flush()?;
         left = left.map(|left| left - 1);
@@ -154,6 +155,19 @@ impl<'e> About<'e> {
             (true, Some(name)) => name.as_bytes() == nspace,
             (true, None) => is(&self.event.source.nspace),
         }
+    }
+
+    /// When it happened: at the time that it names, which is in whole seconds, if that is not just now, when it came.
+    fn time(&self, come: Duration) -> Duration {
+        let mut infos = self.event.infos.iter();
+        let named = infos.find_map(|info| match info.value {
+            Value::Time(seconds) if info.key.is(keys::EVENT_TIMESTAMP) => {
+                u64::try_from(seconds).ok()
+            }
+            _ => None,
+        });
+        let named = named.filter(|seconds| *seconds < come.as_secs());
+        named.map_or(come, Duration::from_secs)
     }
 
     fn to_json(&self, time: Duration) -> Json {

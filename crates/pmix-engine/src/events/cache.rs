@@ -116,10 +116,15 @@ impl Cache {
 
     /// Lets go of what is too old.
     pub(crate) fn expire(&mut self, now: Instant) {
-        while let Some(first) = self.kept.front()
-            && now.saturating_duration_since(first.since) >= self.limits.kept_for
+        let limit = self.limits.kept_for;
+        let mut place = 0;
+        while let Some(kept) = self.kept.get(place)
+            && now.saturating_duration_since(kept.since) >= limit
         {
-            self.remove(0);
+            match kept.notification.is_lasting() {
+                true => place += 1,
+                false => drop(self.remove(place)),
+            }
         }
     }
 
@@ -174,10 +179,14 @@ impl Cache {
         self.had.remove(&peer);
     }
 
-    /// Lets go of the events that processes of a job raised, and of which of them were released.
+    /// Lets go of the events that processes of a job raised, and of which of them were released. That the job ended
+    /// stays for a time.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.released.retain(|proc, _| proc.nspace != *nspace);
-        let of_nspace = |kept: &Kept| kept.notification.source.nspace == *nspace;
+        let of_nspace = |kept: &Kept| {
+            let notification = &kept.notification;
+            notification.source.nspace == *nspace && !notification.is_end_of_job()
+        };
         while let Some(place) = self.kept.iter().position(of_nspace) {
             self.remove(place);
         }

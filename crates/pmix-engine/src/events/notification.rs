@@ -191,6 +191,22 @@ impl Notification {
         }
     }
 
+    /// Whether the host tells by it in which state a job is, which has no age as it may still be so.
+    pub(super) fn is_lasting(&self) -> bool {
+        let states = [
+            Status::EVENT_JOB_START,
+            Status::LAUNCH_COMPLETE,
+            Status::LAUNCHER_READY,
+            Status::READY_FOR_DEBUG,
+        ];
+        self.reporter == Reporter::Host && states.contains(&self.status)
+    }
+
+    /// Whether the host tells that a job ended: who waits for that may register when the job is gone.
+    pub(super) fn is_end_of_job(&self) -> bool {
+        self.reporter == Reporter::Host && self.status == Status::EVENT_JOB_END
+    }
+
     /// What it counts where kept events are counted, in bytes.
     pub(super) fn weight(&self) -> usize {
         let users = self.only.as_ref().map_or(0, Vec::len) + self.owners.len();

@@ -356,6 +356,43 @@ fn events_are_kept_for_a_time() {
     assert_eq!(fixture.events.cache.len().0, 0);
 }
 
+/// What the host tells of the job `job`.
+fn told_of_job(status: Status) -> Notification {
+    let source = Proc::new("job", Rank::new(0));
+    Notification::of_host(status, &source, DataRange::SESSION, &[]).unwrap()
+}
+
+#[test]
+fn in_which_state_a_job_is_is_kept_as_long_as_it_may_be_so() {
+    let mut fixture = Fixture::new();
+    fixture.raise(0, CODE, DataRange::GLOBAL);
+    for status in [
+        Status::READY_FOR_DEBUG,
+        Status::EVENT_JOB_END,
+        Status::ERR_PROC_ABORTED,
+    ] {
+        fixture.take(told_of_job(status));
+    }
+    fixture.now += 100 * EventLimits::default().kept_for;
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [Status::READY_FOR_DEBUG.as_raw()]);
+    assert_eq!(fixture.events.cache.len().0, 1);
+}
+
+#[test]
+fn the_end_of_a_job_is_told_for_a_time_to_who_registers_when_the_job_is_gone() {
+    let mut fixture = Fixture::new();
+    fixture.take(told_of_job(Status::READY_FOR_DEBUG));
+    fixture.take(told_of_job(Status::EVENT_JOB_END));
+    fixture.events.forget_nspace(&Nspace::new("job"));
+    fixture.register(1, &[], &[]);
+    assert_eq!(fixture.replay(1), [Status::EVENT_JOB_END.as_raw()]);
+    fixture.now += EventLimits::default().kept_for;
+    fixture.register(2, &[], &[]);
+    assert_eq!(fixture.replay(2), [] as [i32; 0]);
+    assert_eq!(fixture.events.cache.len().0, 0);
+}
+
 #[test]
 fn kept_events_are_bounded_in_number_and_in_bytes() {
     let one = notification(0, CODE, DataRange::GLOBAL, vec![]).weight();
