@@ -78,7 +78,12 @@ impl Tables {
             let is_status = head.starts_with("| status ");
             let rows = lines.by_ref().take_while(|line| line.starts_with('|'));
             // The first line parts the heads from the rows.
-            let rows: Vec<_> = rows.skip(1).filter_map(row).collect();
+            let read = |line| {
+                row(line).ok_or_else(|| {
+                    format!("a row of {marked} begins with no name in backquotes: {line}")
+                })
+            };
+            let rows: Vec<_> = rows.skip(1).map(read).collect::<Result<_, _>>()?;
             if rows.is_empty() {
                 return Err(format!("no table follows the mark of {marked}"));
             }
@@ -142,7 +147,7 @@ fn columns(file: &str, column: usize) -> Result<BTreeMap<String, String>, String
     Ok(pairs.collect())
 }
 
-/// A line of a table, if its first cell has names.
+/// A row of a table; none if its first cell has no names.
 fn row(line: &str) -> Option<Row> {
     let (first, rest) = line.strip_prefix('|')?.split_once(" | ")?;
     let quoted = first.split('`').skip(1).step_by(2);
@@ -235,6 +240,10 @@ mod tests {
             (
                 "<!-- man: PMIx_Log -->\n| status | |\n| --- | --- |\n| `PMIX_A` | a |\n",
                 "PMIX_A of PMIx_Log is not",
+            ),
+            (
+                "<!-- man: PMIx_Log -->\n| attribute | |\n| --- | --- |\n| `PMIX_A` | a |\n| PMIX_B | b |\n",
+                "begins with no name in backquotes: | PMIX_B | b |",
             ),
         ] {
             let said = taken(document).expect_err("a fault");

@@ -25,13 +25,13 @@ pub(super) struct Cells {
 }
 
 /// The columns that go where there is no room, the first of these first; job, rank and share of a processor stay.
-const LEFT_OUT: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"];
+const OPTIONAL_COLUMNS: [&str; 6] = ["MB virt", "thr", "time", "S", "pid", "MB"];
 
 /// The room that the command is to have before columns go.
-const COMMAND: usize = 10;
+const COMMAND_WIDTH: usize = 10;
 
 /// The fewest letters of the name of a job, of which the end tells jobs apart.
-const JOB: usize = 8;
+const MIN_JOB_WIDTH: usize = 8;
 
 /// The head of the table and a line for each process, with the columns for which there is room in a line of so many
 /// letters.
@@ -59,19 +59,22 @@ pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
     });
     let taken = |columns: &[Option<Column>]| {
         let widths = columns.iter().flatten().map(|column| column.width + 1);
-        widths.sum::<usize>() + 2 + COMMAND
+        widths.sum::<usize>() + 2 + COMMAND_WIDTH
     };
-    for title in LEFT_OUT {
+    for title in OPTIONAL_COLUMNS {
         if taken(&columns) > room
-            && let Some(left_out) = { columns.iter_mut() }
+            && let Some(dropped) = { columns.iter_mut() }
                 .find(|column| column.as_ref().is_some_and(|column| column.title == title))
         {
-            *left_out = None;
+            *dropped = None;
         }
     }
     let beyond = taken(&columns).saturating_sub(room);
     if let Some(job) = columns[0].as_mut() {
-        job.width = job.width.saturating_sub(beyond).max(JOB.min(job.width));
+        job.width = job
+            .width
+            .saturating_sub(beyond)
+            .max(MIN_JOB_WIDTH.min(job.width));
     }
     let titles = columns.each_ref().map(|column| {
         let title = column.as_ref().map(|column| column.title);
