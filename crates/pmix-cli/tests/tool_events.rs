@@ -8,6 +8,9 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use command::Watchdog;
 use command::launcher::Running;
+use pmix_client::Ask;
+use pmix_tool::{Search, Target, Tool};
+use pmix_types::{App, Info, Query, Status, Value, keys};
 use serde_json::Value as Json;
 
 const NAME: &str = "followed@1";
@@ -150,4 +153,68 @@ fn codes_and_a_number_of_events_are_chosen() {
     );
     assert_eq!(running.tool(&["kill", "--kill", NAME]).code, 0);
     assert_eq!(running.end().0, Some(137));
+}
+
+#[test]
+fn the_end_of_a_spawned_job_is_told_to_who_comes_when_it_is_gone() {
+    let pause = [
+        "sh",
+        "-c",
+        "echo up; while test ! -e \"$TMPDIR/over\"; do sleep 0.05; done; rm \"$TMPDIR/over\"",
+    ];
+    let named = [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "outer@1",
+        "--keep-going",
+    ];
+    let mut running = Running::start(&[&named[..], &pause].concat());
+    assert_eq!(running.line(), "up");
+    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
+    let found = search
+        .target(Target::Pid(running.child.id()))
+        .find()
+        .unwrap();
+    let mut tool = Tool::new();
+    tool.attach(&found, |_| {}).unwrap();
+    let app = App {
+        cmd: Some("sh".into()),
+        argv: ["sh", "-c", "exit 3"].map(Into::into).to_vec(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let started = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap();
+    assert_eq!(started.to_string(), "outer@2");
+    let query = |key: &'static str, qualifiers: Vec<Info<'static>>| {
+        let keys = vec![key.into()];
+        let (_, found) = tool.query(vec![Query { keys, qualifiers }]).unwrap();
+        found[0].value.clone()
+    };
+    while query(keys::QUERY_NAMESPACES, Vec::new()) != Value::from("outer@1") {}
+    let of_job = Info::new(keys::NSPACE, "outer@2");
+    let status = query(keys::QUERY_JOB_STATUS, vec![of_job]);
+    assert_eq!(status, Value::Status(Status::ERR_JOB_NON_ZERO_TERM));
+    let absent = Query {
+        keys: vec![keys::QUERY_JOB_STATUS.into()],
+        qualifiers: vec![Info::new(keys::NSPACE, "outer@3")],
+    };
+    let (status, found) = tool.query(vec![absent]).unwrap();
+    assert_eq!((status, found.len()), (Status::ERR_NOT_FOUND, 0));
+    let args = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "EVENT_JOB_END",
+    ];
+    let end = running.tool(&args).json();
+    assert_eq!(end["affected"][0]["nspace"], "outer@2");
+    assert_eq!(end["exit_code"], 3);
+    tool.finalize().unwrap();
+    std::fs::write(running.tmp.path().join("over"), "").unwrap();
+    assert_eq!(running.end().0, Some(3));
 }

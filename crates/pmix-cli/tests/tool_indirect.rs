@@ -8,10 +8,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use command::Outcome;
 use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_tool::{FoundServer, Search, Target, Tool};
 use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
+use tempfile::TempDir;
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -94,6 +96,28 @@ fn server_of(file: &Path) -> FoundServer {
         .unwrap()
 }
 
+/// A launcher that waits for a tool and was started by no server, with its watchdog. It writes its address to the file
+/// `inner` of the directory.
+fn unstarted(args: &[&str]) -> (Child, command::Watchdog, TempDir) {
+    let named = ["--node-name", "n1", "--nspace", "inner@1"];
+    let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
+    command
+        .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
+        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let watchdog = command::Watchdog::of(&child);
+    (child, watchdog, tmp)
+}
+
+/// What a command says at the launcher of a file.
+fn at(outer: &Running, file: &Path, args: &[&str]) -> Outcome {
+    let at_file = ["--file", file.to_str().unwrap()];
+    outer.tool(&[args, &at_file].concat())
+}
+
 #[test]
 fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
     let mut outer = outer();
@@ -119,10 +143,7 @@ fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
     start_waiting(&tool, &file, &job, directives);
     let found = server_of(&file);
     assert_eq!(found.uri.server.nspace.to_string(), "inner@1.server");
-    let at = |args: &[&str]| {
-        let at_file = ["--file", file.to_str().unwrap()];
-        outer.tool(&[args, &at_file].concat())
-    };
+    let at = |args: &[&str]| at(&outer, &file, args);
     let event = |code: &str| {
         let told = at(&["--json", "events", "--count", "1", "--code", code]);
         told.json()["name"].as_str().unwrap().to_owned()
@@ -252,21 +273,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
 
 #[test]
 fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
-    let start = |args: &[&str]| {
-        let args = [
-            args,
-            &["--node-name", "n1", "--nspace", "inner@1", "echo", "here"],
-        ]
-        .concat();
-        let (mut command, tmp) = command::launcher::launcher(&args);
-        command
-            .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
-            .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        (command.spawn().unwrap(), tmp)
-    };
+    let start = |args: &[&str]| unstarted(&[args, &["echo", "here"]].concat());
     let said = |child: Child| {
         let ended = child.wait_with_output().unwrap();
         assert_eq!(
@@ -275,8 +282,7 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
         );
         String::from_utf8_lossy(&ended.stderr).into_owned()
     };
-    let (child, tmp) = start(&[]);
-    let _watchdog = command::Watchdog::of(&child);
+    let (child, _watchdog, tmp) = start(&[]);
     let _ = server_of(&tmp.path().join("inner"));
     let pid = child.id().to_string();
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
@@ -286,15 +292,14 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);
-    let (child, tmp) = start(&["--timeout", "0.05"]);
+    let (child, _watchdog, tmp) = start(&["--timeout", "0.05"]);
     let text = said(child);
     assert!(
         text.contains("its time limit passed before it was released"),
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);
-    let (child, tmp) = start(&[]);
-    let _watchdog = command::Watchdog::of(&child);
+    let (child, _watchdog, tmp) = start(&[]);
     let mut tool = Tool::new();
     tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
         .unwrap();
@@ -308,7 +313,7 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
     );
     command::launcher::assert_nothing_left(&tmp);
     // Without a server that started it, it is released by the name of its own.
-    let (mut child, tmp) = start(&[]);
+    let (mut child, _watchdog, tmp) = start(&[]);
     let file = tmp.path().join("inner");
     let _ = server_of(&file);
     let release = [
@@ -333,18 +338,46 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
 }
 
 #[test]
+fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_over() {
+    let (child, _watchdog, tmp) = unstarted(&["echo", "here"]);
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
+        .unwrap();
+    let app = App {
+        cmd: Some("true".into()),
+        argv: vec!["true".into()],
+        maxprocs: 1,
+        ..App::default()
+    };
+    let client = tool.primary().unwrap();
+    let (sender, answers) = std::sync::mpsc::channel();
+    let later = sender.clone();
+    let spawn = |limit: u32| Ask::spawn(vec![Info::new(keys::TIMEOUT, limit)], vec![app.clone()]);
+    let asked = client.start(spawn(1000), move |answer| later.send(answer).unwrap());
+    asked.unwrap();
+    let asked = client.start(spawn(1), move |answer| sender.send(answer).unwrap());
+    asked.unwrap();
+    // The launcher waits still, so that nothing was started.
+    let refused = answers.recv_timeout(LIMIT).unwrap().unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_TIMEOUT);
+    tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
+        .unwrap();
+    let started = answers.recv_timeout(LIMIT).unwrap().unwrap();
+    assert_eq!(started.to_string(), "inner@2");
+    tool.finalize().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.stdout, b"here\n");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("asked for a job: "), "{errors}");
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
 fn the_time_limit_counts_from_when_the_launcher_began() {
-    let args = ["--node-name", "n1", "--nspace", "inner@1"];
     let job = ["--timeout", "1000", "sh", "-c", "echo up; exec sleep 1000"];
-    let (mut command, tmp) = command::launcher::launcher(&[&args[..], &job[..]].concat());
+    let (mut child, _watchdog, tmp) = unstarted(&job);
     let file = tmp.path().join("inner");
-    command
-        .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
-        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", &file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let _watchdog = command::Watchdog::of(&child);
     let mut tool = Tool::new();
     tool.attach(&server_of(&file), |_| {}).unwrap();
     // It is there: what passes now is of its limit.
@@ -465,18 +498,9 @@ fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
     ];
     let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
     assert_eq!(started.to_string(), "outer@2");
-    // The launcher is there when its file is.
-    let search = Search::from_env().target(Target::File(file.clone()));
-    let tries = u32::try_from(LIMIT.as_millis() / 10).unwrap();
-    let inner = search.tries(tries, Duration::from_millis(10)).find();
-    assert_eq!(
-        inner.unwrap().uri.server.nspace.to_string(),
-        "inner@1.server"
-    );
-    let at = |args: &[&str]| {
-        let at_file = ["--file", file.to_str().unwrap()];
-        outer.tool(&[args, &at_file].concat())
-    };
+    let inner = server_of(&file).uri.server;
+    assert_eq!(inner.nspace.to_string(), "inner@1.server");
+    let at = |args: &[&str]| at(&outer, &file, args);
     let ready = at(&[
         "--json",
         "events",

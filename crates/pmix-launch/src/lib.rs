@@ -95,6 +95,6 @@ pub use placement::{MapBy, Policy, place};
 pub use plan::{App, Output, OutputFiles, OutputForm, Plan, ProcessSet};
 pub use pmix_mpir::is_being_debugged;
 pub use process::{Ending, end_with_launcher, signal_number, stop_on_exec};
-pub use run::{PAUSE_FOR_TOOL, Pause, Standard, launch, launch_paused};
+pub use run::{PAUSE_FOR_TOOL, Standard, ToolWait, launch, launch_for_tool};
 pub use stops::DebugStops;
 pub use topology::this_machine;

@@ -15,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use pmix_client::{Ask, ClientEvent, Settings, SharedClient};
-use pmix_launch::{PAUSE_FOR_TOOL, Pause, Plan};
+use pmix_launch::{PAUSE_FOR_TOOL, Plan, ToolWait};
 use pmix_mca::Environment;
 use pmix_proto::Role;
 use pmix_types::{BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
@@ -24,7 +24,8 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::failure::Failure;
 
-/// A launcher as a process of the server that started it, for a tool.
+/// The connection of this launcher with the server that started it for a tool, the initiator, and where its release
+/// is heard.
 pub(super) struct Initiator {
     /// None if no server started it.
     client: Option<SharedClient>,
@@ -100,7 +101,7 @@ impl Initiator {
     }
 
     /// Returns how the launcher is told to go on, if it is to wait for that.
-    pub(super) fn pause(&mut self) -> Option<Pause> {
+    pub(super) fn wait(&mut self) -> Option<ToolWait> {
         let released = self.released.take()?;
         let client = self.client.clone();
         let launcher = client.as_ref().map(|client| client.proc().clone());
@@ -119,7 +120,7 @@ impl Initiator {
                 tell_released(&client);
             }
         };
-        Some(Pause {
+        Some(ToolWait {
             launcher,
             released,
             ready: Box::new(ready),

@@ -91,8 +91,8 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
         output: output.as_fd(),
         errors: errors.as_fd(),
     };
-    let pause = initiator.as_mut().and_then(Initiator::pause);
-    let outcome = pmix_launch::launch_paused(&plan, standard, trace, pause);
+    let wait = initiator.as_mut().and_then(Initiator::wait);
+    let outcome = pmix_launch::launch_for_tool(&plan, standard, trace, wait);
     // The server that started it sees that it ends as it should, whatever became of the job.
     drop(initiator);
     let outcome = outcome.map_err(refused)?;

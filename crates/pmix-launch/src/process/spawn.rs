@@ -155,7 +155,7 @@ impl<'a> Spawner<'a> {
         })?;
         let mut process = Process::new(rank, app, Pid::from_child(&child), cpus.cloned(), started);
         if self.plan.stops.on_exec.contains(&rank) {
-            process.is_held = hold(process.pid).map_err(|e| {
+            process.is_stopped_on_exec = hold(process.pid).map_err(|e| {
                 // Nobody else knows of it.
                 let _ = child.kill().and_then(|()| child.wait());
                 Error::system(format!("cannot stop rank {rank} on exec"), e)

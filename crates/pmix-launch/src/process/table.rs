@@ -34,7 +34,7 @@ pub(crate) struct Process {
     /// The signals that the launcher sent it while it ran: the bit of a signal is its number less 1.
     signals: u64,
     /// Whether it is stopped because it executed its program.
-    pub(crate) is_held: bool,
+    pub(crate) is_stopped_on_exec: bool,
     pub(crate) started: Instant,
     pub(crate) ended: Option<(Ending, Instant)>,
     /// Whether it has asked for an abort.
@@ -73,7 +73,7 @@ impl Process {
             cpus,
             link: Link::None,
             signals: 0,
-            is_held: false,
+            is_stopped_on_exec: false,
             started,
             ended: None,
             has_aborted: false,
@@ -267,10 +267,13 @@ impl Table {
     }
 
     /// Continues processes that were stopped as they executed their program.
-    pub(crate) fn release_held(&mut self, is_meant: impl Fn(Rank) -> bool) {
-        let held = self.processes.iter_mut().filter(|process| process.is_held);
-        for process in held.filter(|process| is_meant(process.rank)) {
-            process.is_held = false;
+    pub(crate) fn continue_stopped(&mut self, is_meant: impl Fn(Rank) -> bool) {
+        let stopped = self
+            .processes
+            .iter_mut()
+            .filter(|process| process.is_stopped_on_exec);
+        for process in stopped.filter(|process| is_meant(process.rank)) {
+            process.is_stopped_on_exec = false;
             process.signal(Signal::CONT);
         }
     }

@@ -8,10 +8,10 @@ use pmix_server::upcall::{Abort, PushStdin};
 use pmix_server::{Collective, Completion};
 use pmix_types::{Nspace, Proc, Status};
 
-use super::held::WaitEnd;
 use super::job::Named;
 use super::log::Outlets;
 use super::session::Session;
+use super::tool_wait::WaitEnd;
 use crate::host::HostMessage;
 use crate::input::{self, Answer};
 use crate::process::Link;
@@ -251,8 +251,8 @@ impl Session<'_> {
         let mut targets = call.targets.iter();
         let is_own = call.targets.is_empty()
             || targets.any(|proc| proc.nspace.as_bytes() == self.plan.nspace.as_bytes());
-        if let Some(held) = self.held.as_mut().filter(|_| is_own) {
-            return held.set(WaitEnd::Aborted);
+        if let Some(wait) = self.tool_wait.as_mut().filter(|_| is_own) {
+            return wait.set(WaitEnd::Aborted);
         }
         let now = Instant::now();
         self.collect_before_abort(&call.proc, now);

@@ -71,27 +71,33 @@ impl Session<'_> {
             .filter(|info| info.key.is(keys::EVENT_CUSTOM_RANGE));
         let named: Vec<&Proc<'_>> = named.flat_map(|info| procs(&info.value)).collect();
         let (all, named) = (named.is_empty(), Named::of(named));
-        self.release_held_launcher(call, &named, all);
+        self.release_waiting_launcher(call, &named, all);
         let of_job = call.range == DataRange::NAMESPACE;
         for job in self.jobs.iter_mut() {
             let nspace = job.nspace.clone();
             if !of_job || nspace == call.source.nspace {
                 let is_meant = |rank: Rank| all || named.has(&nspace, rank);
                 // Who is stopped on exec is released from there alone.
-                let waiting = job.table.iter().filter(|process| !process.is_held);
+                let waiting = job
+                    .table
+                    .iter()
+                    .filter(|process| !process.is_stopped_on_exec);
                 let waiting = waiting.map(|process| process.rank);
                 waiting
                     .filter(|rank| is_meant(*rank))
                     .for_each(|rank| job.debugging.release(rank));
-                let held = job.table.iter().filter(|process| process.is_held);
-                let held = held.filter(|process| is_meant(process.rank));
-                let held: Vec<_> = held.map(|process| job.proc(process.rank)).collect();
-                if !held.is_empty()
-                    && let Err(e) = self.server.debugger_released(&held)
+                let stopped = job
+                    .table
+                    .iter()
+                    .filter(|process| process.is_stopped_on_exec);
+                let stopped = stopped.filter(|process| is_meant(process.rank));
+                let stopped: Vec<_> = stopped.map(|process| job.proc(process.rank)).collect();
+                if !stopped.is_empty()
+                    && let Err(e) = self.server.debugger_released(&stopped)
                 {
                     tracing::debug!("a release is kept for the next stop: {e}");
                 }
-                job.table.release_held(is_meant);
+                job.table.continue_stopped(is_meant);
             }
         }
     }
@@ -101,10 +107,13 @@ impl Session<'_> {
         let Some(job) = self.jobs.get_mut(index) else {
             return;
         };
-        let held = job.table.iter().filter(|process| process.is_held);
-        let held: Vec<_> = held.map(|process| process.rank).collect();
+        let stopped = job
+            .table
+            .iter()
+            .filter(|process| process.is_stopped_on_exec);
+        let stopped: Vec<_> = stopped.map(|process| process.rank).collect();
         let awaited = job.debugging.at(StopPoint::OnExec);
-        let come: Vec<_> = { held.into_iter() }
+        let come: Vec<_> = { stopped.into_iter() }
             .map(|rank| awaited.come(rank))
             .collect();
         if come.contains(&true) {
@@ -136,7 +145,7 @@ impl Session<'_> {
         pmix_mpir::set_table(rows.collect());
         if pmix_mpir::is_being_debugged() {
             pmix_mpir::spawned();
-            job.table.release_held(|_| true);
+            job.table.continue_stopped(|_| true);
         }
     }
 

@@ -15,7 +15,8 @@
 //! | `PMIX_EVENT_JOB_END` | the last process of a job ended | `PMIX_JOB_TERM_STATUS`, `PMIX_EVENT_AFFECTED_PROC`, `PMIX_EXIT_CODE` if it is not 0, `PMIX_EVENT_TEXT_MESSAGE` of a failure |
 //!
 //! None goes to handlers without a code (`PMIX_EVENT_NON_DEFAULT`), since libraries end their process
-//! in these. Those of processes are for who is there; those of jobs are kept for who comes later.
+//! in these. Those of processes are for who is there; those of jobs are kept for who comes later, those of their
+//! ends for a time also when the job is no longer registered.
 //!
 //! Source: PMIx Standard, chapter "Event Notification" and "Process Management".
 

@@ -82,6 +82,8 @@ pub(super) struct Waiting {
     pub(super) call: Spawn,
     /// When it was asked for.
     pub(super) asked: Instant,
+    /// When it is refused where the launcher still waits for its tool then.
+    pub(super) start_by: Option<Instant>,
     pub(super) done: Completion<Nspace<'static>>,
 }
 

@@ -18,11 +18,11 @@ use pmix_server::upcall::NotifyEvent;
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
 use super::events::timestamp;
-use super::held::{Held, Pause, WaitEnd};
 use super::job::Named;
 use super::request::{Refusal, Request};
-use super::session::{EVENTS, INPUT, Session};
+use super::session::{EVENTS, RELEASE, Session};
 use super::spawn::{check_processors, output_of, policy_of};
+use super::tool_wait::{ToolWait, WaitEnd, Waiting};
 use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
@@ -94,20 +94,20 @@ impl Session<'_> {
     /// # Errors
     /// A signal ended the wait, a tool that aborts the job, its time limit, or the loss of the server that started the
     /// launcher.
-    pub(super) fn wait_for_release(&mut self, pause: Pause) -> Result<(), Error> {
-        let Pause {
+    pub(super) fn wait_for_release(&mut self, wait: ToolWait) -> Result<(), Error> {
+        let ToolWait {
             launcher,
             released,
             ready,
             released_here,
-        } = pause;
+        } = wait;
         let cannot = |e| Error::system("cannot wait for the release of the launcher", e);
-        let held = Held::new(launcher, released).map_err(cannot)?;
-        let fd = held.as_raw_fd();
+        let waiting = Waiting::new(launcher, released).map_err(cannot)?;
+        let fd = waiting.as_raw_fd();
         let registry = self.poll.registry();
-        let watched = registry.register(&mut SourceFd(&fd), Token(INPUT), Interest::READABLE);
+        let watched = registry.register(&mut SourceFd(&fd), Token(RELEASE), Interest::READABLE);
         watched.map_err(cannot)?;
-        self.held = Some(held);
+        self.tool_wait = Some(waiting);
         let server = service::name(&self.plan.nspace);
         let infos = [Info::new(keys::EVENT_NON_DEFAULT, true), timestamp()];
         self.tell(Status::LAUNCHER_READY, &server, &infos);
@@ -117,7 +117,7 @@ impl Session<'_> {
         let until = limit.and_then(|limit| self.began.checked_add(limit));
         let mut events = Events::with_capacity(EVENTS);
         let end = loop {
-            if let Some(end) = self.held.as_ref().and_then(Held::end) {
+            if let Some(end) = self.tool_wait.as_ref().and_then(Waiting::end) {
                 break end;
             }
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -125,13 +125,14 @@ impl Session<'_> {
                 return Err(Error::unreleased(why));
             }
             self.write_output();
-            self.turn(&mut events, until)?;
+            let late = self.refuse_late(Instant::now());
+            self.turn(&mut events, [until, late].into_iter().flatten().min())?;
         };
-        if let Some(held) = self.held.take() {
-            if held.is_released_here() {
+        if let Some(waiting) = self.tool_wait.take() {
+            if waiting.is_released_here() {
                 released_here();
             }
-            let fd = held.as_raw_fd();
+            let fd = waiting.as_raw_fd();
             let ended = self.poll.registry().deregister(&mut SourceFd(&fd));
             ended.map_err(cannot)?;
         }
@@ -154,32 +155,35 @@ impl Session<'_> {
 
     /// The name by which this launcher is asked for, its own or that of its server, if it has not been released yet.
     pub(super) fn waiting_launcher(&self, name: &[u8]) -> Option<Proc<'static>> {
-        let held = self.held.as_ref().filter(|held| held.end().is_none())?;
+        let waiting = self
+            .tool_wait
+            .as_ref()
+            .filter(|waiting| waiting.end().is_none())?;
         let server = service::name(&self.plan.nspace);
-        let mut names = [Some(server), held.launcher().cloned()]
+        let mut names = [Some(server), waiting.launcher().cloned()]
             .into_iter()
             .flatten();
         names.find(|own| own.nspace.as_bytes() == name)
     }
 
     /// Notes a release that reached the server of the launcher while this waits.
-    pub(super) fn release_held_launcher(
+    pub(super) fn release_waiting_launcher(
         &mut self,
         call: &NotifyEvent,
         named: &Named<'_>,
         all: bool,
     ) {
         let server = service::name(&self.plan.nspace);
-        let Some(held) = &mut self.held else {
+        let Some(waiting) = &mut self.tool_wait else {
             return;
         };
-        let launcher = held.launcher();
+        let launcher = waiting.launcher();
         let is_meant = all
             || named.has(&server.nspace, server.rank)
             || launcher.is_some_and(|own| named.has(&own.nspace, own.rank));
         if is_meant {
             tracing::info!("{:?} lets the launcher go on", call.source);
-            held.release_here();
+            waiting.release_here();
         }
     }
 }

@@ -13,7 +13,6 @@ mod display;
 mod ended;
 mod events;
 mod groups;
-mod held;
 mod job;
 mod launcher;
 mod log;
@@ -31,6 +30,7 @@ mod start;
 mod stop;
 mod stopped;
 mod support;
+mod tool_wait;
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -38,8 +38,8 @@ use std::time::Instant;
 use pmix_server::WireObserver;
 
 use crate::{Error, Outcome, Plan};
-pub use held::{PAUSE_FOR_TOOL, Pause};
 use session::Session;
+pub use tool_wait::{PAUSE_FOR_TOOL, ToolWait};
 
 /// The standard streams of the launcher.
 #[derive(Clone, Copy, Debug)]
@@ -68,24 +68,24 @@ pub fn launch(
     standard: Standard<'_>,
     observer: Option<Box<dyn WireObserver>>,
 ) -> Result<Outcome, Error> {
-    launch_paused(plan, standard, observer, None)
+    launch_for_tool(plan, standard, observer, None)
 }
 
-/// Does what [`launch`] does, but waits to be released before it starts the job, if there is a [`Pause`]: tools
+/// Does what [`launch`] does, but waits to be released before it starts the job, if there is a [`ToolWait`]: tools
 /// attach to its server meanwhile, and register for what they want to be told of the job.
 ///
 /// # Errors
 /// As [`launch`]; `PMIX_ERR_JOB_CANCELED` if it was not released before a signal came, the time limit passed, or
 /// nobody was left who could.
-pub fn launch_paused(
+pub fn launch_for_tool(
     plan: &Plan,
     standard: Standard<'_>,
     observer: Option<Box<dyn WireObserver>>,
-    pause: Option<Pause>,
+    wait: Option<ToolWait>,
 ) -> Result<Outcome, Error> {
     plan.check()?;
     let began = Instant::now();
-    let mut session = Session::start(plan, standard, observer, pause)?;
+    let mut session = Session::start(plan, standard, observer, wait)?;
     session.watch()?;
     Ok(session.end(began))
 }

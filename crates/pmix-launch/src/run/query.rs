@@ -7,7 +7,7 @@
 //! | `PMIX_QUERY_PROC_TABLE`, `PMIX_QUERY_LOCAL_PROC_TABLE` | the processes of the jobs that are meant, with process ids and exit codes |
 //! | `PMIX_PROC_STATE_STATUS` | the state of the process that is named |
 //! | `PMIX_BREAKPOINT` | the processes of the jobs that are meant that wait for a debugger, and where each does |
-//! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails |
+//! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails, or failed, if it is named |
 //! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
 //! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the functions that the launcher serves, and what it obeys for them |
@@ -53,6 +53,8 @@ const MOST_ABOUT_SUPPORT: usize = 64;
 struct Meant<'s> {
     /// The job that is named, else that of who asks, else, as tools have none, all.
     jobs: Vec<&'s Job<'s>>,
+    /// The job that is named.
+    named: Option<Vec<u8>>,
     /// This launcher itself, if it is named and waits for its release.
     launcher: Option<Proc<'static>>,
     rank: Option<Rank>,
@@ -87,11 +89,18 @@ impl Session<'_> {
             let meant = self.meant(call, &query.qualifiers);
             // The jobs are one, or all.
             let first = meant.jobs.first().map(|job| job.nspace.as_bytes());
-            let jobs = (first, meant.jobs.len());
+            let ended = meant.named.clone().filter(|_| first.is_none());
+            let jobs = (first, ended, meant.jobs.len());
             for key in &query.keys {
                 let key = key.as_str().unwrap_or_default();
                 let rank = meant.rank.filter(|_| key == keys::PROC_STATE_STATUS);
-                if !seen.insert((jobs, meant.launcher.clone(), rank, meant.is_here, key)) {
+                if !seen.insert((
+                    jobs.clone(),
+                    meant.launcher.clone(),
+                    rank,
+                    meant.is_here,
+                    key,
+                )) {
                     continue;
                 }
                 num_asked += 1;
@@ -160,6 +169,7 @@ impl Session<'_> {
         let launcher = named.and_then(|name| self.waiting_launcher(name));
         Meant {
             jobs,
+            named: named.map(<[u8]>::to_vec),
             launcher,
             rank: rank.filter(|rank| rank.is_valid()),
             is_here,
@@ -192,7 +202,9 @@ impl Session<'_> {
             },
             keys::QUERY_JOB_STATUS => {
                 let status = |job: &&Job<'_>| job.stop.cause().map(|cause| of_cause(cause).1);
-                jobs.first()?;
+                if jobs.is_empty() {
+                    return self.status_of_ended(meant.named.as_deref()?);
+                }
                 let failed = jobs.iter().find_map(status);
                 Some(Value::Status(failed.unwrap_or(Status::SUCCESS)))
             }
@@ -218,6 +230,13 @@ impl Session<'_> {
             _ => None,
         }
     }
+
+    /// How a job ended that is over; as many are known as a report of the launcher names.
+    fn status_of_ended(&self, name: &[u8]) -> Option<Value<'static>> {
+        let ended = (self.spawned.iter()).find(|job| job.nspace.as_bytes() == name)?;
+        let status = ended.cause.as_ref().map(|cause| of_cause(cause).1);
+        Some(Value::Status(status.unwrap_or(Status::SUCCESS)))
+    }
 }
 
 /// The processes of jobs, if any job is meant.
@@ -236,7 +255,7 @@ fn waiting(jobs: &[&Job<'_>]) -> Option<Value<'static>> {
     let rows = jobs.iter().flat_map(|job| {
         let running = job.table.iter().filter(|process| process.ended.is_none());
         running.filter_map(|process| {
-            let breakpoint = match process.is_held {
+            let breakpoint = match process.is_stopped_on_exec {
                 true => Text::from(ON_EXEC.to_vec()),
                 false => job.debugging.waits_at(process.rank)?.clone(),
             };

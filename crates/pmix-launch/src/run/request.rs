@@ -17,7 +17,7 @@ use pmix_types::{App as SpawnApp, Info, Proc, Rank, Status, Text, Value, keys};
 use super::debug::DebugRequest;
 use super::directives::{Asked, Directive, Effect};
 use super::display::Display;
-use super::held::PAUSE_FOR_TOOL;
+use super::tool_wait::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
 use crate::{App, Error, Export, MapBy};
 use read::{

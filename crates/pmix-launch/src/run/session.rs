@@ -19,13 +19,13 @@ use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 use super::Standard;
 use super::connected::Connected;
 use super::groups::Groups;
-use super::held::{Held, WaitEnd};
 use super::job::{Job, Jobs, Waiting};
 use super::log::Logs;
 use super::missing::Missing;
 use super::restart::WaitingRestarts;
 use super::sets::DefinedSets;
 use super::stop::{Interrupt, Order};
+use super::tool_wait::{WaitEnd, Waiting as WaitingForTool};
 use crate::host::HostReceiver;
 use crate::input::Input;
 use crate::outcome::JobOutcome;
@@ -40,8 +40,10 @@ pub(super) const SIGNALS: usize = 0;
 pub(super) const INPUT: usize = 1;
 /// The token of what processes of spawned jobs read.
 pub(super) const PUSHED: usize = 3;
+/// The token of the release that a launcher waits for.
+pub(super) const RELEASE: usize = 4;
 /// The first of all the tokens of output.
-pub(super) const FORWARD: usize = 4;
+pub(super) const FORWARD: usize = 5;
 
 /// How many readiness events are taken at once.
 pub(super) const EVENTS: usize = 256;
@@ -65,7 +67,7 @@ pub(super) struct Session<'a> {
     pub(super) groups: Groups,
     pub(super) input: Input<'a>,
     /// What is known while the launcher waits to be released.
-    pub(super) held: Option<Held>,
+    pub(super) tool_wait: Option<WaitingForTool>,
     /// The jobs that processes asked for and that were not started yet.
     pub(super) waiting: VecDeque<Waiting>,
     /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
@@ -178,10 +180,12 @@ impl Session<'_> {
                 }
             }
             PUSHED => self.jobs.iter_mut().for_each(|job| job.pushed.write()),
-            _ => match &mut self.held {
-                Some(held) => held.hear(),
-                None => self.input.turn(self.poll.registry()),
-            },
+            RELEASE => {
+                if let Some(wait) = &mut self.tool_wait {
+                    wait.hear();
+                }
+            }
+            _ => self.input.turn(self.poll.registry()),
         }
     }
 
@@ -229,8 +233,8 @@ impl Session<'_> {
     /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
     /// processes do about it.
     fn end_by(&mut self, number: i32) {
-        if let Some(held) = &mut self.held {
-            return held.set(WaitEnd::Signal(number));
+        if let Some(wait) = &mut self.tool_wait {
+            return wait.set(WaitEnd::Signal(number));
         }
         let now = Instant::now();
         let nobody_runs = self.jobs.num_running() == 0;
@@ -245,7 +249,7 @@ impl Session<'_> {
                 self.signal_all(signal);
                 // Who is stopped on exec cannot end.
                 let jobs = self.jobs.iter_mut();
-                jobs.for_each(|job| job.table.release_held(|_| true));
+                jobs.for_each(|job| job.table.continue_stopped(|_| true));
             }
             (Interrupt::HandOn | Interrupt::Same, _) => {}
             (Interrupt::Again, _) => {
@@ -349,7 +353,7 @@ impl Session<'_> {
     fn patience(&mut self) -> Option<Instant> {
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
         // Jobs that are asked for while the launcher waits itself wait for that.
-        let is_asked = self.held.is_none() && !self.waiting.is_empty();
+        let is_asked = self.tool_wait.is_none() && !self.waiting.is_empty();
         if is_busy || self.messages.is_waiting() || is_asked {
             return Some(Instant::now());
         }

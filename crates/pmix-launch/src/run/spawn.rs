@@ -22,7 +22,35 @@ impl Session<'_> {
     /// Keeps a request until there is time to start a job; a launcher that waits for its release starts its own first.
     pub(super) fn spawn_later(&mut self, call: Spawn, done: Completion<Nspace<'static>>) {
         let asked = Instant::now();
-        self.waiting.push_back(Waiting { call, asked, done });
+        let start_by = self.tool_wait.as_ref().and_then(|_| {
+            // What else is wrong with it is said when it is to be started.
+            let request = Request::of(&call, self.plan.layout.host()).ok()?;
+            asked.checked_add(request.spawn_timeout?)
+        });
+        self.waiting.push_back(Waiting {
+            call,
+            asked,
+            start_by,
+            done,
+        });
+    }
+
+    /// Refuses the jobs whose time to start is over while the launcher waits for its tool. When the next one's is.
+    pub(super) fn refuse_late(&mut self, now: Instant) -> Option<Instant> {
+        let waiting = std::mem::take(&mut self.waiting);
+        for waiting in waiting {
+            match waiting.start_by {
+                Some(start_by) if start_by <= now => {
+                    let Waiting { call, done, .. } = waiting;
+                    self.refuse(&call.proc, done, Refusal::of(&Error::late()));
+                }
+                _ => self.waiting.push_back(waiting),
+            }
+        }
+        self.waiting
+            .iter()
+            .filter_map(|waiting| waiting.start_by)
+            .min()
     }
 
     /// Drops the jobs that a tool asked for which is gone: nobody is left who is told their names.
@@ -39,20 +67,31 @@ impl Session<'_> {
 
     /// Starts the next job that was asked for: one, so that others have their turn.
     pub(super) fn start_waiting(&mut self) {
-        let Some(Waiting { call, asked, done }) = self.waiting.pop_front() else {
+        let Some(Waiting {
+            call, asked, done, ..
+        }) = self.waiting.pop_front()
+        else {
             return;
         };
         let asker = call.proc.clone();
         match self.spawn(call, asked) {
             Ok(nspace) => done.succeed(nspace),
-            Err(refusal) => {
-                let Refusal { status, why } = refusal;
-                self.tell_refused(status, &asker, &why);
-                let line = format!("{} asked for a job: {why}", self.called(&asker));
-                self.missing.warn_of(line, Instant::now());
-                done.fail(status);
-            }
+            Err(refusal) => self.refuse(&asker, done, refusal),
         }
+    }
+
+    /// Tells who asked for a job, and who listens, why it is not started.
+    fn refuse(
+        &mut self,
+        asker: &Proc<'static>,
+        done: Completion<Nspace<'static>>,
+        refusal: Refusal,
+    ) {
+        let Refusal { status, why } = refusal;
+        self.tell_refused(status, asker, &why);
+        let line = format!("{} asked for a job: {why}", self.called(asker));
+        self.missing.warn_of(line, Instant::now());
+        done.fail(status);
     }
 
     /// Starts one job.

@@ -21,7 +21,6 @@ use super::Standard;
 use super::connected::Connected;
 use super::display::Display;
 use super::groups::Groups;
-use super::held::Pause;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
@@ -30,6 +29,7 @@ use super::session::{FORWARD, INPUT, PUSHED, SIGNALS, Session};
 use super::sets::DefinedSets;
 use super::stop::Stop;
 use super::stopped::Debugging;
+use super::tool_wait::ToolWait;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
         plan: &'a Plan,
         standard: Standard<'a>,
         observer: Option<Box<dyn WireObserver>>,
-        pause: Option<Pause>,
+        wait: Option<ToolWait>,
     ) -> Result<Self, Error> {
         // Before anything is made that would have to be taken back.
         let least = Route::least_descriptors(plan, standard.output, standard.errors);
@@ -58,8 +58,8 @@ impl<'a> Session<'a> {
         let bound = job_info::bind(plan)?;
         let spawner = Spawner::new(plan, &bound, &CommandForm::default())?;
         let mut session = Self::prepare(plan, standard, observer)?;
-        if let Some(pause) = pause {
-            session.wait_for_release(pause)?;
+        if let Some(wait) = wait {
+            session.wait_for_release(wait)?;
         }
         session.start_prepared(PlanRef::Given(plan), None, &bound, &spawner)?;
         Ok(session)
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
             groups: Groups::default(),
             written: 0,
             input: Input::Own,
-            held: None,
+            tool_wait: None,
             waiting: VecDeque::new(),
             ended: Vec::new(),
             restarts: WaitingRestarts::default(),

@@ -16,7 +16,7 @@ pub const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
 ///
 /// A tool that is attached to the launcher releases it by `PMIX_DEBUGGER_RELEASE`, which names the server of the
 /// launcher, the launcher as the server calls it that started it, or nobody.
-pub struct Pause {
+pub struct ToolWait {
     /// The name of the launcher at the server that started it; none if no server did.
     pub launcher: Option<Proc<'static>>,
     /// Has a byte to read when the launcher is released by way of the server that started it, and is at its end
@@ -30,7 +30,7 @@ pub struct Pause {
 }
 
 /// What a session knows while it waits for its release.
-pub(super) struct Held {
+pub(super) struct Waiting {
     launcher: Option<Proc<'static>>,
     released: UnixStream,
     end: Option<WaitEnd>,
@@ -50,7 +50,7 @@ pub(super) enum WaitEnd {
     Aborted,
 }
 
-impl Held {
+impl Waiting {
     pub(super) fn new(launcher: Option<Proc<'static>>, released: UnixStream) -> io::Result<Self> {
         released.set_nonblocking(true)?;
         Ok(Self {
@@ -100,7 +100,7 @@ impl Held {
     }
 }
 
-impl AsRawFd for Held {
+impl AsRawFd for Waiting {
     fn as_raw_fd(&self) -> RawFd {
         self.released.as_raw_fd()
     }
@@ -115,30 +115,30 @@ mod tests {
     #[test]
     fn the_wait_ends_by_what_comes_first_or_by_a_signal() {
         let (released, mut release) = UnixStream::pair().unwrap();
-        let mut held = Held::new(None, released).unwrap();
-        held.hear();
-        assert_eq!(held.end(), None);
+        let mut waiting = Waiting::new(None, released).unwrap();
+        waiting.hear();
+        assert_eq!(waiting.end(), None);
         release.write_all(&[1]).unwrap();
-        held.hear();
-        assert_eq!(held.end(), Some(WaitEnd::Released));
+        waiting.hear();
+        assert_eq!(waiting.end(), Some(WaitEnd::Released));
         drop(release);
-        held.hear();
-        assert_eq!(held.end(), Some(WaitEnd::Released));
-        held.release_here();
-        assert!(!held.is_released_here());
-        held.set(WaitEnd::Aborted);
-        assert_eq!(held.end(), Some(WaitEnd::Released));
-        held.set(WaitEnd::Signal(15));
-        assert_eq!(held.end(), Some(WaitEnd::Signal(15)));
+        waiting.hear();
+        assert_eq!(waiting.end(), Some(WaitEnd::Released));
+        waiting.release_here();
+        assert!(!waiting.is_released_here());
+        waiting.set(WaitEnd::Aborted);
+        assert_eq!(waiting.end(), Some(WaitEnd::Released));
+        waiting.set(WaitEnd::Signal(15));
+        assert_eq!(waiting.end(), Some(WaitEnd::Signal(15)));
         let (released, _release) = UnixStream::pair().unwrap();
-        let mut held = Held::new(None, released).unwrap();
-        held.release_here();
-        assert_eq!(held.end(), Some(WaitEnd::Released));
-        assert!(held.is_released_here());
+        let mut waiting = Waiting::new(None, released).unwrap();
+        waiting.release_here();
+        assert_eq!(waiting.end(), Some(WaitEnd::Released));
+        assert!(waiting.is_released_here());
         let (released, release) = UnixStream::pair().unwrap();
-        let mut held = Held::new(None, released).unwrap();
+        let mut waiting = Waiting::new(None, released).unwrap();
         drop(release);
-        held.hear();
-        assert_eq!(held.end(), Some(WaitEnd::ServerLost));
+        waiting.hear();
+        assert_eq!(waiting.end(), Some(WaitEnd::ServerLost));
     }
 }
