@@ -466,6 +466,30 @@ fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
 }
 
 #[test]
+fn a_launcher_that_is_to_connect_to_its_tool_starts_no_job() {
+    let (mut command, tmp) = command::launcher::launcher(&["echo", "here"]);
+    command.env("PMIX_LAUNCHER_RNDZ_URI", "tool.0;tcp4://127.0.0.1:1");
+    let refused = command::finish(command, b"");
+    assert_eq!((refused.code, refused.text().as_str()), (2, ""));
+    let said = "pmix run does not connect to the tool that had it started";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    command::launcher::assert_nothing_left(&tmp);
+    // It is found by its file, as it would be without the variable.
+    let (mut command, tmp) = command::launcher::launcher(&["echo", "here"]);
+    command
+        .env("PMIX_LAUNCHER_RNDZ_URI", "tool.0;tcp4://127.0.0.1:1")
+        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"));
+    let outcome = command::finish(command, b"");
+    assert_eq!(
+        (outcome.code, outcome.text().as_str()),
+        (0, "here"),
+        "{}",
+        outcome.stderr
+    );
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
 fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
     let mut outer = outer();
     let tool = attached(&outer);

@@ -5,6 +5,7 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is empty, 0, false or no |
+//! | `PMIX_LAUNCHER_RNDZ_URI` | the address of the tool, to which the launcher is to connect: refused, unless it can be found otherwise |
 //! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end. Its job does not have the descriptor |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
@@ -38,7 +39,19 @@ pub(super) struct Initiator {
 
 impl Initiator {
     /// Connects with the server that started this launcher, if a tool had it started.
+    ///
+    /// # Errors
+    /// It is to connect to the tool itself; a variable cannot be read; the server does not answer.
     pub(super) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
+        let how = [PAUSE_FOR_TOOL, "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
+        let is_to_connect = environment.first_of(&["PMIX_LAUNCHER_RNDZ_URI"]).is_some();
+        if is_to_connect && environment.first_of(&how).is_none() {
+            let message = "PMIX_LAUNCHER_RNDZ_URI is set: pmix run does not connect to the tool that had it started";
+            return Err(Failure::usage(message).cure(
+                "PMIX_LAUNCHER_RENDEZVOUS_FILE names a file by which the tool finds it, and with \
+                 PMIX_LAUNCHER_PAUSE_FOR_TOOL it waits for the tool",
+            ));
+        }
         watch_keepalive(environment)?;
         let Some(mark) = environment.first_of(&[PAUSE_FOR_TOOL]) else {
             return Ok(None);
