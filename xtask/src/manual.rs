@@ -83,14 +83,10 @@ pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     for header in CALLBACKS {
         callbacks.extend(types(&read(header)?));
     }
-    let path = root().join("docs/capi.md");
-    let document = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let unsupported = unsupported(&document);
     let names: BTreeSet<_> = functions.iter().map(|one| one.name.clone()).collect();
     let tables = Tables::read(&names)?;
     let page = |one: &Function| {
-        let is_unsupported = unsupported.contains(&one.name);
-        let text = page(one, &callbacks, &names, &tables, is_unsupported);
+        let text = page(one, &callbacks, &names, &tables);
         (one.name.clone(), text)
     };
     Ok(functions.iter().map(page).collect())
@@ -150,22 +146,12 @@ fn types(text: &str) -> BTreeMap<String, String> {
     callbacks.collect()
 }
 
-/// The functions that a document lists as not supported.
-fn unsupported(document: &str) -> BTreeSet<String> {
-    let (_, list) = document.split_once("## Not supported").unwrap_or_default();
-    let names = list.lines().filter_map(|line| line.strip_prefix("- `"));
-    names
-        .map(|name| name.trim_end_matches('`').to_owned())
-        .collect()
-}
-
 /// The page of a function.
 fn page(
     one: &Function,
     callbacks: &BTreeMap<String, String>,
     names: &BTreeSet<String>,
     tables: &Tables,
-    is_unsupported: bool,
 ) -> String {
     let Function { name, header, .. } = one;
     let version = env!("CARGO_PKG_VERSION");
@@ -180,9 +166,6 @@ fn page(
     }
     page.push_str(".fi\n.SH DESCRIPTION\n");
     page.push_str(&described(&one.text, name, names));
-    if is_unsupported {
-        page.push_str(".PP\nThis function always returns \\fBPMIX_ERR_NOT_SUPPORTED\\fR.\n");
-    }
     page.push_str(&tables.directives(name, names));
     if one.prototype.starts_with("pmix_status_t ") && name != LOOKS_UP {
         page.push_str(

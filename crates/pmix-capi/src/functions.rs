@@ -19,5 +19,4 @@ pub(crate) use crate::server::*;
 pub(crate) use crate::strings::*;
 pub(crate) use crate::tool::*;
 pub(crate) use crate::topology::*;
-pub(crate) use crate::unsupported::*;
 pub(crate) use crate::values::*;

@@ -81,13 +81,9 @@ mod tool;
 #[allow(unsafe_code)]
 mod topology;
 #[allow(unsafe_code)]
-mod unsupported;
-#[allow(unsafe_code)]
 mod values;
 
 use std::ffi::c_char;
-
-pub use unsupported::UNSUPPORTED;
 
 /// Names for [`FRAMEWORKS`].
 #[repr(transparent)]

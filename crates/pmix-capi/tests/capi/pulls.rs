@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::build::must;
 use crate::programs::each;
+use crate::tools::server_of;
 
 const OUT: IofChannel = IofChannel::STDOUT_CHANNEL;
 const ERR: IofChannel = IofChannel::STDERR_CHANNEL;
@@ -33,21 +34,7 @@ impl Host for Forwards {
 /// A server with the job whose output is pulled.
 fn server() -> (Server, TempDir) {
     let top = tempfile::tempdir().expect("a folder");
-    let server = Server::builder()
-        .host(Forwards)
-        .nspace("one")
-        .server_tmpdir(top.path())
-        .system_tmpdir(top.path())
-        .tool_support(true)
-        .build()
-        .expect("a server");
-    server.start().expect("the server starts");
-    let infos = [
-        Info::new(keys::NODE_MAP, "n01"),
-        Info::new(keys::PROC_MAP, "0-1"),
-    ];
-    let made = server.register_nspace(&"one.job".into(), 2, &infos);
-    made.expect("a job");
+    let server = server_of(Forwards, "one", 2, top.path());
     (server, top)
 }
 

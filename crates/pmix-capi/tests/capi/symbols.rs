@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::build::{archive, column, must, root, shared};
+use crate::build::{archive, column, must, shared};
 
 /// Every function of the table, and the array that Open MPI 5 looks for.
 fn expected() -> BTreeSet<String> {
@@ -61,18 +61,4 @@ fn the_library_needs_only_what_every_program_has() {
     for line in text.lines().filter(|line| line.contains("(NEEDED)")) {
         assert!(ours.iter().any(|name| line.contains(name)), "{line}");
     }
-}
-
-#[test]
-fn the_functions_that_are_not_supported_are_those_of_the_document() {
-    let text = std::fs::read_to_string(root().join("docs/capi.md")).expect("the document is there");
-    let (_, list) = text
-        .split_once("## Not supported")
-        .expect("the document has the list");
-    let told: BTreeSet<_> = list
-        .lines()
-        .filter_map(|line| line.strip_prefix("- `")?.strip_suffix('`'))
-        .collect();
-    let known: BTreeSet<_> = pmix_capi::UNSUPPORTED.iter().copied().collect();
-    assert_eq!(told, known);
 }

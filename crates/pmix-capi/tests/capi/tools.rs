@@ -15,10 +15,20 @@ use tempfile::TempDir;
 use crate::build::{must, run};
 use crate::programs::{each, user_of};
 
-/// A server that takes tools and has one job, and the directory of its files.
+/// A server that takes tools and has a job of one process.
 fn server(name: &'static str, top: &Path) -> Server {
+    server_of(NoHost, name, 1, top)
+}
+
+/// A server that takes tools and has a job of so many processes: the host, its name, the directory of its files.
+pub(crate) fn server_of(
+    host: impl Host + 'static,
+    name: &'static str,
+    num_procs: u32,
+    top: &Path,
+) -> Server {
     let server = Server::builder()
-        .host(NoHost)
+        .host(host)
         .nspace(name)
         .server_tmpdir(top)
         .system_tmpdir(top)
@@ -28,10 +38,10 @@ fn server(name: &'static str, top: &Path) -> Server {
     server.start().expect("the server starts");
     let infos = [
         Info::new(keys::NODE_MAP, "n01"),
-        Info::new(keys::PROC_MAP, "0"),
+        Info::new(keys::PROC_MAP, format!("0-{}", num_procs - 1)),
     ];
     let job = format!("{name}.job");
-    let made = server.register_nspace(&job.into(), 1, &infos);
+    let made = server.register_nspace(&job.into(), num_procs, &infos);
     made.expect("a job");
     server
 }
