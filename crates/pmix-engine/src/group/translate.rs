@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of groups in requests stand for processes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pmix_proto::{Request, request};
 use pmix_types::{DataArray, Info, Nspace, Proc, Query, Rank, Status, Text, Value, keys};
@@ -13,7 +13,7 @@ use crate::Error;
 use crate::collective::each;
 use crate::cx::Cx;
 use crate::peers::Ticket;
-use crate::query::OwnGroups;
+use crate::query::{OwnGroups, visible};
 
 /// How many processes the names of groups in one request may stand for.
 const MAX_PROCS: usize = 1 << 20;
@@ -72,7 +72,8 @@ impl Groups {
     }
 
     /// The groups of the caller, if a query asks for groups; with the members of those whose members
-    /// are asked for.
+    /// are asked for. A tool, which is in none, has those that its jobs have members in; of several with one name
+    /// it is told the members of the one that was made first.
     pub(crate) fn asked_for(
         &self,
         cx: &Cx,
@@ -93,12 +94,21 @@ impl Groups {
             .filter_map(|query| name(&query.qualifiers))
             .map(Text::as_bytes)
             .collect();
-        let groups = self.groups.values();
-        let own = groups.filter(|group| group.members.has(&member.proc));
+        let is_process = cx.store.job(&member.proc.nspace).is_some();
+        let jobs = match is_process {
+            true => Vec::new(),
+            false => visible(cx, member),
+        };
+        let of_tool: BTreeSet<_> = jobs.iter().flat_map(|job| self.of_job(job)).collect();
+        let own = self.groups.iter().filter(|(id, group)| match is_process {
+            true => group.members.has(&member.proc),
+            false => of_tool.contains(id),
+        });
         let mut found = OwnGroups::default();
         let mut room = MAX_PROCS;
-        for group in own {
-            if room > 0 && named.contains(group.name.as_bytes()) {
+        for (_, group) in own {
+            let is_first = !found.members.contains_key(group.name.as_bytes());
+            if is_first && room > 0 && named.contains(group.name.as_bytes()) {
                 let members = each(cx, &group.members.remaining(cx));
                 room = room.saturating_sub(members.len());
                 found.members.insert(group.name.clone(), members);

@@ -13,7 +13,7 @@ pub(super) fn may_see(cx: &Cx, member: &Member, nspace: &Nspace<'_>) -> bool {
 }
 
 /// The jobs that a member may be told of, in the order of their names.
-pub(super) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
+pub(crate) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
     let mut nspaces = cx.store.nspaces();
     nspaces.retain(|nspace| may_see(cx, member, nspace));
     nspaces.sort_unstable();

@@ -43,7 +43,7 @@ const OWN: &[&str] = &[
 /// The name that the Standard has for [`keys::SERVER_START_TIME`]; released headers have another.
 const STANDARD_START_TIME: &str = "pmix.srvr.strtime";
 
-/// The groups that the asking process is in.
+/// The groups that the asking process is in; of a tool those that processes of jobs are in which it may be told of.
 #[derive(Default)]
 pub(crate) struct OwnGroups {
     /// What they are called.
@@ -77,9 +77,9 @@ pub(super) fn known(
         }
         keys::QUERY_NAMESPACES => Some(nspace_names(cx, member)),
         keys::QUERY_NAMESPACE_INFO => nspace_infos(cx, member, target.nspace.as_ref()),
-        keys::QUERY_NUM_PSETS => Some(Value::from(cx.process_sets.iter().count())),
-        keys::QUERY_PSET_NAMES => Some(pset_names(cx)),
-        keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, qualifiers),
+        keys::QUERY_NUM_PSETS => Some(Value::from(psets(cx, member).count())),
+        keys::QUERY_PSET_NAMES => Some(pset_names(cx, member)),
+        keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, member, qualifiers),
         keys::QUERY_NUM_GROUPS => Some(Value::from(groups.names.len())),
         keys::QUERY_GROUP_NAMES => Some(group_names(groups)),
         keys::QUERY_GROUP_MEMBERSHIP => group_members(groups, qualifiers),
@@ -173,22 +173,34 @@ fn group_members(groups: &OwnGroups, qualifiers: &[Info<'_>]) -> Option<Value<'s
     Some(Value::from(members.clone()))
 }
 
-fn pset_names(cx: &Cx) -> Value<'static> {
-    let names: Vec<_> = (cx.process_sets.iter())
-        .map(|(name, _)| name.as_bytes())
-        .collect();
+/// The process sets that a member may be told of: those that have a process of a job which it may read.
+fn psets<'c>(
+    cx: &'c Cx,
+    member: &'c Member,
+) -> impl Iterator<Item = (&'c Text<'static>, &'c [Proc<'static>])> {
+    let may_read = |run: &[Proc<'_>]| {
+        let first = run.first();
+        first.is_some_and(|proc| cx.check_reads(member, &proc.nspace).is_ok())
+    };
+    (cx.process_sets.iter()).filter(move |(_, members)| {
+        let mut runs = members.chunk_by(|a, b| a.nspace == b.nspace);
+        cx.reads_all(member) || runs.any(may_read)
+    })
+}
+
+fn pset_names(cx: &Cx, member: &Member) -> Value<'static> {
+    let names: Vec<_> = psets(cx, member).map(|(name, _)| name.as_bytes()).collect();
     Value::String(Some(Text::new(names.join(&b','))))
 }
 
-fn pset_members(cx: &Cx, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
+fn pset_members(cx: &Cx, member: &Member, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
     let name = qualifiers
         .iter()
         .find(|info| info.key.is(keys::PSET_NAME))?;
     let Value::String(Some(name)) = &name.value else {
         return None;
     };
-    let mut sets = cx.process_sets.iter();
-    let (_, members) = sets.find(|(known, _)| *known == name)?;
+    let (_, members) = psets(cx, member).find(|(known, _)| *known == name)?;
     Some(Value::from(members.to_vec()))
 }
 

@@ -45,7 +45,7 @@ fn listens(world: &mut World, node: usize, uid: u32, hello: &Hello<'_>) -> Who {
     who
 }
 
-fn tool(world: &mut World, node: usize, uid: u32) -> Who {
+pub(crate) fn tool(world: &mut World, node: usize, uid: u32) -> Who {
     let tool = Hello {
         role: Role::TOOL,
         ids: Some((uid, uid)),

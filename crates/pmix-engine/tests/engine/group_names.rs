@@ -11,9 +11,10 @@ use pmix_types::{
 };
 
 use crate::collective::{DONE, fence_of, procs, statuses};
+use crate::event_rights::tool;
 use crate::exchange::{commit, get};
-use crate::group::{construct_of, heard, listen, make, world};
-use crate::world::{Reaction, Who, World};
+use crate::group::{construct_of, heard, listen, make, world, world_with};
+use crate::world::{Reaction, UID, Who, World};
 
 #[test]
 fn a_group_fences_by_its_name_and_its_ranks() {
@@ -140,6 +141,33 @@ fn members_find_their_groups_by_queries_and_others_do_not() {
     let expected = Value::from(procs(&[("job", 2), ("job", 1)]));
     assert_eq!(asked(&mut world, all[1], &members), Some(expected));
     assert_eq!(asked(&mut world, all[0], &members), None);
+}
+
+#[test]
+fn a_tool_finds_the_groups_of_the_jobs_that_it_may_read() {
+    let mut config = pmix_engine::Config::default();
+    config.user = Some((UID, UID));
+    config.foreign_tools = true;
+    let (mut world, all) = world_with(&[3], &config);
+    make(&mut world, &all[1..], "g", &[2, 1]);
+    let names = query(keys::QUERY_GROUP_NAMES, vec![]);
+    let number = query(keys::QUERY_NUM_GROUPS, vec![]);
+    let members = query(
+        keys::QUERY_GROUP_MEMBERSHIP,
+        vec![Info::new(keys::GROUP_ID, "g")],
+    );
+    let of_job = Value::from(procs(&[("job", 2), ("job", 1)]));
+    for (uid, expected) in [(UID, &["g"][..]), (0, &["g"]), (7, &[])] {
+        let who = tool(&mut world, 0, uid);
+        let listed = expected.iter().map(|name| Some(Text::from(*name)));
+        let listed = Value::DataArray(DataArray::String(listed.collect()));
+        assert_eq!(asked(&mut world, who, &names), Some(listed), "{uid}");
+        let num = Some(Value::Size(expected.len().try_into().unwrap()));
+        assert_eq!(asked(&mut world, who, &number), num, "{uid}");
+        let found = asked(&mut world, who, &members);
+        let of_job = (!expected.is_empty()).then(|| of_job.clone());
+        assert_eq!(found, of_job, "{uid}");
+    }
 }
 
 #[test]

@@ -280,6 +280,31 @@ fn jobs_of_another_user_are_not_there() {
     }
     let peers = peers(&mut world, foreign, Some("n00"), "b");
     assert_eq!(peers, (Status::ERR_NO_PERMISSIONS, None));
+    // Nor are sets of their processes alone.
+    let (own, other) = (
+        Proc::new("foreign", Rank::new(0)),
+        Proc::new("b", Rank::new(1)),
+    );
+    let engine = &mut world.nodes[0].engine;
+    for (set, members) in [
+        ("theirs", vec![other.clone()]),
+        ("own", vec![own.clone()]),
+        ("shared", vec![other, own]),
+    ] {
+        engine.define_process_set(&set.into(), &members).unwrap();
+    }
+    let names = value(&mut world, foreign, keys::QUERY_PSET_NAMES, vec![]);
+    assert_eq!(names, Value::from("own,shared"));
+    let count = value(&mut world, foreign, keys::QUERY_NUM_PSETS, vec![]);
+    assert_eq!(count, Value::Size(2));
+    for (set, is_told) in [("theirs", false), ("own", true), ("shared", true)] {
+        let about = query(
+            &[keys::QUERY_PSET_MEMBERSHIP],
+            vec![Info::new(keys::PSET_NAME, set)],
+        );
+        let (_, infos) = asked(&mut world, foreign, vec![about]);
+        assert_eq!(!infos.is_empty(), is_told, "{set}");
+    }
 }
 
 type Ranks = Option<Vec<(String, u32)>>;
