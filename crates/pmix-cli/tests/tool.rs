@@ -97,6 +97,8 @@ fn ps_shows_the_processes_of_a_job() {
     ] {
         let outcome = running.tool(options);
         assert_eq!(outcome.code, 1, "{options:?}");
+        // The server has another job, so that it is not called one without.
+        assert_eq!(outcome.text(), "", "{options:?}");
         assert!(
             outcome.stderr.contains("has a job \"no-such-job\""),
             "{}",

@@ -38,9 +38,12 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     };
     let is_only = servers.len() == 1;
     let mut reports = ask_all(&servers, args);
-    if args.nspace.is_some() && !is_only {
-        // Whoever asks for a job does not want to hear of the servers of others.
-        reports.retain(|report| report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty()));
+    if args.nspace.is_some() {
+        // Whoever asks for a job does not want to hear of the servers of others; nor is one without it one without jobs.
+        reports.retain(|report| match &report.jobs {
+            Ok(jobs) => !jobs.is_empty(),
+            Err(_) => is_only,
+        });
     }
     let mut out = Out::new();
     match global.json {
