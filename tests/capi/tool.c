@@ -119,7 +119,7 @@ static void supports(const char *level, const char *function)
 /* The server has one job of three processes on two nodes, and a host that knows nothing. */
 static void queries(const char *directory)
 {
-    pmix_proc_t own;
+    pmix_proc_t own, asked;
     pmix_value_t value;
     pmix_info_t nodes[2], now, none;
     uint32_t id;
@@ -135,6 +135,15 @@ static void queries(const char *directory)
     IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_STABLE_ABI_VERSION, NULL, 0, &value));
     HOLDS(PMIX_STRING == value.type);
     PMIX_VALUE_DESTRUCT(&value);
+    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_PROVISIONAL_ABI_VERSION, NULL, 0, &value));
+    HOLDS(PMIX_STRING == value.type);
+    PMIX_VALUE_DESTRUCT(&value);
+    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_NUM_PSETS, NULL, 0, &value));
+    HOLDS(PMIX_SIZE == value.type && 0 == value.data.size);
+    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_NUM_GROUPS, NULL, 0, &value));
+    HOLDS(PMIX_SIZE == value.type && 0 == value.data.size);
+    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_JOB_STATUS, NULL, 0, &value));
+    HOLDS(PMIX_STATUS == value.type && PMIX_SUCCESS == value.data.status);
     IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_AVAIL_SERVERS, NULL, 0, &value));
     HOLDS(PMIX_DATA_ARRAY == value.type && 1 == value.data.darray->size);
     HOLDS(0 == strcmp(((pmix_info_t *) value.data.darray->array)->key, PMIX_SERVER_INFO_ARRAY));
@@ -177,7 +186,14 @@ static void queries(const char *directory)
     IS(PMIX_SUCCESS, answer_to(PMIX_LOCAL_PROCS, &nodes[1], 1, &value));
     HOLDS(1 == value.data.darray->size && 2 == ((pmix_proc_t *) value.data.darray->array)->rank);
     PMIX_VALUE_DESTRUCT(&value);
+    /* Of a process, by its name. */
+    PMIX_LOAD_PROCID(&asked, "one.job", 2);
+    PMIX_INFO_LOAD(&none, PMIX_PROCID, &asked, PMIX_PROC);
+    IS(PMIX_SUCCESS, answer_to(PMIX_NODEID, &none, 1, &value));
+    HOLDS(PMIX_UINT32 == value.type && 1 == value.data.uint32);
+    PMIX_INFO_DESTRUCT(&none);
     IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_QUEUE_LIST, NULL, 0, &value));
+    IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_ALLOC_STATUS, NULL, 0, &value));
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
