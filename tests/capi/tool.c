@@ -4,6 +4,8 @@
  *   alone        is a tool without a server
  *   two A B      is a tool of the two servers that have their files below A and below B
  *   several A    finds several servers below A
+ *   ways A B U   finds the server of the system and of a session below A, whose address is U, in each way that there
+ *                is, and what of that there is below B, where one of a session is
  *   loses A      loses the server whose file is below A when it asks for that
  *   started      is a tool that a server started
  *   resolves A   asks which processes of the job `one.job`, of the server below A, are on its own node
@@ -339,6 +341,60 @@ static void two(const char *first, const char *second)
     HOLDS(!PMIx_Initialized() && !PMIx_tool_is_connected());
 }
 
+/* What comes of looking below a directory with one attribute; one that succeeds asks its server. */
+static void by(const char *directory, pmix_info_t *info, pmix_status_t expected, const char *job)
+{
+    pmix_proc_t own;
+    IS(expected, below(directory, info, &own, NULL, 1));
+    if (PMIX_SUCCESS == expected) {
+        asks(job);
+        IS(PMIX_SUCCESS, PMIx_tool_finalize());
+    }
+    HOLDS(!PMIx_Initialized());
+    PMIX_INFO_DESTRUCT(info);
+}
+
+static void ways(const char *first, const char *second, const char *uri)
+{
+    pmix_info_t info, infos[4];
+    pid_t parent = getppid();
+    pmix_proc_t own;
+    uint32_t retries = 2, delay = 0;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_URI, uri, PMIX_STRING);
+    by(second, &info, PMIX_SUCCESS, "one.job");
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_PIDINFO, &parent, PMIX_PID);
+    by(first, &info, PMIX_SUCCESS, "one.job");
+    parent = 1;
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_PIDINFO, &parent, PMIX_PID);
+    by(first, &info, PMIX_ERR_UNREACH, NULL);
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_NSPACE, "two", PMIX_STRING);
+    by(second, &info, PMIX_SUCCESS, "two.job");
+    PMIX_INFO_LOAD(&info, PMIX_SERVER_NSPACE, "two", PMIX_STRING);
+    by(first, &info, PMIX_ERR_UNREACH, NULL);
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SYSTEM, &yes, PMIX_BOOL);
+    by(first, &info, PMIX_SUCCESS, "one.job");
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SYSTEM, &yes, PMIX_BOOL);
+    by(second, &info, PMIX_ERR_UNREACH, NULL);
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_SYSTEM_FIRST, &yes, PMIX_BOOL);
+    by(first, &info, PMIX_SUCCESS, "one.job");
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_SYSTEM_FIRST, &yes, PMIX_BOOL);
+    by(second, &info, PMIX_SUCCESS, "two.job");
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SCHEDULER, &yes, PMIX_BOOL);
+    by(first, &info, PMIX_ERR_NOT_SUPPORTED, NULL);
+    PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SYS_CONTROLLER, &yes, PMIX_BOOL);
+    by(first, &info, PMIX_ERR_NOT_SUPPORTED, NULL);
+    /* However often it looks, it ends. */
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, "/no/such/directory", PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, "/no/such/directory", PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[2], PMIX_CONNECT_MAX_RETRIES, &retries, PMIX_UINT32);
+    PMIX_INFO_LOAD(&infos[3], PMIX_CONNECT_RETRY_DELAY, &delay, PMIX_UINT32);
+    IS(PMIX_ERR_UNREACH, PMIx_tool_init(&own, infos, 4));
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    PMIX_INFO_DESTRUCT(&infos[1]);
+}
+
 static void lost(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                  pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
 {
@@ -539,6 +595,8 @@ int main(int argc, char **argv)
     } else if (0 == strcmp(what, "several")) {
         pmix_proc_t proc;
         IS(PMIX_ERR_BAD_PARAM, below(first, NULL, &proc, NULL, 1));
+    } else if (0 == strcmp(what, "ways")) {
+        ways(first, second, argc > 4 ? argv[4] : NULL);
     } else if (0 == strcmp(what, "loses")) {
         loses(first, second);
     } else if (0 == strcmp(what, "started")) {

@@ -27,8 +27,20 @@ pub(crate) fn server_of(
     num_procs: u32,
     top: &Path,
 ) -> Server {
+    offered(host, name, num_procs, top, false)
+}
+
+/// The same, which may be the server of the system.
+fn offered(
+    host: impl Host + 'static,
+    name: &'static str,
+    num_procs: u32,
+    top: &Path,
+    is_of_system: bool,
+) -> Server {
     let server = Server::builder()
         .host(host)
+        .system_support(is_of_system)
         .nspace(name)
         .server_tmpdir(top)
         .system_tmpdir(top)
@@ -83,6 +95,21 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
         let said = must(tool(program, library, "several").arg(first.path()));
         assert_eq!(said, "several: ok\n");
         for server in [one, two, three] {
+            server.finalize().expect("the server ends");
+        }
+    });
+}
+
+#[test]
+fn a_tool_finds_its_server_in_each_way_that_there_is() {
+    each("tool.c", |program, library| {
+        let (first, second) = (folder(), folder());
+        let one = offered(NoHost, "one", 1, first.path(), true);
+        let two = server("two", second.path());
+        let mut command = tool(program, library, "ways");
+        command.args([first.path(), second.path()]).arg(one.uri());
+        assert_eq!(must(&mut command), "ways: ok\n");
+        for server in [one, two] {
             server.finalize().expect("the server ends");
         }
     });
