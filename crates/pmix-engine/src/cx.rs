@@ -179,6 +179,15 @@ impl Cx {
         }
     }
 
+    /// A connection is gone: if no message waits for others any longer, no turn ends.
+    pub(crate) fn unwatch_input(&mut self) {
+        if !self.peers.any_input_waits()
+            && let Some(at) = self.intake_due.take()
+        {
+            self.timers.cancel(at, Timer::Intake);
+        }
+    }
+
     /// A turn of long messages has ended: those that hardly came on while others wait make room for them.
     pub(crate) fn end_input_turn(&mut self) {
         self.intake_due = None;

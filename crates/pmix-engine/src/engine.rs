@@ -263,6 +263,7 @@ impl Engine {
     /// Forgets a connection that is closed.
     fn forget(&mut self, peer: PeerId) {
         if let Some(closed) = self.cx.peers.remove(peer) {
+            self.cx.unwatch_input();
             self.subsystems.peer_left(&mut self.cx, peer, &closed);
         }
     }
