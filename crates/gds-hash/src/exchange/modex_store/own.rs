@@ -247,12 +247,12 @@ impl OwnPuts {
                     let known = self.all.of_key(self.rank, entry.key()).iter();
                     let is_kept = { known }.any(|known| known.covers(entry));
                     if is_kept && !self.uncommitted.has(entry) {
-                        self.uncommitted.insert(place, item);
+                        self.uncommitted.put_back(place, item);
                     }
                 }
                 Item::Gone(key, scopes) => {
                     let (key, scopes) = (key.clone(), *scopes);
-                    self.uncommitted.insert(place, item);
+                    self.uncommitted.put_back(place, item);
                     // Another commit may have said meanwhile what is there now.
                     self.put_others_again(&key, scopes, |_| false);
                 }

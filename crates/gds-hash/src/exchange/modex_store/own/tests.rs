@@ -201,6 +201,21 @@ fn a_value_that_no_message_has_room_for_is_refused_at_put() {
 }
 
 #[test]
+fn a_refused_half_of_a_value_leaves_the_other_half_to_be_said() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    assert!(put_bytes(&mut own, Scope::GLOBAL, "big", 700 << 10).is_success());
+    put(&mut own, Scope::GLOBAL, "small", 1);
+    let (_, refused) = own.take_commit(&codec()).unwrap();
+    own.restore(refused);
+    commit_all(&mut own, &mut server);
+    for scope in [Scope::LOCAL, Scope::REMOTE] {
+        assert!(server.get(R, scope, "big", &[]).is_ok(), "{scope}");
+        assert_eq!(seen(&server, scope, "small"), Some(1));
+    }
+    assert!(!own.has_uncommitted());
+}
+
+#[test]
 fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let keys: Vec<_> = (0..8).map(|number| format!("key.{number}")).collect();

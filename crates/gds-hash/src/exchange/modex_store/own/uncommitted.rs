@@ -170,8 +170,15 @@ impl Uncommitted {
         self.insert(self.last, item);
     }
 
+    /// Puts an item back where it was, together with what a message had no room for and left there.
+    pub(super) fn put_back(&mut self, place: Place, item: Item) {
+        let left = self.items.get(&place).map_or(ScopeSet::NONE, Item::scopes);
+        let whole = item.for_scopes(item.scopes() | left);
+        self.insert(place, whole);
+    }
+
     /// Puts an item where it was.
-    pub(super) fn insert(&mut self, place: Place, item: Item) {
+    fn insert(&mut self, place: Place, item: Item) {
         let key = item.key().clone();
         self.places.entry(key).or_default().insert(place);
         self.items.insert(place, item);
