@@ -408,7 +408,7 @@ fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
     let error = modex.commit_within(&codec, rank, &long, limits);
     let place = error.unwrap_err().offset().unwrap();
     assert!(place < 50_000, "{place} of {}", long.len());
-    // Keys that are taken back make room.
+    // Removed keys make room.
     let gone = [Scope::DEL_LOCAL, Scope::DEL_REMOTE].map(|scope| commit(scope, &keys(10, 0)));
     assert_eq!(put(&mut modex, &gone.concat()), Ok(()));
     assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), Ok(()));

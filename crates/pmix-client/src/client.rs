@@ -95,7 +95,7 @@ impl Client {
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
     /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
     /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
-    /// and its like) of a key that was committed, if the server takes no key back (see
+    /// and its like) of a key that was committed, if the server removes no keys (see
     /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
     pub fn put<'v>(
         &mut self,

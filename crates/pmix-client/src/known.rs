@@ -44,7 +44,7 @@ pub(crate) struct Known {
 /// Creates the store of a process that has put nothing.
 fn own_puts(settings: &Settings) -> OwnPuts {
     let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
-    OwnPuts::new(settings.proc.rank, most).telling_of_gone(settings.removes_keys)
+    OwnPuts::new(settings.proc.rank, most).with_removals(settings.removes_keys)
 }
 
 impl Known {

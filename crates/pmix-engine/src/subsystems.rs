@@ -140,7 +140,7 @@ impl Subsystems {
                 }
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
-            Request::Notify(request) => match Events::check_named(cx, &request) {
+            Request::Notify(request) => match Events::check_num_procs(cx, &request) {
                 Ok(()) => self.notify(cx, ticket, &request),
                 Err(error) => cx.reply_error(ticket, &error),
             },
@@ -343,7 +343,7 @@ impl Subsystems {
         }
         if member.client.is_some() {
             // Gets of what it would have put end.
-            self.exchange.data_came(cx, &member.proc);
+            self.exchange.proc_changed(cx, &member.proc);
         }
     }
 
@@ -369,7 +369,7 @@ impl Subsystems {
 
     /// A local process is registered by now, or not any longer, and its job is known as well as before.
     pub(crate) fn client_changed(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
-        self.exchange.data_came(cx, proc);
+        self.exchange.proc_changed(cx, proc);
     }
 
     /// A job or its local processes are registered by now, or not any longer.

@@ -24,7 +24,7 @@
 //! | flag | `PMIX_BYTE` | 0: no data were collected; 1: all data; 2: what changed |
 //! | process | `PMIX_BYTE_OBJECT` each | process, data |
 //! | process | `PMIX_PROC` | |
-//! | datum | `PMIX_KVAL` | a value of no type: the key is gone (since 7.0) |
+//! | datum | `PMIX_KVAL` | a value of no type: the key is removed (since 7.0) |
 //!
 //! Source: OpenPMIx, `gds/base`; no document describes the contributions, and
 //! `docs/decisions/0013-one-owner-for-each-layout.md` says who owns them here.
@@ -43,7 +43,7 @@ use crate::{Error, ModexStore};
 pub enum ModexForm {
     /// As OpenPMIx 4.2 and 5.0: processes by number, keys by number where that is shorter.
     Numbered,
-    /// As OpenPMIx 6.1 and later: processes by name. The form that can say that a key is gone.
+    /// As OpenPMIx 6.1 and later: processes by name. The form that can say that a key is removed.
     Named,
 }
 
@@ -85,7 +85,7 @@ impl Modex {
 impl ModexStore {
     /// Stores the data of a modex for the processes of this job.
     ///
-    /// What the processes put before stays unless it is replaced or said to be gone.
+    /// What the processes put before stays unless it is replaced or said to be removed.
     pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
         let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
         for part in parts {

@@ -295,7 +295,7 @@ impl ModexStore {
     }
 
     /// Returns how many keys a process has put, each of the values of a key that qualifiers tell
-    /// apart counted, or how many it has taken back that other nodes may still hold, whichever is
+    /// apart counted, or how many it has removed that other nodes may still hold, whichever is
     /// more. It is kept up with each change.
     #[must_use]
     pub fn num_keys(&self, rank: Rank) -> usize {
@@ -309,8 +309,8 @@ impl ModexStore {
     }
 
     /// The keys that processes of other nodes saw and are to see no longer.
-    pub(crate) fn withdrawn(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
-        self.data(rank).into_iter().flat_map(ProcData::withdrawn)
+    pub(crate) fn removed(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
+        self.data(rank).into_iter().flat_map(ProcData::removed)
     }
 
     fn data(&self, rank: Rank) -> Option<&ProcData> {

@@ -18,7 +18,7 @@ type End = Option<Instant>;
 
 impl Core {
     /// Puts a value for the processes that the scope names; they can see it after a
-    /// [`commit`](Self::commit) (`PMIx_Put`). One for fewer processes than before withdraws the key from the others
+    /// [`commit`](Self::commit) (`PMIx_Put`). One for fewer processes than before removes the key for the others
     /// where the server does that; else they keep the value that was committed for them.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Core {
     /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
     /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
     /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
-    /// and its like) of a key that was committed, if the server takes no key back (see
+    /// and its like) of a key that was committed, if the server removes no keys (see
     /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
     pub fn put(&mut self, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.known.put(scope, info)

@@ -198,7 +198,7 @@ impl Events {
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` if it names more than [`EventLimits`](crate::EventLimits) say.
-    pub(crate) fn check_named(cx: &Cx, request: &request::Notify<'_>) -> Result<(), Error> {
+    pub(crate) fn check_num_procs(cx: &Cx, request: &request::Notify<'_>) -> Result<(), Error> {
         let (num_procs, most) = (num_procs(&request.infos), cx.config.events.procs_per_event);
         match num_procs > most {
             true => Err(Error::new(

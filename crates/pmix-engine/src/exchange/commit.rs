@@ -31,7 +31,7 @@ impl Exchange {
                 cx.reply_status(ticket, Status::SUCCESS);
                 match awaited {
                     Some(awaited) => self.keys_came(cx, &proc, awaited),
-                    None => self.data_came(cx, &proc),
+                    None => self.proc_changed(cx, &proc),
                 }
             }
             Err(error) => cx.reply_error(ticket, &error),

@@ -155,7 +155,7 @@ impl Exchange {
     }
 
     /// A process of this node is registered, committed for the first time, or will not: who waits for it goes on.
-    pub(crate) fn data_came(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
+    pub(crate) fn proc_changed(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         self.settle_all(cx, self.gets.of_proc(proc));
         self.retry_inbound(cx, proc);
     }

@@ -120,12 +120,18 @@ impl Intake {
 
     /// A peer, of so many that are connected, has announced a message of so many bytes, of which some are
     /// there; none is coming if there are none.
-    pub(super) fn announced(&mut self, peer: PeerId, len: usize, there: usize, num_peers: usize) {
+    pub(super) fn announced(
+        &mut self,
+        peer: PeerId,
+        len: usize,
+        received: usize,
+        num_peers: usize,
+    ) {
         if len <= SHORT {
             return;
         }
         if self.classes.iter().any(|class| class.knows(peer)) {
-            return self.came(peer, there);
+            return self.came(peer, received);
         }
         let [shares, eighths, longer] = &mut self.classes;
         let class = match len {
@@ -135,7 +141,7 @@ impl Intake {
         };
         class.begin();
         self.last += 1;
-        class.wait(place(self.last, there), peer, len, None);
+        class.wait(place(self.last, received), peer, len, None);
         class.admit(self.most, &mut self.paused, &mut self.resumed);
         // Nobody has been told that it is not read. It is the last that was let in, if it was.
         if self.resumed.back() == Some(&peer) {
@@ -144,12 +150,12 @@ impl Intake {
     }
 
     /// More of a message is there: it goes before those of which less than the beginning is.
-    fn came(&mut self, peer: PeerId, there: usize) {
+    fn came(&mut self, peer: PeerId, received: usize) {
         let waits = |class: &&mut Class| class.waits.contains_key(&peer);
         let Some(class) = self.classes.iter_mut().find(waits) else {
             return;
         };
-        if class.came(peer, there) {
+        if class.came(peer, received) {
             class.admit(self.most, &mut self.paused, &mut self.resumed);
         }
     }
@@ -170,7 +176,7 @@ impl Intake {
     /// The bytes that are counted, and those of the messages that may come or are paused.
     pub(super) fn bytes(&self) -> (usize, usize) {
         let admitted = { self.classes.iter() }.flat_map(|class| class.admitted.values());
-        let paused = self.paused.peers.values().map(|(there, _)| *there);
+        let paused = self.paused.peers.values().map(|(received, _)| *received);
         let counted = self.classes.iter().map(|class| class.num_bytes);
         (
             counted.sum::<usize>() + self.paused.num_bytes,
@@ -179,9 +185,9 @@ impl Intake {
     }
 
     /// Whether a peer may be read, of whose message so many bytes are there.
-    pub(super) fn may_come(&self, peer: PeerId, there: usize) -> bool {
+    pub(super) fn may_come(&self, peer: PeerId, received: usize) -> bool {
         let mut classes = self.classes.iter();
-        there < SHORT || classes.all(|class| !class.waits.contains_key(&peer))
+        received < SHORT || classes.all(|class| !class.waits.contains_key(&peer))
     }
 
     /// Whether any message may not come on yet.
@@ -195,10 +201,10 @@ impl Intake {
     }
 
     /// A turn begins in which others wait, given how many bytes of a message of a peer are there.
-    pub(super) fn begin_turn(&mut self, there: impl Fn(PeerId) -> Option<usize>) {
+    pub(super) fn begin_turn(&mut self, received: impl Fn(PeerId) -> Option<usize>) {
         let waited_for = { self.classes.iter_mut() }.filter(|class| !class.waiting.is_empty());
         for (peer, admitted) in waited_for.flat_map(|class| &mut class.admitted) {
-            admitted.before = Some(there(*peer).unwrap_or_default());
+            admitted.before = Some(received(*peer).unwrap_or_default());
         }
     }
 
@@ -209,7 +215,7 @@ impl Intake {
     pub(super) fn end_turn(
         &mut self,
         patience: u64,
-        there: impl Fn(PeerId) -> Option<usize>,
+        received: impl Fn(PeerId) -> Option<usize>,
     ) -> Vec<PeerId> {
         self.turn += 1;
         let mut refused = Vec::new();
@@ -220,10 +226,10 @@ impl Intake {
             if class.waiting.is_empty() {
                 continue;
             }
-            for (peer, there, since) in class.late(self.turn, &there) {
+            for (peer, received, since) in class.late(self.turn, &received) {
                 let is_refused = self.turn.saturating_sub(since) >= patience;
-                if self.make_room(patience, there, &mut refused) {
-                    self.pause(number, peer, there, since);
+                if self.make_room(patience, received, &mut refused) {
+                    self.pause(number, peer, received, since);
                 } else if is_refused {
                     refused.push(peer);
                 }
@@ -239,11 +245,11 @@ impl Intake {
     }
 
     /// Makes room for so many bytes of a message that is to be paused, if some have waited long enough to be refused.
-    fn make_room(&mut self, patience: u64, there: usize, refused: &mut Vec<PeerId>) -> bool {
-        if there <= SHORT || there > self.most {
-            return there <= SHORT;
+    fn make_room(&mut self, patience: u64, received: usize, refused: &mut Vec<PeerId>) -> bool {
+        if received <= SHORT || received > self.most {
+            return received <= SHORT;
         }
-        while self.paused.num_bytes.saturating_add(there) > self.most {
+        while self.paused.num_bytes.saturating_add(received) > self.most {
             let oldest = self.paused.by_turn.first().copied();
             let oldest = oldest.filter(|(since, _)| self.turn.saturating_sub(*since) >= patience);
             let Some((_, peer)) = oldest else {
@@ -255,7 +261,7 @@ impl Intake {
         true
     }
 
-    fn pause(&mut self, class: usize, peer: PeerId, there: usize, since: u64) {
+    fn pause(&mut self, class: usize, peer: PeerId, received: usize, since: u64) {
         let Some(class) = self.classes.get_mut(class) else {
             return;
         };
@@ -263,16 +269,16 @@ impl Intake {
             return;
         };
         self.last += 1;
-        class.wait(place(self.last, there), peer, len, Some(since));
-        if there > SHORT {
-            self.paused.add(peer, there, since);
+        class.wait(place(self.last, received), peer, len, Some(since));
+        if received > SHORT {
+            self.paused.add(peer, received, since);
         }
     }
 }
 
 /// The place of a message that is the next one to wait, of which so many bytes are there.
-const fn place(number: u64, there: usize) -> Place {
-    let is_only_announced = there < SHORT;
+const fn place(number: u64, received: usize) -> Place {
+    let is_only_announced = received < SHORT;
     Place {
         is_only_announced,
         number,
@@ -305,11 +311,11 @@ impl Class {
     }
 
     /// Whether a message goes before others now that so many bytes of it are there.
-    fn came(&mut self, peer: PeerId, there: usize) -> bool {
+    fn came(&mut self, peer: PeerId, received: usize) -> bool {
         let Some(waits) = self.waits.get_mut(&peer) else {
             return false;
         };
-        if there < SHORT || !waits.place.is_only_announced {
+        if received < SHORT || !waits.place.is_only_announced {
             return false;
         }
         self.waiting.remove(&waits.place);
@@ -359,11 +365,11 @@ impl Class {
     fn late(
         &mut self,
         turn: u64,
-        there: impl Fn(PeerId) -> Option<usize>,
+        received: impl Fn(PeerId) -> Option<usize>,
     ) -> Vec<(PeerId, usize, u64)> {
         let mut late = Vec::new();
         for (peer, admitted) in &mut self.admitted {
-            let Some((before, now)) = admitted.before.zip(there(*peer)) else {
+            let Some((before, now)) = admitted.before.zip(received(*peer)) else {
                 continue;
             };
             match now.saturating_sub(before) < PROGRESS.max(admitted.len / TURNS) {
@@ -379,15 +385,15 @@ impl Class {
 }
 
 impl Paused {
-    fn add(&mut self, peer: PeerId, there: usize, since: u64) {
-        self.num_bytes = self.num_bytes.saturating_add(there);
-        self.peers.insert(peer, (there, since));
+    fn add(&mut self, peer: PeerId, received: usize, since: u64) {
+        self.num_bytes = self.num_bytes.saturating_add(received);
+        self.peers.insert(peer, (received, since));
         self.by_turn.insert((since, peer));
     }
 
     fn remove(&mut self, peer: PeerId) {
-        if let Some((there, since)) = self.peers.remove(&peer) {
-            self.num_bytes = self.num_bytes.saturating_sub(there);
+        if let Some((received, since)) = self.peers.remove(&peer) {
+            self.num_bytes = self.num_bytes.saturating_sub(received);
             self.by_turn.remove(&(since, peer));
         }
     }

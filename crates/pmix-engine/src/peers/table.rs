@@ -98,8 +98,8 @@ impl Peers {
         let num_peers = self.peers.len();
         if let Some(peer) = self.peers.get_mut(&id) {
             peer.inbox.push(bytes);
-            let (announced, there) = (peer.inbox.announced(), peer.inbox.num_there());
-            self.intake.announced(id, announced, there, num_peers);
+            let (announced, received) = (peer.inbox.announced(), peer.inbox.num_there());
+            self.intake.announced(id, announced, received, num_peers);
         }
     }
 
@@ -116,16 +116,16 @@ impl Peers {
         let frame = peer.inbox.next_frame()?;
         if let Some(frame) = &frame {
             self.intake.ended(id, frame.payload.len());
-            let (announced, there) = (peer.inbox.announced(), peer.inbox.num_there());
-            self.intake.announced(id, announced, there, num_peers);
+            let (announced, received) = (peer.inbox.announced(), peer.inbox.num_there());
+            self.intake.announced(id, announced, received, num_peers);
         }
         Ok(frame)
     }
 
     /// Whether more bytes of a peer are to be read.
     pub(crate) fn wants_input(&self, id: PeerId) -> bool {
-        let there = self.get(id).map_or(0, |peer| peer.inbox.num_there());
-        self.is_drained(id) && self.intake.may_come(id, there)
+        let received = self.get(id).map_or(0, |peer| peer.inbox.num_there());
+        self.is_drained(id) && self.intake.may_come(id, received)
     }
 
     /// Takes a peer that was not to be read while messages of others came, and is to be read again.
@@ -141,15 +141,17 @@ impl Peers {
     /// A turn begins in which messages wait for room.
     pub(crate) fn begin_input_turn(&mut self) {
         let (peers, window) = (&self.peers, self.window);
-        self.intake.begin_turn(|id| there(peers.get(&id)?, window));
+        self.intake
+            .begin_turn(|id| num_received_unless_whole(peers.get(&id)?, window));
     }
 
     /// A turn ends in which messages waited for room. Returns the peers whose long messages have hardly come
     /// on in so many turns and have to make room.
     pub(crate) fn end_input_turn(&mut self, patience: u64) -> Vec<PeerId> {
         let (peers, window) = (&self.peers, self.window);
-        self.intake
-            .end_turn(patience, |id| there(peers.get(&id)?, window))
+        self.intake.end_turn(patience, |id| {
+            num_received_unless_whole(peers.get(&id)?, window)
+        })
     }
 
     /// Puts a peer behind the others whose messages are to be handled, if there is one of it that
@@ -341,7 +343,7 @@ impl Peers {
 
 /// How many bytes of a long message are there, unless it is there as a whole and waits for the
 /// server. One that is not handled because its peer does not read its replies waits for the peer.
-fn there(peer: &Peer, window: usize) -> Option<usize> {
+fn num_received_unless_whole(peer: &Peer, window: usize) -> Option<usize> {
     match peer.inbox.has_frame() {
         true if peer.queued_bytes < window => None,
         _ => Some(peer.inbox.num_held()),

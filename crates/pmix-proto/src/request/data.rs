@@ -13,7 +13,7 @@ message! {
         /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
         /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
         /// remote or global; before them, to servers since 7.0, `DEL_LOCAL` and `DEL_REMOTE` with keys that
-        /// are taken back. The data store reads it.
+        /// are removed. The data store reads it.
         blocks: &'a [u8] = Tail<Blocks>,
     }
 

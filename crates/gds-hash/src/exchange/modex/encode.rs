@@ -22,7 +22,7 @@ pub(super) const CHANGES: u8 = 2;
 impl Modex {
     /// Packs the contribution of this server to a fence: what its processes put for other nodes.
     ///
-    /// A process that put nothing is left out. The named form also says which keys are gone since
+    /// A process that put nothing is left out. The named form also says which keys were removed since
     /// they were seen by other nodes.
     ///
     /// # Errors
@@ -223,13 +223,13 @@ fn named_proc(
     let mut encoder = codec.encoder(&mut bytes);
     encoder.one::<wire_type::Proc>(proc)?;
     let mut empty = true;
-    // What is gone comes first: of one key there may be values that stay.
-    for key in puts.withdrawn(proc.rank) {
-        let gone = Kval {
+    // Removed keys come first: of one key there may be values that stay.
+    for key in puts.removed(proc.rank) {
+        let removed = Kval {
             key: key.clone(),
             value: Value::Undef,
         };
-        encoder.one::<wire_type::Kval>(&gone)?;
+        encoder.one::<wire_type::Kval>(&removed)?;
         empty = false;
     }
     for entry in puts.entries(proc.rank, ScopeSet::REMOTE) {

@@ -3,7 +3,7 @@
 //!
 //! | message | calls |
 //! | --- | --- |
-//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; keys that are gone first, with `PMIX_DEL_…` scopes and values of no type |
+//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; removed keys first, with `PMIX_DEL_…` scopes and values of no type |
 //! | answer, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
 //! | direct modex, server to server | `PMIX_KVAL` each |
 //!
@@ -286,7 +286,7 @@ fn steps(codec: &Codec<'_>, bytes: &[u8], mut limits: CommitLimits) -> Result<Ve
     Ok(steps)
 }
 
-/// Values to store; one of no type says that the key is gone.
+/// Values to store; one of no type says that the key is removed.
 fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
     let mut batch = Vec::new();
     for entry in entries {

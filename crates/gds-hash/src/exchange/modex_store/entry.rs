@@ -255,7 +255,7 @@ impl Entry {
         }
     }
 
-    /// Whether it says that a key is gone.
+    /// Whether it says that a key is removed.
     pub(crate) fn is_deletion(&self) -> bool {
         matches!(&self.datum.content, Content::Kval(_)) && *self.value() == Value::Undef
     }

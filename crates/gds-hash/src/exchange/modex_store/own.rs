@@ -49,8 +49,8 @@ pub struct OwnPuts {
     held: HashMap<Key<'static>, ScopeSet>,
     /// How many bytes a message may have.
     most: usize,
-    /// Whether the server is told that a key is gone.
-    tells_of_gone: bool,
+    /// Whether the server is told that a key is removed.
+    says_removals: bool,
 }
 
 /// Holds what a message of a commit says, until the server has answered it.
@@ -73,15 +73,15 @@ impl OwnPuts {
             uncommitted: Uncommitted::default(),
             held: HashMap::new(),
             most: max_message_bytes,
-            tells_of_gone: false,
+            says_removals: false,
         }
     }
 
-    /// Has commits tell the server which keys are gone, and for whom: servers of this project and those of
+    /// Has commits tell the server which keys are removed, and for whom: servers of this project and those of
     /// OpenPMIx 7 obey, older ones ignore it without a word.
     #[must_use]
-    pub const fn telling_of_gone(mut self, tells: bool) -> Self {
-        self.tells_of_gone = tells;
+    pub const fn with_removals(mut self, tells: bool) -> Self {
+        self.says_removals = tells;
         self
     }
 
@@ -93,7 +93,7 @@ impl OwnPuts {
 
     /// Stores a value, or removes a key, as [`ModexStore::put`] does. A value for other processes is part of the
     /// next commit, and so is it that they do not see a key any longer that was committed for them. A server that
-    /// is not told so (see [`telling_of_gone`](Self::telling_of_gone)) keeps a value for those for whom another
+    /// is not told so (see [`with_removals`](Self::with_removals)) keeps a value for those for whom another
     /// put of its key no longer is.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl OwnPuts {
         match &put {
             Put::Remove(key, scopes) => self.remove(key, *scopes & ScopeSet::GLOBAL)?,
             Put::Store(entry, scopes) => {
-                self.withdraw(entry, *scopes);
+                self.remove_replaced(entry, *scopes);
                 if scopes.meets(ScopeSet::GLOBAL) {
                     self.uncommitted.put(entry.clone().for_scopes(*scopes));
                 }
@@ -123,12 +123,12 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Says that a key is gone, where a commit may have said that it is there, and no value of it any longer.
+    /// Says that a key is removed, where a commit may have said that it is there, and no value of it any longer.
     fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) -> Result<(), Error> {
         let held = self.take_held(key, scopes);
-        if held != ScopeSet::NONE && !self.tells_of_gone {
+        if held != ScopeSet::NONE && !self.says_removals {
             self.hold(key, held);
-            let message = format!("{key} was committed, and the server takes no key back");
+            let message = format!("{key} was committed, and the server removes no keys");
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
         }
         self.uncommitted.forget(key, scopes, |_| true);
@@ -138,8 +138,8 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Says that a value is gone for those for whom another one for these scopes does not take its place.
-    fn withdraw(&mut self, entry: &Entry, scopes: ScopeSet) {
+    /// Says that a value is removed for those for whom another one for these scopes does not take its place.
+    fn remove_replaced(&mut self, entry: &Entry, scopes: ScopeSet) {
         let key = entry.key();
         let known = self.all.of_key(self.rank, key).iter();
         let Some(old) = { known }.find(|old| old.excludes(entry)) else {
@@ -148,7 +148,7 @@ impl OwnPuts {
         let lost = old.scopes.without(scopes) & ScopeSet::GLOBAL;
         self.uncommitted
             .forget(key, lost, |old| old.excludes(entry));
-        let held = match self.tells_of_gone {
+        let held = match self.says_removals {
             true => self.take_held(key, lost),
             false => ScopeSet::NONE,
         };
@@ -250,7 +250,7 @@ impl OwnPuts {
                         self.uncommitted.put_back(place, item);
                     }
                 }
-                Item::Gone(key, scopes) => {
+                Item::Removed(key, scopes) => {
                     let (key, scopes) = (key.clone(), *scopes);
                     self.uncommitted.put_back(place, item);
                     // Another commit may have said meanwhile what is there now.

@@ -16,12 +16,12 @@ use crate::qualifiers::Qualifiers;
 pub(super) struct ProcData {
     entries: SortedChunks<Entry>,
     /// What other nodes may still hold and are not to hold, each key once.
-    withdrawn: SortedChunks<Key<'static>>,
+    removed: SortedChunks<Key<'static>>,
     /// The bytes that all of it takes, kept up with each change.
     bytes: usize,
-    /// The numbers of entries and of withdrawn keys, updated with each change.
+    /// The numbers of entries and of removed keys, updated with each change.
     num_entries: usize,
-    num_withdrawn: usize,
+    num_removed: usize,
     /// Keeps the data as they were packed last for clients.
     packed: Packed,
 }
@@ -33,14 +33,14 @@ impl ProcData {
         let key = entry.key();
         let lost = self.take(key.as_bytes(), ScopeSet::ALL, |old| old.excludes(&entry));
         if lost.meets(ScopeSet::REMOTE) && !scopes.meets(ScopeSet::REMOTE) {
-            self.withdraw(key.clone());
+            self.note_removed(key.clone());
         }
         self.insert(entry, scopes);
         lost != ScopeSet::NONE
     }
 
     /// Stores values for a set of scopes; what others see stays. Of several for one key the last
-    /// counts, and one of no type says that the key is gone. Tells whether other values were there.
+    /// counts, and one of no type says that the key is removed. Tells whether other values were there.
     pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) -> bool {
         // Entries of one chunk follow each other.
         batch.sort_by(|a, b| a.key().cmp(b.key()));
@@ -89,7 +89,7 @@ impl ProcData {
     pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
-            self.withdraw(Key::new(key.to_vec()));
+            self.note_removed(Key::new(key.to_vec()));
         }
         lost != ScopeSet::NONE
     }
@@ -130,20 +130,20 @@ impl ProcData {
         });
     }
 
-    fn withdraw(&mut self, key: Key<'static>) {
-        if self.withdrawn.of_key(key.as_bytes()).is_empty() {
+    fn note_removed(&mut self, key: Key<'static>) {
+        if self.removed.of_key(key.as_bytes()).is_empty() {
             self.bytes = self.bytes.saturating_add(key.as_bytes().len());
-            self.num_withdrawn += 1;
+            self.num_removed += 1;
             let name = key.clone();
-            self.withdrawn.change(name.as_bytes(), |items, range| {
+            self.removed.change(name.as_bytes(), |items, range| {
                 items.insert(range.end, key);
             });
         }
     }
 
     /// The keys that other nodes may still hold and are not to hold, in order.
-    pub(super) fn withdrawn(&self) -> impl Iterator<Item = &Key<'static>> {
-        self.withdrawn.iter()
+    pub(super) fn removed(&self) -> impl Iterator<Item = &Key<'static>> {
+        self.removed.iter()
     }
 
     /// The bytes that all of it takes, on the wire or in memory.
@@ -151,9 +151,9 @@ impl ProcData {
         self.bytes
     }
 
-    /// Returns the larger of the number of entries and the number of withdrawn keys.
+    /// Returns the larger of the number of entries and the number of removed keys.
     pub(super) fn num_keys(&self) -> usize {
-        self.num_entries.max(self.num_withdrawn)
+        self.num_entries.max(self.num_removed)
     }
 
     /// Returns where the packed data are kept.
@@ -168,9 +168,9 @@ impl ProcData {
 
     /// The bytes of heap that it takes without its data, which others may share.
     pub(super) fn memory_bytes(&self) -> usize {
-        let withdrawn = self.withdrawn.iter().map(|key| key.as_bytes().len());
-        let lists = self.entries.memory_bytes() + self.withdrawn.memory_bytes();
-        lists + withdrawn.sum::<usize>() + self.packed.memory_bytes()
+        let removed = self.removed.iter().map(|key| key.as_bytes().len());
+        let lists = self.entries.memory_bytes() + self.removed.memory_bytes();
+        lists + removed.sum::<usize>() + self.packed.memory_bytes()
     }
 
     /// All that it holds, whoever sees it.

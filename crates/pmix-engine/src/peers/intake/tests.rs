@@ -118,9 +118,9 @@ fn a_message_whose_beginning_is_there_goes_before_those_that_are_only_announced(
     // Whoever trickles has its turn, and then makes room for the honest one, however many there are.
     assert_eq!(turn(&mut intake, 1, |_| Some(2)), []);
     assert!(intake.may_come(honest, SHORT));
-    let there = |peer| Some(if peer == honest { 2 * LONG } else { 2 });
+    let received = |peer| Some(if peer == honest { 2 * LONG } else { 2 });
     for _ in 0..100 {
-        assert_eq!(turn(&mut intake, SHORT, there), []);
+        assert_eq!(turn(&mut intake, SHORT, received), []);
         assert!(intake.may_come(honest, SHORT));
     }
     intake.ended(honest, 64 * LONG);
@@ -152,17 +152,17 @@ fn whoever_has_not_come_on_for_longest_is_refused_when_there_is_no_room() {
     for peer in [first, second, third, honest] {
         intake.announced(peer, 64 * LONG, SHORT, 4);
     }
-    let there = |_| Some(40 * LONG);
-    assert_eq!(turn(&mut intake, 40 * LONG, there), []);
+    let received = |_| Some(40 * LONG);
+    assert_eq!(turn(&mut intake, 40 * LONG, received), []);
     assert!(intake.may_come(second, SHORT));
     // There is no room for what is there of two, and none of them has had its time.
     for _ in 2..PATIENCE {
-        assert_eq!(turn(&mut intake, 40 * LONG, there), []);
+        assert_eq!(turn(&mut intake, 40 * LONG, received), []);
         assert!(intake.may_come(second, SHORT) && is_consistent(&intake));
     }
-    assert_eq!(turn(&mut intake, 40 * LONG, there), [first]);
+    assert_eq!(turn(&mut intake, 40 * LONG, received), [first]);
     assert!(intake.may_come(third, SHORT) && !intake.may_come(second, SHORT));
-    assert_eq!(turn(&mut intake, 40 * LONG, there), [second]);
+    assert_eq!(turn(&mut intake, 40 * LONG, received), [second]);
     assert!(intake.may_come(honest, SHORT));
     assert_eq!(turn(&mut intake, 40 * LONG, |_| Some(42 * LONG)), []);
     intake.ended(honest, 64 * LONG);

@@ -28,7 +28,7 @@ fn packed(run: impl FnOnce()) -> usize {
 }
 
 fn own() -> OwnPuts {
-    OwnPuts::new(R, MOST).telling_of_gone(true)
+    OwnPuts::new(R, MOST).with_removals(true)
 }
 
 /// Has a server store the next commit, and returns the lengths of its messages in bytes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process put and no commit has said, in the order in which it was put, and the messages that say it.
 //!
-//! A message holds as much as a server takes at once, so that a commit of more is several. A key that is gone is
-//! named before its values: each message names all such keys first, as clients of OpenPMIx 7 do.
+//! A message holds as much as a server takes at once, so that a commit of more is several. A key that is removed
+//! is named before its values: each message names all such keys first, as clients of OpenPMIx 7 do.
 //!
 //! Source: OpenPMIx, the messages that its clients and servers exchange.
 
@@ -18,11 +18,11 @@ use crate::{Codec, Error};
 /// How many bytes of a request stand around what was put: command, scopes, lengths.
 pub(super) const REQUEST_OVERHEAD: usize = 256;
 
-/// How many values and keys that are gone a message has at the most, one for the local and the remote processes
-/// counted twice. To read them is one step of a server.
+/// How many values and removed keys a message has at the most, one for the local and the remote processes counted
+/// twice. To read them is one step of a server.
 const MAX_KVALS: usize = 32 << 10;
 
-/// The blocks of a message in their order: the scope, whom it stands for, and whether it has keys that are gone.
+/// The blocks of a message in their order: the scope, whom it stands for, and whether it has removed keys.
 const BLOCKS: [(Scope, ScopeSet, bool); 4] = [
     (Scope::DEL_LOCAL, ScopeSet::LOCAL, true),
     (Scope::DEL_REMOTE, ScopeSet::REMOTE, true),
@@ -35,8 +35,8 @@ const BLOCKS: [(Scope, ScopeSet, bool); 4] = [
 pub(super) enum Item {
     /// A value for the scopes of the entry.
     Value(Entry),
-    /// A key is gone for some scopes, with all its values.
-    Gone(Key<'static>, ScopeSet),
+    /// A key is removed for some scopes, with all its values.
+    Removed(Key<'static>, ScopeSet),
 }
 
 /// The place of an item among all that a process ever put.
@@ -46,7 +46,7 @@ pub(super) struct Place(u64);
 /// What a message says, with the places that it had.
 pub(super) type Said = Vec<(Place, Item)>;
 
-/// Holds what no commit has said. A key that is gone has a place before its values.
+/// Holds what no commit has said. A key that is removed has a place before its values.
 #[derive(Debug, Default)]
 pub(super) struct Uncommitted {
     last: Place,
@@ -58,25 +58,25 @@ impl Item {
     pub(super) fn key(&self) -> &Key<'static> {
         match self {
             Self::Value(entry) => entry.key(),
-            Self::Gone(key, _) => key,
+            Self::Removed(key, _) => key,
         }
     }
 
     pub(super) const fn scopes(&self) -> ScopeSet {
         match self {
             Self::Value(entry) => entry.scopes,
-            Self::Gone(_, scopes) => *scopes,
+            Self::Removed(_, scopes) => *scopes,
         }
     }
 
-    const fn is_gone(&self) -> bool {
-        matches!(self, Self::Gone(..))
+    const fn is_removal(&self) -> bool {
+        matches!(self, Self::Removed(..))
     }
 
     fn for_scopes(&self, scopes: ScopeSet) -> Self {
         match self {
             Self::Value(entry) => Self::Value(entry.clone().for_scopes(scopes)),
-            Self::Gone(key, _) => Self::Gone(key.clone(), scopes),
+            Self::Removed(key, _) => Self::Removed(key.clone(), scopes),
         }
     }
 
@@ -90,7 +90,7 @@ impl Item {
                 let done = entry.encode(&mut encoder);
                 done.map_err(|error| entry.unsent(&error, rank))?;
             }
-            Self::Gone(key, _) => {
+            Self::Removed(key, _) => {
                 let key = key.clone();
                 let kval = Kval {
                     key,
@@ -145,15 +145,15 @@ impl Uncommitted {
         }
     }
 
-    /// Says that a key is gone for some scopes. The values that it still has are to be put after this.
+    /// Says that a key is removed for some scopes. The values that it still has are to be put after this.
     pub(super) fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) {
         for place in self.places_of(key) {
-            if let Some(Item::Gone(_, gone)) = self.items.get_mut(&place) {
-                *gone = *gone | scopes;
+            if let Some(Item::Removed(_, of)) = self.items.get_mut(&place) {
+                *of = *of | scopes;
                 return;
             }
         }
-        self.push(Item::Gone(key.clone(), scopes));
+        self.push(Item::Removed(key.clone(), scopes));
     }
 
     /// Whether a value is among what is to be said, for its scopes at the least.
@@ -274,8 +274,8 @@ impl Message {
     }
 
     fn add(&mut self, item: &Item, packed: &[u8]) {
-        for (block, (_, of, has_gone)) in self.blocks.iter_mut().zip(BLOCKS) {
-            if has_gone == item.is_gone() && item.scopes().meets(of) {
+        for (block, (_, of, is_of_removals)) in self.blocks.iter_mut().zip(BLOCKS) {
+            if is_of_removals == item.is_removal() && item.scopes().meets(of) {
                 block.extend_from_slice(packed);
                 self.num_bytes = self.num_bytes.saturating_add(packed.len());
                 self.num_kvals += 1;
