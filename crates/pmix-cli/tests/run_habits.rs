@@ -169,6 +169,49 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
 }
 
 #[test]
+fn an_application_behind_a_colon_has_options_of_its_own() {
+    let show = "echo $PMIX_RANK:$A:$OMPI_MCA_btl:$PMIX_MCA_btl";
+    let first = ["-x", "A=1", "sh", "-c", show, ":"];
+    let second = ["-x", "A=2", "-mca", "btl", "self", "--host", "localhost:4"];
+    let words = [&first[..], &second, &["sh", "-c", show]].concat();
+    assert_eq!(lines(&words), ["0:1::", "1:2:self:self"]);
+    // What is said in front is said of all, where an application does not say otherwise.
+    let words = [&["--mca", "btl", "tcp"], &words[..]].concat();
+    assert_eq!(lines(&words), ["0:1:tcp:tcp", "1:2:self:self"]);
+}
+
+#[test]
+fn what_is_for_the_whole_job_is_refused_behind_a_colon_with_where_it_stands() {
+    let whole = "what is for the whole job stands in front of the first program";
+    for (options, hint) in [
+        (&["--map-by", "core"][..], whole),
+        (&["--map-by=core"], whole),
+        (&["-map-by", "core"], whole),
+        (&["--bind-to", "core"], whole),
+        (&["-l"], whole),
+        (&["--timeout", "5"], whole),
+        (&["--allow-run-as-root"], whole),
+        (&["-v"], whole),
+        (&["--config", "none"], whole),
+        (&["--mca", "preg", "^raw"], whole),
+        (&["--gmca", "btl", "self"], "`--mca NAME VALUE`"),
+        (&["--quiet"], "as long as all goes well"),
+        (&["-npernode", "2"], "on this node"),
+        (&["-c", "2"], "--cpus-per-rank N how many cores"),
+        (&["-N", "2"], "-n N says how many processes"),
+        (&["--host", "elsewhere"], "srun, prterun and mpirun"),
+        (&["--hostfile", "/no/such"], "cannot read /no/such"),
+        (&["--mapby", "core"], "what follows a : is [-n N]"),
+    ] {
+        let words = [&["true", ":"], options, &["true"]].concat();
+        let outcome = run(&words);
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        let said = &outcome.stderr;
+        assert!(said.contains(hint), "{options:?}: {said}");
+    }
+}
+
+#[test]
 fn a_node_to_start_on_is_no_name_of_this_node() {
     let dir = tempfile::tempdir().unwrap();
     let hostfile = dir.path().join("hosts");
@@ -360,6 +403,16 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
             allocated.stderr
         );
     }
+    // As srun does, which starts a process where nobody said how many tasks there are, whatever the node has.
+    let (mut command, tmp) = launcher(&["echo", "x"]);
+    command
+        .env("SLURM_JOB_NUM_NODES", "1")
+        .env("SLURM_TASKS_PER_NODE", "8")
+        .env("SLURM_JOB_CPUS_PER_NODE", "8")
+        .env_remove("SLURM_NTASKS");
+    let outcome = finish(command, b"");
+    assert_nothing_left(&tmp);
+    assert_eq!((outcome.text().as_str(), outcome.code), ("x", 0));
     let (processes, said) = allocated("2");
     assert_eq!(processes, 1);
     assert!(said.contains("srun starts them on all"), "{said}");

@@ -35,9 +35,6 @@ pub(crate) struct Run {
     /// What this node is called in the maps, if not as the system has it.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) node_name: Option<String>,
-    /// Nodes to start on, as mpirun has them: this one has to be among them.
-    #[arg(long, value_name = "NODES", help_heading = "Placement")]
-    pub(crate) host: Option<String>,
     /// How processes are dealt out to the parts of the node: PART in turns, `slot:pe=N` with N cores
     /// each, or `ppr:N:PART` with N on each part; PART is slot, node, package, numa, l3cache, l2cache,
     /// l1cache, core or hwthread.
@@ -189,6 +186,18 @@ pub(crate) struct AppArgs {
     /// Start in this directory.
     #[arg(short = 'D', long, value_name = "DIR", aliases = ["wd", "chdir"])]
     pub(crate) wdir: Option<PathBuf>,
+    /// Nodes to start on, as mpirun has them: this one has to be among them.
+    #[arg(long, value_name = "NODES", help_heading = "Placement")]
+    pub(crate) host: Option<String>,
+    /// A file of nodes, as mpirun has them: this one has to be among them.
+    #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+    /// Other launchers mean different things by it.
+    #[arg(short = 'c', hide = true, value_parser = ambiguous)]
+    c: Option<String>,
+    /// As above.
+    #[arg(short = 'N', hide = true, value_parser = nodes_or_each)]
+    number: Option<String>,
     /// The program and its arguments; after ` : ` another application, with options of its own.
     #[arg(
         value_name = "PROGRAM [ARG]...",
@@ -205,6 +214,9 @@ pub(crate) struct AppArgs {
 pub(crate) struct NextApp {
     #[command(flatten)]
     pub(crate) app: AppArgs,
+    /// Parameters for the processes of this application.
+    #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], allow_hyphen_values = true)]
+    pub(crate) mca: Vec<String>,
 }
 
 /// A part of the node, for `--map-by`.
@@ -308,18 +320,9 @@ pub(crate) struct Habits {
     /// Root may run jobs whether this is given or not.
     #[arg(long, hide = true)]
     allow_run_as_root: bool,
-    /// Each says something else by it.
-    #[arg(short = 'c', hide = true, value_parser = ambiguous)]
-    c: Option<String>,
-    /// As above.
-    #[arg(short = 'N', hide = true, value_parser = nodes_or_each)]
-    number: Option<String>,
     /// Ranks are numbered in the order in which they are dealt out.
     #[arg(long, hide = true, value_parser = rank_by)]
     rank_by: Option<String>,
-    /// The nodes of a job, of which there is one.
-    #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]
-    pub(crate) hostfile: Option<PathBuf>,
     /// Where ranks run and what they are bound to.
     #[arg(long, hide = true, value_delimiter = ',', value_parser = display)]
     pub(crate) display: Vec<String>,

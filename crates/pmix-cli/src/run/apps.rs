@@ -4,19 +4,22 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use pmix_launch::{App, Export};
 
-use super::habits::with_two_dashes;
-use crate::args::{AppArgs, NextApp};
+use super::habits::{WHOLE, elsewhere, has_option, with_two_dashes};
+use super::{NAME, mca, placement};
+use crate::args::{AppArgs, Cli, NextApp};
 use crate::failure::Failure;
 
-/// Reads the applications, whose processes all have some variables. With maps, a single application
-/// without `-n` has all their processes.
+/// Reads the applications, whose processes all have some variables, on the node that has these names. With maps, a
+/// single application without `-n` has all their processes.
 pub(super) fn read(
     mut first: AppArgs,
     placed: Option<u64>,
     all: &[Export],
+    names: &[String],
 ) -> Result<Vec<App>, Failure> {
     let words = std::mem::take(&mut first.command);
     let mut parts = words.split(|word| word == ":");
@@ -27,10 +30,20 @@ pub(super) fn read(
         first.num_procs = placed.map_err(|_| Failure::usage("there are not so many ranks"))?;
     }
     let mut apps = vec![app(first, all)?];
+    if rest.is_empty() {
+        return Ok(apps);
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let whole = cli
+        .find_subcommand(NAME)
+        .expect("this command is one of the program's");
     for words in rest {
-        let words = with_two_dashes(&NextApp::command(), words.to_vec());
-        let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error))?;
-        apps.push(app(next.app, all)?);
+        let words = with_two_dashes(whole, words.to_vec());
+        let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
+        placement::check_nodes(&next.app, names)?;
+        let own = mca::exports_of_app(&next.mca)?;
+        apps.push(app(next.app, &[all, &own].concat())?);
     }
     Ok(apps)
 }
@@ -87,14 +100,23 @@ fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
     words.iter().map(read).collect()
 }
 
-/// What clap says of the words behind a `:`, without its usage.
-fn misuse(error: &clap::Error) -> Failure {
+/// What clap says of the words behind a `:`, without its usage, and what to type for an option that is for the
+/// whole job here, or that other launchers have.
+fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
     let text = error.to_string();
     let lines = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join(" ");
-    Failure::usage(format!("behind a : {}", text.trim_start_matches("error: ")))
-        .cure("what follows a : is [-n N] [-x VAR[=VALUE]] [--wdir DIR] PROGRAM [ARG]...")
+    let failure = Failure::usage(format!("behind a : {}", text.trim_start_matches("error: ")));
+    let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
+            elsewhere(option).or_else(|| has_option(whole, option).then_some(WHOLE))
+        }
+        _ => None,
+    };
+    failure.cure(cure.unwrap_or(
+        "what follows a : is [-n N] [-x VAR[=VALUE]] [--wdir DIR] [--mca NAME VALUE] PROGRAM [ARG]...",
+    ))
 }

@@ -139,6 +139,9 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// What is said of an option behind a `:` that is for all applications.
+pub(super) const WHOLE: &str = "what is for the whole job stands in front of the first program";
+
 /// What does here what an option of another launcher means, if that is known.
 pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
     let (option, _) = option.split_once('=').unwrap_or((option, ""));
@@ -215,6 +218,14 @@ fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
     })
 }
 
+/// Whether a command has an option, which is given with its dashes.
+pub(super) fn has_option(command: &Command, option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(name) => named(command, name).is_some(),
+        None => short(command, option.trim_start_matches('-')).is_some(),
+    }
+}
+
 fn named<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
     command.get_arguments().find(|arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -268,11 +279,7 @@ mod tests {
     fn what_is_known_of_elsewhere_is_no_option_here() {
         let command = Run::augment_args(Global::augment_args(Command::new("run")));
         for option in ELSEWHERE.iter().flat_map(|(options, _)| *options) {
-            let is_here = match option.strip_prefix("--") {
-                Some(name) => named(&command, name).is_some(),
-                None => short(&command, option.trim_start_matches('-')).is_some(),
-            };
-            assert!(!is_here, "{option}");
+            assert!(!has_option(&command, option), "{option}");
         }
         assert_eq!(elsewhere("--output=tag"), elsewhere("-o"));
         assert_eq!(elsewhere("--outptu"), None);

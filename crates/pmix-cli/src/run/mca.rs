@@ -4,7 +4,9 @@
 
 use pmix_launch::Export;
 
+use super::habits::WHOLE;
 use crate::args::Command;
+use crate::failure::Failure;
 
 /// The frameworks of which this command itself reads parameters.
 const OWN: &[&str] = &["gds", "pcompress", "preg", "psec"];
@@ -105,7 +107,7 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     let mut exports = Vec::new();
     for pair in pairs.chunks_exact(2) {
         let (name, value) = (&pair[0], &pair[1]);
-        let framework = name.split('_').next().unwrap_or(name);
+        let framework = framework(name);
         if OWN.contains(&framework) {
             continue;
         }
@@ -123,6 +125,24 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     exports
 }
 
+/// The same of the parameters of an application behind a `:`, which cannot be for the launcher.
+///
+/// # Errors
+/// One is a parameter of ours.
+pub(super) fn exports_of_app(pairs: &[String]) -> Result<Vec<Export>, Failure> {
+    let mut names = pairs.iter().step_by(2);
+    if let Some(name) = names.find(|name| OWN.contains(&framework(name))) {
+        let failure = Failure::usage(format!("behind a : --mca {name}: the launcher reads it"));
+        return Err(failure.cure(WHOLE));
+    }
+    Ok(exports(pairs))
+}
+
+/// The framework of a parameter.
+fn framework(name: &str) -> &str {
+    name.split('_').next().unwrap_or(name)
+}
+
 /// Warns of parameters of a command line that a command does not use, which starts no processes that would:
 /// those of other frameworks than it reads.
 pub(crate) fn warn_of_unused(pairs: &[String], command: &Command) {
@@ -136,7 +156,7 @@ pub(crate) fn warn_of_unused(pairs: &[String], command: &Command) {
     };
     for pair in pairs.chunks_exact(2) {
         let name = &pair[0];
-        let framework = name.split('_').next().unwrap_or(name);
+        let framework = framework(name);
         if !used.contains(&framework) {
             tracing::warn!("--mca {name}: this command uses no parameter of {framework:?}");
         }

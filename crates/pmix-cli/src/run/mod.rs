@@ -180,7 +180,13 @@ fn refused(error: pmix_launch::Error) -> Failure {
 fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failure> {
     let environment = Environment::of_process();
     let system = host::name().unwrap_or_else(|| "localhost".to_owned());
-    placement::check_nodes(&args, &system)?;
+    // This node is called so by the system, or by who starts the job.
+    let names: Vec<_> = [&*system]
+        .into_iter()
+        .chain(args.node_name.as_deref())
+        .map(str::to_owned)
+        .collect();
+    placement::check_nodes(&args.app, &names)?;
     let host = args.node_name.clone().unwrap_or(system);
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
@@ -198,7 +204,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         None => placed.or_else(|| placement::num_procs(&args, &environment.vars)),
         Some(_) => placed,
     };
-    let apps = apps::read(args.app, placed, &mca::exports(mca))?;
+    let apps = apps::read(args.app, placed, &mca::exports(mca), &names)?;
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use pmix_launch::{MapBy, Policy, this_machine};
-use pmix_topology::Level;
+use pmix_topology::{Cpuset, Level, Topology};
 
-use crate::args::Run;
+use crate::args::{AppArgs, Run};
 use crate::failure::Failure;
 
 /// Variables of the environment.
@@ -27,8 +27,8 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
         (None, MapBy::Level(level)) => Some(level),
     };
     let threads = match bind_to {
-        Some(Level::Core | Level::HwThread) => {
-            threads.or_else(|| number(vars, "SLURM_CPUS_PER_TASK"))
+        Some(level @ (Level::Core | Level::HwThread)) => {
+            threads.or_else(|| of_each_task(level, vars))
         }
         _ => None,
     };
@@ -69,31 +69,45 @@ pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
     number(vars, "SLURM_NTASKS").map(u64::from)
 }
 
+/// How many cores or hardware threads each task of an allocation of Slurm has. What Slurm counts are hardware
+/// threads, or as many on each core as it was told to use (`--threads-per-core`, `--hint=nomultithread`).
+fn of_each_task(level: Level, vars: &Variables) -> Option<u32> {
+    let cpus = number(vars, "SLURM_CPUS_PER_TASK")?;
+    if level == Level::HwThread || cpus == 1 {
+        return Some(cpus);
+    }
+    let each = threads_of_a_core(&this_machine(vars));
+    let used = number(vars, "SLURM_THREADS_PER_CORE").unwrap_or(each);
+    Some(cpus.div_ceil(used.min(each)))
+}
+
+/// The largest number of hardware threads that a core has.
+fn threads_of_a_core(topology: &Topology) -> u32 {
+    let cores = topology.parts(Level::Core).iter();
+    cores.map(Cpuset::len).max().unwrap_or(1).max(1)
+}
+
 fn number(vars: &Variables, name: &str) -> Option<u32> {
     let (_, value) = vars.iter().find(|(known, _)| known == name)?;
     value.to_str()?.parse().ok().filter(|number| *number > 0)
 }
 
-/// Refuses the nodes of `--host` or `--hostfile`, as `mpirun` has them, if this one is not among them.
+/// Refuses the nodes of `--host` or `--hostfile`, as `mpirun` has them, if this one, which has these names, is not
+/// among them.
 ///
 /// # Errors
 /// It is not, or the file cannot be read.
-pub(super) fn check_nodes(args: &Run, host: &str) -> Result<(), Failure> {
-    // It is called so by the system, or by who starts the job.
-    let names: Vec<_> = [host]
-        .into_iter()
-        .chain(args.node_name.as_deref())
-        .collect();
-    if let Some(file) = &args.habits.hostfile {
+pub(super) fn check_nodes(args: &AppArgs, names: &[String]) -> Result<(), Failure> {
+    if let Some(file) = &args.hostfile {
         let text = read(file)?;
         let lines = text
             .lines()
             .map(|line| line.split('#').next().unwrap_or_default());
         let named = lines.filter_map(|line| line.split_whitespace().next());
-        among(&format!("--hostfile {}", file.display()), named, &names)?;
+        among(&format!("--hostfile {}", file.display()), named, names)?;
     }
     match &args.host {
-        Some(hosts) => among(&format!("--host {hosts}"), hosts.split(','), &names),
+        Some(hosts) => among(&format!("--host {hosts}"), hosts.split(','), names),
         None => Ok(()),
     }
 }
@@ -111,7 +125,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn among<'a>(
     option: &str,
     nodes: impl IntoIterator<Item = &'a str>,
-    names: &[&str],
+    names: &[String],
 ) -> Result<(), Failure> {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let is_here = |node: &str| {
@@ -135,11 +149,54 @@ fn among<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    #[test]
+    fn a_task_of_slurm_has_cores_for_the_hardware_threads_that_it_asked_for() {
+        let cores = [[0, 4], [1, 5], [2, 6], [3, 7]];
+        let cores = cores.map(|core| (Level::Core, Cpuset::from_iter(core)));
+        let topology = Topology::of_parts(&(0..8).collect(), cores);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        std::io::Write::write_all(&mut file, topology.to_xml().as_bytes()).unwrap();
+        let each = |bind_to: &str, vars: &[(&str, &str)]| {
+            let xml = ("HWLOC_XMLFILE", file.path().to_str().unwrap());
+            let vars = vars.iter().chain([&xml]);
+            let vars: Vec<_> = vars
+                .map(|(name, value)| (OsString::from(*name), OsString::from(*value)))
+                .collect();
+            let words = ["pmix", "run", "--bind-to", bind_to, "true"];
+            let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else {
+                unreachable!("the words name the command")
+            };
+            policy(&run, &vars).parts_each
+        };
+        for (cpus, used, cores, threads) in [
+            ("1", None, 1, 1),
+            ("2", None, 1, 2),
+            ("3", None, 2, 3),
+            ("4", None, 2, 4),
+            ("4", Some("1"), 4, 4),
+            ("4", Some("2"), 2, 4),
+            // More than there are count as those that there are.
+            ("4", Some("4"), 2, 4),
+            ("0", None, 1, 1),
+            ("4294967295", None, 2_147_483_648, 4_294_967_295),
+        ] {
+            let mut vars = vec![("SLURM_CPUS_PER_TASK", cpus)];
+            vars.extend(used.map(|used| ("SLURM_THREADS_PER_CORE", used)));
+            assert_eq!(each("core", &vars), cores, "{vars:?}");
+            assert_eq!(each("hwthread", &vars), threads, "{vars:?}");
+            assert_eq!(each("package", &vars), 1, "{vars:?}");
+        }
+    }
 
     #[test]
     fn this_node_may_be_named_as_it_is_called_and_others_are_refused() {
-        let allowed =
-            |nodes: &str, names: &[&str]| among("--host", nodes.split(','), names).is_ok();
+        let allowed = |nodes: &str, names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            among("--host", nodes.split(','), &names).is_ok()
+        };
         for nodes in ["n1:4", "a,n1.cluster:2", "localhost", "127.0.0.1:8,b"] {
             assert!(allowed(nodes, &["n1.cluster"]), "{nodes}");
         }

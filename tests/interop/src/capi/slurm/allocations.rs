@@ -18,7 +18,7 @@ const ONE: &str = "$PMIX run $PMIX hello || exit 1; test $(nproc) -gt 1 || exit 
                    named=$($PMIX run -n 1 --cpus-per-rank 2 --report-bindings true 2>&1); \
                    test \"$own\" = \"$named\" || { echo \"$own, not $named\"; exit 1; }";
 
-/// What one of two nodes does.
+/// What one of two nodes does, and a node whose tasks nobody counted.
 const TWO: &str = "$PMIX run $PMIX hello";
 
 /// Runs the launcher in allocations, from the machine that asked for one and as a batch job on its first node.
@@ -44,12 +44,21 @@ pub(super) fn launched(
         limit: LIMIT,
         judge,
     };
+    // Nobody says how many tasks there are: srun starts one for each node.
+    let whole = ["-N", "1", "--exclusive", "--time=2"];
+    let single = || Judge::Says(vec![(" of 1 on ", 1)], &[OF_SEVERAL]);
     for (name, options, script, judge) in [
         (
             "pmix run under salloc of one node",
             &one[..],
             ONE,
             of_three(),
+        ),
+        (
+            "pmix run under salloc of a whole node",
+            &whole,
+            TWO,
+            single(),
         ),
         ("pmix run under salloc of two nodes", &two, TWO, alone()),
     ] {
