@@ -21,6 +21,7 @@ mod entry;
 mod own;
 mod packed;
 mod proc_data;
+mod removed_keys;
 mod scope_set;
 
 use std::borrow::Cow;
@@ -295,8 +296,7 @@ impl ModexStore {
     }
 
     /// Returns how many keys a process has put, each of the values of a key that qualifiers tell
-    /// apart counted, or how many it has removed that other nodes may still hold, whichever is
-    /// more. It is kept up with each change.
+    /// apart counted. It is kept up with each change.
     #[must_use]
     pub fn num_keys(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::num_keys)
@@ -308,7 +308,8 @@ impl ModexStore {
             .map_or(0, |data| data.num_variants(key.as_bytes()))
     }
 
-    /// The keys that processes of other nodes saw and are to see no longer.
+    /// The keys that processes of other nodes saw and are to see no longer; if they are very many, those that were
+    /// removed last.
     pub(crate) fn removed(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
         self.data(rank).into_iter().flat_map(ProcData::removed)
     }

@@ -6,6 +6,7 @@ use pmix_types::Key;
 use super::chunks::SortedChunks;
 use super::entry::Entry;
 use super::packed::Packed;
+use super::removed_keys::RemovedKeys;
 use super::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 
@@ -15,13 +16,11 @@ use crate::qualifiers::Qualifiers;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcData {
     entries: SortedChunks<Entry>,
-    /// What other nodes may still hold and are not to hold, each key once.
-    removed: SortedChunks<Key<'static>>,
-    /// The bytes that all of it takes, kept up with each change.
+    /// What other nodes may still hold and are not to hold.
+    removed: RemovedKeys,
+    /// The bytes that the entries take and their number, kept up with each change.
     bytes: usize,
-    /// The numbers of entries and of removed keys, updated with each change.
     num_entries: usize,
-    num_removed: usize,
     /// Keeps the data as they were packed last for clients.
     packed: Packed,
 }
@@ -33,7 +32,7 @@ impl ProcData {
         let key = entry.key();
         let lost = self.take(key.as_bytes(), ScopeSet::ALL, |old| old.excludes(&entry));
         if lost.meets(ScopeSet::REMOTE) && !scopes.meets(ScopeSet::REMOTE) {
-            self.note_removed(key.clone());
+            self.removed.add(key.clone());
         }
         self.insert(entry, scopes);
         lost != ScopeSet::NONE
@@ -89,7 +88,7 @@ impl ProcData {
     pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
-            self.note_removed(Key::new(key.to_vec()));
+            self.removed.add(Key::new(key.to_vec()));
         }
         lost != ScopeSet::NONE
     }
@@ -130,30 +129,19 @@ impl ProcData {
         });
     }
 
-    fn note_removed(&mut self, key: Key<'static>) {
-        if self.removed.of_key(key.as_bytes()).is_empty() {
-            self.bytes = self.bytes.saturating_add(key.as_bytes().len());
-            self.num_removed += 1;
-            let name = key.clone();
-            self.removed.change(name.as_bytes(), |items, range| {
-                items.insert(range.end, key);
-            });
-        }
-    }
-
-    /// The keys that other nodes may still hold and are not to hold, in order.
+    /// The keys that other nodes may still hold and are not to hold.
     pub(super) fn removed(&self) -> impl Iterator<Item = &Key<'static>> {
         self.removed.iter()
     }
 
     /// The bytes that all of it takes, on the wire or in memory.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.saturating_add(self.removed.num_bytes())
     }
 
-    /// Returns the larger of the number of entries and the number of removed keys.
-    pub(super) fn num_keys(&self) -> usize {
-        self.num_entries.max(self.num_removed)
+    /// Returns the number of entries.
+    pub(super) const fn num_keys(&self) -> usize {
+        self.num_entries
     }
 
     /// Returns where the packed data are kept.
@@ -168,9 +156,8 @@ impl ProcData {
 
     /// The bytes of heap that it takes without its data, which others may share.
     pub(super) fn memory_bytes(&self) -> usize {
-        let removed = self.removed.iter().map(|key| key.as_bytes().len());
         let lists = self.entries.memory_bytes() + self.removed.memory_bytes();
-        lists + removed.sum::<usize>() + self.packed.memory_bytes()
+        lists + self.packed.memory_bytes()
     }
 
     /// All that it holds, whoever sees it.

@@ -367,3 +367,22 @@ fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
     assert_eq!(seen(&server, Scope::REMOTE, "key"), Some(2));
     assert_eq!(seen(&server, Scope::LOCAL, "key"), None);
 }
+
+#[test]
+fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    let limits = crate::CommitLimits {
+        bytes: 64 << 20,
+        keys: 100,
+    };
+    for step in 0..3_000_u32 {
+        put(&mut own, Scope::GLOBAL, &format!("step.{step}"), step);
+        if let Some(last) = step.checked_sub(1) {
+            let removed = Info::new(format!("step.{last}"), Value::Undef);
+            own.put(&codec(), Scope::DEL_GLOBAL, removed).unwrap();
+        }
+        let (message, _said) = own.take_commit(&codec()).unwrap();
+        server.commit_within(&codec(), R, &message, limits).unwrap();
+    }
+    assert_eq!((server.num_keys(R), own.all().num_keys(R)), (1, 1));
+}

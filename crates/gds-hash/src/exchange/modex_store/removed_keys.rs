@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The keys that a process removed and that other nodes may still hold.
+//!
+//! A process may put and remove another key in each of its steps for as long as it runs, so not all of them are
+//! named for ever: those that were removed last are, at least 32 Ki of them or 4 MiB.
+
+use pmix_types::Key;
+
+use super::chunks::SortedChunks;
+
+/// How many keys are kept at the least before older ones are dropped.
+const MAX_KEYS: usize = 32 << 10;
+
+/// How many bytes the keys have that are kept at the least before older ones are dropped.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Names the keys that a process removed last, each once.
+///
+/// A key stays named when it is put again: of the values that qualifiers tell apart another node may hold one that is
+/// there no longer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RemovedKeys {
+    recent: Keys,
+    /// The keys that were removed before all recent ones. They are dropped when there are too many recent ones.
+    earlier: Keys,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Keys {
+    keys: SortedChunks<Key<'static>>,
+    len: usize,
+    /// The bytes that the keys have.
+    num_bytes: usize,
+}
+
+impl RemovedKeys {
+    /// Notes that a key was removed.
+    pub(super) fn add(&mut self, key: Key<'static>) {
+        if self.recent.has(&key) {
+            return;
+        }
+        self.earlier.remove(&key);
+        self.recent.insert(key);
+        if self.recent.len >= MAX_KEYS || self.recent.num_bytes >= MAX_BYTES {
+            self.earlier = std::mem::take(&mut self.recent);
+        }
+    }
+
+    /// The keys, those that were removed first before the others.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Key<'static>> {
+        self.earlier.keys.iter().chain(self.recent.keys.iter())
+    }
+
+    /// The bytes that the keys have.
+    pub(super) const fn num_bytes(&self) -> usize {
+        self.earlier.num_bytes + self.recent.num_bytes
+    }
+
+    /// The bytes of heap that it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let lists = self.earlier.keys.memory_bytes() + self.recent.keys.memory_bytes();
+        lists + self.num_bytes()
+    }
+}
+
+impl Keys {
+    fn has(&self, key: &Key<'_>) -> bool {
+        !self.keys.of_key(key.as_bytes()).is_empty()
+    }
+
+    fn insert(&mut self, key: Key<'static>) {
+        self.len += 1;
+        self.num_bytes += key.as_bytes().len();
+        let name = key.clone();
+        self.keys
+            .change(name.as_bytes(), |items, range| items.insert(range.end, key));
+    }
+
+    fn remove(&mut self, key: &Key<'_>) {
+        if self.has(key) {
+            self.len = self.len.saturating_sub(1);
+            self.num_bytes = self.num_bytes.saturating_sub(key.as_bytes().len());
+            self.keys.change(key.as_bytes(), |items, range| {
+                items.drain(range);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(removed: &RemovedKeys) -> Vec<String> {
+        removed.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_keys_that_were_removed_last_are_named_and_bounded() {
+        let mut removed = RemovedKeys::default();
+        for step in 0..2 * MAX_KEYS + 10 {
+            removed.add(format!("step.{step:07}").into());
+        }
+        let names = names(&removed);
+        assert_eq!(names.len(), MAX_KEYS + 10);
+        assert_eq!(names[0], format!("step.{:07}", MAX_KEYS));
+        assert_eq!(removed.num_bytes(), names.iter().map(String::len).sum());
+        let mut removed = RemovedKeys::default();
+        for step in 0..20_000 {
+            removed.add(format!("{step:0500}").into());
+            assert!(removed.num_bytes() <= 2 * (MAX_BYTES + 500));
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_removed_again_is_among_the_last() {
+        let mut removed = RemovedKeys::default();
+        for key in ["a", "b", "a"] {
+            removed.add(key.into());
+        }
+        assert_eq!(names(&removed), ["a", "b"]);
+        for step in 2..MAX_KEYS {
+            removed.add(format!("step.{step}").into());
+        }
+        removed.add("a".into());
+        assert_eq!(names(&removed).len(), MAX_KEYS);
+        assert_eq!(names(&removed).last().unwrap(), "a");
+        assert_eq!(removed.recent.len, 1);
+    }
+}
