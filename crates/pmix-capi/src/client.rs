@@ -17,6 +17,7 @@ use crate::convert::{fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
 use crate::guard::exported;
 use crate::later::later;
+use crate::log;
 use crate::memory::{Result, boxed, string};
 use crate::model::Model;
 use crate::names::{nspace_at, proc_at};
@@ -36,6 +37,7 @@ fn says(infos: &[Info<'_>], key: &str) -> bool {
 
 /// Becomes a client, or counts one more call. Its program calls `PMIx_Progress` if it says so.
 fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
+    log::begin();
     let mut state = state();
     if let Some((client, count)) = &mut state.client {
         *count += 1;

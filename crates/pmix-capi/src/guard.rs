@@ -43,6 +43,11 @@ impl Drop for Uncancelled {
 pub(crate) trait Fallback {
     /// The answer.
     fn fallback() -> Self;
+
+    /// The status, if the answer is one of a failure.
+    fn failure(&self) -> Option<Status> {
+        None
+    }
 }
 
 macro_rules! fallbacks {
@@ -57,11 +62,20 @@ macro_rules! fallbacks {
 
 fallbacks! {
     () = ();
-    i32 = Status::ERROR.as_raw();
     // The numbers of C enumerations: a value is no truth value, two values cannot be compared.
     u32 = 2;
     usize = 0;
     bool = false;
+}
+
+impl Fallback for i32 {
+    fn fallback() -> Self {
+        Status::ERROR.as_raw()
+    }
+
+    fn failure(&self) -> Option<Status> {
+        (*self < 0).then(|| Status::from_raw(*self))
+    }
 }
 
 impl<T> Fallback for *mut T {
@@ -84,12 +98,16 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
         tests::panic_if_asked();
         body()
     });
-    catch_unwind(run).unwrap_or_else(|payload| {
+    let answer = catch_unwind(run).unwrap_or_else(|payload| {
         // What was thrown may panic when it is dropped; it is small and there is none after it.
         std::mem::forget(payload);
         tracing::error!(name, "a function of the interface panicked");
         R::fallback()
-    })
+    });
+    if let Some(status) = answer.failure() {
+        tracing::debug!("{name} answers {status}");
+    }
+    answer
 }
 
 /// Defines exported functions: each is a symbol of the library, and guarded.

@@ -14,6 +14,7 @@
 //! 3. No signal, locale, environment or function at exit of the program is touched.
 //! 4. Of a host's module only the part that all releases have in common is read.
 //! 5. What a program gives for a callback is called without any lock held.
+//! 6. Nothing is reported unless the environment asks for it.
 //!
 //! Nothing here is for Rust programs: they use the crates below.
 #![deny(unsafe_code)]
@@ -47,6 +48,7 @@ mod iof;
 mod later;
 #[allow(unsafe_code)]
 mod lists;
+mod log;
 #[allow(unsafe_code)]
 mod maps;
 #[allow(unsafe_code)]

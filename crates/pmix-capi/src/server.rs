@@ -21,6 +21,7 @@ use crate::convert::{Data, infos_at, procs_at, text_at};
 use crate::events::answer_now;
 use crate::guard::exported;
 use crate::later::{end, later};
+use crate::log;
 use crate::memory::{Result, slice};
 use crate::model::list;
 use crate::names::{nspace_at, proc_at};
@@ -50,6 +51,7 @@ fn is_obeyed(info: &Info<'_>) -> bool {
 
 /// Becomes a server, or counts one more call.
 pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()> {
+    log::begin();
     let mut state = state();
     if let Some((_, count)) = &mut state.server {
         *count += 1;

@@ -17,6 +17,7 @@ use crate::convert::{hand_out, infos_at};
 use crate::events::{self, Happened};
 use crate::guard::exported;
 use crate::later;
+use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
 use crate::names::proc_at;
@@ -130,6 +131,7 @@ fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> 
 
 /// Becomes a tool, or counts one more call. Returns who this process is.
 fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
+    log::begin();
     let wishes = Wishes::of(&infos)?;
     let known = counted(&mut state(), &wishes);
     if let Some((name, is_looking)) = known {

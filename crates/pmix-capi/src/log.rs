@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the libraries report, for who runs a program in C: nothing unless the environment asks for it.
+//!
+//! The parameters are `pmix_log_level` and `pmix_log_file`, and those that stock users have, which all end in
+//! `_verbose`. No lock is taken and no file stays open, so the child of a fork reports as its parent does.
+
+use std::fmt::{self, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use pmix_mca::Environment;
+use rustix::fs::OFlags;
+use tracing::dispatcher::{Dispatch, set_global_default};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+/// How long a line may be, in bytes: what is longer is cut.
+const MAX_LINE: usize = 4096;
+
+/// Says what is reported, and where.
+#[derive(Debug, PartialEq, Eq)]
+struct Log {
+    level: LevelFilter,
+    /// The file to append to; standard error without one.
+    file: Option<PathBuf>,
+}
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// Begins to report what the environment asks for; later calls change nothing.
+pub(crate) fn begin() {
+    let mut is_first = false;
+    let log = LOG.get_or_init(|| {
+        is_first = true;
+        Log::of(&Environment::of_process())
+    });
+    if is_first && log.level != LevelFilter::OFF {
+        // It is refused where this library is linked with a program that has a subscriber, which then reports.
+        let _ = set_global_default(Dispatch::new(log));
+    }
+}
+
+/// The level for a number of a parameter that ends in `_verbose`.
+fn level_of(verbosity: i64) -> LevelFilter {
+    match verbosity {
+        ..=0 => LevelFilter::OFF,
+        1..=4 => LevelFilter::INFO,
+        5..=9 => LevelFilter::DEBUG,
+        10.. => LevelFilter::TRACE,
+    }
+}
+
+impl Log {
+    fn of(environment: &Environment) -> Self {
+        let mut log = Self {
+            level: LevelFilter::OFF,
+            file: None,
+        };
+        let mut stated = None;
+        for (name, value) in &environment.vars {
+            let name = name
+                .to_str()
+                .and_then(|name| name.strip_prefix("PMIX_MCA_"));
+            let (Some(name), Some(text)) = (name, value.to_str()) else {
+                continue;
+            };
+            match name {
+                "pmix_log_level" => stated = text.trim().parse().ok(),
+                "pmix_log_file" if !text.is_empty() => log.file = Some(PathBuf::from(text)),
+                name if name.ends_with("_verbose") => {
+                    let asked = text.trim().parse().map_or(LevelFilter::OFF, level_of);
+                    log.level = log.level.max(asked);
+                }
+                _ => {}
+            }
+        }
+        log.level = stated.unwrap_or(log.level);
+        log
+    }
+
+    fn write(&self, line: &[u8]) {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let is_written = self.file.as_ref().is_some_and(|path| {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o600);
+            options.custom_flags(flags.bits().cast_signed());
+            options
+                .open(path)
+                .is_ok_and(|mut to| to.write_all(line).is_ok())
+        });
+        if !is_written {
+            // Nobody can be told that standard error is closed.
+            let _ = rustix::io::write(rustix::stdio::stderr(), line);
+        }
+    }
+}
+
+impl Subscriber for &'static Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let level = event.metadata().level().as_str().to_ascii_lowercase();
+        let mut line = Line(format!("libpmix[{}] {level}:", std::process::id()));
+        event.record(&mut line);
+        let mut bytes = line.0.into_bytes();
+        bytes.truncate(MAX_LINE - 1);
+        bytes.push(b'\n');
+        self.write(&bytes);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// A line to which fields are added; what a peer sent is in it as printable text.
+struct Line(String);
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for one in text.chars().take(MAX_LINE.saturating_sub(self.0.len())) {
+            match one.is_control() {
+                true => self.0.extend(one.escape_default()),
+                false => self.0.push(one),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // A line takes whatever is written.
+        let _ = match field.name() {
+            "message" => write!(self, " {value:?}"),
+            name => write!(self, " {name}={value:?}"),
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(vars: &[(&str, &str)]) -> Log {
+        let vars = vars.iter().map(|(name, value)| (name.into(), value.into()));
+        Log::of(&Environment {
+            vars: vars.collect(),
+            cwd: PathBuf::new(),
+            home: None,
+            system: PathBuf::new(),
+        })
+    }
+
+    #[test]
+    fn the_environment_says_what_is_reported_and_where() {
+        let levels = [
+            (vec![], LevelFilter::OFF),
+            (vec![("PMIX_MCA_ptl_base_verbose", "0")], LevelFilter::OFF),
+            (
+                vec![("PMIX_MCA_ptl_base_verbose", "much")],
+                LevelFilter::OFF,
+            ),
+            (vec![("PMIX_MCA_ptl_base_verbose", "1")], LevelFilter::INFO),
+            (
+                vec![
+                    ("PMIX_MCA_pmix_server_get_verbose", "5"),
+                    ("PMIX_MCA_ptl_base_verbose", "1"),
+                ],
+                LevelFilter::DEBUG,
+            ),
+            (
+                vec![("PMIX_MCA_gds_base_verbose", "100")],
+                LevelFilter::TRACE,
+            ),
+            (
+                vec![
+                    ("PMIX_MCA_pmix_log_level", "warn"),
+                    ("PMIX_MCA_gds_base_verbose", "100"),
+                ],
+                LevelFilter::WARN,
+            ),
+            (
+                vec![
+                    ("PMIX_MCA_pmix_log_level", "off"),
+                    ("PMIX_MCA_gds_base_verbose", "100"),
+                ],
+                LevelFilter::OFF,
+            ),
+            (vec![("OMPI_MCA_btl_base_verbose", "100")], LevelFilter::OFF),
+        ];
+        for (vars, level) in levels {
+            assert_eq!(log(&vars).level, level, "{vars:?}");
+        }
+        let at = log(&[("PMIX_MCA_pmix_log_file", "/var/log/pmix")]);
+        assert_eq!(at.file, Some(PathBuf::from("/var/log/pmix")));
+        assert_eq!(log(&[("PMIX_MCA_pmix_log_file", "")]).file, None);
+    }
+
+    #[test]
+    fn a_line_is_bounded_and_printable() {
+        let mut line = Line(String::new());
+        for _ in 0..3000 {
+            writeln!(line, "\u{1b}").unwrap();
+        }
+        assert!(line.0.starts_with("\\u{1b}\\n"));
+        assert!(line.0.len() < MAX_LINE + 16, "{}", line.0.len());
+    }
+}
