@@ -119,7 +119,7 @@ impl Subscriber for &'static Log {
 
     fn event(&self, event: &Event<'_>) {
         let level = event.metadata().level().as_str().to_ascii_lowercase();
-        let mut line = Line(format!("libpmix[{}] {level}:", std::process::id()));
+        let mut line = Line(format!("libpmix {} {level}:", std::process::id()));
         event.record(&mut line);
         let mut bytes = line.0.into_bytes();
         bytes.truncate(MAX_LINE - 1);
