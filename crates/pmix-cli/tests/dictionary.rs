@@ -69,7 +69,10 @@ fn a_forgotten_sign_is_no_answer_but_a_hint() {
         outcome.stderr
     );
     let outcome = pmix(&["--json", "status", "-2147483648"]);
-    assert_eq!((outcome.code, &outcome.json()["status"]), (1, &json!(-46)));
+    assert_eq!(
+        (outcome.code, &outcome.json_error()["status"]),
+        (1, &json!(-46))
+    );
 }
 
 #[test]
@@ -132,7 +135,10 @@ fn nothing_found_is_a_negative_answer_with_the_nearest_names() {
         assert!(outcome.stderr.contains(near), "{}", outcome.stderr);
     }
     let outcome = pmix(&["attr", "no such thing at all", "--json"]);
-    assert_eq!((outcome.code, &outcome.json()["status"]), (1, &json!(-46)));
+    assert_eq!(
+        (outcome.code, &outcome.json_error()["status"]),
+        (1, &json!(-46))
+    );
     let outcome = pmix(&["attr", "\u{1b}[31m"]);
     assert!(
         outcome.code == 1 && !outcome.stderr.contains('\u{1b}'),

@@ -390,7 +390,7 @@ fn misuse_is_told_in_json_too() {
     ] {
         let outcome = pmix(args);
         assert_eq!(outcome.code, 2, "{args:?}");
-        let answer = outcome.json();
+        let answer = outcome.json_error();
         assert_eq!(answer["status"], -27, "{args:?}");
         let error = answer["error"].as_str().expect("it has a text");
         assert!(!error.is_empty() && !error.starts_with("error"), "{error}");

@@ -72,7 +72,7 @@ fn what_is_not_known_is_a_negative_answer() {
     );
     let outcome = ask(&["--json", "no.such.key"]);
     assert_eq!(
-        (outcome.code, outcome.json()["status"].as_i64()),
+        (outcome.code, outcome.json_error()["status"].as_i64()),
         (1, Some(-46))
     );
     let outcome = pmix(&["get", "--nodes", "a,b", "--procs", "0", "JOB_SIZE"]);

@@ -18,7 +18,7 @@ fn a_process_that_nobody_started_says_how_to_start_it() {
         outcome.stderr
     );
     let outcome = pmix(&["hello", "--json"]);
-    assert_eq!(outcome.json()["status"], -64);
+    assert_eq!(outcome.json_error()["status"], -64);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn encode_answers_like_the_library_or_like_one_scheme() {
 fn a_scheme_that_declines_is_a_negative_answer_and_an_unknown_one_is_misuse() {
     let declined = pmix(&["map", "encode", "--scheme", "compress", "--json", "a"]);
     assert_eq!(
-        (declined.code, declined.json()["status"].as_i64()),
+        (declined.code, declined.json_error()["status"].as_i64()),
         (1, Some(-1366))
     );
     let unknown = pmix(&["map", "encode", "--scheme", "nope", "a"]);
@@ -401,8 +401,8 @@ fn a_reader_that_leaves_ends_the_command_quietly() {
 fn a_failure_with_json_is_json_too() {
     let outcome = pmix(&["map", "decode", "--json", "pmix[n[1:1-3]"]);
     assert_eq!(outcome.code, 3);
-    assert_eq!(outcome.json()["status"], json!(-27));
-    assert_eq!(outcome.json()["offset"], json!(12));
+    assert_eq!(outcome.json_error()["status"], json!(-27));
+    assert_eq!(outcome.json_error()["offset"], json!(12));
 }
 
 #[test]

@@ -170,14 +170,6 @@ fn qualifiers_have_the_types_of_their_attributes() {
             "QUERY_PSET_MEMBERSHIP",
             "pmix.qry.pmems: asked@1:1",
         ),
-        (&["QUERY_REFRESH_CACHE"], "JOB_SIZE", "pmix.job.size: 2"),
-        (
-            &["QUERY_REFRESH_CACHE=false"],
-            "JOB_SIZE",
-            "pmix.job.size: 2",
-        ),
-        // A type that no name of a process, node or application has.
-        (&["TIMEOUT=5"], "JOB_SIZE", "pmix.job.size: 2"),
     ] {
         let with = with.iter().flat_map(|word| ["--with", word]);
         let args: Vec<_> = ["query"].into_iter().chain(with).chain([key]).collect();

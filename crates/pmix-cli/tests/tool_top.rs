@@ -126,7 +126,10 @@ fn a_job_or_a_server_that_there_is_not_is_said() {
         outcome.stderr
     );
     let json = running.tool(&["--json", "top", "--pid", &pid, "no-such-job"]);
-    assert_eq!((json.code, &json.json()["status"]), (1, &(-46).into()));
+    assert_eq!(
+        (json.code, &json.json_error()["status"]),
+        (1, &(-46).into())
+    );
     for args in [
         &["top", "--interval", "0"][..],
         &["top", "--count", "0"],

@@ -135,3 +135,24 @@ fn show_answer(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qualifier_has_the_type_of_its_attribute() {
+        for (key, text, value) in [
+            (keys::QUERY_REFRESH_CACHE, None, Value::Bool(true)),
+            (keys::QUERY_REFRESH_CACHE, Some("false"), Value::Bool(false)),
+            (keys::TIMEOUT, Some("5"), Value::Int(5)),
+            (keys::NODEID, Some("5"), Value::Uint32(5)),
+            (keys::RANK, Some("5"), Value::Rank(Rank::new(5))),
+            (keys::HOSTNAME, Some("5"), Value::from("5")),
+            ("no.such.key", Some("5"), Value::from("5")),
+            ("no.such.key", None, Value::Bool(true)),
+        ] {
+            assert_eq!(of_key(key, text), Ok(value), "{key}");
+        }
+    }
+}

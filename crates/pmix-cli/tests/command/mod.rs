@@ -23,8 +23,25 @@ impl Outcome {
         text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
     }
 
-    /// Standard output as one JSON value.
+    /// The answer on standard output, one JSON value that is no error.
     pub(crate) fn json(&self) -> serde_json::Value {
+        let answer = self.any_json();
+        let said = &self.stderr;
+        let is_error = ["error", "help"]
+            .iter()
+            .all(|key| answer.get(key).is_some());
+        assert!(!is_error, "no answer: {answer} {said}");
+        answer
+    }
+
+    /// The error on standard output, one JSON value.
+    pub(crate) fn json_error(&self) -> serde_json::Value {
+        let error = self.any_json();
+        assert!(error["error"].is_string(), "no error: {error}");
+        error
+    }
+
+    fn any_json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.stdout).expect("standard output is JSON")
     }
 }
