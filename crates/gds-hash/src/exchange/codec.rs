@@ -41,10 +41,10 @@ fn memory(len: usize) -> usize {
     len.saturating_mul(LIMITS.memory_factor).min(most)
 }
 
-/// How many values of one key qualifiers may tell apart in a message.
-const MAX_VARIANTS: usize = 256;
-/// The same with those that are stored, for all scopes.
-const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
+/// How many values of one key qualifiers may tell apart in a message of a commit.
+pub(crate) const MAX_VARIANTS: usize = 256;
+/// The same with those that are stored for the processes of this node, or for others.
+pub(crate) const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
 
 impl<'w> Codec<'w> {
     /// Creates a codec for a layout.
@@ -260,27 +260,34 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks that a process does not have so many values of a key that finding one takes long, with
-/// those that are stored already.
-///
-/// What is stored may be what is said again, for several scopes; so it may be more.
-pub(crate) fn check_variants<'e>(
+/// Checks that a process does not have so many values of a key that finding one takes long: in one message, and with
+/// those that are stored for the same processes and are not said again.
+pub(crate) fn check_variants<'e, S: Iterator<Item = &'e Entry>>(
     entries: impl IntoIterator<Item = &'e Entry>,
-    stored: impl Fn(&Key<'_>) -> usize,
+    most: usize,
+    stored: impl Fn(&Key<'_>) -> S,
 ) -> Result<(), Error> {
     let qualified = entries.into_iter().filter(|entry| entry.is_qualified());
-    let mut keys: Vec<_> = qualified.map(Entry::key).collect();
-    keys.sort_unstable();
+    let mut said: Vec<_> = qualified.collect();
+    said.sort_unstable_by_key(|entry| entry.key());
     let too_many = |count: usize, most: usize| {
         let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
         let message = format!("{count} values of one key, more than {most}");
         Err(Error::new(status, message))
     };
-    for same in keys.chunk_by(|a, b| a == b) {
-        if same.len() > MAX_VARIANTS {
-            return too_many(same.len(), MAX_VARIANTS);
+    for same in said.chunk_by(|a, b| a.key() == b.key()) {
+        if same.len() > most {
+            return too_many(same.len(), most);
         }
-        let all = same.first().map_or(0, |key| stored(key)) + same.len();
+        let stored = same.first().map(|entry| stored(entry.key()));
+        let stored: Vec<_> = { stored.into_iter().flatten() }
+            .filter(|entry| entry.is_qualified())
+            .collect();
+        if stored.len() + same.len() <= MAX_STORED_VARIANTS {
+            continue;
+        }
+        let is_new = |entry: &&&Entry| !stored.iter().any(|old| old.excludes(entry));
+        let all = stored.len() + same.iter().filter(is_new).count();
         if all > MAX_STORED_VARIANTS {
             return too_many(all, MAX_STORED_VARIANTS);
         }

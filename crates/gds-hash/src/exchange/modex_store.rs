@@ -122,6 +122,17 @@ impl ModexStore {
         data.map_or(&[], |data| data.of_key(key.as_bytes()))
     }
 
+    /// The values of a key of a process that some scopes see.
+    fn of_key_for(
+        &self,
+        rank: Rank,
+        key: &Key<'_>,
+        scopes: ScopeSet,
+    ) -> impl Iterator<Item = &Entry> + use<'_> {
+        let values = self.of_key(rank, key).iter();
+        values.filter(move |entry| entry.scopes.meets(scopes))
+    }
+
     /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.
     pub(crate) fn merge(&mut self, rank: Rank, scopes: ScopeSet, entries: Vec<Entry>) {
         if !entries.is_empty() {
@@ -300,12 +311,6 @@ impl ModexStore {
     #[must_use]
     pub fn num_keys(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::num_keys)
-    }
-
-    /// How many values a key of a process has that qualifiers tell apart.
-    pub(crate) fn num_variants(&self, rank: Rank, key: &Key<'_>) -> usize {
-        self.data(rank)
-            .map_or(0, |data| data.num_variants(key.as_bytes()))
     }
 
     /// The keys that processes of other nodes saw and are to see no longer; if they are very many, those that were

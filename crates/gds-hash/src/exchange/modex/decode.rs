@@ -11,7 +11,7 @@ use pmix_types::{IntoOwned, Key, Kval, Rank, Status};
 use super::encode::{CHANGES, COLLECTED, NUMBERED};
 use super::interner::Interner;
 use super::{Modex, ModexForm, Part, Participant, no_member, ranks_before};
-use crate::exchange::codec::{Reader, check_variants};
+use crate::exchange::codec::{MAX_STORED_VARIANTS, Reader, check_variants};
 use crate::exchange::modex_store::Entry;
 use crate::{Codec, Error};
 
@@ -160,7 +160,7 @@ impl ModexDecoder<'_, '_> {
     fn finish(self) -> Result<Modex, Error> {
         let mut parts = Vec::with_capacity(self.found.len());
         for ((place, rank), entries) in self.found {
-            check_variants(&entries, |_| 0)?;
+            check_variants(&entries, MAX_STORED_VARIANTS, |_| std::iter::empty())?;
             let Some(participant) = self.participants.get(place) else {
                 continue;
             };

@@ -344,9 +344,9 @@ fn values_of_one_key_are_bounded() {
         let blob = Modex::contribution(&codec(), ModexForm::Named, &participants, &procs).unwrap();
         Modex::parse(&codec(), ModexForm::Named, &participants, &blob).map(|_| ())
     };
-    assert_eq!(parse(256), Ok(()));
+    assert_eq!(parse(1024), Ok(()));
     assert_eq!(
-        parse(257).unwrap_err().status(),
+        parse(1025).unwrap_err().status(),
         Status::ERR_OUT_OF_RESOURCE
     );
 }

@@ -18,7 +18,7 @@ use pmix_types::{Bytes, Key, Rank, Scope, Status};
 use super::packed::{Audience, PackedPuts};
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
-use crate::exchange::codec::check_variants;
+use crate::exchange::codec::{MAX_STORED_VARIANTS, MAX_VARIANTS, check_variants};
 use crate::{Codec, CommitLimits, Error, ModexStore};
 
 /// Checks that a process has not put more than it may.
@@ -127,12 +127,13 @@ impl ModexStore {
     ) -> Result<(), Error> {
         let keys = limits.keys.saturating_mul(2);
         let steps = steps(codec, bytes, CommitLimits { keys, ..limits })?;
-        for of in [ScopeSet::LOCAL, ScopeSet::REMOTE, ScopeSet::GLOBAL] {
+        for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
             let batches = steps.iter().filter_map(|step| match step {
-                Step::Merge(scopes, entries) if *scopes == of => Some(entries),
+                Step::Merge(scopes, entries) if scopes.meets(of) => Some(entries),
                 _ => None,
             });
-            check_variants(batches.flatten(), |key| self.num_variants(rank, key))?;
+            let stored = |key: &Key<'_>| self.of_key_for(rank, key, of);
+            check_variants(batches.flatten(), MAX_VARIANTS, stored)?;
         }
         for step in steps {
             match step {
@@ -172,7 +173,8 @@ impl ModexStore {
         let mut entries = Vec::new();
         let mut limits = CommitLimits::NONE;
         codec.reader(bytes).kvals(&mut entries, &mut limits)?;
-        check_variants(&entries, |key| self.num_variants(rank, key))?;
+        let stored = |key: &Key<'_>| self.of_key_for(rank, key, ScopeSet::REMOTE);
+        check_variants(&entries, MAX_STORED_VARIANTS, stored)?;
         self.merge(rank, ScopeSet::REMOTE, entries);
         Ok(())
     }
@@ -274,7 +276,8 @@ fn steps(codec: &Codec<'_>, bytes: &[u8], mut limits: CommitLimits) -> Result<Ve
         let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
         block.kvals(&mut entries, &mut limits)?;
-        check_variants(&entries, |_| 0).map_err(|error| error.at(start))?;
+        check_variants(&entries, MAX_VARIANTS, |_| std::iter::empty())
+            .map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),
             Action::Remove => steps.extend(

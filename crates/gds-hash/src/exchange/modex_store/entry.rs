@@ -278,7 +278,7 @@ impl Entry {
     }
 
     /// Whether only one of both can be there for a set of scopes.
-    pub(super) fn excludes(&self, other: &Self) -> bool {
+    pub(crate) fn excludes(&self, other: &Self) -> bool {
         self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()
     }
 

@@ -175,12 +175,6 @@ impl ProcData {
         self.entries.of_key(key)
     }
 
-    /// How many values a key has that qualifiers tell apart, whoever sees them.
-    pub(super) fn num_variants(&self, key: &[u8]) -> usize {
-        let entries = self.entries.of_key(key).iter();
-        entries.filter(|entry| entry.is_qualified()).count()
-    }
-
     /// The value that a set of scopes sees under a key.
     pub(super) fn get(&self, key: &[u8], scopes: ScopeSet, asked: &Qualifiers) -> Option<&Entry> {
         let seen = (self.entries.of_key(key).iter())

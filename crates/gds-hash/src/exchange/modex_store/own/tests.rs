@@ -386,3 +386,68 @@ fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
     }
     assert_eq!((server.num_keys(R), own.all().num_keys(R)), (1, 1));
 }
+
+/// Puts a value that a qualifier tells apart from others of its key.
+fn put_unit(own: &mut OwnPuts, scope: Scope, key: &str, unit: u32) {
+    let mut value = QualifiedValue::new(Info::new(key, unit));
+    value.qualify("unit", unit);
+    own.put(&codec(), scope, value.into_info()).unwrap();
+}
+
+#[test]
+fn a_message_has_so_many_values_of_a_key_as_a_server_takes() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    for unit in 0..1_024 {
+        put_unit(&mut own, Scope::GLOBAL, "speed", unit);
+    }
+    assert_eq!(commit_all(&mut own, &mut server).len(), 4);
+    // What is said again does not count twice.
+    for unit in 900..1_000 {
+        put_unit(&mut own, Scope::LOCAL, "speed", unit);
+    }
+    commit_all(&mut own, &mut server);
+    let seen = |scope| server.all(R, scope).unwrap().count();
+    assert_eq!([Scope::LOCAL, Scope::REMOTE].map(seen), [1_024, 924]);
+    put_unit(&mut own, Scope::LOCAL, "speed", 2_000);
+    let (message, _said) = own.take_commit(&codec()).unwrap();
+    let refused = server.commit(&codec(), R, &message).unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+}
+
+#[test]
+fn a_removed_key_is_said_with_the_values_that_it_still_has() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    for unit in 0..200 {
+        put_unit(&mut own, Scope::GLOBAL, "speed", unit);
+    }
+    commit(&mut own, &mut server);
+    // Between the removal and the value is more than a message has room for.
+    put_unit(&mut own, Scope::LOCAL, "speed", 7);
+    for number in 0..3 {
+        put_bytes(&mut own, Scope::REMOTE, &format!("big.{number}"), MOST / 2);
+    }
+    put_unit(&mut own, Scope::GLOBAL, "speed", 200);
+    let mut num_seen = Vec::new();
+    while own.has_uncommitted() {
+        let (message, _said) = own.take_commit(&codec()).unwrap();
+        server.commit(&codec(), R, &message).unwrap();
+        let speeds = own.all().of_key(R, &"speed".into()).len();
+        let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
+        num_seen.push((speeds, remote.count()));
+    }
+    assert_eq!(num_seen.len(), 3);
+    assert!(
+        num_seen.iter().all(|seen| *seen == (201, 200)),
+        "{num_seen:?}"
+    );
+    // A message that has no room for all of it any longer leaves it to the next one.
+    put_bytes(&mut own, Scope::REMOTE, "big.0", MOST / 2);
+    put_bytes(&mut own, Scope::REMOTE, "large", MOST / 2 - 2_000);
+    put_unit(&mut own, Scope::LOCAL, "speed", 8);
+    let (message, said) = own.take_commit(&codec()).unwrap();
+    assert_eq!(said.said.len(), 2);
+    server.commit(&codec(), R, &message).unwrap();
+    assert_eq!(commit_all(&mut own, &mut server).len(), 1);
+    let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
+    assert_eq!(remote.count(), 199);
+}

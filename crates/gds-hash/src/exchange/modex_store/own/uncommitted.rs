@@ -2,17 +2,19 @@
 //! What a process put and no commit has said, in the order in which it was put, and the messages that say it.
 //!
 //! A message holds as much as a server takes at once, so that a commit of more is several. A key that is removed
-//! is named before its values: each message names all such keys first, as clients of OpenPMIx 7 do.
+//! is named before its values: each message names all such keys first, as clients of OpenPMIx 7 do. Its values are in
+//! the same message, so that nobody finds the key without those that it still has.
 //!
 //! Source: OpenPMIx, the messages that its clients and servers exchange.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bfrops::wire_type;
 use pmix_types::{Key, Kval, Rank, Scope, Status, Value};
 
 use super::super::commit::pack;
 use super::super::{Entry, ScopeSet};
+use crate::exchange::codec::MAX_VARIANTS;
 use crate::{Codec, Error};
 
 /// How many bytes of a request stand around what was put: command, scopes, lengths.
@@ -40,7 +42,7 @@ pub(super) enum Item {
 }
 
 /// The place of an item among all that a process ever put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
 /// What a message says, with the places that it had.
@@ -71,6 +73,18 @@ impl Item {
 
     const fn is_removal(&self) -> bool {
         matches!(self, Self::Removed(..))
+    }
+
+    fn is_qualified(&self) -> bool {
+        matches!(self, Self::Value(entry) if entry.is_qualified())
+    }
+
+    /// How many times it stands in a message: one for the local and the remote processes twice.
+    fn times(&self) -> usize {
+        match self.scopes() & ScopeSet::GLOBAL == ScopeSet::GLOBAL {
+            true => 2,
+            false => 1,
+        }
     }
 
     fn for_scopes(&self, scopes: ScopeSet) -> Self {
@@ -200,7 +214,52 @@ impl Uncommitted {
         places.flatten().copied().collect()
     }
 
-    /// Takes as many items up to a place as a message of so many bytes has room for, and packs it.
+    /// The places of a removed key and of the values that are put after its removal.
+    fn places_behind(&self, place: Place, key: &Key<'_>) -> Vec<Place> {
+        let places = self.places.get(key.as_bytes()).into_iter();
+        places
+            .flat_map(|places| places.range(place..))
+            .copied()
+            .collect()
+    }
+
+    /// Adds all items in some places to a message, if it has room for all of them, and returns them.
+    fn add_all(
+        &self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        places: &[Place],
+        message: &mut Message,
+    ) -> Result<Option<Said>, Error> {
+        let mut all = Vec::new();
+        let (mut num_bytes, mut num_kvals, mut num_variants) = (0_usize, 0, 0);
+        for (place, item) in { places.iter() }.filter_map(|at| Some((at, self.items.get(at)?))) {
+            let mut packed = Vec::new();
+            item.encode(codec, rank, &mut packed)?;
+            let times = item.times();
+            num_bytes = num_bytes.saturating_add(packed.len().saturating_mul(times));
+            num_kvals += times;
+            if !message.has_room(num_bytes, num_kvals)
+                || !message.has_room_for_variant(item, num_variants)
+            {
+                return Ok(None);
+            }
+            num_variants += usize::from(item.is_qualified());
+            all.push((
+                *place,
+                item.for_scopes(item.scopes() & ScopeSet::GLOBAL),
+                packed,
+            ));
+        }
+        let all = all.into_iter().map(|(place, item, packed)| {
+            message.add(&item, &packed);
+            (place, item)
+        });
+        Ok(Some(all.collect()))
+    }
+
+    /// Takes as many items up to a place as a message of so many bytes has room for, and packs it. A removed key is
+    /// taken with all values that are put after the removal, unless no message has room for them.
     ///
     /// # Errors
     ///
@@ -213,8 +272,24 @@ impl Uncommitted {
         until: Place,
     ) -> Result<(Vec<u8>, Said), Error> {
         let mut message = Message::new(most.saturating_sub(REQUEST_OVERHEAD));
-        let (mut said, mut packed) = (Vec::new(), Vec::new());
+        let (mut said, mut packed) = (Said::new(), Vec::new());
+        let mut taken = HashSet::new();
         for (place, item) in self.items.range(..=until) {
+            if taken.contains(place) {
+                continue;
+            }
+            if item.is_removal() {
+                let values = self.places_behind(*place, item.key());
+                match self.add_all(codec, rank, &values, &mut message)? {
+                    Some(all) => {
+                        taken.extend(all.iter().map(|(place, _)| *place));
+                        said.extend(all);
+                        continue;
+                    }
+                    None if !said.is_empty() => break,
+                    None => {}
+                }
+            }
             packed.clear();
             item.encode(codec, rank, &mut packed)?;
             let scopes = message.room(item, packed.len(), said.is_empty());
@@ -247,6 +322,8 @@ struct Message {
     most: usize,
     num_bytes: usize,
     num_kvals: usize,
+    /// How many values of a key are in it that qualifiers tell apart.
+    num_variants: HashMap<Key<'static>, usize>,
     blocks: [Vec<u8>; BLOCKS.len()],
 }
 
@@ -256,6 +333,7 @@ impl Message {
             most,
             num_bytes: 0,
             num_kvals: 0,
+            num_variants: HashMap::new(),
             blocks: Default::default(),
         }
     }
@@ -264,16 +342,30 @@ impl Message {
     /// goes for one scope after the other.
     fn room(&self, item: &Item, len: usize, is_first: bool) -> Option<ScopeSet> {
         let scopes = item.scopes() & ScopeSet::GLOBAL;
-        let times = if scopes == ScopeSet::GLOBAL { 2 } else { 1 };
-        let num_bytes = self.num_bytes.saturating_add(len.saturating_mul(times));
-        if num_bytes <= self.most && self.num_kvals + times <= MAX_KVALS {
+        let times = item.times();
+        if self.has_room(len.saturating_mul(times), times) && self.has_room_for_variant(item, 0) {
             return Some(scopes);
         }
         let of_first = scopes & ScopeSet::LOCAL;
         is_first.then_some(if times > 1 { of_first } else { scopes })
     }
 
+    /// Whether so many bytes have room in so many calls of `PMIX_KVAL`.
+    fn has_room(&self, num_bytes: usize, num_kvals: usize) -> bool {
+        let num_bytes = self.num_bytes.saturating_add(num_bytes);
+        num_bytes <= self.most && self.num_kvals + num_kvals <= MAX_KVALS
+    }
+
+    /// Whether a value has room beside so many others of its key that qualifiers tell apart.
+    fn has_room_for_variant(&self, item: &Item, others: usize) -> bool {
+        let count = self.num_variants.get(item.key());
+        !item.is_qualified() || count.copied().unwrap_or_default() + others < MAX_VARIANTS
+    }
+
     fn add(&mut self, item: &Item, packed: &[u8]) {
+        if item.is_qualified() {
+            *self.num_variants.entry(item.key().clone()).or_default() += 1;
+        }
         for (block, (_, of, is_of_removals)) in self.blocks.iter_mut().zip(BLOCKS) {
             if is_of_removals == item.is_removal() && item.scopes().meets(of) {
                 block.extend_from_slice(packed);
