@@ -15,6 +15,11 @@
 //! Where one of the members leads (`PMIX_GROUP_LEADER`), the server of one that is lost asks it first, so that its
 //! end ends nothing: the server calls when that is decided, also where nobody is left there.
 //!
+//! Processes of one user meet, of one job or of several: leaders that are counted by the name and their number. Others
+//! that use the name meet among themselves. Who adds a process of another user is told `PMIX_ERR_NO_PERMISSIONS` when
+//! that one calls, and so are all who list each other and are of several users (`PMIX_USERID`, which servers say).
+//! A second call of a process for itself with one name is refused with `PMIX_ERR_BAD_PARAM` until the first is answered.
+//!
 //! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
 //! process is left that could call, where the host knows ([`Processes::num_running`]).
 //!
@@ -127,6 +132,11 @@ impl<T> Constructions<T> {
     ) -> Vec<EndedConstruction<T>> {
         let until = timeout(&call.directives).and_then(|time| now.checked_add(time));
         let part = Part::new(token, call);
+        if let Some(proc) = &part.proc
+            && self.index.has_called(&call.id, proc)
+        {
+            return vec![failed(vec![part.token], Status::ERR_BAD_PARAM)];
+        }
         if call.procs.is_empty() {
             let early = Early {
                 name: call.id.clone(),
@@ -159,7 +169,7 @@ impl<T> Constructions<T> {
             Some(id) => id,
             None => {
                 let id = self.index.add(&call.id);
-                let one = One::new(call.id.clone(), leaders.clone(), server, processes);
+                let one = One::new(call.id.clone(), leaders.clone(), &part, server, processes);
                 self.open.insert(id, one);
                 id
             }
@@ -169,11 +179,17 @@ impl<T> Constructions<T> {
         };
         let before = one.until;
         one.limit(until);
+        if let Some(proc) = &part.proc {
+            self.index.call(&call.id, proc);
+        }
         one.lead(part, server, call, &leaders, processes);
         let concerned = one.say_concerned();
         take_early(one, &concerned, &mut self.early, &mut self.index);
         for proc in &concerned {
             self.index.concern(id, proc);
+            if one.has_called(proc) {
+                self.index.call(&call.id, proc);
+            }
         }
         self.index.limit(id, before, one.until);
         let mut ended = self.end_if_complete(id);
@@ -234,7 +250,9 @@ impl<T> Constructions<T> {
         let known = early.part.proc.as_ref();
         let known = known.map_or_else(BTreeSet::new, |proc| self.index.of_proc(proc));
         let mut known = known.into_iter();
+        let mut ended = Vec::new();
         let Some(id) = known.find(|id| self.open.get(id).is_some_and(is_it)) else {
+            ended.extend(self.refuse_to_add(&early));
             let id = self.index.number();
             self.index.limit(id, None, early.until);
             if let Some(proc) = &early.part.proc {
@@ -242,16 +260,34 @@ impl<T> Constructions<T> {
                 self.index.wait(id, &early.name, proc);
             }
             self.early.insert(id, early);
-            return Vec::new();
+            return ended;
         };
+        if let Some(proc) = &early.part.proc {
+            self.index.call(&early.name, proc);
+        }
         if let Some(one) = self.open.get_mut(&id) {
             let before = one.until;
             one.limit(early.until);
             self.index.limit(id, before, one.until);
             one.add(early.part);
         }
-        let mut ended = self.end_if_complete(id);
+        ended.extend(self.end_if_complete(id));
         ended.extend(self.end_deserted(&[id], processes));
+        ended
+    }
+
+    /// Ends those that add a process of another user, which calls.
+    fn refuse_to_add(&mut self, early: &Early<T>) -> Vec<EndedConstruction<T>> {
+        let mut ended = Vec::new();
+        let proc = early.part.proc.as_ref();
+        for id in proc.map_or_else(BTreeSet::new, |proc| self.index.of_proc(proc)) {
+            if let Some(one) = self.open.get_mut(&id)
+                && one.name == early.name
+                && one.refuses(&early.part)
+            {
+                ended.extend(self.end_if_complete(id));
+            }
+        }
         ended
     }
 
@@ -272,7 +308,7 @@ impl<T> Constructions<T> {
             if let Some(one) = self.open.get_mut(&id)
                 && one.lose(proc, processes)
             {
-                ended.extend(match one.is_optional && !one.is_abandoned() {
+                ended.extend(match one.may_lack_members && !one.is_abandoned() {
                     true => self.end_if_complete(id),
                     false => self.fail(id, Status::ERR_LOST_CONNECTION),
                 });
@@ -361,6 +397,7 @@ impl<T> Constructions<T> {
     fn close(&mut self, id: Id) -> Option<One<T>> {
         let one = self.open.remove(&id)?;
         self.index.settle(id, one.concerned_by(), one.until);
+        self.index.answer(&one.name, one.called());
         self.index.remove(id, &one.name);
         Some(one)
     }
@@ -441,6 +478,7 @@ fn take_early<T>(
     for proc in procs {
         for other in index.waiting(&one.name, proc) {
             if let Some(early) = waiting.get(&other)
+                && !one.refuses(&early.part)
                 && one.wants(&early.part)
                 && let Some(early) = waiting.remove(&other)
             {

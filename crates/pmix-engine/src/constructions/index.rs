@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which constructions a name, a process or a time concerns, so that none is searched for among all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_types::{IntoOwned as _, Proc, Rank, Text};
@@ -16,6 +16,8 @@ pub(super) struct Index {
     named: HashMap<Text<'static>, BTreeSet<Id>>,
     /// The calls of processes that others have not added yet.
     early: HashMap<(Text<'static>, Proc<'static>), BTreeSet<Id>>,
+    /// The processes that have called for themselves for one with a name that has not ended.
+    calls: HashSet<(Text<'static>, Proc<'static>)>,
     /// Whole jobs stand under their wildcards.
     concerned: HashMap<Proc<'static>, BTreeSet<Id>>,
     limits: BTreeSet<(Instant, Id)>,
@@ -61,6 +63,28 @@ impl Index {
             if waiting.is_empty() {
                 self.early.remove(&key);
             }
+        }
+    }
+
+    /// Takes note that a process has called for itself for one with a name.
+    pub(super) fn call(&mut self, name: &Text<'static>, proc: &Proc<'static>) {
+        self.calls.insert((name.clone(), proc.clone()));
+    }
+
+    /// Returns whether a process has called for itself for one with a name, and was not answered.
+    pub(super) fn has_called(&self, name: &Text<'static>, proc: &Proc<'static>) -> bool {
+        let call = (name.clone(), proc.clone());
+        self.calls.contains(&call) || self.early.contains_key(&call)
+    }
+
+    /// Forgets the calls for one with a name that has ended.
+    pub(super) fn answer<'p>(
+        &mut self,
+        name: &Text<'static>,
+        procs: impl IntoIterator<Item = &'p Proc<'static>>,
+    ) {
+        for proc in procs {
+            self.calls.remove(&(name.clone(), proc.clone()));
         }
     }
 
@@ -129,7 +153,7 @@ impl Index {
     /// Returns whether nothing is in it.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        let is_unnamed = self.named.is_empty() && self.early.is_empty();
+        let is_unnamed = self.named.is_empty() && self.early.is_empty() && self.calls.is_empty();
         is_unnamed && self.concerned.is_empty() && self.limits.is_empty()
     }
 }

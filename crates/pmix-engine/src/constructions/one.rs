@@ -25,6 +25,8 @@ pub(super) struct Part<T> {
     pub(super) token: T,
     /// Who called, if it called for itself.
     pub(super) proc: Option<Proc<'static>>,
+    /// The user of the processes that called, if their server says it.
+    user: Option<u32>,
     /// The leaders in their order, without those that are done without.
     listed: Vec<Proc<'static>>,
     /// What its processes share.
@@ -41,9 +43,11 @@ impl<T> Part<T> {
             _ => None,
         };
         let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&call.procs);
+        let user = value(infos, keys::USERID).and_then(|user| user.to_number().ok());
         Self {
             token,
             proc,
+            user,
             listed: Proc::owned_list(listed),
             shared: shared.cloned().collect(),
             wants_context_id: is_set(infos, keys::GROUP_ASSIGN_CONTEXT_ID),
@@ -55,6 +59,8 @@ impl<T> Part<T> {
 #[derive(Debug)]
 pub(super) struct One<T> {
     pub(super) name: Text<'static>,
+    /// The user whose processes began it, if their servers say it.
+    user: Option<u32>,
     leaders: Leaders,
     /// What the leaders said, and those whom they add.
     led: Vec<Part<T>>,
@@ -72,6 +78,8 @@ pub(super) struct One<T> {
     num_said: usize,
     /// Those of them, and those of the leaders who call for themselves, who have called.
     called: HashSet<Proc<'static>>,
+    /// The jobs of those who have called for themselves, and of those who are added.
+    own_jobs: HashSet<Nspace<'static>>,
     /// How many calls of leaders there were.
     num_led: u64,
     /// The servers that have not called for the leaders that are listed, and how many of these they have that
@@ -85,7 +93,8 @@ pub(super) struct One<T> {
     num_listed: usize,
     ended: HashSet<Proc<'static>>,
     order: Option<Vec<Proc<'static>>>,
-    pub(super) is_optional: bool,
+    /// Whether it is formed without those who end before they call.
+    pub(super) may_lack_members: bool,
     /// Whether one of the members leads, so that servers call for those that are lost when that one has decided.
     is_led: bool,
     pub(super) until: Option<Instant>,
@@ -98,10 +107,11 @@ impl<T> One<T> {
     pub(super) fn new(
         name: Text<'static>,
         leaders: Leaders,
+        part: &Part<T>,
         server: usize,
         processes: &impl Processes,
     ) -> Self {
-        let mut one = Self::begun(name, leaders);
+        let mut one = Self::begun(name, leaders, part.user);
         let Leaders::Listed(procs) = &one.leaders else {
             return one;
         };
@@ -133,9 +143,10 @@ impl<T> One<T> {
         one
     }
 
-    fn begun(name: Text<'static>, leaders: Leaders) -> Self {
+    fn begun(name: Text<'static>, leaders: Leaders, user: Option<u32>) -> Self {
         Self {
             name,
+            user,
             leaders,
             led: Vec::new(),
             came: Vec::new(),
@@ -146,6 +157,7 @@ impl<T> One<T> {
             concerned_by: Vec::new(),
             num_said: 0,
             called: HashSet::new(),
+            own_jobs: HashSet::new(),
             num_led: 0,
             awaited: HashMap::new(),
             have_called: HashSet::new(),
@@ -153,7 +165,7 @@ impl<T> One<T> {
             num_listed: 0,
             ended: HashSet::new(),
             order: None,
-            is_optional: false,
+            may_lack_members: false,
             is_led: false,
             until: None,
             failed: None,
@@ -165,23 +177,29 @@ impl<T> One<T> {
         self.until = [self.until, until].into_iter().flatten().min();
     }
 
-    /// Whether the call of a leader is a part of this, which has its name.
+    /// Whether the call of a leader is a part of this, which has its name. Where leaders are counted, those of other
+    /// users are no part of it, and those of other jobs only if they say the same number.
     pub(super) fn takes(&self, server: usize, leaders: &Leaders, part: &Part<T>) -> bool {
-        let has_called = { part.proc.as_ref() }.is_some_and(|proc| self.called.contains(proc));
         match (&self.leaders, leaders) {
             (Leaders::Listed(own), Leaders::Listed(other)) => {
                 self.awaited.contains_key(&server) && own == other
             }
-            // One that says another number belongs to it, and ends it.
-            (Leaders::Counted(count), Leaders::Counted(_)) => !has_called && self.num_led < *count,
+            (Leaders::Counted(count), Leaders::Counted(other)) => {
+                let proc = part.proc.as_ref();
+                let has_called = proc.is_some_and(|proc| self.has_called(proc));
+                // One of these jobs that says another number belongs to it, and ends it.
+                let is_own = proc.is_some_and(|proc| self.own_jobs.contains(&proc.nspace));
+                let is_open = !has_called && self.num_led < *count;
+                is_open && self.may_have(part) && (count == other || is_own)
+            }
             _ => false,
         }
     }
 
     /// A leader calls, or a server for its leaders. It fails as it failed on that server; with
     /// `PMIX_ERR_BAD_PARAM` for another number of leaders or order of the members than others gave, with
-    /// `PMIX_ERR_NOT_FOUND` if a job that is added does not exist, and with `PMIX_ERR_LOST_CONNECTION` if one that
-    /// is added has ended.
+    /// `PMIX_ERR_NOT_FOUND` if a job that is added does not exist, with `PMIX_ERR_LOST_CONNECTION` if one that
+    /// is added has ended, and with `PMIX_ERR_NO_PERMISSIONS` if those who are listed are of several users.
     pub(super) fn lead(
         &mut self,
         part: Part<T>,
@@ -196,6 +214,10 @@ impl<T> One<T> {
         self.awaited.remove(&server);
         self.have_called.insert(server);
         self.led_by(&part, processes);
+        if !self.may_have(&part) {
+            self.fails(Status::ERR_NO_PERMISSIONS);
+        }
+        self.user = self.user.or(part.user);
         self.led.push(part);
         let number = |leaders: &Leaders| match leaders {
             Leaders::Counted(count) => Some(*count),
@@ -217,11 +239,11 @@ impl<T> One<T> {
             self.order = Some(order);
         }
         let do_without = [keys::GROUP_OPTIONAL, keys::GROUP_NOTIFY_TERMINATION];
-        self.is_optional |= do_without.iter().any(|key| is_set(infos, key));
+        self.may_lack_members |= do_without.iter().any(|key| is_set(infos, key));
         if is_set(infos, keys::GROUP_LEADER) {
             self.wait_for_decisions(processes);
         }
-        if !self.is_optional && !self.gone.is_empty() {
+        if !self.may_lack_members && !self.gone.is_empty() {
             self.fails(Status::ERR_LOST_CONNECTION);
         }
         self.add_all(infos, processes);
@@ -259,7 +281,7 @@ impl<T> One<T> {
                 match self.called.contains(&proc) || !processes.has_ended(&proc) {
                     _ if self.leads.contains(&proc) => {}
                     true => self.adds(proc),
-                    false if self.is_optional => {}
+                    false if self.may_lack_members => {}
                     false => self.fails(Status::ERR_LOST_CONNECTION),
                 }
             }
@@ -268,6 +290,9 @@ impl<T> One<T> {
 
     /// One is added.
     fn adds(&mut self, proc: Proc<'static>) {
+        if !self.own_jobs.contains(&proc.nspace) {
+            self.own_jobs.insert(proc.nspace.clone());
+        }
         if self.added.insert(proc.clone()) && !self.called.contains(&proc) {
             self.concerned_by.push(proc.clone());
             self.lacking.insert(proc);
@@ -309,8 +334,31 @@ impl<T> One<T> {
 
     /// Whether one that calls for itself is among those whom the leaders add, and has not called.
     pub(super) fn wants(&self, part: &Part<T>) -> bool {
+        self.may_have(part) && self.lacks(part)
+    }
+
+    /// Whether a call is of the user of this, as far as their servers say whose they are: one that calls for processes
+    /// that are lost does not.
+    fn may_have(&self, part: &Part<T>) -> bool {
+        let users = self.user.zip(part.user);
+        users.is_none_or(|(own, other)| own == other)
+    }
+
+    fn lacks(&self, part: &Part<T>) -> bool {
         let is_lacking = |proc: &Proc<'static>| self.lacking.contains(proc);
         part.proc.as_ref().is_some_and(is_lacking)
+    }
+
+    /// One calls for itself. If the leaders add it and it is of another user, whose processes they may not add, it is
+    /// no part of this, which fails: tells whether that is so.
+    pub(super) fn refuses(&mut self, part: &Part<T>) -> bool {
+        let is_refused = !self.may_have(part) && self.lacks(part);
+        if let Some(proc) = part.proc.as_ref().filter(|_| is_refused) {
+            self.lacking.remove(proc);
+            self.added.remove(proc);
+            self.fails(Status::ERR_NO_PERMISSIONS);
+        }
+        is_refused
     }
 
     /// One that is added calls.
@@ -323,7 +371,20 @@ impl<T> One<T> {
         if let Some(proc) = &part.proc {
             self.lacking.remove(proc);
             self.called.insert(proc.clone());
+            if !self.own_jobs.contains(&proc.nspace) {
+                self.own_jobs.insert(proc.nspace.clone());
+            }
         }
+    }
+
+    /// Whether one has called for itself.
+    pub(super) fn has_called(&self, proc: &Proc<'static>) -> bool {
+        self.called.contains(proc)
+    }
+
+    /// Those who have called for themselves.
+    pub(super) fn called(&self) -> impl Iterator<Item = &Proc<'static>> {
+        self.called.iter()
     }
 
     /// Returns whose end concerns this, which was not said yet.
@@ -412,7 +473,7 @@ impl<T> One<T> {
     /// Whether one of the members led it, and all who are listed have ended: a server may have called for one that had
     /// ended on the other servers before.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.is_led && self.ended.len() >= self.num_listed
+        self.is_led && self.num_listed > 0 && self.ended.len() >= self.num_listed
     }
 
     /// Whether all have called.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
+mod callers;
+
 use std::time::Duration;
 
 use pmix_types::{GroupOperation, Rank, Value};

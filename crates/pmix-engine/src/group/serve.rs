@@ -10,7 +10,7 @@ use crate::Error;
 use crate::collective::{Collective, GroupCall, Participants};
 use crate::cx::Cx;
 use crate::events::Notification;
-use crate::infos::value;
+use crate::infos::{value, with_user};
 use crate::peers::{Member, Ticket};
 
 impl Groups {
@@ -23,9 +23,9 @@ impl Groups {
         request: &request::GroupConstruct<'_>,
     ) -> Option<GroupCall> {
         match self.check_construct(cx, &ticket, request) {
-            Ok((name, caller)) => {
+            Ok((name, caller, user)) => {
                 let refusal = self.check_room(cx, &caller.nspace, &name, &request.procs);
-                let mut infos = request.infos.clone().into_owned();
+                let mut infos = with_user(&request.infos, user);
                 let own = [keys::GROUP_MEMBERSHIP, keys::PROCID];
                 infos.retain(|info| !own.iter().any(|key| info.key.is(key)));
                 for info in &mut infos {
@@ -65,7 +65,7 @@ impl Groups {
         cx: &Cx,
         ticket: &Ticket,
         request: &request::GroupConstruct<'_>,
-    ) -> Result<(Text<'static>, Proc<'static>), Error> {
+    ) -> Result<(Text<'static>, Proc<'static>, (u32, u32)), Error> {
         let member = client(cx, ticket)?;
         let name = self.check_name(cx, &member.proc, request.group.as_ref())?;
         match role(request) {
@@ -89,7 +89,7 @@ impl Groups {
             let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
             Participants::of(listed, &member.proc.nspace, size, is_here)?;
         }
-        Ok((name.clone().into_owned(), member.proc.clone()))
+        Ok((name.clone().into_owned(), member.proc.clone(), member.user))
     }
 
     /// Whether a process may make a group of this name.

@@ -27,7 +27,7 @@ fn credential(uid: u32) -> Vec<u8> {
 }
 
 /// Somebody of a user who is registered for all events.
-fn listens(world: &mut World, node: usize, uid: u32, hello: &Hello<'_>) -> Who {
+pub(crate) fn listens(world: &mut World, node: usize, uid: u32, hello: &Hello<'_>) -> Who {
     let credential = credential(uid);
     let who = world.connect(
         node,

@@ -364,6 +364,8 @@ fn the_host_is_told_once_what_all_of_them_want() {
         .collect();
     keys.sort_unstable();
     let expected = [
+        keys::GRPID,
+        keys::USERID,
         keys::GROUP_ASSIGN_CONTEXT_ID,
         keys::GROUP_MEMBERSHIP,
         keys::TIMEOUT,

@@ -10,8 +10,9 @@ use pmix_proto::{Request, Tag, reply};
 use pmix_types::{GroupOperation, Info, Proc, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
+use crate::event_rights::listens;
 use crate::group::{construct, construct_of, context, destruct, num_groups, world};
-use crate::world::{Reaction, Who, World};
+use crate::world::{Reaction, UID, Who, World, hello};
 
 fn ranks(list: &[u32]) -> Vec<Proc<'static>> {
     let ranks: Vec<_> = list.iter().map(|rank| ("job", *rank)).collect();
@@ -144,7 +145,10 @@ fn the_host_is_told_who_calls_for_itself() {
     });
     world.ask(all[1], &joins(vec![]));
     world.run();
-    world.ask(all[0], &construct("g", &[0], vec![one_of(1), adds(&[1])]));
+    // Nobody says whose process it is but its server.
+    let claimed = Info::new(keys::USERID, UID + 1);
+    let led = vec![one_of(1), adds(&[1]), claimed];
+    world.ask(all[0], &construct("g", &[0], led));
     world.run();
     let calls = calls.borrow();
     let [added, leader] = &calls[..] else {
@@ -153,11 +157,74 @@ fn the_host_is_told_who_calls_for_itself() {
     let who = |rank| Info::new(keys::PROCID, ranks(&[rank]).remove(0));
     assert_eq!(added.operation, GroupOperation::CONSTRUCT);
     assert_eq!(added.procs, []);
-    assert_eq!(added.directives, [who(1)]);
+    let user = [keys::USERID, keys::GRPID].map(|key| Info::new(key, UID));
+    let [first, second] = user.clone();
+    assert_eq!(added.directives, [first, second, who(1)]);
     assert_eq!(leader.procs, ranks(&[0]));
     assert!(leader.directives.contains(&who(0)));
     assert!(leader.directives.contains(&one_of(1)));
     assert!(leader.directives.contains(&adds(&[1])));
+    let users = leader.directives.iter();
+    let users: Vec<_> = users.filter(|info| info.key.is(keys::USERID)).collect();
+    assert_eq!(users, [&user[0]]);
+}
+
+#[test]
+fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselves() {
+    for (uid, count) in [(UID + 1, 2), (UID + 1, 3), (UID, 3)] {
+        let (mut world, all) = world(&[2, 2]);
+        world.job_of("other", &[1, 1], uid);
+        let others: Vec<_> = [(0, 0), (1, 1)]
+            .map(|(node, rank)| listens(&mut world, node, uid, &hello("other", rank)))
+            .into();
+        let own = |rank, count| {
+            let named = procs(&[("other", rank)]);
+            construct_of("g", named, vec![one_of(count)])
+        };
+        let first = world.ask(all[0], &construct("g", &[0], vec![one_of(2)]));
+        let other = world.ask(others[0], &own(0, count));
+        world.run();
+        let second = world.ask(all[3], &construct("g", &[3], vec![one_of(2)]));
+        world.run();
+        for (rank, tag) in [(0, first), (3, second)] {
+            let expected = (Status::SUCCESS, vec![0, 3], None);
+            assert_eq!(told(&world, all[rank], tag), expected, "{uid} {count}");
+        }
+        // It waits for its own.
+        assert!(world.clients[others[0]].reply(other).is_none());
+        if count == 2 {
+            let last = world.ask(others[1], &own(1, count));
+            world.run();
+            for (who, tag) in others.into_iter().zip([other, last]) {
+                let expected = (Status::SUCCESS, vec![0, 1], None);
+                assert_eq!(told(&world, who, tag), expected, "{uid} {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_call_of_a_leader_or_of_one_that_waits_to_be_added_is_refused() {
+    let (mut world, all) = world(&[2, 2]);
+    let led = construct("g", &[0], vec![one_of(2), adds(&[2])]);
+    let first = world.ask(all[0], &led);
+    let waits = world.ask(all[2], &joins(vec![]));
+    let again = [
+        world.ask(all[0], &led),
+        world.ask(all[2], &joins(vec![])),
+        world.ask(all[2], &construct("g", &[2], vec![one_of(2)])),
+    ];
+    world.run();
+    let bad = Some(Status::ERR_BAD_PARAM);
+    let told_again = statuses(&world, &[all[0], all[2], all[2]], &again);
+    assert_eq!(told_again, [bad; 3]);
+    let second = world.ask(all[3], &construct("g", &[3], vec![one_of(2)]));
+    world.run();
+    for (rank, tag) in [(0, first), (2, waits), (3, second)] {
+        let expected = (Status::SUCCESS, vec![0, 3, 2], None);
+        assert_eq!(told(&world, all[rank], tag), expected);
+    }
+    use_and_part(&mut world, &[all[0], all[2], all[3]]);
 }
 
 #[test]

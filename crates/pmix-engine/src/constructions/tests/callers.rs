@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may take part: processes of one user, each once.
+
+use pmix_types::DataArray;
+
+use super::*;
+
+/// The same call of a user.
+fn by(user: u32, mut call: Group) -> Group {
+    call.directives.push(Info::new(keys::USERID, user));
+    call
+}
+
+/// The same call of a process of another job.
+fn of_other_job(mut call: Group) -> Group {
+    let other = |proc: &mut Proc<'static>| proc.nspace = "other".into();
+    call.procs.iter_mut().for_each(other);
+    for info in &mut call.directives {
+        match &mut info.value {
+            Value::Proc(proc) => proc.nspace = "other".into(),
+            Value::DataArray(DataArray::Proc(procs)) => procs.iter_mut().for_each(other),
+            _ => {}
+        }
+    }
+    call
+}
+
+#[test]
+fn one_of_a_number_of_leaders_may_decide_about_losses() {
+    let leads = Info::new(keys::GROUP_LEADER, true);
+    let calls = [
+        leader(0, 2, vec![leads, adds(&[4])]),
+        joins(4),
+        leader(3, 2, vec![]),
+    ];
+    assert_eq!(outcomes(&calls), [(vec![0, 1, 2], Ok(vec![0, 3, 4]))]);
+}
+
+#[test]
+fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
+    let bad = |token| (vec![token], Err(Status::ERR_BAD_PARAM));
+    let calls = [
+        leader(0, 2, vec![adds(&[4])]),
+        leader(0, 2, vec![adds(&[4])]),
+        leader(0, 3, vec![]),
+        joins(0),
+        joins(4),
+        joins(4),
+        leader(4, 1, vec![]),
+        leader(3, 2, vec![]),
+        // The name is free again.
+        leader(0, 1, vec![]),
+    ];
+    let expected = [
+        bad(1),
+        bad(2),
+        bad(3),
+        bad(5),
+        bad(6),
+        (vec![0, 4, 7], Ok(vec![0, 3, 4])),
+        (vec![8], Ok(vec![0])),
+    ];
+    assert_eq!(outcomes(&calls), expected);
+    // One that nobody has added yet is one call, too; it may call for groups of other names.
+    let mut other = joins(4);
+    other.id = "h".into();
+    let calls = [joins(4), joins(4), other, leader(0, 1, vec![adds(&[4])])];
+    let expected = [bad(1), (vec![0, 3], Ok(vec![0, 4]))];
+    assert_eq!(outcomes(&calls), expected);
+    // And again when it has failed.
+    let mut all = Constructions::default();
+    let (job, now) = (Job(vec![], 6), Instant::now());
+    assert_eq!(all.take(0, 0, &joins(4), &job, now), []);
+    let led = leader(0, 1, vec![adds(&[4, 5])]);
+    assert_eq!(all.take(1, 0, &led, &job, now), []);
+    let gone = Job(vec![5], 6);
+    assert_eq!(all.proc_ended(&procs(&[5])[0], &gone).len(), 1);
+    let again = all.take(2, 0, &leader(0, 1, vec![]), &gone, now);
+    let again: Vec<_> = again.into_iter().map(outcome).collect();
+    assert_eq!(again, [(vec![2], Ok(vec![0]))]);
+    assert!(is_empty(&all));
+}
+
+#[test]
+fn another_user_has_no_part_in_what_is_counted_and_does_not_disturb_it() {
+    let call = |user, rank, more| by(user, leader(rank, 2, more));
+    let calls = [
+        call(1, 0, vec![adds(&[4])]),
+        // The same number and another, of another user.
+        call(2, 1, vec![]),
+        by(2, leader(5, 3, vec![])),
+        by(1, joins(4)),
+        call(2, 2, vec![]),
+        call(1, 3, vec![]),
+    ];
+    let mut all = Constructions::default();
+    let now = Instant::now();
+    let told: Vec<_> = { calls.iter().enumerate() }
+        .flat_map(|(token, call)| all.take(token, 0, call, &Job(vec![], 6), now))
+        .map(outcome)
+        .collect();
+    let bad = Err(Status::ERR_BAD_PARAM);
+    assert_eq!(
+        told,
+        [(vec![1, 2], bad), (vec![0, 3, 5], Ok(vec![0, 3, 4]))]
+    );
+    // What failed is of its user, too.
+    let calls = [
+        call(1, 0, vec![]),
+        by(1, leader(1, 3, vec![])),
+        by(2, leader(2, 1, vec![])),
+    ];
+    let bad = Err(Status::ERR_BAD_PARAM);
+    assert_eq!(
+        outcomes(&calls),
+        [(vec![0, 1], bad), (vec![2], Ok(vec![2]))]
+    );
+}
+
+#[test]
+fn one_of_another_user_is_not_added_and_waits_for_its_own() {
+    let denied = Err(Status::ERR_NO_PERMISSIONS);
+    let own = by(2, leader(5, 1, vec![adds(&[4])]));
+    let other = by(1, leader(0, 2, vec![adds(&[4])]));
+    for calls in [
+        [other.clone(), by(2, joins(4)), own.clone()],
+        [by(2, joins(4)), other, own],
+    ] {
+        let told = outcomes(&calls);
+        let (waits, refused) = match calls[0].procs.is_empty() {
+            true => (0, 1),
+            false => (1, 0),
+        };
+        let expected = [
+            (vec![refused], denied.clone()),
+            (vec![waits, 2], Ok(vec![5, 4])),
+        ];
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn those_who_list_each_other_and_are_of_several_users_are_refused() {
+    let led = call(procs(&[0, 3]), vec![adds(&[4])]);
+    let mut all = Constructions::default();
+    let (job, now) = (Job(vec![], 3), Instant::now());
+    assert_eq!(all.take(0, 0, &by(1, led.clone()), &job, now), []);
+    let ended = all.take(1, 1, &by(2, led), &job, now);
+    let told: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(told, [(vec![0, 1], Err(Status::ERR_NO_PERMISSIONS))]);
+}
+
+#[test]
+fn another_job_that_counts_otherwise_has_a_construct_of_its_own() {
+    let calls = [
+        leader(0, 2, vec![]),
+        of_other_job(leader(1, 3, vec![])),
+        // One of this job is part of what its job began.
+        of_other_job(leader(2, 3, vec![])),
+        leader(3, 2, vec![]),
+        of_other_job(leader(4, 3, vec![])),
+    ];
+    let expected = [
+        (vec![0, 3], Ok(vec![0, 3])),
+        (vec![1, 2, 4], Ok(vec![1, 2, 4])),
+    ];
+    assert_eq!(outcomes(&calls), expected);
+    // Jobs of one user that count alike meet.
+    let calls = [leader(3, 2, vec![]), of_other_job(leader(4, 2, vec![]))];
+    assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![3, 4]))]);
+}
