@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commits of local processes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use gds_hash::CommitLimits;
 use pmix_proto::request;
@@ -64,11 +64,20 @@ impl Exchange {
         if is_short {
             limits.bytes = before + room;
         }
-        let mut awaited = Awaited::default();
+        let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
             let told = |key: &Key<'static>| {
-                awaited.gets.extend(self.gets.of_key(&proc, key));
-                awaited.inbound.extend(self.inbound.of_key(&proc, key));
+                // A commit may say a key any number of times, for which any number wait.
+                if keys.contains(key) {
+                    return;
+                }
+                let gets: Vec<_> = self.gets.of_key(&proc, key).collect();
+                let inbound: Vec<_> = self.inbound.of_key(&proc, key).collect();
+                if !gets.is_empty() || !inbound.is_empty() {
+                    keys.insert(key.clone());
+                    awaited.gets.extend(gets);
+                    awaited.inbound.extend(inbound);
+                }
             };
             puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
             Ok(puts.num_bytes(proc.rank))

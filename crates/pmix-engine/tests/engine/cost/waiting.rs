@@ -19,11 +19,17 @@ fn two() -> (World, Vec<Who>) {
 
 /// Rank 0 commits a key.
 fn commit(world: &mut World, who: Who, key: String) -> Tag {
+    commit_again(world, who, key, 1)
+}
+
+/// Rank 0 commits a key that the commit says so many times.
+fn commit_again(world: &mut World, who: Who, key: String, count: usize) -> Tag {
     let rank = Rank::new(0);
     let mut puts = ModexStore::default();
     puts.put(rank, Scope::GLOBAL, Info::new(key, true)).unwrap();
     let layout = world.clients[who].session.form().layout;
     let blocks = puts.commit_message(&Codec::new(layout), rank).unwrap();
+    let blocks = blocks.repeat(count);
     world.ask(who, &Request::Commit(request::Commit { blocks: &blocks }))
 }
 
@@ -77,6 +83,28 @@ fn commits_beside_gets_that_wait_for_other_keys() {
             let status = world.clients[*who].status(*answered);
             assert_eq!(status, Some(Status::SUCCESS));
             assert_eq!(world.nodes[0].engine.stats().num_gets, *size);
+        },
+    );
+}
+
+#[test]
+fn a_commit_that_says_a_key_often_for_which_many_wait() {
+    is_linear(
+        "a key said often and waited for often",
+        200,
+        |size| {
+            let (mut world, all) = begun();
+            for _ in 0..size {
+                get(&mut world, all[1], "last".to_owned());
+            }
+            world.run();
+            assert_eq!(world.nodes[0].engine.stats().num_gets, size);
+            commit_again(&mut world, all[0], "last".to_owned(), size);
+            world
+        },
+        |world| {
+            world.run();
+            assert_eq!(world.nodes[0].engine.stats().num_gets, 0);
         },
     );
 }
