@@ -222,9 +222,10 @@ PMIX_EXPORT pmix_status_t PMIx_Publish(const pmix_info_t info[], size_t ninfo);
 PMIX_EXPORT pmix_status_t PMIx_Publish_nb(const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Keeps a copy of a value under a key for those whom the scope names; they see it after
- * PMIx_Commit. A reserved key is taken as 4.2 and 5.0 do, and what the host says of it goes
- * first. PMIX_DEL_LOCAL and its like remove a key, val is not read then; PMIX_ERR_NOT_SUPPORTED
- * if it was committed and the server takes no key back, as those of OpenPMIx before 7.
+ * PMIx_Commit. Of several values that are put under one key before that, the last counts. A
+ * reserved key is taken as 4.2 and 5.0 do, and what the host says of it goes first.
+ * PMIX_DEL_LOCAL and its like remove a key, val is not read then; PMIX_ERR_NOT_SUPPORTED if it
+ * was committed and the server takes no key back, as those of OpenPMIx before 7.
  * PMIX_ERR_BAD_PARAM for a key that is too long and a scope that is none. */
 PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val);
 
