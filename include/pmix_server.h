@@ -96,7 +96,8 @@ PMIX_EXPORT pmix_status_t PMIx_generate_regex2(const char *input, pmix_info_t in
 /** Reads what PMIx_generate_regex2 made. The caller frees *output with free. */
 PMIX_EXPORT pmix_status_t PMIx_parse_regex2(const pmix_regex2_t *regex, pmix_info_t info[], size_t ninfo, char **output);
 
-/** Hands on what a process wrote to a stream. */
+/** Hands on what a process wrote to a stream. Without a callback it is done when the call
+ * returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_IOF_deliver(const pmix_proc_t *source, pmix_iof_channel_t channel, const pmix_byte_object_t *bo, const pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Suspends the input of a process, or resumes it: while xoff holds, what it pushes is not
@@ -121,7 +122,8 @@ PMIX_EXPORT pmix_status_t PMIx_server_define_process_set(const pmix_proc_t *memb
 PMIX_EXPORT pmix_status_t PMIx_server_delete_process_set(char *pset_name);
 
 /** Takes what nodes are made of, as PMIx_server_collect_inventory collected it there; a get
- * that names the node is answered from it. Without a callback the call waits. */
+ * that names the node is answered from it. Without a callback it is done when the call returns
+ * PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_deliver_inventory(pmix_info_t info[], size_t ninfo, pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Forgets a process of this node. */
@@ -131,8 +133,8 @@ PMIX_EXPORT void PMIx_server_deregister_client(const pmix_proc_t *proc, pmix_op_
 PMIX_EXPORT void PMIx_server_deregister_nspace(const pmix_nspace_t nspace, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Forgets what PMIx_server_register_resources registered under the keys; an array that names a
- * node stands for what describes that one. Jobs that were told keep it. Without a callback the
- * call waits. */
+ * node stands for what describes that one. Jobs that were told keep it. Without a callback it
+ * is done when the call returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_deregister_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Asks for what a process of this node put, for the server of another node; the answer goes to
@@ -156,17 +158,19 @@ PMIX_EXPORT pmix_status_t PMIx_server_generate_locality_string(const pmix_cpuset
 PMIX_EXPORT pmix_status_t PMIx_server_init(pmix_server_module_t *module, pmix_info_t info[], size_t ninfo);
 
 /** Registers a process of this node before it is started: who is this user and group may
- * connect as it. The object comes back with every call of the host that is about the process. */
+ * connect as it. The object comes back with every call of the host that is about the process.
+ * Without a callback it is done when the call returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_client(const pmix_proc_t *proc, uid_t uid, gid_t gid, void *server_object, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Registers a job and how many of its processes are on this node. With a callback the answer
- * goes there, unless an error or PMIX_OPERATION_SUCCEEDED is returned; without one the call
- * waits. */
+ * goes there, unless an error or PMIX_OPERATION_SUCCEEDED is returned; without one it is done
+ * when the call returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_nspace(const pmix_nspace_t nspace, int nlocalprocs, pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Registers infos for all jobs that are registered from now on, which outrank what is said of
  * a job itself. PMIX_GROUP_JOB_INFO is what PMIx_server_collect_job_info packed on another
- * node: its jobs are known then. Without a callback the call waits. */
+ * node: its jobs are known then. Without a callback it is done when the call returns
+ * PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_register_resources(pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 /** Collects what an application takes along to the nodes it runs on; the callback gets it and
@@ -178,7 +182,7 @@ PMIX_EXPORT pmix_status_t PMIx_server_setup_application(const pmix_nspace_t nspa
 PMIX_EXPORT pmix_status_t PMIx_server_setup_fork(const pmix_proc_t *proc, char ***env);
 
 /** Takes what PMIx_server_setup_application collected, for the processes of the job that are
- * started here. */
+ * started here. Without a callback it is done when the call returns PMIX_OPERATION_SUCCEEDED. */
 PMIX_EXPORT pmix_status_t PMIx_server_setup_local_support(const pmix_nspace_t nspace, pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
 

@@ -250,6 +250,7 @@ static void reads(void)
     PMIX_LOAD_PROCID(&other, "job", 1);
     IS(PMIX_SUCCESS, PMIx_Store_internal(&other, "note", &value));
     is_text("ib0", get("job", 1, "note"));
+    is_text("ib0", get("job", PMIX_RANK_UNDEF, "note"));
     PMIX_VALUE_DESTRUCT(&value);
 }
 
@@ -411,7 +412,7 @@ static void leaves_open(void)
     pmix_proc_t first;
 
     PMIX_LOAD_PROCID(&first, job, 0);
-    IS(PMIX_SUCCESS, PMIx_server_register_client(&first, getuid(), getgid(), NULL, NULL, NULL));
+    IS(PMIX_OPERATION_SUCCEEDED, PMIx_server_register_client(&first, getuid(), getgid(), NULL, NULL, NULL));
     IS(PMIX_SUCCESS, PMIx_server_dmodex_request(&first, modex_is_ended, (void *) &ended));
     IS(PMIX_SUCCESS, PMIx_Allocation_request_nb(PMIX_ALLOC_EXTEND, NULL, 0, infos_are_ended, (void *) &ended));
     HOLDS(0 == ended);
@@ -498,9 +499,9 @@ static void forwards(void)
     IS(PMIX_SUCCESS, wait_for_it());
     second = PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, is_read, NULL, NULL);
     HOLDS(second > 0 && (size_t) second != handler && pulls == 2);
-    IS(PMIX_SUCCESS,
+    IS(PMIX_OPERATION_SUCCEEDED,
        PMIx_server_IOF_deliver(&other, PMIX_FWD_STDOUT_CHANNEL, &line, NULL, 0, NULL, NULL));
-    IS(PMIX_SUCCESS,
+    IS(PMIX_OPERATION_SUCCEEDED,
        PMIx_server_IOF_deliver(&source, PMIX_FWD_STDERR_CHANNEL, &line, NULL, 0, NULL, NULL));
     /* Callbacks come in their order, so those of the output come before the last. */
     IS(PMIX_SUCCESS,

@@ -563,9 +563,9 @@ static void serves(const char *self, const char *directory, const char *file)
     IS(PMIX_ERR_EXISTS, PMIx_tool_set_server_module(&module));
     PMIX_LOAD_PROCID(&proc, "launched", 0);
     PMIX_INFO_LOAD(&info, PMIX_JOBID, "hello", PMIX_STRING);
-    IS(PMIX_SUCCESS, PMIx_server_register_nspace(proc.nspace, 1, &info, 1, NULL, NULL));
+    IS(PMIX_OPERATION_SUCCEEDED, PMIx_server_register_nspace(proc.nspace, 1, &info, 1, NULL, NULL));
     PMIX_INFO_DESTRUCT(&info);
-    IS(PMIX_SUCCESS, PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL));
+    IS(PMIX_OPERATION_SUCCEEDED, PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL));
     IS(PMIX_SUCCESS, PMIx_server_setup_fork(&proc, &env));
     runs(self, "client", NULL, env);
     HOLDS(aborted == 1);

@@ -23,7 +23,7 @@ use crate::model::Model;
 use crate::names::{nspace_at, proc_at};
 use crate::record::there;
 use crate::server::own_host;
-use crate::state::{client, name_of, state};
+use crate::state::{State, client, name_of, state};
 use crate::status::{code, make_at};
 use crate::tool;
 use crate::values::value_at;
@@ -165,6 +165,22 @@ fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
     }
 }
 
+/// What this server stored about some process of a nspace, where it is asked which one has the key.
+fn stored_of_any<'s>(
+    state: &'s State,
+    of: &Proc<'static>,
+    key: &Key<'static>,
+) -> Option<&'s Value<'static>> {
+    let is_it =
+        |(proc, known): &(Proc<'static>, Key<'static>)| proc.nspace == of.nspace && known == key;
+    let any = (of.rank == Rank::UNDEF).then_some(&state.stored)?;
+    let least = any
+        .keys()
+        .filter(|at| is_it(at))
+        .min_by_key(|(proc, _)| proc.rank)?;
+    any.get(least)
+}
+
 /// What this process stored, or knows of itself, or what its jobs are, where it is a server: it asks
 /// nobody.
 fn known_to_server(
@@ -178,7 +194,8 @@ fn known_to_server(
         if state.client.is_some() {
             return None;
         }
-        let stored = state.stored.get(&(of.clone(), key.clone())).cloned();
+        let stored = state.stored.get(&(of.clone(), key.clone()));
+        let stored = stored.or_else(|| stored_of_any(&state, of, key)).cloned();
         (server.clone(), stored, state.connection().is_some())
     };
     let name = key.as_text().to_str_lossy();
@@ -187,7 +204,15 @@ fn known_to_server(
         return Some(Ok(known));
     }
     let qualifiers = SharedClient::qualifiers(infos);
-    match server.get(of, &name, &qualifiers) {
+    let registered = server.get(of, &name, &qualifiers).or_else(|error| {
+        // A server has no job: what is asked of its own process may be registered of no job in particular.
+        if of != server.proc() {
+            return Err(error);
+        }
+        let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
+        server.get(&any, &name, &qualifiers)
+    });
+    match registered {
         Ok(found) => Some(Ok(found)),
         // A tool's jobs are known here; of others it asks the server that it is attached to.
         Err(_) if is_asking => None,

@@ -74,7 +74,8 @@ impl Fallback for i32 {
     }
 
     fn failure(&self) -> Option<Status> {
-        (*self < 0).then(|| Status::from_raw(*self))
+        let status = Status::from_raw(*self);
+        (*self < 0 && status != Status::OPERATION_SUCCEEDED).then_some(status)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::model::list;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
 use crate::state::{server, server_of_parent, show_to_children, state};
-use crate::status::code;
+use crate::status::{code, outcome};
 
 pub(crate) use host::{CHost, common_part};
 #[allow(unused_imports)]
@@ -108,11 +108,12 @@ pub(crate) fn finalize() -> Result<()> {
     ended.map_err(|error| refused(&error))
 }
 
-/// Answers a request: at once where there is no callback, otherwise by it alone.
-fn answer(done: Result<()>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
+/// Answers a request: by its callback, or without one at once, with the status that OpenPMIx has for that.
+fn answer(done: Result<()>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<Status> {
+    done?;
     match cbfunc {
-        None => done,
-        Some(_) => done.and_then(|()| answer_now(cbfunc, cbdata)),
+        None => Ok(Status::OPERATION_SUCCEEDED),
+        Some(_) => answer_now(cbfunc, cbdata).map(|()| Status::SUCCESS),
     }
 }
 
@@ -145,7 +146,7 @@ exported! {
     }
 
     fn PMIx_server_register_nspace(nspace: *const c_char, nlocalprocs: i32, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
@@ -166,7 +167,7 @@ exported! {
     }
 
     fn PMIx_server_register_client(proc: *const pmix_proc_t, uid: u32, gid: u32, server_object: *mut c_void, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let proc = unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)?;
@@ -235,7 +236,7 @@ exported! {
     }
 
     fn PMIx_server_setup_local_support(nspace: *const c_char, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
@@ -245,7 +246,7 @@ exported! {
     }
 
     fn PMIx_server_IOF_deliver(source: *const pmix_proc_t, channel: pmix_iof_channel_t, bo: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };

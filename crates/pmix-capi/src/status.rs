@@ -11,6 +11,11 @@ pub(crate) fn code(result: Result<()>) -> pmix_status_t {
     result.err().unwrap_or(Status::SUCCESS).as_raw()
 }
 
+/// What a function returns that succeeds in several ways.
+pub(crate) fn outcome(result: Result<Status>) -> pmix_status_t {
+    result.unwrap_or_else(|status| status).as_raw()
+}
+
 /// Writes to where a caller wants it.
 ///
 /// # Safety

@@ -17,7 +17,7 @@ use crate::names::proc_at;
 use crate::packed::append;
 use crate::record::there_mut;
 use crate::state::server;
-use crate::status::code;
+use crate::status::{code, outcome};
 
 /// Refuses directives that have to be obeyed where there are none that are.
 fn obeyed(directives: &[Info<'_>]) -> Result<()> {
@@ -30,7 +30,7 @@ fn obeyed(directives: &[Info<'_>]) -> Result<()> {
 
 exported! {
     fn PMIx_server_register_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let infos = unsafe { infos_at(info, ninfo)? };
@@ -40,7 +40,7 @@ exported! {
     }
 
     fn PMIx_server_deregister_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let infos = unsafe { infos_at(info, ninfo)? };
@@ -67,7 +67,7 @@ exported! {
     }
 
     fn PMIx_server_deliver_inventory(info: *mut pmix_info_t, ninfo: usize, directives: *mut pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let (infos, directives) = unsafe { (infos_at(info, ninfo)?, infos_at(directives, ndirs)?) };
@@ -89,7 +89,7 @@ exported! {
     }
 
     fn PMIx_server_IOF_flow_control(source: *const pmix_proc_t, channel: pmix_iof_channel_t, xoff: bool, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
+        outcome((|| {
             let server = server()?;
             // SAFETY: C says so.
             let (source, directives) = unsafe { (proc_at(source), infos_at(directives, ndirs)?) };
