@@ -3,6 +3,8 @@
 
 mod codec;
 mod collected;
+#[cfg(test)]
+mod counted;
 mod limits;
 mod modex;
 mod modex_store;

@@ -32,8 +32,6 @@ use std::sync::Arc;
 use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
 
 pub(crate) use self::entry::Entry;
-#[cfg(test)]
-pub(crate) use self::entry::UNPACKED;
 pub use self::own::{OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
 use self::proc_data::ProcData;

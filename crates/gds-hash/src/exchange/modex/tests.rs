@@ -9,7 +9,7 @@ use pmix_types::{
 };
 
 use super::{Modex, ModexForm, Participant};
-use crate::exchange::modex_store::UNPACKED;
+use crate::exchange::counted::UNPACKED;
 use crate::{Codec, Error, ModexStore};
 
 /// From servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a remote key.

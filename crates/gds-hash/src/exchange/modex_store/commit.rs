@@ -19,6 +19,8 @@ use super::packed::{Audience, PackedPuts};
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
 use crate::exchange::codec::{MAX_STORED_VARIANTS, MAX_VARIANTS, check_variants};
+#[cfg(test)]
+use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
 
 /// Checks that a process has not put more than it may.
@@ -33,12 +35,6 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Counts how often this thread has packed the data of a process.
-    pub(super) static PACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// What a commit does, in order.
@@ -235,7 +231,7 @@ impl ModexStore {
 
     fn seen(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
         #[cfg(test)]
-        PACKED.with(|count| count.set(count.get() + 1));
+        counted::add_one(&counted::PACKED);
         let mut out = Vec::new();
         let mut encoder = codec.encoder(&mut out);
         for entry in self.entries(rank, scopes) {

@@ -10,6 +10,8 @@ use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Kval, Rank, Value, k
 use super::chunks::Keyed;
 use super::named;
 use super::scope_set::ScopeSet;
+#[cfg(test)]
+use crate::exchange::counted;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
@@ -42,12 +44,6 @@ enum Content {
         layout: Layout,
         value: Box<[u8]>,
     },
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How many values were unpacked from the bytes that were kept of them.
-    pub(crate) static UNPACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl Entry {
@@ -195,7 +191,7 @@ impl Entry {
                 key, layout, value, ..
             } => {
                 #[cfg(test)]
-                UNPACKED.with(|count| count.set(count.get() + 1));
+                counted::add_one(&counted::UNPACKED);
                 let value = Decoder::new(*layout, value).value_of_bytes()?;
                 Ok(Cow::Owned(Kval {
                     key: key.clone(),

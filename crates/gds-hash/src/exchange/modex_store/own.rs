@@ -18,6 +18,8 @@ use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
 use self::uncommitted::{Item, Place, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
 use super::scope_set::Action;
 use super::{Entry, Put, ScopeSet, check_name, kval_of};
+#[cfg(test)]
+use crate::exchange::counted;
 use crate::{Codec, Error, ModexStore};
 
 /// Holds what one process put itself, and which of it is to be committed.
@@ -271,7 +273,7 @@ fn packed_bytes(codec: &Codec<'_>, scope: Scope, kval: &Kval<'_>) -> Result<usiz
     }
     check_name(&kval.key)?;
     #[cfg(test)]
-    tests::count_packed();
+    counted::add_one(&counted::PACKED);
     let mut packed = Vec::new();
     let done = codec.encoder(&mut packed).one::<wire_type::Kval>(kval);
     done.map_err(|error| {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::{Entry, ModexStore, ScopeSet};
 use crate::Codec;
+use crate::exchange::counted::{PACKED, raised};
 
 const R: Rank = Rank::new(7);
 
@@ -443,7 +444,6 @@ fn a_value_that_is_said_again_is_no_change_and_another_one_is() {
 
 #[test]
 fn what_many_ask_for_is_packed_once_until_it_changes() {
-    let packed = || super::commit::PACKED.with(std::cell::Cell::get);
     let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
     let wrap = |kvals: &[u8]| Ok::<_, crate::Error>([b"reply", kvals].concat());
@@ -452,17 +452,18 @@ fn what_many_ask_for_is_packed_once_until_it_changes() {
         assert!(packed.reply().ends_with(packed.kvals()) && packed.reply().starts_with(b"reply"));
         packed.kvals().to_vec()
     };
-    let before = packed();
-    for _ in 0..1_000 {
-        assert_eq!(ask(&puts, Scope::LOCAL), hex(KVALS));
-    }
-    assert_eq!(packed() - before, 1);
+    let many = || {
+        for _ in 0..1_000 {
+            assert_eq!(ask(&puts, Scope::LOCAL), hex(KVALS));
+        }
+    };
+    assert_eq!(raised(&PACKED, many), 1);
     // A snapshot has what was packed, until it is another one.
     let old = puts.clone();
     puts.put(rank, Scope::GLOBAL, Info::new("new", 1_u32))
         .unwrap();
-    assert_eq!(ask(&old, Scope::LOCAL), hex(KVALS));
-    assert_eq!(packed() - before, 1);
+    let of_old = || assert_eq!(ask(&old, Scope::LOCAL), hex(KVALS));
+    assert_eq!(raised(&PACKED, of_old), 0);
     assert_ne!(ask(&puts, Scope::LOCAL), hex(KVALS));
     puts.put(rank, Scope::DEL_GLOBAL, Info::new("new", 1_u32))
         .unwrap();
@@ -474,7 +475,6 @@ fn what_many_ask_for_is_packed_once_until_it_changes() {
 
 #[test]
 fn what_is_too_long_to_be_kept_is_packed_once_while_somebody_is_sent_it() {
-    let packed = || super::commit::PACKED.with(std::cell::Cell::get);
     let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
     let long = Info::new("long", vec![7_u8; 5 << 20]);
     puts.put(rank, Scope::LOCAL, long).unwrap();
@@ -483,15 +483,13 @@ fn what_is_too_long_to_be_kept_is_packed_once_while_somebody_is_sent_it() {
         puts.packed_once(&codec(), rank, Scope::LOCAL, 5, wrap)
             .unwrap()
     };
-    let before = packed();
-    let all: Vec<_> = (0..100).map(|_| ask()).collect();
-    assert_eq!(packed() - before, 1);
+    let mut all = Vec::new();
+    assert_eq!(raised(&PACKED, || all.extend((0..100).map(|_| ask()))), 1);
     assert!(
         all.iter()
             .all(|one| std::sync::Arc::ptr_eq(one.reply(), all[0].reply()))
     );
     assert!(puts.memory_bytes() < 6 << 20);
     drop(all);
-    ask();
-    assert_eq!(packed() - before, 2);
+    assert_eq!(raised(&PACKED, || drop(ask())), 1);
 }

@@ -3,28 +3,13 @@ use bfrops::{Layout, Module};
 use pmix_types::{QualifiedValue, Value};
 
 use super::*;
+use crate::exchange::counted::{PACKED, raised};
 
 const R: Rank = Rank::new(3);
 const MOST: usize = 1 << 20;
 
 fn codec() -> Codec<'static> {
     Codec::new(Layout::new(Module::V41))
-}
-
-thread_local! {
-    /// Counts how many values this thread has packed.
-    static PACKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-pub(super) fn count_packed() {
-    PACKED.with(|count| count.set(count.get() + 1));
-}
-
-/// Returns how many values a piece of code packs.
-fn packed(run: impl FnOnce()) -> usize {
-    let before = PACKED.get();
-    run();
-    PACKED.get() - before
 }
 
 fn own() -> OwnPuts {
@@ -262,9 +247,9 @@ fn a_put_packs_its_own_value_alone_and_a_commit_what_was_put() {
             put_bytes(&mut own, Scope::GLOBAL, "key.7", MOST / 2100 + 1);
         }
     };
-    assert_eq!(packed(again), 100);
+    assert_eq!(raised(&PACKED, again), 100);
     let mut bytes = Vec::new();
-    let num_packed = packed(|| bytes = commit_all(&mut own, &mut server));
+    let num_packed = raised(&PACKED, || bytes = commit_all(&mut own, &mut server));
     assert!(
         num_packed < 1000 + bytes.len(),
         "{num_packed} for {bytes:?}"

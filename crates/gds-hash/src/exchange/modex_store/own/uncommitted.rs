@@ -15,6 +15,8 @@ use pmix_types::{Key, Kval, Rank, Scope, Status, Value};
 use super::super::commit::pack;
 use super::super::{Entry, ScopeSet};
 use crate::exchange::codec::MAX_VARIANTS;
+#[cfg(test)]
+use crate::exchange::counted;
 use crate::{Codec, Error};
 
 /// How many bytes of a request stand around what was put: command, scopes, lengths.
@@ -97,7 +99,7 @@ impl Item {
     /// Packs a call of `PMIX_KVAL`.
     fn encode(&self, codec: &Codec<'_>, rank: Rank, out: &mut Vec<u8>) -> Result<(), Error> {
         #[cfg(test)]
-        super::tests::count_packed();
+        counted::add_one(&counted::PACKED);
         let mut encoder = codec.encoder(out);
         match self {
             Self::Value(entry) => {
