@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::case::{Case, Judge};
-use super::launcher::{Launcher, OURS};
+use super::launcher::Launcher;
 use super::programs::home;
 use crate::peers::{Library, package_files};
 use xtask::process;
@@ -228,7 +228,7 @@ pub(crate) fn cases(
                     command,
                     limit: Duration::from_secs(30),
                     judge: Judge::Says(says.collect(), example.never),
-                    is_control: launcher.is_stock() && release != OURS,
+                    is_control: launcher.is_control_for(release),
                 });
             }
         }

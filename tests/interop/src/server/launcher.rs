@@ -72,8 +72,15 @@ impl Launcher {
         Some(Self::Prterun(program, peer.version.clone()))
     }
 
+    /// Whether nothing of ours takes part when it starts a program of a release: [`Case::is_control`].
+    ///
+    /// [`Case::is_control`]: super::case::Case::is_control
+    pub fn is_control_for(&self, release: &str) -> bool {
+        self.is_stock() && release != OURS
+    }
+
     /// Whether nothing of ours is in it.
-    pub fn is_stock(&self) -> bool {
+    fn is_stock(&self) -> bool {
         match self {
             Self::Ours(_) | Self::Example(_) => false,
             Self::Host(_, release) | Self::Prterun(_, release) => release != OURS,

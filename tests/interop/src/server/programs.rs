@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::case::{Case, Judge};
-use super::launcher::{Launcher, OURS};
+use super::launcher::Launcher;
 use crate::peers::{Library, Peer};
 use xtask::install;
 use xtask::process;
@@ -359,6 +359,6 @@ fn case(program: &Program, path: &Path, release: &str, launcher: &Launcher, size
         command,
         limit: Duration::from_secs(30),
         judge,
-        is_control: launcher.is_stock() && release != OURS,
+        is_control: launcher.is_control_for(release),
     }
 }
