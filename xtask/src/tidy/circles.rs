@@ -253,7 +253,10 @@ impl Module {
         match token {
             Token::Name(word) => {
                 let next = rest.iter().find_map(|token| match token {
-                    Token::Name(name) if name != "mut" && name != "unsafe" => Some(Some(name)),
+                    // A `const fn` is called by what stands behind both words.
+                    Token::Name(name) if !["mut", "unsafe", "fn"].contains(&name.as_str()) => {
+                        Some(Some(name))
+                    }
                     Token::Name(_) | Token::Sign('!') => None,
                     _ => Some(None),
                 });
@@ -467,6 +470,17 @@ mod tests {
             ("crates/a/src/two.rs", two),
         ];
         assert_eq!(faults(&files).len(), 0);
+    }
+
+    #[test]
+    fn a_function_is_called_by_what_stands_behind_its_keywords() {
+        let text =
+            "const A: u8 = 1;\npub const fn b() {}\nconst unsafe fn c() {}\nunsafe fn d() {}\n";
+        let tree = Tree::of(&[("crates/a/src/lib.rs", text)]);
+        let mut one = Crate::default();
+        one.add(0, &[], tree.files[0].source.as_ref().unwrap());
+        let defined = &one.modules[&[] as &[String]].defined;
+        assert_eq!(defined.iter().collect::<Vec<_>>(), ["A", "b", "c", "d"]);
     }
 
     #[test]
