@@ -158,10 +158,59 @@ fn whole(one: &Published) -> Result<(), String> {
     }
 }
 
-/// Compiles all crates from what is in their packages.
+/// The crate whose examples are read by authors of programs, and what they take besides it.
+const EXAMPLES: (&str, &str) = ("pmix", "rustix");
+
+/// Puts a program of somebody else beside the packages: it depends on what README says, and is made of the examples
+/// that need no more.
+fn program(published: &[Published], folder: &Path) -> Result<(), String> {
+    let (of, beside) = EXAMPLES;
+    let one = published.iter().find(|one| one.name == of);
+    let one = one.ok_or_else(|| format!("{of} is not published"))?;
+    let readme = root().join("README.md");
+    let text = fs::read_to_string(&readme).map_err(|e| format!("{}: {e}", readme.display()))?;
+    let line = format!("cargo add {beside} --features ");
+    let features = text.split(&line).nth(1).unwrap_or_default();
+    let features = features.split_whitespace().next().unwrap_or_default();
+    let features: Vec<_> = features.split(',').collect();
+    let dependencies = one.facts["dependencies"].as_array();
+    let known = dependencies.into_iter().flatten().find(|dependency| {
+        dependency["name"].as_str() == Some(beside) && dependency["kind"].as_str() == Some("dev")
+    });
+    let known = known.and_then(|known| known["features"].as_array());
+    let known = known.into_iter().flatten().filter_map(Value::as_str);
+    // It is one of those that nobody names.
+    let known: Vec<_> = known.filter(|feature| *feature != "std").collect();
+    if features != known {
+        return Err(format!(
+            "README has {beside} with {features:?}, {of} with {known:?}"
+        ));
+    }
+    let manifest = format!(
+        "[package]\nname = \"program\"\nedition = \"2024\"\n\n[dependencies]\n{of} = \"{}\"\n\
+         {beside} = {{ version = \"*\", features = {features:?} }}\n",
+        one.version
+    );
+    files::directory(&folder.join("src/bin"))?;
+    files::write(&folder.join("Cargo.toml"), manifest.as_bytes())?;
+    let examples = one.unpacked().join("examples");
+    let fault = |e: std::io::Error| format!("{}: {e}", examples.display());
+    for entry in fs::read_dir(&examples).map_err(fault)? {
+        let entry = entry.map_err(fault)?;
+        if !entry.file_name().to_string_lossy().starts_with("tokio") {
+            let to = folder.join("src/bin").join(entry.file_name());
+            files::copy(&entry.path(), &to, 0o644)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compiles all crates from what is in their packages, and a program that depends on one of them.
 fn compiled(published: &[Published]) -> Result<(), String> {
     let folder = install::target().join("package/unpacked");
-    let mut manifest = String::from("[workspace]\nresolver = \"3\"\nmembers = [\n");
+    program(published, &folder.join("program"))?;
+    let mut manifest =
+        String::from("[workspace]\nresolver = \"3\"\nmembers = [\n    \"program\",\n");
     for one in published {
         // Writing into a String cannot fail.
         let _ = writeln!(manifest, "    \"{}-{}\",", one.name, one.version);

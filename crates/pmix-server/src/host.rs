@@ -57,6 +57,14 @@ host! {
     client_finalized(ClientFinalized) -> ();
 
     /// A client asks the host to end processes (`abort`). The answer is a status.
+    ///
+    /// A host has this method if its jobs are to end when one process aborts them: the server itself ends no
+    /// process. It ends the processes that are named, all of the job where none is, then answers, and takes the
+    /// status of the call for the exit code of the job. Where the method is left out, clients are told "not
+    /// supported", which OpenPMIx 4.2 does not pass on: the process that calls `PMIx_Abort` or `MPI_Abort` ends, and the
+    /// others run on. Those that wait for it in a fence get an error; those that wait in a call of MPI wait for
+    /// ever. So a host without it should end the job when a process is lost
+    /// ([`ServerEvent::ProcessLost`]) or ends with an exit code that is not 0.
     abort(Abort) -> ();
 
     /// All local participants of a fence have arrived, and others are remote (`fence_nb`). The

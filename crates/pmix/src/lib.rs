@@ -30,6 +30,8 @@
 //! | `tokio_client.rs` | a process that waits for the server in an async runtime |
 //!
 #![cfg_attr(doc, doc = "Their text is in the module [`examples`].")]
+//! They build in a crate of your own that also depends on `rustix` with the features `event`, `process` and `time`, and
+//! for `tokio_client.rs` on `tokio` with `macros`, `net`, `rt`, `sync` and `time`.
 //!
 //! # A host
 //!
