@@ -17,6 +17,7 @@ use crate::guard::exported;
 use crate::later::later;
 use crate::memory::{Result, slice};
 use crate::names::proc_at;
+use crate::per_process::PerProcess;
 use crate::pulls;
 use crate::state::{client, server, state};
 use crate::status::code;
@@ -31,10 +32,13 @@ pub(crate) struct Turn {
     object: Option<Data>,
 }
 
-static HANDLERS: Mutex<Handlers<Turn>> = Mutex::new(Handlers::new());
+static HANDLERS: PerProcess<Mutex<Handlers<Turn>>> = PerProcess::new(Mutex::new(Handlers::new()));
 
 fn handlers() -> MutexGuard<'static, Handlers<Turn>> {
-    HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
+    HANDLERS
+        .get()
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Forgets all handlers and pulls of output, with the process's last finalize.

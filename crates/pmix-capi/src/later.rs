@@ -10,20 +10,20 @@ use std::thread::{self, JoinHandle};
 use pmix_types::Status;
 
 use crate::memory::Result;
+use crate::per_process::PerProcess;
 use crate::state::client;
 
 type Job = Box<dyn FnOnce() + Send>;
 
 struct Worker {
-    pid: u32,
     queue: Sender<Job>,
     thread: JoinHandle<()>,
 }
 
-static WORKER: Mutex<Option<Worker>> = Mutex::new(None);
+static WORKER: PerProcess<Mutex<Option<Worker>>> = PerProcess::new(Mutex::new(None));
 
 fn worker() -> MutexGuard<'static, Option<Worker>> {
-    WORKER.lock().unwrap_or_else(PoisonError::into_inner)
+    WORKER.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has something done by the thread that calls back.
@@ -32,17 +32,12 @@ pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
         return client.later(job).map_err(|error| error.status());
     }
     let mut worker = worker();
-    let pid = crate::process::id();
-    if worker.as_ref().is_some_and(|known| known.pid != pid) {
-        // The thread stayed with the parent.
-        std::mem::forget(worker.take());
-    }
     if worker.is_none() {
         let (queue, due) = mpsc::channel();
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
         let begun = named.stack_size(512 << 10).spawn(move || run(&due));
         let thread = begun.map_err(|_| Status::ERR_OUT_OF_RESOURCE)?;
-        *worker = Some(Worker { pid, queue, thread });
+        *worker = Some(Worker { queue, thread });
     }
     let queued = worker
         .as_ref()

@@ -18,6 +18,7 @@ use crate::abi::*;
 use crate::later::later;
 use crate::memory::Result;
 use crate::model::{Model, list};
+use crate::per_process::PerProcess;
 use crate::record::{Record as _, empty_list};
 use crate::state::client;
 
@@ -57,18 +58,19 @@ impl Losses {
     }
 }
 
+#[derive(Default)]
 struct Pulls {
     last: usize,
     all: BTreeMap<usize, Pull>,
 }
 
-static PULLS: Mutex<Pulls> = Mutex::new(Pulls {
+static PULLS: PerProcess<Mutex<Pulls>> = PerProcess::new(Mutex::new(Pulls {
     last: 0,
     all: BTreeMap::new(),
-});
+}));
 
 fn pulls() -> MutexGuard<'static, Pulls> {
-    PULLS.lock().unwrap_or_else(PoisonError::into_inner)
+    PULLS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Forgets all pulls, with the process's last finalize. What this library shows and was not a whole line is shown

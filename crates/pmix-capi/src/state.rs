@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this process is: a client, a tool, a server, or nothing yet.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use pmix_topology::Topology;
 use pmix_types::{Info, Key, Nspace, Proc, Rank, Status, Value};
 
 use crate::memory::Result;
+use crate::per_process::PerProcess;
 
 /// What this process is.
 #[derive(Default)]
@@ -26,7 +27,7 @@ pub(crate) struct State {
     /// What this node is made of, once it was asked for.
     pub(crate) topology: Option<Arc<Topology>>,
     /// What the server's own process stored or put, by process and key.
-    pub(crate) stored: HashMap<(Proc<'static>, Key<'static>), Value<'static>>,
+    pub(crate) stored: BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
 /// The tool that this process is.
@@ -41,6 +42,16 @@ pub(crate) struct OwnTool {
 }
 
 impl State {
+    const fn new() -> Self {
+        Self {
+            client: None,
+            tool: None,
+            server: None,
+            topology: None,
+            stored: BTreeMap::new(),
+        }
+    }
+
     /// The connection to the server that this process asks, if there is one.
     pub(crate) fn connection(&self) -> Option<&SharedClient> {
         match (&self.client, &self.tool) {
@@ -76,59 +87,38 @@ pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
 }
 
 /// The state of one process.
+#[derive(Default)]
 struct Holder {
-    pid: u32,
     state: Mutex<State>,
     /// Told when the servers of a tool are others than before.
     changed: Condvar,
 }
 
-static HOLDER: AtomicPtr<Holder> = AtomicPtr::new(std::ptr::null_mut());
+static HOLDER: PerProcess<Holder> = PerProcess::new(Holder {
+    state: Mutex::new(State::new()),
+    changed: Condvar::new(),
+});
 
 /// What this process is, to look at or to change. After a fork the child is nothing: the threads
 /// stayed with the parent, and so does the connection. It gets a state of its own, as the lock of the
 /// parent's may be held by a thread that is not there.
 pub(crate) fn state() -> MutexGuard<'static, State> {
-    let state = &holder().state;
+    let state = &HOLDER.get().state;
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells those who wait that the servers of a tool are others than before.
 pub(crate) fn changed() {
-    holder().changed.notify_all();
+    HOLDER.get().changed.notify_all();
 }
 
 /// Waits until something is so, or until the time is over.
 pub(crate) fn wait_for_change(limit: Option<Duration>, is_so: impl Fn(&State) -> bool) {
-    let (state, changed) = (state(), &holder().changed);
+    let (state, changed) = (state(), &HOLDER.get().changed);
     // What is so afterwards, the caller looks at.
     match limit {
         None => drop(changed.wait_while(state, |state| !is_so(state))),
         Some(limit) => drop(changed.wait_timeout_while(state, limit, |state| !is_so(state))),
-    }
-}
-
-fn holder() -> &'static Holder {
-    let pid = crate::process::id();
-    loop {
-        let known = HOLDER.load(Ordering::Acquire);
-        // SAFETY: what was once put there stays for ever.
-        if let Some(holder) = unsafe { known.as_ref() }
-            && holder.pid == pid
-        {
-            return holder;
-        }
-        let fresh = Box::new(Holder {
-            pid,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        });
-        let fresh = Box::into_raw(fresh);
-        let put = HOLDER.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
-        if put.is_err() {
-            // SAFETY: it was made here and nobody has seen it.
-            drop(unsafe { Box::from_raw(fresh) });
-        }
     }
 }
 

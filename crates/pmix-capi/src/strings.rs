@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers and structures in words (`PMIx_..._string`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use pmix_types::*;
 
@@ -12,6 +12,7 @@ use crate::abi::*;
 use crate::guard::exported;
 use crate::memory::{string, text};
 use crate::model::Model;
+use crate::per_process::PerProcess;
 use crate::record::there;
 use crate::values::{info_at, value_at};
 
@@ -19,10 +20,11 @@ use crate::values::{info_at, value_at};
 const VERSION: &CStr = c"pmix-rs 0.1.0 (PMIx Standard: 5.1, Stable ABI: 5.0, Provisional ABI: 5.0)";
 
 /// Text of this library with the NUL that C wants, made once each.
-static TEXTS: LazyLock<Mutex<HashMap<&'static str, &'static CStr>>> = LazyLock::new(Mutex::default);
+static TEXTS: PerProcess<Mutex<BTreeMap<&'static str, &'static CStr>>> =
+    PerProcess::new(Mutex::new(BTreeMap::new()));
 
 fn fixed(text: &'static str) -> *const c_char {
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = TEXTS.get().lock().unwrap_or_else(PoisonError::into_inner);
     let made = texts.entry(text).or_insert_with(|| {
         let made = CString::new(text).unwrap_or_default();
         Box::leak(made.into_boxed_c_str())

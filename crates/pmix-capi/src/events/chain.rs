@@ -3,10 +3,10 @@
 //! from any thread, and may end the chain.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_client::GroupDecision;
 use pmix_types::{DataType, Info, Key, Status, Text, Value, keys};
@@ -18,6 +18,7 @@ use crate::families::copies;
 use crate::groups::decision;
 use crate::memory::fill;
 use crate::model::Model;
+use crate::per_process::PerProcess;
 use crate::record::Record;
 
 /// An event on its way.
@@ -41,12 +42,15 @@ pub(super) struct Chain {
 unsafe impl Send for Chain {}
 
 /// Chains whose current handler is not done, by number: who is done twice is not heard twice.
-static OPEN: LazyLock<Mutex<Open>> = LazyLock::new(Mutex::default);
+static OPEN: PerProcess<Mutex<Open>> = PerProcess::new(Mutex::new(Open {
+    last: 0,
+    chains: BTreeMap::new(),
+}));
 
 #[derive(Default)]
 struct Open {
     last: usize,
-    chains: HashMap<usize, Box<Chain>>,
+    chains: BTreeMap<usize, Box<Chain>>,
 }
 
 /// The turn that a thread is in: a handler that is done before it returns is followed by the next one
@@ -78,7 +82,7 @@ fn go_on(number: usize, chain: Box<Chain>) {
 }
 
 fn open() -> MutexGuard<'static, Open> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+    OPEN.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Chain {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Direct modexes that the host asked for (`PMIx_server_dmodex_request`) and that are not answered yet.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_types::Status;
 
@@ -11,6 +11,7 @@ use crate::abi::*;
 use crate::convert::Data;
 use crate::later::later;
 use crate::memory::{Result, bytes, release};
+use crate::per_process::PerProcess;
 
 /// Who is called back with the data.
 struct Waiting {
@@ -21,13 +22,16 @@ struct Waiting {
 #[derive(Default)]
 struct Open {
     last: usize,
-    waiting: HashMap<usize, Waiting>,
+    waiting: BTreeMap<usize, Waiting>,
 }
 
-static OPEN: LazyLock<Mutex<Open>> = LazyLock::new(Mutex::default);
+static OPEN: PerProcess<Mutex<Open>> = PerProcess::new(Mutex::new(Open {
+    last: 0,
+    waiting: BTreeMap::new(),
+}));
 
 fn open() -> MutexGuard<'static, Open> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+    OPEN.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds a request; returns its number.

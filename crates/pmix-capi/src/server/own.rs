@@ -12,6 +12,7 @@ use crate::abi::pmix_op_cbfunc_t;
 use crate::answers::op;
 use crate::later::later;
 use crate::memory::Result;
+use crate::per_process::PerProcess;
 use crate::state::state;
 
 use super::host::CHost;
@@ -24,10 +25,10 @@ pub(crate) struct OwnHost {
 }
 
 /// The host of the server that this process is.
-static HOST: Mutex<Option<Arc<CHost>>> = Mutex::new(None);
+static HOST: PerProcess<Mutex<Option<Arc<CHost>>>> = PerProcess::new(Mutex::new(None));
 
 fn host() -> MutexGuard<'static, Option<Arc<CHost>>> {
-    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+    HOST.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says who the host is, or that there is none any longer.

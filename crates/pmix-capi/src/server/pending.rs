@@ -2,10 +2,10 @@
 //! Calls of the host that it has not answered yet, and the functions it answers them with.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::ptr;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_server::{Completion, Credential, Reply};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
@@ -17,6 +17,7 @@ use crate::later::later;
 use crate::memory::{Result, slice};
 use crate::model::{Model, many};
 use crate::names::proc_at;
+use crate::per_process::PerProcess;
 
 /// Takes a status that brings something, and what it brings; or the status of a failure.
 type Then<T> = Box<dyn FnOnce(Result<(Status, T)>) + Send>;
@@ -78,14 +79,17 @@ struct Pending {
 #[derive(Default)]
 struct Calls {
     last: usize,
-    open: HashMap<usize, Pending>,
+    open: BTreeMap<usize, Pending>,
 }
 
 /// Open calls by number. A host that answers twice, or after the end, is not heard.
-static CALLS: LazyLock<Mutex<Calls>> = LazyLock::new(Mutex::default);
+static CALLS: PerProcess<Mutex<Calls>> = PerProcess::new(Mutex::new(Calls {
+    last: 0,
+    open: BTreeMap::new(),
+}));
 
 fn calls() -> MutexGuard<'static, Calls> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+    CALLS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends all calls, with the server: who asked for this process is told that the host has not answered.

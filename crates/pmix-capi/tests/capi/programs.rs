@@ -60,6 +60,18 @@ fn a_host_may_prepare_a_process_in_the_child_of_a_fork() {
 }
 
 #[test]
+fn a_child_of_a_fork_waits_for_no_lock_of_its_parent() {
+    // The thread sanitizer lets no child of several threads begin another.
+    if is_under_tool() {
+        return;
+    }
+    each("children.c", |program, folder| {
+        let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+        assert_eq!(said, "children: ok\n");
+    });
+}
+
+#[test]
 fn a_host_may_answer_under_a_lock_that_its_release_takes() {
     each("host.c", |program, folder| {
         must(Command::new(program).env("LD_LIBRARY_PATH", folder));
