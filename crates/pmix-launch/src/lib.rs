@@ -50,6 +50,7 @@
 //!     stopper: None,
 //!     cpus: None,
 //!     compat_env: true,
+//!     client_library: None,
 //!     stdin_rank: Some(pmix_types::Rank::new(0)),
 //!     announce: false,
 //!     process_sets: Vec::new(),

@@ -30,6 +30,9 @@ pub struct Plan {
     /// Whether processes also find rank and size where those of `mpirun` do
     /// (`OMPI_COMM_WORLD_RANK` and the like), which scripts around programs read.
     pub compat_env: bool,
+    /// The `libpmix.so.2` for programs that are linked to none and are told by a variable which to load: Intel MPI
+    /// (`I_MPI_PMI_LIBRARY`). A path, or a name that the loader looks for; unset without `compat_env`.
+    pub client_library: Option<OsString>,
     /// The rank that reads standard input; none if nobody is to.
     pub stdin_rank: Option<Rank>,
     /// Whether the launcher says on standard error, before processes start, where each of them runs.
@@ -278,6 +281,7 @@ impl Plan {
             stopper: None,
             cpus: None,
             compat_env: true,
+            client_library: None,
             stdin_rank: None,
             announce: false,
             process_sets: Vec::new(),

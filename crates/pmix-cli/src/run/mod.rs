@@ -245,11 +245,25 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         stopper: Some(vec!["/proc/self/exe".into(), STOPPER.into()]),
         cpus: args.cpu_set,
         compat_env: !args.no_compat_env,
+        client_library: Some(client_library()),
         stdin_rank: args.stdin.0.map(Rank::new),
         announce,
         process_sets: args.process_sets,
         stops,
     })
+}
+
+/// The `libpmix.so.2` that was installed with this command, by `cargo xtask dist` or as a package of Debian; where
+/// there is none, its name, by which the loader finds another one.
+fn client_library() -> OsString {
+    let command = std::env::current_exe().ok();
+    let prefix = command.as_deref().and_then(|exe| exe.parent()?.parent());
+    let places = ["lib", "lib/pmix-rs/lib"].iter();
+    let mut installed = places.filter_map(|dir| Some(prefix?.join(dir).join("libpmix.so.2")));
+    match installed.find(|path| path.exists()) {
+        Some(path) => path.into(),
+        None => "libpmix.so.2".into(),
+    }
 }
 
 /// All ranks that are started here, or none.

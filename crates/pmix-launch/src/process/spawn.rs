@@ -172,12 +172,14 @@ impl<'a> Spawner<'a> {
     }
 
     /// What scripts around programs read; what a user exports outranks it.
-    fn compat(&self, rank: Rank) -> impl Iterator<Item = (&'static str, String)> {
+    fn compat(&self, rank: Rank) -> impl Iterator<Item = (&'static str, OsString)> {
         let layout = &self.plan.layout;
         let here = layout.here();
         let local_rank = here.binary_search(&rank).unwrap_or_default();
-        let all = (self.plan.compat_env)
-            .then(|| compat(rank.as_raw(), layout.num_procs(), local_rank, here.len()));
+        let places = || compat(rank.as_raw(), layout.num_procs(), local_rank, here.len());
+        let library = self.plan.client_library.clone();
+        let library = library.map(|library| ("I_MPI_PMI_LIBRARY", library));
+        let all = (self.plan.compat_env).then(|| places().into_iter().chain(library));
         all.into_iter().flatten()
     }
 

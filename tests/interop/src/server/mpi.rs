@@ -225,7 +225,10 @@ pub(super) fn python(launcher: &Launcher) -> Vec<Result<Case, String>> {
     let client = process::root().join("tests/server/python/client.py");
     let client = client.display().to_string();
     let wrapper = require_wrapper().map(|()| case("python3-pmix", Path::new(PYTHON), &[&client]));
-    let mut cases = vec![mpi4py, wrapper];
+    // It is linked to no PMIx: a process that opens none is a job of its own, and its total is another one.
+    let intel =
+        install::intel_mpi().map(|python| case("mpi4py of Intel MPI", &python, &["-c", MPI4PY]));
+    let mut cases = vec![mpi4py, wrapper, intel];
     // Nothing of Open MPI 4 has sessions.
     match install::venv() {
         Ok(python) => cases.extend(sessions(&python, launcher).map(Ok)),
