@@ -21,8 +21,9 @@ mod tests;
 
 /// The number of bytes that are read at once.
 ///
-/// Splicing them from the pipe to a file takes no less processor time than reading and writing: the kernel copies
-/// them into the file, too.
+/// Splicing them from the pipe to a file takes no less processor time than reading and writing, as the kernel copies
+/// them into the file, too: two loops in C took 0.90 and 0.82 s for 1 GiB from four `dd bs=64k` to a file in memory, the
+/// least of four runs each (commit c0ec4125).
 const PIECE: usize = 64 << 10;
 /// How often one stream is read before the others get their turn.
 const READS_A_TURN: usize = 4;
