@@ -4,52 +4,84 @@
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Commit`.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bfrops::Layout;
-use gds_hash::{Codec, OwnPuts, UnansweredCommit};
+use gds_hash::{Codec, CommitMessage, OwnPuts, UnansweredCommit};
+use pmix_proto::Tag;
 
 use crate::Error;
 
-/// Holds what the message of a commit says that the server is to answer next. Dropped before that, it is part of the
+/// Holds what the messages of a commit say that the server has not answered. Dropped before that, it is part of the
 /// next commit.
 pub(crate) struct Commit {
     puts: Arc<Mutex<OwnPuts>>,
-    layout: Layout,
-    said: Option<UnansweredCommit>,
+    /// Messages that are to be sent.
+    unsent: VecDeque<CommitMessage>,
+    unanswered: Vec<(Tag, UnansweredCommit)>,
+    /// Why the server has not stored a message, the first of them.
+    error: Option<Error>,
 }
 
 impl Commit {
-    /// Begins a commit, and returns the payload of its first message; empty if there is nothing to commit.
+    /// Begins a commit of what was put since the last one.
     ///
     /// # Errors
     ///
     /// What cannot be packed.
-    pub(crate) fn begin(
-        puts: &Arc<Mutex<OwnPuts>>,
-        layout: Layout,
-    ) -> Result<(Vec<u8>, Self), Error> {
-        let (message, said) = lock(puts).take_commit(&Codec::new(layout))?;
-        let (puts, said) = (Arc::clone(puts), Some(said));
-        Ok((message, Self { puts, layout, said }))
+    pub(crate) fn begin(puts: &Arc<Mutex<OwnPuts>>, layout: Layout) -> Result<Self, Error> {
+        let unsent = lock(puts).take_commit(&Codec::new(layout))?.into();
+        Ok(Self {
+            puts: Arc::clone(puts),
+            unsent,
+            unanswered: Vec::new(),
+            error: None,
+        })
     }
 
-    /// Takes in that the server has stored what the last message said, and returns the payload of the next one; none
-    /// if all is said.
+    /// Sends all its messages, one behind the other, so that whatever is sent next comes to the server behind them.
+    /// Returns their tags; none if there is nothing to commit.
     ///
     /// # Errors
     ///
-    /// What cannot be packed.
-    pub(crate) fn stored(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let Some(stored) = self.said.take() else {
-            return Ok(None);
-        };
-        let rest = lock(&self.puts).take_rest(&Codec::new(self.layout), stored)?;
-        Ok(rest.map(|(message, said)| {
-            self.said = Some(said);
-            message
-        }))
+    /// As the closure, which sends a message with these blocks.
+    pub(crate) fn send(
+        &mut self,
+        mut send: impl FnMut(&[u8]) -> Result<Tag, Error>,
+    ) -> Result<Vec<Tag>, Error> {
+        let mut tags = Vec::new();
+        while let Some((blocks, said)) = self.unsent.pop_front() {
+            match send(&blocks) {
+                Ok(tag) => {
+                    tags.push(tag);
+                    self.unanswered.push((tag, said));
+                }
+                Err(error) => {
+                    self.unsent.push_front((blocks, said));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(tags)
+    }
+
+    /// Takes in whether the server has stored the message of a tag. Returns how the commit has ended, if all messages
+    /// are answered.
+    pub(crate) fn answered(
+        &mut self,
+        tag: Tag,
+        answer: Result<(), Error>,
+    ) -> Option<Result<(), Error>> {
+        let place = self.unanswered.iter().position(|(of, _)| *of == tag)?;
+        let (_, said) = self.unanswered.remove(place);
+        if let Err(error) = answer {
+            lock(&self.puts).restore(said);
+            self.error.get_or_insert(error);
+        }
+        let has_ended = self.unanswered.is_empty();
+        has_ended.then(|| self.error.take().map_or(Ok(()), Err))
     }
 }
 
@@ -59,8 +91,12 @@ fn lock(puts: &Mutex<OwnPuts>) -> MutexGuard<'_, OwnPuts> {
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        if let Some(said) = self.said.take() {
-            lock(&self.puts).restore(said);
+        let unanswered = { self.unanswered.drain(..) }.map(|(_, said)| said);
+        let unsent = { self.unsent.drain(..) }.map(|(_, said)| said);
+        let mut left = unanswered.chain(unsent).peekable();
+        if left.peek().is_some() {
+            let mut puts = lock(&self.puts);
+            left.for_each(|said| puts.restore(said));
         }
     }
 }

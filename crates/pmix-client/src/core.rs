@@ -397,7 +397,7 @@ impl Core {
         match self.operations.take_asker(response.tag) {
             // The reply to what was given up is nobody's.
             None => {}
-            Some(Asker::Operation(id)) => self.answer(id, &response.payload),
+            Some(Asker::Operation(id)) => self.answer(id, response.tag, &response.payload),
             Some(Asker::Context(of)) => {
                 self.context_assigned(of, &response.payload, now);
                 self.advance_groups(now);

@@ -122,9 +122,8 @@ impl Known {
         self.own().has_uncommitted()
     }
 
-    /// Packs the first message of what was put since the last commit for the server, which says whether it has
-    /// stored it.
-    pub(crate) fn commit(&self) -> Result<(Vec<u8>, Commit), Error> {
+    /// Packs what was put since the last commit for the server, which says whether it has stored it.
+    pub(crate) fn commit(&self) -> Result<Commit, Error> {
         Commit::begin(&self.own, self.form.layout)
     }
 

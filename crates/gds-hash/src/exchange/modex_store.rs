@@ -32,7 +32,7 @@ use std::sync::Arc;
 use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
 
 pub(crate) use self::entry::Entry;
-pub use self::own::{OwnPuts, UnansweredCommit};
+pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;
 use self::proc_data::ProcData;
 use self::scope_set::Action;

@@ -5,12 +5,11 @@
 
 use std::time::Instant;
 
-use pmix_proto::{Command, Request, request};
+use pmix_proto::{Command, Request, Tag, request};
 use pmix_types::{DataRange, Info, Key, Proc, Scope, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
-use crate::commit::Commit;
 use crate::{Ask, Error, Fence};
 
 /// Until when an operation is to end; without a time it waits for as long as its server is there.
@@ -33,8 +32,10 @@ impl Core {
     }
 
     /// Hands what was put since the last commit to the server (`PMIx_Commit`): [`Answer::Done`], at once if nothing
-    /// was. What a message of 64 MiB has no room for goes in as many as it takes, one after the other; global data are
-    /// twice in them. If it fails in any way, what the server has not stored is part of the next commit.
+    /// was. What a message of 64 MiB has no room for goes in as many as it takes; global data are twice in them. All of
+    /// them are sent before whatever is asked next, so that who meets this process in a fence that it begins after
+    /// this call finds all that it put. If it fails in any way, what the server has not stored is part of the next
+    /// commit.
     ///
     /// # Errors
     ///
@@ -43,29 +44,25 @@ impl Core {
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());
         }
-        let (blocks, commit) = self.known.commit()?;
-        if blocks.is_empty() {
+        let mut commit = self.known.commit()?;
+        let tags = commit.send(|blocks| self.send(&Request::Commit(request::Commit { blocks })))?;
+        if tags.is_empty() {
             return Ok(self.ended(Ok(Answer::Done)));
         }
-        let request = Request::Commit(request::Commit { blocks: &blocks });
-        self.begin(&request, Waiting::Commit(commit), end)
+        let id = self.operations.begin(Waiting::Commit(commit), end);
+        for tag in tags {
+            self.operations.ask(id, tag, None);
+        }
+        Ok(id)
     }
 
-    /// Takes the server's answer to a message of a commit, and sends the next one of it, if there is one.
-    pub(super) fn committed(&mut self, id: OperationId, payload: &[u8]) {
-        let done = self.read_done(Command::COMMIT, payload);
-        let sent = done.and_then(|_| {
-            let commit = self.operations.commit_mut(id);
-            let Some(blocks) = commit.map_or(Ok(None), Commit::stored)? else {
-                return Ok(None);
-            };
-            let request = Request::Commit(request::Commit { blocks: &blocks });
-            self.send(&request).map(Some)
-        });
-        match sent {
-            Ok(Some(tag)) => self.operations.ask(id, tag, None),
-            Ok(None) => self.operations.complete(id, Ok(Answer::Done)),
-            Err(error) => self.operations.complete(id, Err(error)),
+    /// Takes the server's answer to a message of a commit, which ends with the last of them.
+    pub(super) fn committed(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
+        let done = self.read_done(Command::COMMIT, payload).map(drop);
+        let commit = self.operations.commit_mut(id);
+        if let Some(outcome) = commit.and_then(|commit| commit.answered(tag, done)) {
+            let outcome = outcome.map(|()| Answer::Done);
+            self.operations.complete(id, outcome);
         }
     }
 

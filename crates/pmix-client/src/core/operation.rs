@@ -66,7 +66,7 @@ pub(crate) enum Waiting {
     Done(Command),
     /// The payload of a reply, whatever it is.
     Payload(Command),
-    /// Whether the server has stored what a message of a commit says.
+    /// Whether the server has stored what the messages of a commit say.
     Commit(Commit),
     /// What a process has put.
     Get(Wanted),
@@ -143,7 +143,8 @@ pub(super) enum Limited {
 struct Open {
     waiting: Waiting,
     end: Option<Instant>,
-    tag: Option<Tag>,
+    /// The requests whose replies it waits for.
+    tags: Vec<Tag>,
 }
 
 #[derive(Debug)]
@@ -176,16 +177,16 @@ impl Operations {
         if let Waiting::Group(of) = waiting {
             self.of_groups.insert(of, id);
         }
-        let tag = None;
-        self.open.insert(id, Open { waiting, end, tag });
+        let tags = Vec::new();
+        self.open.insert(id, Open { waiting, end, tags });
         id
     }
 
-    /// Records the tag of the request that an operation sent, and the reply that it waits for if that is another
+    /// Records the tag of a request that an operation sent, and the reply that it waits for if that is another
     /// than before.
     pub(super) fn ask(&mut self, id: OperationId, tag: Tag, waiting: Option<Waiting>) {
         if let Some(open) = self.open.get_mut(&id) {
-            open.tag = Some(tag);
+            open.tags.push(tag);
             if let Some(waiting) = waiting {
                 open.waiting = waiting;
             }
@@ -207,6 +208,11 @@ impl Operations {
         let sent = self.sent.remove(&tag)?;
         if let Some(end) = sent.end {
             self.limits.remove(&(end, Limited::Request(tag)));
+        }
+        if let Asker::Operation(id) = sent.asker
+            && let Some(open) = self.open.get_mut(&id)
+        {
+            open.tags.retain(|of| *of != tag);
         }
         Some(sent.asker)
     }
@@ -240,8 +246,8 @@ impl Operations {
         if let Some(end) = open.end {
             self.limits.remove(&(end, Limited::Operation(id)));
         }
-        if let Some(tag) = open.tag {
-            self.sent.remove(&tag);
+        for tag in &open.tags {
+            self.sent.remove(tag);
         }
         if let Waiting::Group(of) = open.waiting {
             self.of_groups.remove(&of);

@@ -4,7 +4,7 @@
 use pmix_proto::reply::{
     self, Credential, Distances, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned,
 };
-use pmix_proto::{Command, Request, request};
+use pmix_proto::{Command, Request, Tag, request};
 use pmix_types::{IntoOwned as _, Status};
 
 use super::operation::{Answer, OperationId, Waiting};
@@ -14,10 +14,10 @@ use crate::{Error, Group};
 
 impl Core {
     /// Ends an operation by the reply to its request.
-    pub(super) fn answer(&mut self, id: OperationId, payload: &[u8]) {
+    pub(super) fn answer(&mut self, id: OperationId, tag: Tag, payload: &[u8]) {
         match self.operations.waiting(id) {
             Some(Waiting::Learn(_)) => return self.learnt(id, payload),
-            Some(Waiting::Commit(_)) => return self.committed(id, payload),
+            Some(Waiting::Commit(_)) => return self.committed(id, tag, payload),
             _ => {}
         }
         let Some(waiting) = self.operations.end(id) else {

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use bfrops::wire_type;
 use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
 
-use self::uncommitted::{Item, Place, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
+use self::uncommitted::{Item, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
 use super::scope_set::Action;
 use super::{Entry, Put, ScopeSet, check_name, kval_of};
 #[cfg(test)]
@@ -31,14 +31,13 @@ use crate::{Codec, Error, ModexStore};
 /// let codec = Codec::new(Layout::new(Module::V41));
 /// let mut own = OwnPuts::new(Rank::new(0), 64 << 20);
 /// own.put(&codec, Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
-/// let (message, unanswered) = own.take_commit(&codec)?;
+/// let (message, unanswered) = own.take_commit(&codec)?.remove(0);
 /// // The server refused it, so that it is part of the next commit.
 /// own.restore(unanswered);
-/// let (again, unanswered) = own.take_commit(&codec)?;
+/// let (again, _stored) = own.take_commit(&codec)?.remove(0);
 /// assert_eq!(again, message);
 /// // The server has all that was put.
-/// assert!(own.take_rest(&codec, unanswered)?.is_none());
-/// assert!(own.take_commit(&codec)?.0.is_empty());
+/// assert!(own.take_commit(&codec)?.is_empty());
 /// # Ok::<(), gds_hash::Error>(())
 /// ```
 #[derive(Debug)]
@@ -57,12 +56,12 @@ pub struct OwnPuts {
 
 /// Holds what a message of a commit says, until the server has answered it.
 #[derive(Debug)]
-#[must_use = "what is neither stored by the server nor restored is never committed"]
 pub struct UnansweredCommit {
     said: Said,
-    /// The commit says what was put up to here.
-    until: Place,
 }
+
+/// Holds the payload of a message of a commit, and what it says.
+pub type CommitMessage = (Vec<u8>, UnansweredCommit);
 
 impl OwnPuts {
     /// Creates it for a process that has put nothing, whose commits send messages of so many bytes each to a server
@@ -198,47 +197,38 @@ impl OwnPuts {
         !self.uncommitted.is_empty()
     }
 
-    /// Packs the payload of a commit of what was put since the last one, in the order in which it was put; empty if
-    /// nothing was. What one message has no room for is left for [`take_rest`](Self::take_rest). What the server did
-    /// not store is given back to [`restore`](Self::restore).
+    /// Packs the messages of a commit of what was put since the last one, in the order in which it was put: as many as
+    /// have room for all of it, none if nothing was put. What the server did not store of a message is given back to
+    /// [`restore`](Self::restore); of one that is neither stored nor restored nothing is ever committed.
     ///
     /// # Errors
     ///
     /// What cannot be packed, with its key; all of it is part of the next commit then, too.
-    pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<(Vec<u8>, UnansweredCommit), Error> {
-        self.take_message(codec, self.uncommitted.last())
-    }
-
-    /// Takes in that the server has stored a message of a commit, and packs the next message of the commit; none if
-    /// all is said that was put before the commit began.
-    ///
-    /// # Errors
-    ///
-    /// As [`take_commit`](Self::take_commit).
-    pub fn take_rest(
-        &mut self,
-        codec: &Codec<'_>,
-        stored: UnansweredCommit,
-    ) -> Result<Option<(Vec<u8>, UnansweredCommit)>, Error> {
-        match self.uncommitted.has_said(stored.until) {
-            true => Ok(None),
-            false => self.take_message(codec, stored.until).map(Some),
+    pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<Vec<CommitMessage>, Error> {
+        let mut messages = Vec::new();
+        while !self.uncommitted.is_empty() {
+            match self.take_message(codec) {
+                Ok(message) => messages.push(message),
+                Err(error) => {
+                    for (_, unanswered) in messages {
+                        self.restore(unanswered);
+                    }
+                    return Err(error);
+                }
+            }
         }
+        Ok(messages)
     }
 
-    fn take_message(
-        &mut self,
-        codec: &Codec<'_>,
-        until: Place,
-    ) -> Result<(Vec<u8>, UnansweredCommit), Error> {
+    fn take_message(&mut self, codec: &Codec<'_>) -> Result<CommitMessage, Error> {
         let (rank, most) = (self.rank, self.most);
-        let (message, said) = { &mut self.uncommitted }.take_message(codec, rank, most, until)?;
+        let (message, said) = self.uncommitted.take_message(codec, rank, most)?;
         for (_, item) in &said {
             if let Item::Value(entry) = item {
                 self.hold(entry.key(), entry.scopes);
             }
         }
-        Ok((message, UnansweredCommit { said, until }))
+        Ok((message, UnansweredCommit { said }))
     }
 
     /// Makes what a message said part of the next commit, but for what was put anew or removed since.

@@ -135,25 +135,50 @@ fn a_commit_ends_when_all_its_messages_are_answered() {
         side.core.put(Scope::REMOTE, info).unwrap();
     }
     side.put("third", 3);
-    let (mut server, rank) = (ModexStore::default(), Rank::new(0));
+    let rank = Rank::new(0);
     let commit = side.core.commit(None).unwrap();
-    side.sent(&mut server);
-    assert_eq!(server.num_keys(rank), 1);
-    side.succeed(Command::COMMIT);
-    assert_eq!(side.ended(), []);
-    // What the server refuses goes with the next commit, and what it has stored does not.
-    let mut lost = ModexStore::default();
-    side.sent(&mut lost);
-    assert_eq!(lost.num_keys(rank), 2);
+    side.sent(&mut ModexStore::default());
     side.fail(Command::COMMIT);
+    assert_eq!(side.ended(), []);
+    side.succeed(Command::COMMIT);
     assert_eq!(side.ended(), [(commit, Status::ERR_OUT_OF_RESOURCE)]);
+    // What the server refuses goes with the next commit, and what it has stored does not.
+    let mut server = ModexStore::default();
     let again = side.core.commit(None).unwrap();
-    let sent = side.sent(&mut server);
-    assert!(sent < 50 << 20, "{sent}");
+    side.sent(&mut server);
+    assert!(server.get(rank, Scope::REMOTE, "first", &[]).is_ok());
+    assert_eq!((server.num_keys(rank), has(&server, "third")), (1, None));
     side.succeed(Command::COMMIT);
     assert_eq!(side.ended(), [(again, Status::SUCCESS)]);
-    assert_eq!((server.num_keys(rank), has(&server, "third")), (3, Some(3)));
-    assert_eq!(side.core.stats().num_operations, 0);
+    let stats = side.core.stats();
+    assert_eq!((stats.num_operations, stats.num_requests), (0, 0));
+}
+
+#[test]
+fn what_is_asked_after_a_commit_comes_behind_all_its_messages() {
+    let (mut side, mut server) = (Side::begun(), ModexStore::default());
+    for number in 0..20_000 {
+        side.put(&format!("key.{number}"), number);
+    }
+    let commit = side.core.commit(side.end()).unwrap();
+    let fence = side.core.fence(&Fence::new().collect(), None).unwrap();
+    side.sent(&mut server);
+    assert_eq!(server.num_keys(Rank::new(0)), 20_000);
+    let commits = [Command::COMMIT; 2].as_slice();
+    assert_eq!(side.asked(), [commits, &[Command::FENCENB]].concat());
+    // What nobody has answered in time goes with the next commit.
+    side.succeed(Command::COMMIT);
+    side.pass(SECOND);
+    assert_eq!(side.ended(), [(commit, Status::ERR_TIMEOUT)]);
+    side.succeed(Command::FENCENB);
+    assert_eq!(side.ended(), [(fence, Status::SUCCESS)]);
+    let stats = side.core.stats();
+    assert_eq!((stats.num_operations, stats.num_requests), (0, 0));
+    side.asked.clear();
+    let mut again = ModexStore::default();
+    side.core.commit(None).unwrap();
+    side.sent(&mut again);
+    assert_eq!(again.num_keys(Rank::new(0)), 20_000 - (32 << 10) / 2);
 }
 
 #[test]

@@ -19,21 +19,27 @@ fn own() -> OwnPuts {
 /// Has a server store the next commit, and returns the lengths of its messages in bytes.
 fn commit_all(own: &mut OwnPuts, server: &mut ModexStore) -> Vec<usize> {
     let mut bytes = Vec::new();
-    let mut next = Some(own.take_commit(&codec()).unwrap());
-    while let Some((message, unanswered)) = next {
+    for (message, _stored) in own.take_commit(&codec()).unwrap() {
         assert!(message.len() <= MOST);
         server.commit(&codec(), R, &message).unwrap();
         bytes.push(message.len());
-        next = own.take_rest(&codec(), unanswered).unwrap();
     }
     bytes
 }
 
-/// The same for a commit of one message.
+/// The same for a commit of one message, or of nothing.
 fn commit(own: &mut OwnPuts, server: &mut ModexStore) -> usize {
     let bytes = commit_all(own, server);
-    assert_eq!(bytes.len(), 1);
-    bytes[0]
+    assert!(bytes.len() <= 1);
+    bytes.into_iter().sum()
+}
+
+/// Takes the first message of a commit, and leaves the others.
+fn take_first(own: &mut OwnPuts) -> CommitMessage {
+    let mut messages = own.take_commit(&codec()).unwrap().into_iter();
+    let first = messages.next().unwrap();
+    messages.for_each(|(_, rest)| own.restore(rest));
+    first
 }
 
 fn put(own: &mut OwnPuts, scope: Scope, key: &str, number: u32) {
@@ -122,7 +128,7 @@ fn what_was_not_stored_is_part_of_the_next_commit_unless_it_changed() {
         own.put(&codec(), Scope::GLOBAL, Info::new(key, 1_u32))
             .unwrap();
     }
-    let (_, refused) = own.take_commit(&codec()).unwrap();
+    let (_, refused) = take_first(&mut own);
     own.put(&codec(), Scope::GLOBAL, Info::new("anew", 2_u32))
         .unwrap();
     own.put(&codec(), Scope::DEL_GLOBAL, Info::new("gone", Value::Undef))
@@ -130,7 +136,7 @@ fn what_was_not_stored_is_part_of_the_next_commit_unless_it_changed() {
     own.put(&codec(), Scope::LOCAL, Info::new("moved", 2_u32))
         .unwrap();
     // What another commit has said meanwhile is not said as it was before.
-    let (between, _) = own.take_commit(&codec()).unwrap();
+    let (between, _) = take_first(&mut own);
     server.commit(&codec(), R, &between).unwrap();
     own.restore(refused);
     commit(&mut own, &mut server);
@@ -190,7 +196,7 @@ fn a_refused_half_of_a_value_leaves_the_other_half_to_be_said() {
     let (mut own, mut server) = (own(), ModexStore::default());
     assert!(put_bytes(&mut own, Scope::GLOBAL, "big", 700 << 10).is_success());
     put(&mut own, Scope::GLOBAL, "small", 1);
-    let (_, refused) = own.take_commit(&codec()).unwrap();
+    let (_, refused) = take_first(&mut own);
     own.restore(refused);
     commit_all(&mut own, &mut server);
     for scope in [Scope::LOCAL, Scope::REMOTE] {
@@ -208,20 +214,20 @@ fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
     for key in first {
         put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
     }
-    let (message, refused) = own.take_commit(&codec()).unwrap();
+    let (message, refused) = take_first(&mut own);
     assert!(message.len() > MOST / 2);
     // As much is put before it is known that the server refused the first.
     for key in later {
         put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
     }
     own.restore(refused);
-    let (message, stored) = own.take_commit(&codec()).unwrap();
-    server.commit(&codec(), R, &message).unwrap();
+    let messages = own.take_commit(&codec()).unwrap();
     // What is put while a commit is answered is part of the next one.
     put(&mut own, Scope::REMOTE, "next", 1);
-    let (message, stored) = own.take_rest(&codec(), stored).unwrap().unwrap();
-    server.commit(&codec(), R, &message).unwrap();
-    assert!(own.take_rest(&codec(), stored).unwrap().is_none());
+    assert_eq!(messages.len(), 2);
+    for (message, _stored) in &messages {
+        server.commit(&codec(), R, message).unwrap();
+    }
     assert!(
         keys.iter()
             .all(|key| server.get(R, Scope::REMOTE, key, &[]).is_ok())
@@ -282,7 +288,7 @@ fn a_server_is_told_which_keys_it_is_to_hold_no_longer() {
     put(&mut own, Scope::GLOBAL, "new", 1);
     delete(&mut own, Scope::DEL_GLOBAL, "new");
     assert!(own.has_uncommitted());
-    let (_, unanswered) = own.take_commit(&codec()).unwrap();
+    let (_, unanswered) = take_first(&mut own);
     let named = unanswered.said.iter().map(|(_, item)| item.key());
     assert!(named.into_iter().all(|key| *key != *"new"));
     own.restore(unanswered);
@@ -344,7 +350,7 @@ fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
     commit(&mut own, &mut server);
     own.put(&codec(), Scope::DEL_GLOBAL, Info::new("key", Value::Undef))
         .unwrap();
-    let (_, refused) = own.take_commit(&codec()).unwrap();
+    let (_, refused) = take_first(&mut own);
     put(&mut own, Scope::REMOTE, "key", 2);
     commit(&mut own, &mut server);
     own.restore(refused);
@@ -366,7 +372,7 @@ fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
             let removed = Info::new(format!("step.{last}"), Value::Undef);
             own.put(&codec(), Scope::DEL_GLOBAL, removed).unwrap();
         }
-        let (message, _said) = own.take_commit(&codec()).unwrap();
+        let (message, _said) = take_first(&mut own);
         server.commit_within(&codec(), R, &message, limits).unwrap();
     }
     assert_eq!((server.num_keys(R), own.all().num_keys(R)), (1, 1));
@@ -394,7 +400,7 @@ fn a_message_has_so_many_values_of_a_key_as_a_server_takes() {
     let seen = |scope| server.all(R, scope).unwrap().count();
     assert_eq!([Scope::LOCAL, Scope::REMOTE].map(seen), [1_024, 924]);
     put_unit(&mut own, Scope::LOCAL, "speed", 2_000);
-    let (message, _said) = own.take_commit(&codec()).unwrap();
+    let (message, _said) = take_first(&mut own);
     let refused = server.commit(&codec(), R, &message).unwrap_err();
     assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
 }
@@ -414,7 +420,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
     put_unit(&mut own, Scope::GLOBAL, "speed", 200);
     let mut num_seen = Vec::new();
     while own.has_uncommitted() {
-        let (message, _said) = own.take_commit(&codec()).unwrap();
+        let (message, _said) = take_first(&mut own);
         server.commit(&codec(), R, &message).unwrap();
         let speeds = own.all().of_key(R, &"speed".into()).len();
         let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
@@ -429,7 +435,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
     put_bytes(&mut own, Scope::REMOTE, "big.0", MOST / 2);
     put_bytes(&mut own, Scope::REMOTE, "large", MOST / 2 - 2_000);
     put_unit(&mut own, Scope::LOCAL, "speed", 8);
-    let (message, said) = own.take_commit(&codec()).unwrap();
+    let (message, said) = take_first(&mut own);
     assert_eq!(said.said.len(), 2);
     server.commit(&codec(), R, &message).unwrap();
     assert_eq!(commit_all(&mut own, &mut server).len(), 1);

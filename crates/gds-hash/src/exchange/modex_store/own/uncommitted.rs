@@ -124,17 +124,6 @@ impl Uncommitted {
         self.items.is_empty()
     }
 
-    /// The place of what was put last.
-    pub(super) const fn last(&self) -> Place {
-        self.last
-    }
-
-    /// Whether nothing is left that was put up to a place.
-    pub(super) fn has_said(&self, until: Place) -> bool {
-        let first = self.items.first_key_value();
-        first.is_none_or(|(place, _)| *place > until)
-    }
-
     /// Says a value of a key for the scopes of the entry, in the place of the one that it replaces.
     pub(super) fn put(&mut self, entry: Entry) {
         self.forget(entry.key(), ScopeSet::GLOBAL, |old| old.excludes(&entry));
@@ -260,7 +249,7 @@ impl Uncommitted {
         Ok(Some(all.collect()))
     }
 
-    /// Takes as many items up to a place as a message of so many bytes has room for, and packs it. A removed key is
+    /// Takes as many items as a message of so many bytes has room for, at least a part of one, and packs it. A removed key is
     /// taken with all values that are put after the removal, unless no message has room for them.
     ///
     /// # Errors
@@ -271,12 +260,11 @@ impl Uncommitted {
         codec: &Codec<'_>,
         rank: Rank,
         most: usize,
-        until: Place,
     ) -> Result<(Vec<u8>, Said), Error> {
         let mut message = Message::new(most.saturating_sub(REQUEST_OVERHEAD));
         let (mut said, mut packed) = (Said::new(), Vec::new());
         let mut taken = HashSet::new();
-        for (place, item) in self.items.range(..=until) {
+        for (place, item) in &self.items {
             if taken.contains(place) {
                 continue;
             }
