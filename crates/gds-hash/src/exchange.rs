@@ -14,5 +14,7 @@ pub use self::codec::{Codec, Inflate};
 pub use self::collected::Told;
 pub use self::limits::CommitLimits;
 pub use self::modex::{Modex, ModexForm, Participant};
-pub use self::modex_store::{CommitMessage, ModexStore, OwnPuts, PackedPuts, UnansweredCommit};
+pub use self::modex_store::{
+    CommitMessage, CommitPart, ModexStore, OwnPuts, PackedPuts, UnansweredCommit,
+};
 pub use self::reply::{JobInfoReplies, Remote, job_infos};

@@ -34,8 +34,8 @@ mod store;
 
 pub use error::Error;
 pub use exchange::{
-    Codec, CommitLimits, CommitMessage, Inflate, JobInfoReplies, Modex, ModexForm, ModexStore,
-    OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit, job_infos,
+    Codec, CommitLimits, CommitMessage, CommitPart, Inflate, JobInfoReplies, Modex, ModexForm,
+    ModexStore, OwnPuts, PackedPuts, Participant, Remote, Told, UnansweredCommit, job_infos,
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,

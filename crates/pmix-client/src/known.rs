@@ -44,7 +44,9 @@ pub(crate) struct Known {
 /// Creates the store of a process that has put nothing.
 fn own_puts(settings: &Settings) -> OwnPuts {
     let most = usize::try_from(MAX_REQUEST_BYTES).unwrap_or(usize::MAX);
-    OwnPuts::new(settings.proc.rank, most).with_removals(settings.removes_keys)
+    OwnPuts::new(settings.proc.rank, most)
+        .with_removals(settings.removes_keys)
+        .with_parts(settings.reads_commit_parts)
 }
 
 impl Known {

@@ -69,6 +69,9 @@ pub struct Settings {
     /// Whether the server takes back what was committed when a key is removed or put for fewer processes, as servers
     /// of this project do and those of OpenPMIx since 7. Others ignore it without a word, so that they are not told.
     pub removes_keys: bool,
+    /// Whether the server reads that a commit goes on in another message, as servers of this project do: whoever waits
+    /// for what this process first commits then waits for all of it.
+    pub reads_commit_parts: bool,
     /// The layout in which both sides pack.
     pub layout: Layout,
     /// The security module by which the process proves its user.
@@ -112,6 +115,7 @@ impl Settings {
             server_version: None,
             resolves_groups: false,
             removes_keys: false,
+            reads_commit_parts: false,
             layout: Layout::new(Module::V41),
             security: Security::Native,
             host: None,
@@ -179,6 +183,7 @@ impl Settings {
             server_version,
             resolves_groups,
             removes_keys: is_ours || is_since(7),
+            reads_commit_parts: is_ours,
             layout,
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
@@ -319,13 +324,13 @@ mod tests {
             let address = ("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:2");
             let version = ("PMIX_VERSION", version);
             let settings = with(&[address, version, (PREFETCH_VARIABLE, of)]);
-            settings.map(|settings| settings.removes_keys)
+            settings.map(|settings| (settings.removes_keys, settings.reads_commit_parts))
         };
-        assert_eq!(removes("5.0.11", "s.0"), Ok(true));
-        assert_eq!(removes("5.0.11", ""), Ok(false));
-        assert_eq!(removes("4.2.2", "outer.0"), Ok(false));
-        assert_eq!(removes("7.0.0a1", ""), Ok(true));
-        assert_eq!(removes("", ""), Ok(false));
+        assert_eq!(removes("5.0.11", "s.0"), Ok((true, true)));
+        assert_eq!(removes("5.0.11", ""), Ok((false, false)));
+        assert_eq!(removes("4.2.2", "outer.0"), Ok((false, false)));
+        assert_eq!(removes("7.0.0a1", ""), Ok((true, false)));
+        assert_eq!(removes("", ""), Ok((false, false)));
     }
 
     #[test]

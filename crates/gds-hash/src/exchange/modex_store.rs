@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
 
+pub use self::commit::CommitPart;
 pub(crate) use self::entry::Entry;
 pub use self::own::{CommitMessage, OwnPuts, UnansweredCommit};
 pub use self::packed::PackedPuts;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use gds_hash::CommitLimits;
+use gds_hash::{CommitLimits, CommitPart};
 use pmix_proto::request;
 use pmix_types::{Key, Nspace, Proc, Status};
 
@@ -24,7 +24,7 @@ pub(super) struct Awaited {
 }
 
 impl Exchange {
-    /// COMMIT: what a process put since its last commit, or all of it. Who waits for it goes on.
+    /// COMMIT: what a process put since its last commit, or all of it, or a part of that. Who waits for it goes on.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
         match self.store_commit(cx, &ticket, request) {
             Ok((proc, awaited)) => {
@@ -38,8 +38,8 @@ impl Exchange {
         }
     }
 
-    /// Stores a commit, and tells whose it is and who waits for the keys in it: after the first commit of
-    /// a process nobody waits for anything but keys; none for the first.
+    /// Stores a message of a commit, and tells whose it is and who waits for the keys in it: after the first commit
+    /// of a process nobody waits for anything but keys; none for the message that ends the first.
     fn store_commit(
         &self,
         cx: &mut Cx,
@@ -79,10 +79,10 @@ impl Exchange {
                     awaited.inbound.extend(inbound);
                 }
             };
-            puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
-            Ok(puts.num_bytes(proc.rank))
+            let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
+            Ok((puts.num_bytes(proc.rank), part))
         });
-        let after = stored.map_err(|error| match error.status() {
+        let (after, part) = stored.map_err(|error| match error.status() {
             Status::ERR_OUT_OF_RESOURCE if is_short => Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
@@ -98,7 +98,9 @@ impl Exchange {
         }
         let mut is_first = true;
         if let Some(client) = cx.registry.client_mut(client) {
-            is_first = !std::mem::replace(&mut client.has_committed, true);
+            let had_committed = client.has_committed;
+            client.has_committed |= part == CommitPart::End;
+            is_first = client.has_committed && !had_committed;
             client.put_bytes = put_bytes + len;
         }
         Ok((proc, (!is_first).then_some(awaited)))

@@ -4,6 +4,7 @@
 
 mod admission;
 mod collective;
+mod commit;
 mod control;
 mod cost;
 mod early;

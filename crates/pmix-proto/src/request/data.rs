@@ -13,7 +13,8 @@ message! {
         /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
         /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
         /// remote or global; before them, to servers since 7.0, `DEL_LOCAL` and `DEL_REMOTE` with keys that
-        /// are removed. The data store reads it.
+        /// are removed; at the end, among servers and clients of this project, `DEL_INTERNAL` with an empty buffer
+        /// if the commit goes on in another message. The data store reads it.
         blocks: &'a [u8] = Tail<Blocks>,
     }
 

@@ -3,7 +3,7 @@
 //!
 //! | message | calls |
 //! | --- | --- |
-//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; removed keys first, with `PMIX_DEL_…` scopes and values of no type |
+//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; removed keys first, with `PMIX_DEL_…` scopes and values of no type; `PMIX_DEL_INTERNAL` last, with nothing in its buffer, if the commit goes on in another message, which only servers of this project are told |
 //! | answer, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
 //! | direct modex, server to server | `PMIX_KVAL` each |
 //!
@@ -23,6 +23,9 @@ use crate::exchange::codec::{MAX_STORED_VARIANTS, MAX_VARIANTS, check_variants};
 use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
 
+/// The scope of the block that says that a commit goes on: no message has data of it.
+const GOES_ON: Scope = Scope::DEL_INTERNAL;
+
 /// Checks that a process has not put more than it may.
 fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
     for (what, found, most) in [
@@ -35,6 +38,15 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+/// Says whether a message of a commit is the last one of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitPart {
+    /// The commit goes on in another message.
+    Begin,
+    /// All of the commit is said.
+    End,
 }
 
 /// What a commit does, in order.
@@ -87,12 +99,13 @@ impl ModexStore {
         bytes: &[u8],
         limits: CommitLimits,
     ) -> Result<(), Error> {
-        self.commit_telling(codec, rank, bytes, limits, |_| ())
+        let part = self.commit_telling(codec, rank, bytes, limits, |_| ());
+        part.map(drop)
     }
 
     /// Stores the payload of a commit as [`Self::commit_within`] does, and tells of each key that the
     /// commit stores or removes for somebody, once for each time that it says so. Whoever waits for
-    /// another key of the process finds what it found before.
+    /// another key of the process finds what it found before. Returns whether all of the commit is said.
     ///
     /// # Errors
     ///
@@ -104,7 +117,7 @@ impl ModexStore {
         bytes: &[u8],
         limits: CommitLimits,
         told: impl FnMut(&Key<'static>),
-    ) -> Result<(), Error> {
+    ) -> Result<CommitPart, Error> {
         let before = self.clone();
         let done = self.take_commit(codec, rank, bytes, limits, told);
         if done.is_err() {
@@ -120,9 +133,9 @@ impl ModexStore {
         bytes: &[u8],
         limits: CommitLimits,
         mut told: impl FnMut(&Key<'static>),
-    ) -> Result<(), Error> {
+    ) -> Result<CommitPart, Error> {
         let keys = limits.keys.saturating_mul(2);
-        let steps = steps(codec, bytes, CommitLimits { keys, ..limits })?;
+        let (steps, part) = steps(codec, bytes, CommitLimits { keys, ..limits })?;
         for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
             let batches = steps.iter().filter_map(|step| match step {
                 Step::Merge(scopes, entries) if scopes.meets(of) => Some(entries),
@@ -143,7 +156,8 @@ impl ModexStore {
                 }
             }
         }
-        check(limits, self, rank)
+        check(limits, self, rank)?;
+        Ok(part)
     }
 
     /// Packs the reply to a direct modex: what a process of this node put for other nodes.
@@ -257,13 +271,34 @@ pub(super) fn pack(
     Ok(())
 }
 
+/// Says at the end of a message that the commit goes on in another one.
+pub(super) fn pack_goes_on(codec: &Codec<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut encoder = codec.encoder(out);
+    encoder.one::<wire_type::Scope>(&GOES_ON)?;
+    encoder.one::<wire_type::Buffer>(&Bytes::Owned(Vec::new()))?;
+    Ok(())
+}
+
 /// Reads a commit as a whole, if it is within limits.
-fn steps(codec: &Codec<'_>, bytes: &[u8], mut limits: CommitLimits) -> Result<Vec<Step>, Error> {
+fn steps(
+    codec: &Codec<'_>,
+    bytes: &[u8],
+    mut limits: CommitLimits,
+) -> Result<(Vec<Step>, CommitPart), Error> {
     let mut steps = Vec::new();
     let mut reader = codec.reader(bytes);
     while !reader.is_empty() {
         let start = reader.offset();
         let scope = reader.one::<wire_type::Scope>()?;
+        if scope == GOES_ON {
+            let block = reader.object::<wire_type::Buffer>()?;
+            return match block.is_empty() && reader.is_empty() {
+                true => Ok((steps, CommitPart::Begin)),
+                false => Err(
+                    Error::bad("what says that a commit goes on is not all that is left").at(start),
+                ),
+            };
+        }
         let action = Action::of(scope).filter(|(_, scopes)| *scopes != ScopeSet::OWN);
         let (action, scopes) = action.ok_or_else(|| {
             Error::bad(format!("{scope} is no scope of data that are sent")).at(start)
@@ -282,7 +317,7 @@ fn steps(codec: &Codec<'_>, bytes: &[u8], mut limits: CommitLimits) -> Result<Ve
             ),
         }
     }
-    Ok(steps)
+    Ok((steps, CommitPart::End))
 }
 
 /// Values to store; one of no type says that the key is removed.

@@ -52,6 +52,8 @@ pub struct OwnPuts {
     most: usize,
     /// Whether the server is told that a key is removed.
     says_removals: bool,
+    /// Whether the server is told that a commit goes on in another message.
+    says_parts: bool,
 }
 
 /// Holds what a message of a commit says, until the server has answered it.
@@ -75,6 +77,7 @@ impl OwnPuts {
             held: HashMap::new(),
             most: max_message_bytes,
             says_removals: false,
+            says_parts: false,
         }
     }
 
@@ -83,6 +86,14 @@ impl OwnPuts {
     #[must_use]
     pub const fn with_removals(mut self, tells: bool) -> Self {
         self.says_removals = tells;
+        self
+    }
+
+    /// Has each message of a commit but the last say that the commit goes on, which servers of this project read:
+    /// whoever waits for a process that has not committed waits for the last one.
+    #[must_use]
+    pub const fn with_parts(mut self, says: bool) -> Self {
+        self.says_parts = says;
         self
     }
 
@@ -222,7 +233,14 @@ impl OwnPuts {
 
     fn take_message(&mut self, codec: &Codec<'_>) -> Result<CommitMessage, Error> {
         let (rank, most) = (self.rank, self.most);
-        let (message, said) = self.uncommitted.take_message(codec, rank, most)?;
+        let mut goes_on = Vec::new();
+        if self.says_parts {
+            super::commit::pack_goes_on(codec, &mut goes_on)?;
+        }
+        let (mut message, said) = self.uncommitted.take_message(codec, rank, most)?;
+        if !self.uncommitted.is_empty() {
+            message.append(&mut goes_on);
+        }
         for (_, item) in &said {
             if let Item::Value(entry) = item {
                 self.hold(entry.key(), entry.scopes);

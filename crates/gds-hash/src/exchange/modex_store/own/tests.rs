@@ -3,6 +3,7 @@ use bfrops::{Layout, Module};
 use pmix_types::{QualifiedValue, Value};
 
 use super::*;
+use crate::CommitPart;
 use crate::exchange::counted::{PACKED, raised};
 
 const R: Rank = Rank::new(3);
@@ -441,4 +442,45 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
     assert_eq!(commit_all(&mut own, &mut server).len(), 1);
     let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
     assert_eq!(remote.count(), 199);
+}
+
+#[test]
+fn each_message_but_the_last_says_that_the_commit_goes_on_where_the_server_reads_it() {
+    for says in [true, false] {
+        let (mut own, mut server) = (own().with_parts(says), ModexStore::default());
+        for number in 0..3 {
+            put_bytes(&mut own, Scope::REMOTE, &format!("big.{number}"), MOST / 2);
+        }
+        let mut parts = Vec::new();
+        for (message, _stored) in own.take_commit(&codec()).unwrap() {
+            let limits = crate::CommitLimits::NONE;
+            let part = server.commit_telling(&codec(), R, &message, limits, |_| ());
+            parts.push(part.unwrap());
+        }
+        let end = CommitPart::End;
+        let begin = if says { CommitPart::Begin } else { end };
+        assert_eq!(parts, [begin, begin, end]);
+    }
+    // Nothing stands in it or behind it.
+    let block = |scope: Scope, kvals: &[u8]| {
+        let mut out = Vec::new();
+        let mut encoder = codec().encoder(&mut out);
+        encoder.one::<wire_type::Scope>(&scope).unwrap();
+        let kvals = pmix_types::Bytes::Owned(kvals.to_vec());
+        encoder.one::<wire_type::Buffer>(&kvals).unwrap();
+        out
+    };
+    let goes_on = block(Scope::DEL_INTERNAL, &[]);
+    let mut server = ModexStore::default();
+    assert_eq!(server.commit(&codec(), R, &goes_on), Ok(()));
+    for wrong in [
+        [goes_on.clone(), block(Scope::LOCAL, &[])].concat(),
+        block(Scope::DEL_INTERNAL, &[1]),
+    ] {
+        let error = server.commit(&codec(), R, &wrong).unwrap_err();
+        assert_eq!(
+            (error.status(), error.offset()),
+            (Status::ERR_BAD_PARAM, Some(0))
+        );
+    }
 }
