@@ -262,10 +262,10 @@ impl<'a> Reader<'a> {
 
 /// Checks that a process does not have so many values of a key that finding one takes long: in one message, and with
 /// those that are stored for the same processes and are not said again.
-pub(crate) fn check_variants<'e, S: Iterator<Item = &'e Entry>>(
+pub(crate) fn check_variants<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     most: usize,
-    stored: impl Fn(&Key<'_>) -> S,
+    stored: impl Fn(&Key<'_>) -> Vec<&'e Entry>,
 ) -> Result<(), Error> {
     let qualified = entries.into_iter().filter(|entry| entry.is_qualified());
     let mut said: Vec<_> = qualified.collect();
@@ -279,10 +279,10 @@ pub(crate) fn check_variants<'e, S: Iterator<Item = &'e Entry>>(
         if same.len() > most {
             return too_many(same.len(), most);
         }
-        let stored = same.first().map(|entry| stored(entry.key()));
-        let stored: Vec<_> = { stored.into_iter().flatten() }
-            .filter(|entry| entry.is_qualified())
-            .collect();
+        let mut stored = same
+            .first()
+            .map_or_else(Vec::new, |entry| stored(entry.key()));
+        stored.retain(|entry| entry.is_qualified());
         if stored.len() + same.len() <= MAX_STORED_VARIANTS {
             continue;
         }

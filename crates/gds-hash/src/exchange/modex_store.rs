@@ -122,14 +122,9 @@ impl ModexStore {
     }
 
     /// The values of a key of a process that some scopes see.
-    fn of_key_for(
-        &self,
-        rank: Rank,
-        key: &Key<'_>,
-        scopes: ScopeSet,
-    ) -> impl Iterator<Item = &Entry> + use<'_> {
+    fn of_key_for(&self, rank: Rank, key: &Key<'_>, scopes: ScopeSet) -> Vec<&Entry> {
         let values = self.of_key(rank, key).iter();
-        values.filter(move |entry| entry.scopes.meets(scopes))
+        values.filter(|entry| entry.scopes.meets(scopes)).collect()
     }
 
     /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.

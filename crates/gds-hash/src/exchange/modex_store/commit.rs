@@ -307,8 +307,7 @@ fn steps(
         let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
         block.kvals(&mut entries, &mut limits)?;
-        check_variants(&entries, MAX_VARIANTS, |_| std::iter::empty())
-            .map_err(|error| error.at(start))?;
+        check_variants(&entries, MAX_VARIANTS, |_| Vec::new()).map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),
             Action::Remove => steps.extend(

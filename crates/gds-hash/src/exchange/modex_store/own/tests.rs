@@ -425,7 +425,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
         server.commit(&codec(), R, &message).unwrap();
         let speeds = own.all().of_key(R, &"speed".into()).len();
         let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
-        num_seen.push((speeds, remote.count()));
+        num_seen.push((speeds, remote.len()));
     }
     assert_eq!(num_seen.len(), 3);
     assert!(
@@ -441,7 +441,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
     server.commit(&codec(), R, &message).unwrap();
     assert_eq!(commit_all(&mut own, &mut server).len(), 1);
     let remote = server.of_key_for(R, &"speed".into(), ScopeSet::REMOTE);
-    assert_eq!(remote.count(), 199);
+    assert_eq!(remote.len(), 199);
 }
 
 #[test]
