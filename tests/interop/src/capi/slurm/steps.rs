@@ -227,12 +227,13 @@ impl Step {
         words: &[&Path],
     ) -> Result<Case, String> {
         let mut command = self.command(cluster, client.may_fail)?;
-        // Intel MPI is linked to no PMIx, and opens the library that this names.
-        command.args(["env", "I_MPI_PMI_LIBRARY=libpmix.so.2"]);
+        command.arg("env");
         match &client.libraries {
             Some(folder) => command.arg(format!("LD_LIBRARY_PATH={}", folder.display())),
             None => command.args(["-u", "LD_LIBRARY_PATH"]),
         };
+        // Intel MPI is linked to no PMIx, and opens the library that this names.
+        command.arg("I_MPI_PMI_LIBRARY=libpmix.so.2");
         if let Some(version) = client.version {
             command.arg(format!("CHECK_LIBRARY={version}"));
         }
