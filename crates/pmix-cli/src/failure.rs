@@ -121,6 +121,14 @@ impl Failure {
         self
     }
 
+    /// The same failure in other words, unless it is one of a limit.
+    pub(crate) fn saying(mut self, message: &str) -> Self {
+        if self.status != Status::ERR_OUT_OF_RESOURCE {
+            self.message = message.to_owned();
+        }
+        self
+    }
+
     /// The same failure of something that stood on the command line itself.
     pub(crate) fn misuse(mut self, cure: &str) -> Self {
         self.exit = Exit::Usage;

@@ -78,7 +78,9 @@ fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
 fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return match error.kind() {
-            ErrorKind::UnknownArgument if run::is_named(command, words) => meant_option(error),
+            ErrorKind::UnknownArgument if run::is_named(command, words) => {
+                meant_option(error, command)
+            }
             _ => error,
         };
     };
@@ -111,7 +113,7 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
 
 /// Adds to an error about an option that `pmix run` does not know what other launchers mean by it. That a word may
 /// stand behind `--` is no help there: it would be the program.
-fn meant_option(mut error: clap::Error) -> clap::Error {
+fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     error.remove(ContextKind::Suggested);
     let (known, is_near) = match (
         error.get(ContextKind::InvalidArg),
@@ -127,7 +129,15 @@ fn meant_option(mut error: clap::Error) -> clap::Error {
     };
     // The parser finds `--version` like `--personality`.
     if known.is_some() || !is_near {
+        // The usage would be that of the option that is not meant.
         error.remove(ContextKind::SuggestedArg);
+        let usage = command
+            .find_subcommand(run::NAME)
+            .map(|run| run.clone().render_usage());
+        match usage {
+            Some(usage) => error.insert(ContextKind::Usage, ContextValue::StyledStr(usage)),
+            None => error.remove(ContextKind::Usage),
+        };
     }
     if let Some(tip) = known {
         let tips = vec![StyledStr::from(tip)];

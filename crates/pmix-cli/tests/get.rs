@@ -70,6 +70,10 @@ fn what_is_not_known_is_a_negative_answer() {
             .stderr
             .contains("no.such.key is not known at job level of job")
     );
+    let outcome = ask(&["--rank", "9", "HOSTNAME"]);
+    let said = "error: there is no rank 9: the job has 5\n";
+    assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+    assert_eq!(outcome.code, 1);
     let outcome = ask(&["--json", "no.such.key"]);
     assert_eq!(
         (outcome.code, outcome.json_error()["status"].as_i64()),

@@ -36,6 +36,14 @@ fn lists_are_cut_by_places_and_lengths() {
         of(&["position", "n3,n1", "n[1-3],n3"]),
         "n3\t2\nn3\t3\nn1\t0"
     );
+    for places in ["1-", "-1", "x"] {
+        let wrong = pmix(&["map", "slice", places, "a,b"]);
+        assert_eq!(wrong.code, 2, "{places}: {}", wrong.stderr);
+        let said = wrong
+            .stderr
+            .starts_with("error: this is no place of a list\n");
+        assert!(said && wrong.stderr.contains("counted from zero: 3, 8-15"));
+    }
     let beyond = pmix(&["map", "slice", "1-9", "a,b"]);
     assert_eq!((beyond.code, beyond.text().as_str()), (1, "b"));
     assert!(

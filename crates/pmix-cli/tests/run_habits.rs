@@ -129,6 +129,12 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         "{}",
         mistyped.stderr
     );
+    // What is alike only to the parser is not in the usage either.
+    let usage = "Usage: pmix run [OPTIONS] <PROGRAM [ARG]...>...";
+    for option in ["--nosuch", "--personality"] {
+        let outcome = run(&[option, "true"]);
+        assert!(outcome.stderr.contains(usage), "{}", outcome.stderr);
+    }
     let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
     assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
     // The command is known whatever stands in front of it, and no other is taken for it.

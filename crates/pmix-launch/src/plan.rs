@@ -112,7 +112,8 @@ impl ProcessSet {
         for (first, last) in &self.ranks {
             if u64::from(*last) >= num_procs {
                 return Err(Error::request(format!(
-                    "process set {name} has rank {last}, the job {num_procs} processes"
+                    "process set {name} has rank {last}, and the last rank is {}",
+                    num_procs.saturating_sub(1)
                 )));
             }
             if u64::from(*first) < next || first > last {
@@ -225,7 +226,8 @@ impl Plan {
             && u64::from(rank.as_raw()) >= asked
         {
             return Err(Error::request(format!(
-                "rank {rank} is to read standard input, the job has {asked} processes"
+                "rank {rank} is to read standard input, and the last rank is {}",
+                asked.saturating_sub(1)
             )));
         }
         if self.stopper.is_none() && !self.stops.on_exec.is_empty() {

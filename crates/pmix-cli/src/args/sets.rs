@@ -25,7 +25,7 @@ pub(crate) struct Lists {
 #[derive(Args)]
 pub(crate) struct Slice {
     /// Which names, counted from zero: 0, 4-7, 0-3,8.
-    #[arg(value_name = "PLACES")]
+    #[arg(value_name = "PLACES", allow_negative_numbers = true)]
     pub(crate) places: String,
     #[command(flatten)]
     pub(crate) lists: Lists,

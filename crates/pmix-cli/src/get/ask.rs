@@ -44,7 +44,7 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
                 write_value(&mut context.out, value)?;
             }
             if let Err(error) = answer {
-                absent.push((error.status(), error.to_string(), key));
+                absent.push((error.status(), reason(job, &subject, &error), key));
             }
         }
     }
@@ -58,6 +58,15 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
             format!("{message}, nor are {more} more"),
             key,
         )),
+    }
+}
+
+/// Why there is no answer: for a rank that the job does not have, that.
+fn reason(job: &Job, subject: &Subject, error: &gds_hash::Error) -> String {
+    let rank = subject.rank();
+    match error.status() == Status::ERR_NOT_FOUND && rank.is_valid() && !job.has_rank(rank) {
+        true => format!("there is no rank {rank}: the job has {}", job.num_ranks()),
+        false => error.to_string(),
     }
 }
 

@@ -26,7 +26,11 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
         form: Form::Map,
     })
     .into_map(context.limits())
-    .map_err(|f| f.misuse("a place is a number or a range: 3, 8-15"))?;
+    .map_err(|f| {
+        // What reads them knows ranks.
+        f.saying("this is no place of a list")
+            .misuse("a place is a number or a range, counted from zero: 3, 8-15")
+    })?;
     let places = (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten());
     let mut builder = NodeListBuilder::new(context.limits());
     let (mut name, mut absent) = (Vec::new(), None);

@@ -36,7 +36,7 @@ use crate::wire::Trace;
 use initiator::Initiator;
 
 /// What this command is called.
-const NAME: &str = "run";
+pub(crate) const NAME: &str = "run";
 
 /// The word by which this program becomes what ends the processes of a killed launcher.
 pub(crate) const WATCHER: &str = "run-watcher";

@@ -122,7 +122,10 @@ impl Session<'_> {
         check_processors(&request, num_procs, running)?;
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
-            let why = format!("rank {rank} is to read input, the job has {num_procs} processes");
+            let why = format!(
+                "rank {rank} is to read input, and the last rank is {}",
+                num_procs.saturating_sub(1)
+            );
             return Err(Refusal::new(Status::ERR_BAD_PARAM, why));
         }
         let nspace = self.next_nspace();
