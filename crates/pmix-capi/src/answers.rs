@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use std::ptr;
 
 use pmix_client::{Answers, Error};
-use pmix_types::{Info, Nspace, Pdata, Status, Value};
+use pmix_types::{Bytes, Info, Nspace, Pdata, Status, Value};
 
 use crate::abi::*;
 use crate::convert::{Data, fault};
 use crate::families::free_one;
 use crate::memory::{self, Result, boxed};
-use crate::model::{Model, list};
+use crate::model::{Model, counted};
 use crate::record::{Record, empty_list};
 
 type Answer<T> = std::result::Result<T, Error>;
@@ -114,7 +114,7 @@ pub(crate) fn found(
     Ok(move |answer: Answer<LookedUp>| {
         let failed = status_of(&answer);
         let (status, found) = answer.unwrap_or((failed, Vec::new()));
-        let (mut at, mut count) = (list(&found).unwrap_or(ptr::null_mut()), found.len());
+        let (mut at, mut count) = counted(&found);
         // SAFETY: C gave the function and what it is given; the list is ours.
         unsafe {
             callback(status.as_raw(), at, count, data.get());
@@ -147,12 +147,9 @@ pub(crate) fn credential(
     Ok(move |answer: Answer<Credential>| {
         let status = status_of(&answer);
         let (bytes, infos) = answer.unwrap_or_default();
-        let size = bytes.len();
-        let mut object = pmix_byte_object_t {
-            bytes: memory::bytes(&bytes).unwrap_or(ptr::null_mut()),
-            size,
-        };
-        let (mut at, mut count) = (list(&infos).unwrap_or(ptr::null_mut()), infos.len());
+        let object = Bytes::from(bytes).to_c();
+        let mut object = object.unwrap_or_else(|_| pmix_byte_object_t::initial());
+        let (mut at, mut count) = counted(&infos);
         // SAFETY: C gave the function and what it is given; the rest is ours.
         unsafe {
             callback(status.as_raw(), &raw mut object, at, count, data.get());
@@ -172,11 +169,100 @@ pub(crate) fn validated(
         let Some(callback) = callback else { return };
         let failed = status_of(&answer);
         let (status, infos) = answer.unwrap_or((failed, Vec::new()));
-        let (mut at, mut count) = (list(&infos).unwrap_or(ptr::null_mut()), infos.len());
+        let (mut at, mut count) = counted(&infos);
         // SAFETY: C gave the function and what it is given; the list is ours.
         unsafe {
             callback(status.as_raw(), at, count, data.get());
             empty_list(&mut at, &mut count);
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use pmix_types::Topology;
+
+    use super::*;
+
+    /// How many infos the callback has seen, and how many of these had text.
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    static TEXTS: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn seen(
+        _: pmix_status_t,
+        at: *mut pmix_info_t,
+        count: usize,
+        _: *mut c_void,
+        release: pmix_release_cbfunc_t,
+        given: *mut c_void,
+    ) {
+        for place in 0..count {
+            // SAFETY: the library says that there are so many.
+            let info = unsafe { &*at.add(place) };
+            SEEN.fetch_add(1, Ordering::Relaxed);
+            if info.value.r#type == pmix_types::DataType::STRING.as_raw() {
+                TEXTS.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let Some(release) = release {
+            // SAFETY: as it was given.
+            unsafe { release(given) };
+        }
+    }
+
+    unsafe extern "C" fn seen_without_release(
+        status: pmix_status_t,
+        at: *mut pmix_info_t,
+        count: usize,
+        data: *mut c_void,
+    ) {
+        // SAFETY: as the library says.
+        unsafe { seen(status, at, count, data, None, ptr::null_mut()) };
+    }
+
+    /// Infos of which C can be shown all but the value of the last.
+    fn infos_with_hardware(text: &str) -> Vec<Info<'static>> {
+        let topology = Value::Topology(Box::new(Topology::default()));
+        vec![
+            Info::new("text", text.to_owned()),
+            Info::new("hardware", topology),
+        ]
+    }
+
+    #[test]
+    fn infos_beside_hardware_are_shown_and_there_are_as_many_as_are_said() {
+        let said = || (Status::SUCCESS, infos_with_hardware("text"));
+        let array = pmix_types::DataArray::Topology(vec![Topology::default()]);
+        let nested = vec![Info::new("array", Value::DataArray(array))];
+        infos(Some(seen), ptr::null_mut()).unwrap()(Ok(said()));
+        validated(Some(seen_without_release), ptr::null_mut()).unwrap()(Ok(said()));
+        infos(Some(seen), ptr::null_mut()).unwrap()(Ok((Status::SUCCESS, nested)));
+        assert_eq!(SEEN.load(Ordering::Relaxed), 5);
+        assert_eq!(TEXTS.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_shown_leaves_no_memory_behind() {
+        let resident = || -> usize {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split(' ').nth(1).unwrap().parse().unwrap()
+        };
+        let big = pmix_types::App {
+            cmd: Some(pmix_types::Text::from("x".repeat(4 << 20))),
+            ..Default::default()
+        };
+        // An array of arrays cannot be shown if one of them cannot; what stands before it is made first.
+        let array = pmix_types::DataArray::Topology(vec![Topology::default()]);
+        let all =
+            pmix_types::DataArray::DataArray(vec![pmix_types::DataArray::App(vec![big]), array]);
+        let before = resident();
+        for _ in 0..256 {
+            assert!(all.to_c().is_err());
+        }
+        let pages = resident() - before.min(resident());
+        // A quarter of what would be lost; other tests take memory meanwhile.
+        assert!(pages < 65_536, "{pages} pages more");
+    }
 }

@@ -9,7 +9,7 @@ use pmix_types::{App, Info, InfoFlags, Key, Proc, Query, Status, Text};
 
 use crate::abi::*;
 use crate::memory::{self, Result, slice};
-use crate::model::{Model, list, many, read_texts};
+use crate::model::{Model, list, many};
 use crate::status::write_to;
 
 /// What C gives for a callback and gets back with it.
@@ -83,7 +83,7 @@ pub(crate) unsafe fn apps_at(at: *const pmix_app_t, count: usize) -> Result<Vec<
 /// It is NULL or such an array.
 pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Vec<Key<'static>> {
     // SAFETY: the caller says so.
-    unsafe { read_texts(at) }
+    unsafe { memory::read_texts(at) }
         .into_iter()
         .map(Key::new)
         .collect()

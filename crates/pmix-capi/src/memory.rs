@@ -213,3 +213,24 @@ pub(crate) fn filled<const N: usize>(from: &[c_char; N]) -> &[u8] {
     // SAFETY: characters are bytes, and there are so many.
     unsafe { std::slice::from_raw_parts(from.as_ptr().cast(), end) }
 }
+
+/// Text at a pointer.
+///
+/// # Safety
+/// It is NULL or a string.
+pub(crate) unsafe fn read_text(at: *const c_char) -> Option<Text<'static>> {
+    // SAFETY: the caller says so.
+    unsafe { text(at) }.map(|bytes| Text::new(bytes.to_vec()))
+}
+
+/// Texts of a NULL-terminated array.
+///
+/// # Safety
+/// As of [`strings`].
+pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Vec<Text<'static>> {
+    // SAFETY: the caller says so.
+    let all = unsafe { strings(at) };
+    all.into_iter()
+        .map(|bytes| Text::new(bytes.to_vec()))
+        .collect()
+}

@@ -7,8 +7,10 @@ use std::ptr;
 use pmix_types::*;
 
 use crate::abi::*;
-use crate::memory::{Result, argv, bytes, fill, filled, maybe_string, slice, strings, text};
-use crate::record::{OwnedString, Record, fresh};
+use crate::memory::{
+    Result, argv, bytes, fill, filled, maybe_string, read_text, read_texts, slice,
+};
+use crate::record::{OwnedString, Record, empty_list, fresh};
 
 /// A datum of the model and what C has in its place.
 pub(crate) trait Model: Sized {
@@ -115,20 +117,57 @@ pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec
 
 /// So many for C, in memory of the C library; NULL for none.
 pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
-    let at = fresh::<M::C>(from.len())?;
+    let mut at = fresh::<M::C>(from.len())?;
     for (place, one) in from.iter().enumerate() {
-        // SAFETY: there is room for as many.
-        unsafe { at.add(place).write(one.to_c()?) };
+        match one.to_c() {
+            // SAFETY: there is room for as many.
+            Ok(made) => unsafe { at.add(place).write(made) },
+            Err(status) => {
+                // SAFETY: every member is made or as it begins.
+                unsafe { empty_list(&mut at, &mut from.len()) };
+                return Err(status);
+            }
+        }
     }
     Ok(at)
+}
+
+/// So many for C and their number, which is that of the memory that there is: none if they cannot be made.
+pub(crate) fn counted<M: Model>(from: &[M]) -> (*mut M::C, usize) {
+    match list(from) {
+        Ok(at) => (at, from.len()),
+        Err(status) => {
+            tracing::warn!("{} elements cannot be shown: {status}", from.len());
+            (ptr::null_mut(), 0)
+        }
+    }
+}
+
+/// A value beside others: one of no type in place of what C cannot be shown, such as a topology of hwloc's, so
+/// that the others are shown.
+fn shown(value: &Value<'_>) -> Result<pmix_value_t> {
+    match value.to_c() {
+        Err(status) if status != Status::ERR_NOMEM => Ok(pmix_value_t::initial()),
+        made => made,
+    }
 }
 
 /// Writes members of a structure one by one, the rest as they begin.
 macro_rules! structure {
     ($type:ident { $($field:ident: $value:expr,)* }) => {{
         let mut made = $type::initial();
-        $(made.$field = $value;)*
-        Ok(made)
+        let mut fill = || -> Result<()> {
+            $(made.$field = $value;)*
+            Ok(())
+        };
+        match fill() {
+            Ok(()) => Ok(made),
+            Err(status) => {
+                // SAFETY: every member is made or as it begins.
+                unsafe { made.empty() };
+                Err(status)
+            }
+        }
     }};
 }
 
@@ -149,24 +188,6 @@ macro_rules! models {
             }
         })*
     };
-}
-
-/// Text at a pointer.
-unsafe fn read_text(at: *const std::ffi::c_char) -> Option<Text<'static>> {
-    // SAFETY: the caller says so.
-    unsafe { text(at) }.map(|bytes| Text::new(bytes.to_vec()))
-}
-
-/// Texts of a NULL-terminated array.
-///
-/// # Safety
-/// As of [`strings`].
-pub(crate) unsafe fn read_texts(at: *const *mut std::ffi::c_char) -> Vec<Text<'static>> {
-    // SAFETY: the caller says so.
-    let all = unsafe { strings(at) };
-    all.into_iter()
-        .map(|bytes| Text::new(bytes.to_vec()))
-        .collect()
 }
 
 fn key_of(from: &pmix_key_t) -> Key<'static> {
@@ -318,10 +339,10 @@ models! {
             flags: InfoFlags::from_raw(c.flags),
             value: Value::from_c(&c.value)?,
         },
-        |m| { key: key(&m.key), flags: m.flags.without(InfoFlags::PERSISTENT).as_raw(), value: m.value.to_c()?, }
+        |m| { key: key(&m.key), flags: m.flags.without(InfoFlags::PERSISTENT).as_raw(), value: shown(&m.value)?, }
     Pdata<'_> = pmix_pdata_t
         |c| Pdata { proc: Proc::from_c(&c.proc)?, key: key_of(&c.key), value: Value::from_c(&c.value)? },
-        |m| { proc: m.proc.to_c()?, key: key(&m.key), value: m.value.to_c()?, }
+        |m| { proc: m.proc.to_c()?, key: key(&m.key), value: shown(&m.value)?, }
     App<'_> = pmix_app_t
         |c| App {
             cmd: read_text(c.cmd),

@@ -17,7 +17,7 @@ use pmix_types::{Bytes, Info, IofChannel, Proc, Rank, Status};
 use crate::abi::*;
 use crate::later::later;
 use crate::memory::Result;
-use crate::model::{Model, list};
+use crate::model::{Model, counted};
 use crate::per_process::PerProcess;
 use crate::record::{Record as _, empty_list};
 use crate::state::client;
@@ -208,7 +208,7 @@ fn show(output: &Output) {
 fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
     let Some(function) = function else { return };
     let infos = &output.infos;
-    let (mut at, mut count) = (list(infos).unwrap_or(std::ptr::null_mut()), infos.len());
+    let (mut at, mut count) = counted(infos);
     let made =
         { output.source.to_c() }.and_then(|source| Ok((source, Bytes::from(output.data).to_c()?)));
     match made {

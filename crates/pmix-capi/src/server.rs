@@ -23,7 +23,7 @@ use crate::guard::exported;
 use crate::later::{end, later};
 use crate::log;
 use crate::memory::{Result, slice};
-use crate::model::list;
+use crate::model::counted;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
 use crate::state::{server, server_of_parent, show_to_children, state};
@@ -226,8 +226,7 @@ exported! {
             let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
             let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
             later(move || {
-                let count = made.len();
-                let at = list(&made).unwrap_or(std::ptr::null_mut());
+                let (at, count) = counted(&made);
                 let given = Box::into_raw(Box::new((at, count)));
                 // SAFETY: C gave the function; it calls back when it has read the infos.
                 unsafe { callback(Status::SUCCESS.as_raw(), at, count, data.get(), Some(read), given.cast()) };

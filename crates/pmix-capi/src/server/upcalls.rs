@@ -15,7 +15,7 @@ use super::host::CHost;
 use super::pending::{self, Answering, To, call};
 use crate::abi::*;
 use crate::memory::{argv, bytes, maybe_string, release, release_argv};
-use crate::model::{Model, list};
+use crate::model::{Model, counted};
 use crate::record::{Record, empty_list};
 
 /// A list that the host may look at until it has answered.
@@ -26,13 +26,8 @@ unsafe impl<T: Record> Send for Shown<T> {}
 
 impl<T: Record> Shown<T> {
     fn of<M: Model<C = T>>(from: &[M]) -> Self {
-        match list(from) {
-            Ok(at) => Self(at, from.len()),
-            Err(status) => {
-                tracing::warn!("what the host is to see cannot be shown: {status}");
-                Self(ptr::null_mut(), 0)
-            }
-        }
+        let (at, count) = counted(from);
+        Self(at, count)
     }
 }
 
