@@ -46,7 +46,8 @@ pub struct Config {
     /// messages that hardly come on.
     pub input_bytes: usize,
     /// The time in which a long message has to come on while others of its class wait for room: by 128 KiB,
-    /// or a sixty-fourth of it if that is more. One that does not goes behind those others.
+    /// or a sixty-fourth of it if that is more. One that does not goes behind those others. A time in which the server
+    /// did not run does not count.
     pub input_turn: Duration,
     /// The time after which a peer is refused whose long message has not come on so far once in a turn, if
     /// others of its class wait and there is no room for what is there of it. One whose message cannot be

@@ -54,6 +54,8 @@ pub(crate) struct Cx {
     refused: VecDeque<(PeerId, Error)>,
     /// When long messages have to have come on, while others wait to come.
     intake_due: Option<Instant>,
+    /// Whether the last turn of long messages ended so late that it was not counted.
+    has_skipped_turn: bool,
 }
 
 impl Cx {
@@ -74,6 +76,7 @@ impl Cx {
             members_left: VecDeque::new(),
             refused: VecDeque::new(),
             intake_due: None,
+            has_skipped_turn: false,
         }
     }
 
@@ -188,10 +191,15 @@ impl Cx {
         }
     }
 
-    /// A turn of long messages has ended: those that hardly came on while others wait make room for them.
+    /// A turn of long messages has ended: those that hardly came on while others wait make room for them. A turn that
+    /// ends late by as much as it should take is begun anew, as nobody read what came meanwhile; two of them in a row
+    /// are not, so that a server that is always late has turns, too.
     pub(crate) fn end_input_turn(&mut self) {
-        self.intake_due = None;
-        if self.peers.any_input_waits() {
+        let due = self.intake_due.take().zip(self.now);
+        let late = due.map(|(due, now)| now.saturating_duration_since(due));
+        let is_late = late.is_some_and(|late| late >= self.config.input_turn);
+        self.has_skipped_turn = is_late && !self.has_skipped_turn;
+        if self.peers.any_input_waits() && !self.has_skipped_turn {
             let (time, turn) = (self.config.input_time, self.config.input_turn);
             let patience = time.as_nanos() / turn.as_nanos().max(1);
             let patience = u64::try_from(patience).unwrap_or(u64::MAX).max(1);

@@ -328,6 +328,53 @@ fn who_does_not_go_on_with_a_long_message_makes_room_for_others() {
     assert_eq!(world.nodes[0].refusals(), []);
 }
 
+#[test]
+fn a_turn_in_which_the_server_did_not_run_is_not_counted() {
+    let mut config = Config::default();
+    config.input_bytes = 4_800 << 10;
+    let (mut world, all) = job(3, &config);
+    let (tags, mut left): (Vec<_>, Vec<_>) =
+        all.iter().map(|who| long_request(&mut world, *who)).unzip();
+    let mut ends: Vec<_> = { left[..2].iter_mut() }
+        .map(|bytes| bytes.split_off(200 << 10))
+        .collect();
+    feed(&mut world, &all, &mut left);
+    assert!(left[2].len() > 300 << 10);
+    let wants = |world: &World| {
+        let peers = { all.iter() }.map(|who| world.clients[*who].peer.unwrap());
+        peers
+            .map(|peer| world.nodes[0].engine.wants_input(peer))
+            .collect::<Vec<_>>()
+    };
+    // What comes at this time is read after the timers have run.
+    world.oversleep(2 * config.input_turn);
+    assert_eq!(wants(&world), [true, true, false]);
+    left[0].append(&mut ends[0]);
+    feed(&mut world, &all, &mut left);
+    assert!(world.clients[all[0]].status(tags[0]).is_some());
+    feed(&mut world, &all, &mut left);
+    assert!(world.clients[all[2]].status(tags[2]).is_some());
+    assert_eq!(world.nodes[0].refusals(), []);
+}
+
+#[test]
+fn a_server_that_is_always_late_counts_every_second_turn() {
+    let mut config = Config::default();
+    config.input_bytes = 4_800 << 10;
+    let (mut world, all) = job(3, &config);
+    let (tags, mut left): (Vec<_>, Vec<_>) =
+        all.iter().map(|who| long_request(&mut world, *who)).unzip();
+    left[..2]
+        .iter_mut()
+        .for_each(|bytes| bytes.truncate(200 << 10));
+    feed(&mut world, &all, &mut left);
+    for counts in [false, true] {
+        world.oversleep(2 * config.input_turn);
+        feed(&mut world, &all, &mut left);
+        assert_eq!(world.clients[all[2]].status(tags[2]).is_some(), counts);
+    }
+}
+
 /// A little time, as the time of the world goes.
 const MOMENT: Duration = Duration::from_millis(1);
 

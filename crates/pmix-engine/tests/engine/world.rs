@@ -193,6 +193,16 @@ impl World {
         self.run();
     }
 
+    /// So much time passes in which nothing runs; then the timers run, before anything is read.
+    pub(crate) fn oversleep(&mut self, time: Duration) {
+        self.run();
+        self.now += time;
+        for node in &mut self.nodes {
+            node.engine.handle_timeout(self.now);
+        }
+        self.run();
+    }
+
     /// Moves bytes, calls and answers until nobody has more to say.
     pub(crate) fn run(&mut self) {
         loop {
