@@ -210,6 +210,8 @@ static void bad_arguments(void)
     pmix_pdata_t data;
     uint32_t number = 1;
     char *key = full(PMIX_MAX_KEYLEN + 1);
+    pmix_data_array_t array = {PMIX_UNDEF, (size_t)1 << 60, &number};
+    void *copy;
 
     PMIX_VALUE_LOAD(&value, &number, PMIX_UINT32);
     PMIX_INFO_LOAD(&info, "key", &number, PMIX_UINT32);
@@ -221,6 +223,17 @@ static void bad_arguments(void)
     REFUSED(PMIx_Put(PMIX_GLOBAL, key, &value));
     value.type = 60000;
     REFUSED(PMIx_Put(PMIX_GLOBAL, own_key, &value));
+    value.type = PMIX_DATA_ARRAY;
+    value.data.darray = &array;
+    for (array.type = PMIX_BOOL; array.type <= PMIX_UINT8; array.type++) {
+        REFUSED(PMIx_Put(PMIX_GLOBAL, own_key, &value));
+        REFUSED(PMIx_Data_copy(&copy, &array, PMIX_DATA_ARRAY));
+    }
+    value.type = PMIX_BYTE_OBJECT;
+    value.data.bo.bytes = own_key;
+    value.data.bo.size = (size_t)1 << 60;
+    REFUSED(PMIx_Put(PMIX_GLOBAL, own_key, &value));
+    REFUSED(PMIx_Data_copy(&copy, &value.data.bo, PMIX_BYTE_OBJECT));
     REFUSED(PMIx_Get(NULL, NULL, NULL, 0, &found));
     REFUSED(PMIx_Get(NULL, rank_key, NULL, 0, NULL));
     REFUSED(PMIx_Get(NULL, key, NULL, 0, &found));

@@ -121,6 +121,9 @@ pub(crate) unsafe fn text_within<'a>(at: *const c_char, most: usize) -> Option<&
     Some(unsafe { std::slice::from_raw_parts(at.cast(), ended.unwrap_or(most)) })
 }
 
+/// The most bytes that a process has, unless it asks the kernel for addresses beyond them.
+const MAX_BYTES: usize = 1 << 47;
+
 /// So many at a place; none for NULL.
 ///
 /// # Errors
@@ -134,7 +137,7 @@ pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> Result<&'a [T]>
         return Ok(&[]);
     }
     let bytes = count.saturating_mul(size_of::<T>());
-    if isize::try_from(bytes).is_err() || (size_of::<T>() > 1 && i32::try_from(count).is_err()) {
+    if bytes > MAX_BYTES || (size_of::<T>() > 1 && i32::try_from(count).is_err()) {
         return Err(Status::ERR_BAD_PARAM);
     }
     // SAFETY: the caller says so.
