@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use pmix_proto::{PeerForm, Request, request};
 use pmix_types::{Info, Proc, Scope, Status, Text, Value};
 
+pub(crate) use self::hello::{VERSION, credential, hello};
+
 use crate::connection::{Connection, Deadline};
 use crate::core::{Answer, Core, OperationId};
 use crate::shared_data::SharedData;
@@ -57,11 +59,11 @@ impl Client {
     /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
     pub fn init(settings: Settings) -> Result<Self, Error> {
         let end = Deadline::after(settings.time_limit);
-        let credential = hello::credential(settings.security);
+        let credential = credential(settings.security);
         let shared = settings.shared_data.as_deref();
         let shared = shared.and_then(|at| SharedData::open(&settings.proc.nspace, at));
         let connection = Connection::open(&settings.server, end)?;
-        let hello = hello::hello(&settings, &credential, shared.is_some());
+        let hello = hello(&settings, &credential, shared.is_some());
         let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);
         let mut client = Self { core, connection };
         client.run(Core::INIT)?;

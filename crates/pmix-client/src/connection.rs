@@ -78,16 +78,29 @@ impl Connection {
     ///
     /// What is left is sent first the next time, so that a frame is never cut short.
     pub(crate) fn transmit(&mut self, core: &mut Core, end: Deadline) -> io::Result<bool> {
+        while self.send_rest(end)? {
+            let Some(next) = core.poll_transmit() else {
+                self.unsent = (Vec::new(), 0);
+                return Ok(true);
+            };
+            self.unsent = (next, 0);
+        }
+        Ok(false)
+    }
+
+    /// Sends bytes; false if the server did not take them in time.
+    pub(crate) fn send_all(&mut self, bytes: &[u8], end: Deadline) -> io::Result<bool> {
+        self.unsent = (bytes.to_vec(), 0);
+        self.send_rest(end)
+    }
+
+    /// Sends what is left of what was handed out; false if the server did not take it in time.
+    fn send_rest(&mut self, end: Deadline) -> io::Result<bool> {
         loop {
             let (bytes, sent) = &mut self.unsent;
             let rest = bytes.get(*sent..).unwrap_or_default();
             if rest.is_empty() {
-                let Some(next) = core.poll_transmit() else {
-                    self.unsent = (Vec::new(), 0);
-                    return Ok(true);
-                };
-                self.unsent = (next, 0);
-                continue;
+                return Ok(true);
             }
             self.stream.set_write_timeout(end.left())?;
             match self.stream.write(rest) {

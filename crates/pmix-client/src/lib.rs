@@ -46,6 +46,7 @@ mod resolve;
 mod settings;
 mod shared;
 mod shared_data;
+mod tool_connection;
 mod uri;
 
 pub use self::core::{Answer, Completed, Core, CoreStats, Forwarded, OperationId};
@@ -58,4 +59,5 @@ pub use handlers::{EventHandler, HandlerOrder, Handlers};
 pub use own_answers::OwnAnswers;
 pub use settings::{Security, Settings};
 pub use shared::{ClientEvent, GroupDecision, SharedClient};
+pub use tool_connection::ToolConnection;
 pub use uri::Uri;

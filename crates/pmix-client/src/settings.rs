@@ -154,12 +154,56 @@ impl Settings {
     /// the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the server takes no security
     /// module that is known here.
     pub fn of(environment: &Environment) -> Result<Self, Error> {
-        let var = |name: &str| var(environment, name);
-        let nspace = required(var("PMIX_NAMESPACE")?, "PMIX_NAMESPACE")?;
-        let rank = required(var("PMIX_RANK")?, "PMIX_RANK")?;
-        let rank = rank.parse().map_err(|_| unread("PMIX_RANK", &rank))?;
+        let proc = proc(environment)?;
+        let proc = proc.ok_or_else(|| missing("PMIX_NAMESPACE or PMIX_RANK"))?;
         let address = Uri::of_environment(environment)?;
         let (server, module) = address.ok_or_else(|| missing("PMIX_SERVER_URI41"))?;
+        Self::at(environment, proc, server, module)
+    }
+
+    /// Reads how a launcher connects with the tool that had it started, if the tool named its address
+    /// (`PMIX_LAUNCHER_RNDZ_URI`).
+    ///
+    /// A launcher that the tool itself started has the name and the form of packing that the tool says in the
+    /// environment. One that another server started has the name of that server, and one without a name is given one
+    /// by the tool.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` with the variable that cannot be read; `PMIX_ERR_NOT_SUPPORTED` if the tool takes no
+    /// security module that is known here.
+    pub fn of_launcher(environment: &Environment) -> Result<Option<Self>, Error> {
+        const VARIABLE: &str = "PMIX_LAUNCHER_RNDZ_URI";
+        let Some(text) = var(environment, VARIABLE)? else {
+            return Ok(None);
+        };
+        let tool: Uri = text.parse().map_err(|error: Error| error.of(VARIABLE))?;
+        let started_by = Uri::of_environment(environment)?;
+        let is_of_tool = started_by.is_none_or(|(server, _)| server == tool);
+        Ok(Some(match proc(environment)? {
+            Some(proc) if is_of_tool => Self {
+                role: Role::STARTED_LAUNCHER,
+                ..Self::at(environment, proc, tool, Module::V41)?
+            },
+            Some(proc) => Self {
+                role: Role::LAUNCHER_WITH_ID,
+                ..Self::new(proc, tool)
+            },
+            None => Self {
+                role: Role::LAUNCHER,
+                ..Self::of_tool(tool)
+            },
+        }))
+    }
+
+    /// What the environment says besides of the connection of a process with a server.
+    fn at(
+        environment: &Environment,
+        proc: Proc<'static>,
+        server: Uri,
+        module: Module,
+    ) -> Result<Self, Error> {
+        let var = |name: &str| var(environment, name);
         let buffer = match var("PMIX_BFROP_BUFFER_TYPE")?.as_deref() {
             Some("PMIX_BFROP_BUFFER_FULLY_DESC") => BufferKind::Described,
             _ => BufferKind::NonDescribed,
@@ -187,9 +231,19 @@ impl Settings {
             layout,
             security: security(var("PMIX_SECURITY_MODE")?.as_deref())?,
             host: var("PMIX_HOSTNAME")?,
-            ..Self::new(Proc::new(nspace, Rank::new(rank)), server)
+            ..Self::new(proc, server)
         })
     }
+}
+
+/// The name of this process, if a server gave it one.
+fn proc(environment: &Environment) -> Result<Option<Proc<'static>>, Error> {
+    let nspace = var(environment, "PMIX_NAMESPACE")?;
+    let Some((nspace, rank)) = nspace.zip(var(environment, "PMIX_RANK")?) else {
+        return Ok(None);
+    };
+    let rank = rank.parse().map_err(|_| unread("PMIX_RANK", &rank))?;
+    Ok(Some(Proc::new(nspace, Rank::new(rank))))
 }
 
 fn var(environment: &Environment, name: &str) -> Result<Option<String>, Error> {
@@ -234,10 +288,6 @@ fn security(modules: Option<&str>) -> Result<Security, Error> {
         let message = format!("the server takes {modules} for security; known are native, none");
         Error::new(Status::ERR_NOT_SUPPORTED, message)
     })
-}
-
-fn required(value: Option<String>, name: &str) -> Result<String, Error> {
-    value.ok_or_else(|| missing(name))
 }
 
 fn missing(name: &str) -> Error {

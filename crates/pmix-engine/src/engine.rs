@@ -13,8 +13,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gds_hash::Store;
+use pmix_proto::PeerForm;
 use pmix_types::{Nspace, Proc};
 
+use crate::admission::Admission;
 use crate::cx::Cx;
 use crate::host::{Answer, CallId, HostCall};
 use crate::peers::{Origin, PeerId, Transmit};
@@ -79,6 +81,24 @@ impl Engine {
         let peer = self.subsystems.admission.open(&mut self.cx, origin, now);
         self.close_refused();
         peer
+    }
+
+    /// Adds a connection that the host made with a tool, whose requests come over it from now on: a launcher connects
+    /// with the tool that had it started (`PMIX_LAUNCHER_RNDZ_URI`). The name and the form of packing are those of
+    /// the tool. The host is not asked whether it wants the tool.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_NO_PERMISSIONS` if tools of its user are not served, or if its name is that of the server or of a job;
+    /// `PMIX_ERR_DUPLICATE_KEY` if a tool of its name is connected; `PMIX_ERR_BAD_PARAM` if it is no name.
+    pub fn add_tool(
+        &mut self,
+        origin: Origin,
+        tool: Proc<'static>,
+        form: PeerForm,
+        now: Instant,
+    ) -> Result<PeerId, Error> {
+        self.cx.now = Some(now);
+        Admission::add_tool(&mut self.cx, origin, tool, form)
     }
 
     /// Takes bytes of a peer, whose messages are handled when it is its turn

@@ -9,6 +9,7 @@
 //! lock only while the engine works.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -74,6 +75,16 @@ pub(crate) struct Work {
     pub(crate) modexes: VecDeque<(ModexCallback, Result<Vec<u8>, Status>)>,
     /// What else happened.
     pub(crate) events: VecDeque<EngineEvent>,
+    /// Connections that the host made, to be watched.
+    pub(crate) given: Vec<Given>,
+}
+
+/// A connection that the host made, with the name that the engine gave it.
+pub(crate) struct Given {
+    pub(crate) peer: PeerId,
+    pub(crate) stream: TcpStream,
+    pub(crate) from: SocketAddr,
+    pub(crate) uid: u32,
 }
 
 impl Work {
@@ -82,6 +93,7 @@ impl Work {
             && self.calls.is_empty()
             && self.modexes.is_empty()
             && self.events.is_empty()
+            && self.given.is_empty()
     }
 }
 
@@ -163,6 +175,23 @@ impl EngineHandle {
         let now = core.at(Instant::now());
         let id = request(core.engine()?, now).map_err(Into::into)?;
         core.modexes.insert(id, callback);
+        self.release(core);
+        Ok(())
+    }
+
+    /// Adds a connection, which the engine is told of by `request`. The progress thread has it before it has anything to
+    /// write there.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub(crate) fn give(
+        &self,
+        request: impl FnOnce(&mut Engine, Instant) -> Result<Given, Error>,
+    ) -> Result<(), Error> {
+        let mut core = self.lock();
+        let now = core.at(Instant::now());
+        let given = request(core.engine()?, now)?;
+        core.work.given.push(given);
         self.release(core);
         Ok(())
     }

@@ -63,5 +63,5 @@ pub use pmix_engine::{
 };
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::{CredentialService, psec_parameters};
-pub use server::Server;
+pub use server::{ConnectedTool, Server};
 pub use wire_observer::WireObserver;

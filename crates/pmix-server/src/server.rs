@@ -6,6 +6,7 @@
 mod maps;
 mod requests;
 mod resources;
+mod tool;
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+
+pub use self::tool::ConnectedTool;
 
 use pmix_types::{Proc, Status, Text};
 use preg_core::Preg;

@@ -5,29 +5,35 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `PMIX_LAUNCHER_PAUSE_FOR_TOOL` | a tool has this launcher started: it asks the server that started it for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release unless the value is empty, 0, false or no |
-//! | `PMIX_LAUNCHER_RNDZ_URI` | the address of the tool, to which the launcher is to connect: refused, unless it can be found otherwise |
-//! | `PMIX_KEEPALIVE_PIPE` | the descriptor of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other end. Its job does not have the descriptor |
+//! | `PMIX_LAUNCHER_RNDZ_URI` | the address of the tool, with which the launcher connects: it asks the tool for `PMIX_LAUNCH_DIRECTIVES`, and waits for its release |
+//! | `PMIX_KEEPALIVE_PIPE` | the descriptor of either end of a pipe; the launcher ends, as by SIGTERM, when the initiator no longer holds the other one. Its job does not have the descriptor |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch".
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use pmix_client::{Ask, ClientEvent, Settings, SharedClient};
+use pmix_client::{Ask, ClientEvent, Settings, SharedClient, ToolConnection};
 use pmix_launch::{PAUSE_FOR_TOOL, Plan, ToolWait};
 use pmix_mca::Environment;
 use pmix_proto::Role;
+use pmix_server::ConnectedTool;
 use pmix_types::{BREAKPOINT_IN_INIT, DataArray, DataRange, Info, Key, Proc, Status, Value, keys};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
-/// The connection of this launcher with the server that started it for a tool, the initiator, and where its release
-/// is heard.
+/// The connection of this launcher with the server that started it for a tool, the initiator, or with that tool, and
+/// where its release is heard.
 pub(super) struct Initiator {
+    /// The tool, if it named its address.
+    tool: Option<ToolConnection>,
     /// None if no server started it.
     client: Option<SharedClient>,
     /// Where a release is heard, if the launcher waits for one.
@@ -41,26 +47,20 @@ impl Initiator {
     /// Connects with the server that started this launcher, if a tool had it started.
     ///
     /// # Errors
-    /// It is to connect to the tool itself; a variable cannot be read; the server does not answer.
+    /// A variable cannot be read; the server, or the tool, does not answer.
     pub(super) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
-        let how = [PAUSE_FOR_TOOL, "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
-        let is_to_connect = environment.first_of(&["PMIX_LAUNCHER_RNDZ_URI"]).is_some();
-        if is_to_connect && environment.first_of(&how).is_none() {
-            let message = "PMIX_LAUNCHER_RNDZ_URI is set: pmix run does not connect to the tool that had it started";
-            return Err(Failure::usage(message).cure(
-                "PMIX_LAUNCHER_RENDEZVOUS_FILE names a file by which the tool finds it, and with \
-                 PMIX_LAUNCHER_PAUSE_FOR_TOOL it waits for the tool",
-            ));
-        }
         watch_keepalive(environment)?;
+        let named = Settings::of_launcher(environment);
+        let unread = |e: pmix_client::Error| Failure::new(Exit::Usage, e.status(), e.to_string());
+        if let Some(settings) = named.map_err(unread)? {
+            return Self::of_tool(settings).map(Some);
+        }
         let Some(mark) = environment.first_of(&[PAUSE_FOR_TOOL]) else {
             return Ok(None);
         };
         let mark = mark.to_string_lossy().to_ascii_lowercase();
         let waits = !["", "0", "false", "no"].contains(&mark.as_str());
-        let pair = UnixStream::pair();
-        let (released, release) =
-            pair.map_err(|e| Failure::usage(format!("cannot wait for a release: {e}")))?;
+        let (released, release) = pair()?;
         let settings = match Settings::of(environment) {
             Err(e) if e.status() == Status::ERR_NOT_AVAILABLE => None,
             settings => Some(settings?),
@@ -87,6 +87,7 @@ impl Initiator {
             }
         };
         let mut initiator = Self {
+            tool: None,
             client,
             released: None,
             _release: release,
@@ -103,6 +104,23 @@ impl Initiator {
         Ok(Some(initiator))
     }
 
+    /// Connects with the tool that had this launcher started.
+    fn of_tool(settings: Settings) -> Result<Self, Failure> {
+        let address = settings.server.address;
+        let connected = ToolConnection::open(settings);
+        let tool = connected.map_err(|e| {
+            let message = format!("PMIX_LAUNCHER_RNDZ_URI names a tool at {address}: {e}");
+            Failure::new(Exit::Usage, e.status(), message)
+        })?;
+        let (released, release) = pair()?;
+        Ok(Self {
+            tool: Some(tool),
+            client: None,
+            released: Some(released),
+            _release: Some(release),
+        })
+    }
+
     /// Returns the plan of the command line as the tool wants it.
     pub(super) fn direct(&self, plan: Plan) -> Result<Plan, Failure> {
         match self.job_info(keys::LAUNCH_DIRECTIVES) {
@@ -117,7 +135,9 @@ impl Initiator {
     pub(super) fn wait(&mut self) -> Option<ToolWait> {
         let released = self.released.take()?;
         let client = self.client.clone();
-        let launcher = client.as_ref().map(|client| client.proc().clone());
+        let tool = self.tool.take();
+        let of_tool = tool.as_ref().map(|tool| tool.launcher.clone());
+        let launcher = of_tool.or_else(|| client.as_ref().map(|client| client.proc().clone()));
         let parent = match self.job_info(keys::PARENT_ID) {
             Some(Value::Proc(parent)) => Some(parent),
             _ => None,
@@ -134,6 +154,7 @@ impl Initiator {
             }
         };
         Some(ToolWait {
+            tool: tool.map(connected),
             launcher,
             released,
             ready: Box::new(ready),
@@ -148,8 +169,11 @@ impl Initiator {
             .is_some_and(|(proc, value)| value.is_for(proc))
     }
 
-    /// What the server knows of the job that this launcher is.
+    /// What the tool, or the server, knows of the job that this launcher is.
     fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
+        if let Some(tool) = &self.tool {
+            return tool.job_info(key);
+        }
         let client = self.client.as_ref()?;
         let at_once = [Info::new(keys::IMMEDIATE, true)];
         client.get(&client.job(), &Key::from(key), &at_once).ok()
@@ -165,6 +189,22 @@ impl Drop for Initiator {
             tracing::debug!("the server that started this launcher does not let it go: {e}");
         }
     }
+}
+
+/// The connection as the server of this launcher takes it.
+fn connected(tool: ToolConnection) -> ConnectedTool {
+    ConnectedTool {
+        name: tool.tool,
+        form: tool.form,
+        stream: tool.stream,
+        unread: tool.unread,
+    }
+}
+
+/// Two ends, by one of which a release is heard that is said at the other.
+fn pair() -> Result<(UnixStream, UnixStream), Failure> {
+    let pair = UnixStream::pair();
+    pair.map_err(|e| Failure::usage(format!("cannot wait for a release: {e}")))
 }
 
 /// Tells the server that started this launcher that it waits, and the tool that had it started that tools may attach.
@@ -202,13 +242,14 @@ fn tell_released(client: &SharedClient) {
     }
 }
 
-/// Whether a descriptor came from whoever started this program, and is none of the standard streams: its own are all
-/// closed on exec.
-fn is_inherited(number: u32) -> bool {
+/// The flags of a descriptor that came from whoever started this program and is none of the standard streams: its own
+/// are all closed on exec.
+fn flags_of_inherited(number: u32) -> Option<OFlags> {
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
     let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    number > 2 && flags.is_some_and(|flags| flags & OFlags::CLOEXEC.bits() == 0)
+    let flags = u32::from_str_radix(flags?.trim(), 8).ok()?;
+    let flags = OFlags::from_bits_retain(flags);
+    (number > 2 && !flags.contains(OFlags::CLOEXEC)).then_some(flags)
 }
 
 /// Ends this launcher when the tool that had it started no longer holds its end of a pipe.
@@ -219,22 +260,35 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let named = number.to_string_lossy().into_owned();
     let unread = |why: String| {
         let message = format!("PMIX_KEEPALIVE_PIPE is {named:?}: {why}");
-        Failure::usage(message)
-            .cure("it is the number of a descriptor that is the end of a pipe to read")
+        Failure::usage(message).cure("it is the number of a descriptor that is an end of a pipe")
     };
     let number: u32 = named.parse().map_err(|e| unread(format!("{e}")))?;
-    let pipe = File::open(format!("/proc/self/fd/{number}"));
+    let inherited = flags_of_inherited(number);
+    // Tools with libraries of OpenPMIx keep the end to read.
+    let is_to_write = inherited.is_some_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY);
+    let mut how = File::options();
+    how.read(!is_to_write).write(is_to_write);
+    if is_to_write {
+        // It does not wait for a tool that is gone already.
+        how.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let pipe = how.open(format!("/proc/self/fd/{number}"));
     let mut pipe = pipe.map_err(|e| unread(e.to_string()))?;
     // What was opened anew is closed on exec; nothing here owns the one that was given.
-    if is_inherited(number)
+    if inherited.is_some()
         && let Ok(given) = i32::try_from(number)
         && let Err(e) = nix::unistd::close(given)
     {
         tracing::debug!("processes of the job have the pipe of the tool, too: {e}");
     }
     let watch = move || {
-        let mut bytes = [0; 64];
-        while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}
+        match is_to_write {
+            true => wait_for_no_reader(&pipe),
+            false => {
+                let mut bytes = [0; 64];
+                while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}
+            }
+        }
         tracing::info!("the tool that had this launcher started is gone");
         if let Err(e) = kill_process(getpid(), Signal::TERM) {
             tracing::warn!("the launcher goes on without it: {e}");
@@ -245,4 +299,11 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
         .spawn(watch);
     started.map_err(|e| unread(e.to_string()))?;
     Ok(())
+}
+
+/// Waits until nobody holds the end of a pipe to read.
+fn wait_for_no_reader(pipe: &File) {
+    // An error is told whatever is asked for.
+    let mut polled = [PollFd::new(pipe, PollFlags::empty())];
+    while let Err(Errno::INTR) = poll(&mut polled, None) {}
 }

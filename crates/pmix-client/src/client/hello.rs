@@ -10,10 +10,10 @@ use crate::Settings;
 use crate::settings::Security;
 
 /// The release whose protocol this client speaks; servers answer by it.
-const VERSION: &str = "5.0.11";
+pub(crate) const VERSION: &str = "5.0.11";
 
 /// The hello of this process.
-pub(super) fn hello<'a>(
+pub(crate) fn hello<'a>(
     settings: &'a Settings,
     credential: &'a [u8],
     reads_shared: bool,
@@ -63,7 +63,7 @@ fn ids() -> (u32, u32) {
 }
 
 /// Who runs this process; `native` says it in the byte order of the machine.
-pub(super) fn credential(security: Security) -> Vec<u8> {
+pub(crate) fn credential(security: Security) -> Vec<u8> {
     match security {
         Security::None => Vec::new(),
         Security::Native => {

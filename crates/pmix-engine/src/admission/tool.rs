@@ -3,17 +3,17 @@
 
 use std::collections::HashSet;
 
-use pmix_proto::{Hello, PeerForm, Welcome};
+use pmix_proto::{Hello, Inbox, PeerForm, Role, Welcome};
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use super::Admission;
 use super::identity::Identity;
-use crate::Error;
 use crate::cx::Cx;
 use crate::host::{Answer, ToolConnected};
-use crate::peers::{Member, PeerId, Phase};
+use crate::peers::{Member, Peer, PeerId, Phase};
 use crate::pending::{Pending, PendingTool};
 use crate::timer::Timer;
+use crate::{Error, Origin};
 
 impl Admission {
     /// Asks the host about a tool.
@@ -46,6 +46,33 @@ impl Admission {
         let pending = Pending::ToolConnected(peer, Box::new(pending));
         cx.call_host(ToolConnected { infos }, pending);
         Ok(())
+    }
+
+    /// Adds a tool that has said who it is to the host, which connected with it. Nothing is sent.
+    pub(crate) fn add_tool(
+        cx: &mut Cx,
+        origin: Origin,
+        proc: Proc<'static>,
+        form: PeerForm,
+    ) -> Result<PeerId, Error> {
+        let Origin { uid, gid, .. } = origin;
+        let user = Self::tool_user(cx, Identity { uid, gid })?;
+        Self::check_tool_name(cx, &proc)?;
+        let inbox = Inbox::new(cx.config.max_message);
+        let member = Member {
+            proc,
+            form,
+            role: Role::TOOL_WITH_ID,
+            user,
+            client: None,
+            incarnation: 1,
+            is_finalized: false,
+            knows: HashSet::new(),
+        };
+        let (nspace, rank) = (member.proc.nspace.clone(), member.proc.rank);
+        let peer = cx.peers.add(Peer::admitted(origin, inbox, member));
+        tracing::info!(%peer, %nspace, %rank, "a tool that the host connected with");
+        Ok(peer)
     }
 
     /// The user of a tool, if that user may be served.

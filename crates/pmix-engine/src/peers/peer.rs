@@ -87,10 +87,19 @@ impl Phase {
 impl Peer {
     /// A connection that has until a time to say who it is.
     pub(crate) fn new(origin: Origin, inbox: Inbox, until: Instant) -> Self {
+        Self::in_phase(origin, inbox, Phase::Handshake(until))
+    }
+
+    /// A connection of which it is known who is at the other end.
+    pub(crate) fn admitted(origin: Origin, inbox: Inbox, member: Member) -> Self {
+        Self::in_phase(origin, inbox, Phase::Member(Box::new(member)))
+    }
+
+    fn in_phase(origin: Origin, inbox: Inbox, phase: Phase) -> Self {
         Self {
             origin,
             inbox,
-            phase: Phase::Handshake(until),
+            phase,
             queued_bytes: 0,
             is_mute: false,
             is_ready: false,

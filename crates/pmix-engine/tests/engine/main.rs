@@ -5,6 +5,7 @@
 mod admission;
 mod collective;
 mod commit;
+mod connected_tool;
 mod control;
 mod cost;
 mod early;

@@ -11,7 +11,7 @@ mod node;
 
 use std::time::{Duration, Instant};
 
-use pmix_engine::{Config, EngineEvent, HostObject, Origin, PeerId};
+use pmix_engine::{Config, EngineEvent, Error, HostObject, Origin, PeerId};
 use pmix_proto::{Hello, Request, Tag};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -139,6 +139,20 @@ impl World {
         let peer = self.nodes[node].engine.open(origin, self.now);
         self.clients.push(Client::new(node, peer, hello));
         self.clients.len() - 1
+    }
+
+    /// Has a node serve a tool that the host connected with.
+    pub(crate) fn add_tool(
+        &mut self,
+        node: usize,
+        name: &Proc<'static>,
+        origin: Origin,
+    ) -> Result<Who, Error> {
+        let hello = hello("tool", 0);
+        let (engine, form) = (&mut self.nodes[node].engine, hello.form().unwrap());
+        let peer = engine.add_tool(origin, name.clone(), form, self.now)?;
+        self.clients.push(Client::admitted(node, peer, &hello));
+        Ok(self.clients.len() - 1)
     }
 
     /// Makes a request; it is on its way with the next run.

@@ -217,6 +217,9 @@ impl Session<'_> {
 
     /// Ends what a tool left behind, if this is one: a tool is a job of its own.
     fn tool_left(&mut self, proc: &Proc<'_>) {
+        if let Some(wait) = &mut self.tool_wait {
+            wait.tool_left(proc);
+        }
         if self.jobs.named(&proc.nspace).is_none() {
             self.published.proc_ended(proc);
             self.published.job_ended(&proc.nspace);

@@ -26,6 +26,9 @@ use super::tool_wait::{ToolWait, WaitEnd, Waiting};
 use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
+/// Why a launcher was not released that had connected with its tool.
+const TOOL_GONE: &str = "the tool that had it started is gone";
+
 impl Plan {
     /// Returns the plan as a tool wants it that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`): what the tool
     /// says replaces what the command line says, but variables are changed after those of the command line, and
@@ -96,18 +99,27 @@ impl Session<'_> {
     /// launcher.
     pub(super) fn wait_for_release(&mut self, wait: ToolWait) -> Result<(), Error> {
         let ToolWait {
+            tool,
             launcher,
             released,
             ready,
             released_here,
         } = wait;
         let cannot = |e| Error::system("cannot wait for the release of the launcher", e);
-        let waiting = Waiting::new(launcher, released).map_err(cannot)?;
+        let of_tool = tool.as_ref().map(|tool| tool.name.clone());
+        let waiting = Waiting::new(launcher, of_tool, released).map_err(cannot)?;
         let fd = waiting.as_raw_fd();
         let registry = self.poll.registry();
         let watched = registry.register(&mut SourceFd(&fd), Token(RELEASE), Interest::READABLE);
         watched.map_err(cannot)?;
         self.tool_wait = Some(waiting);
+        if let Some(tool) = tool {
+            let served = self.server.add_tool(tool);
+            served.map_err(|e| match e.status() {
+                Status::ERR_UNREACH => Error::unreleased(TOOL_GONE),
+                _ => Error::server("the tool that had this launcher started is not served", e),
+            })?;
+        }
         let server = service::name(&self.plan.nspace);
         let infos = [Info::new(keys::EVENT_NON_DEFAULT, true), timestamp()];
         self.tell(Status::LAUNCHER_READY, &server, &infos);
@@ -141,6 +153,7 @@ impl Session<'_> {
             WaitEnd::ServerLost => Err(Error::unreleased(
                 "the server that started it is gone, and nobody had released it",
             )),
+            WaitEnd::ToolLost => Err(Error::unreleased(TOOL_GONE)),
             WaitEnd::Aborted => Err(Error::unreleased(
                 "a tool aborted it before it was released",
             )),

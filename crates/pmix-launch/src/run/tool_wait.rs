@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
+use pmix_server::ConnectedTool;
 use pmix_types::Proc;
 
 /// The variable by which a launcher learns that a tool has it started. It asks the server that started it for
@@ -17,6 +18,9 @@ pub const PAUSE_FOR_TOOL: &str = "PMIX_LAUNCHER_PAUSE_FOR_TOOL";
 /// A tool that is attached to the launcher releases it by `PMIX_DEBUGGER_RELEASE`, which names the server of the
 /// launcher, the launcher as the server calls it that started it, or nobody.
 pub struct ToolWait {
+    /// The tool that had the launcher started, if the launcher has connected with it: it asks the server of the launcher
+    /// over this connection, and nobody releases the launcher when it is gone.
+    pub tool: Option<ConnectedTool>,
     /// The name of the launcher at the server that started it; none if no server did.
     pub launcher: Option<Proc<'static>>,
     /// Has a byte to read when the launcher is released by way of the server that started it, and is at its end
@@ -32,6 +36,7 @@ pub struct ToolWait {
 /// What a session knows while it waits for its release.
 pub(super) struct Waiting {
     launcher: Option<Proc<'static>>,
+    tool: Option<Proc<'static>>,
     released: UnixStream,
     end: Option<WaitEnd>,
     /// Whether a tool released it that is attached to the launcher.
@@ -44,6 +49,8 @@ pub(super) enum WaitEnd {
     Released,
     /// The server that started the launcher is gone.
     ServerLost,
+    /// The tool is gone with which the launcher had connected.
+    ToolLost,
     /// A signal that ends programs came.
     Signal(i32),
     /// A tool aborted the job that is not there yet.
@@ -51,10 +58,15 @@ pub(super) enum WaitEnd {
 }
 
 impl Waiting {
-    pub(super) fn new(launcher: Option<Proc<'static>>, released: UnixStream) -> io::Result<Self> {
+    pub(super) fn new(
+        launcher: Option<Proc<'static>>,
+        tool: Option<Proc<'static>>,
+        released: UnixStream,
+    ) -> io::Result<Self> {
         released.set_nonblocking(true)?;
         Ok(Self {
             launcher,
+            tool,
             released,
             end: None,
             is_released_here: false,
@@ -89,6 +101,13 @@ impl Waiting {
         }
     }
 
+    /// A tool is gone, which may be the one that is waited for.
+    pub(super) fn tool_left(&mut self, tool: &Proc<'_>) {
+        if self.tool.as_ref() == Some(tool) {
+            self.set(WaitEnd::ToolLost);
+        }
+    }
+
     /// Hears what comes by way of the server that started the launcher.
     pub(super) fn hear(&mut self) {
         match self.released.read(&mut [0]) {
@@ -115,7 +134,7 @@ mod tests {
     #[test]
     fn the_wait_ends_by_what_comes_first_or_by_a_signal() {
         let (released, mut release) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(None, released).unwrap();
+        let mut waiting = Waiting::new(None, None, released).unwrap();
         waiting.hear();
         assert_eq!(waiting.end(), None);
         release.write_all(&[1]).unwrap();
@@ -131,12 +150,12 @@ mod tests {
         waiting.set(WaitEnd::Signal(15));
         assert_eq!(waiting.end(), Some(WaitEnd::Signal(15)));
         let (released, _release) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(None, released).unwrap();
+        let mut waiting = Waiting::new(None, None, released).unwrap();
         waiting.release_here();
         assert_eq!(waiting.end(), Some(WaitEnd::Released));
         assert!(waiting.is_released_here());
         let (released, release) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(None, released).unwrap();
+        let mut waiting = Waiting::new(None, None, released).unwrap();
         drop(release);
         waiting.hear();
         assert_eq!(waiting.end(), Some(WaitEnd::ServerLost));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mio::net::TcpStream;
 use mio::{Interest, Token};
 use pmix_engine::{Engine, EngineEvent, Origin, PeerId, Upcall};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use super::Driver;
 use super::acceptor::Arrival;
 use super::connection::{Connection, Input};
-use crate::engine_handle::Work;
+use crate::engine_handle::{Given, Work};
 use crate::host::{self, ServerEvent};
 
 /// How long peers are read, and how long their messages are handled, in one turn.
@@ -49,6 +50,7 @@ impl Driver {
         };
         let mut serves = handle.progress(now, input, &mut work);
         loop {
+            self.take_given(&mut work);
             // What the host prepares for a client is there when the client hears that it is connected.
             let connects = work.calls.iter().any(|call| is_of_client(&call.upcall));
             let called_first = connects && self.call_host(&mut work);
@@ -108,6 +110,29 @@ impl Driver {
             tracing::debug!(%peer, %from, uid, "connected");
             self.connections
                 .insert(token, Connection::new(stream, peer, from, uid));
+            self.readable.push(token);
+        }
+    }
+
+    /// Watches connections that the host made.
+    fn take_given(&mut self, work: &mut Work) {
+        for given in work.given.drain(..) {
+            let Given {
+                peer,
+                stream,
+                from,
+                uid,
+            } = given;
+            let token = self.connections.next_token();
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let mut stream = TcpStream::from_std(stream);
+            if let Err(error) = (self.poll.registry()).register(&mut stream, token, interest) {
+                tracing::warn!(%error, %from, "a connection cannot be watched");
+                self.broken.push(peer);
+                continue;
+            }
+            let connection = Connection::new(stream, peer, from, Some(uid));
+            self.connections.insert(token, connection);
             self.readable.push(token);
         }
     }

@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use bfrops::BufferKind;
 use pmix_engine::{Chunk, PeerId};
-use pmix_proto::{ClientConnection, Error, Frame, Hello, Request, Response, Role, Tag, reply};
+use pmix_proto::{
+    ClientConnection, Error, Frame, Hello, Request, Response, Role, Tag, Welcome, reply,
+};
 use pmix_types::{Kval, Proc, Rank, Status, Value};
 
 /// The user and the group of jobs, where a test says nothing else.
@@ -61,6 +63,15 @@ impl Client {
             notices: Vec::new(),
             replies: HashMap::new(),
         }
+    }
+
+    /// A tool that said no hello, since the host connected with it.
+    pub(super) fn admitted(node: usize, peer: PeerId, hello: &Hello<'_>) -> Self {
+        let mut client = Self::new(node, peer, hello);
+        let _ = client.session.poll_transmit();
+        let welcome = Welcome::Index { index: 0 }.encode().unwrap();
+        client.hear(&welcome);
+        client
     }
 
     pub(super) fn ask(&mut self, request: &Request<'_>) -> Tag {

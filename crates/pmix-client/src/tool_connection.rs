@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The connection that a launcher makes with the tool that had it started and that named its address
+//! (`PMIX_LAUNCHER_RNDZ_URI`).
+//!
+//! | step | who | what |
+//! | --- | --- | --- |
+//! | 1 | launcher | connects, and says who it is, as a tool does with its server |
+//! | 2 | launcher | asks for its job info, once |
+//! | 3 | tool | sends requests over this connection, as to its server; the launcher awaits no reply any more |
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `PMIx_server_init`.
+
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use pmix_proto::reply::JobInfo;
+use pmix_proto::{Header, PeerForm, Request, Tag, Welcome};
+use pmix_types::{IntoOwned as _, Proc, Rank, Status, Value};
+
+use crate::cache::JobCache;
+use crate::client::{VERSION, credential, hello};
+use crate::connection::{Connection, Deadline};
+use crate::{Error, Settings};
+
+/// How long the tool may take for its answers if [`Settings::time_limit`] does not say it.
+const TIME: Duration = Duration::from_secs(10);
+
+/// How many bytes the tool may send until it has answered.
+const MOST: usize = 16 << 20;
+
+/// The tag of the request. Tools count theirs up from 100, so that none of their requests is taken for the reply.
+const TAG: Tag = Tag(0x7fff_ff00);
+
+/// Holds a connection that a launcher made with the tool that had it started, when nothing is awaited on it any more:
+/// what comes is a request of the tool.
+pub struct ToolConnection {
+    /// The socket.
+    pub stream: TcpStream,
+    /// What the tool has sent by now and nobody has read: the first bytes of its requests.
+    pub unread: Vec<u8>,
+    /// The name of the tool.
+    pub tool: Proc<'static>,
+    /// The name that this launcher has at the tool.
+    pub launcher: Proc<'static>,
+    /// The form in which the tool packs.
+    pub form: PeerForm,
+    job_info: JobCache,
+}
+
+impl ToolConnection {
+    /// Connects with the tool that [`Settings::of_launcher`] names, and asks for the job info of this launcher.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_UNREACH` if the tool cannot be reached or closes the connection; the status with which it refuses
+    /// this launcher; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
+    pub fn open(settings: Settings) -> Result<Self, Error> {
+        let end = Deadline::after(Some(settings.time_limit.unwrap_or(TIME)));
+        let credential = credential(settings.security);
+        let hello = hello(&settings, &credential, false);
+        let welcome = hello.role.welcome(&hello.form()?);
+        let hello = hello.encode()?;
+        let version = settings.server_version.as_deref().unwrap_or(VERSION);
+        let form = PeerForm::new(settings.layout, version.as_bytes());
+        let mut exchange = Exchange {
+            connection: Connection::open(&settings.server, end)?,
+            came: Vec::new(),
+            end,
+        };
+        exchange.send(&hello)?;
+        let mut settings = settings;
+        let mut is_assigned = false;
+        loop {
+            let Some((answer, len)) = Welcome::decode(welcome, &exchange.came) else {
+                exchange.receive()?;
+                continue;
+            };
+            match answer {
+                Welcome::Assigned { proc, server } => {
+                    settings.proc = proc.into_owned();
+                    settings.server.server = server.into_owned();
+                    is_assigned = true;
+                }
+                Welcome::Server { server } => settings.server.server = server.into_owned(),
+                Welcome::Index { .. } => {}
+                Welcome::Refused(status) if status.as_raw() > 0 => {
+                    let message = "what answers is no tool: its status is none";
+                    return Err(Error::new(Status::ERR_COMM_FAILURE, message));
+                }
+                Welcome::Refused(status) => {
+                    return Err(Error::new(status, "the tool does not want this launcher"));
+                }
+            }
+            exchange.came.drain(..len);
+            break;
+        }
+        let host = settings.host.as_deref();
+        let job_info = match is_assigned {
+            true => JobCache::of_tool(form, &settings.proc, host),
+            false => {
+                let payload = exchange.ask(&form)?;
+                let info = JobInfo::decode(&form, None, &payload)?;
+                JobCache::new(form, &settings.proc, host, &info)?
+            }
+        };
+        Ok(Self {
+            stream: exchange.connection.into_stream(),
+            unread: exchange.came,
+            tool: settings.server.server,
+            launcher: settings.proc,
+            form,
+            job_info,
+        })
+    }
+
+    /// Returns what the tool said of the job that this launcher is.
+    #[must_use]
+    pub fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
+        let job = Proc::new(self.launcher.nspace.clone(), Rank::WILDCARD);
+        self.job_info.job_value(&job, key, &[])
+    }
+}
+
+/// The connection until the tool has answered.
+struct Exchange {
+    connection: Connection,
+    /// What came and was not read yet.
+    came: Vec<u8>,
+    end: Deadline,
+}
+
+impl Exchange {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self.connection.send_all(bytes, self.end) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::timeout("what the launcher says of itself")),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), Error> {
+        match self.connection.receive(self.end) {
+            Ok(Some(bytes)) if self.came.len().saturating_add(bytes.len()) <= MOST => {
+                self.came.extend_from_slice(bytes);
+                Ok(())
+            }
+            Ok(Some(_)) => {
+                let message = format!("the tool sent more than {MOST} bytes and no answer");
+                Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
+            }
+            Ok(None) => Err(Error::timeout("a launcher that connects")),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
+    /// Asks for the job info, and takes the reply from what comes; what else came stays.
+    fn ask(&mut self, form: &PeerForm) -> Result<Vec<u8>, Error> {
+        let payload = Request::JobInfo.encode(form, None)?;
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        self.send(&[&Header::new(0, TAG, len).encode()[..], &payload].concat())?;
+        let mut at = 0usize;
+        loop {
+            let head = self.came.get(at..at.saturating_add(Header::LEN));
+            let Some(header) = head.and_then(|head| <[u8; Header::LEN]>::try_from(head).ok())
+            else {
+                self.receive()?;
+                continue;
+            };
+            let header = Header::decode(&header);
+            let payload = at.saturating_add(Header::LEN);
+            let len = usize::try_from(header.len).unwrap_or(usize::MAX);
+            let next = payload.saturating_add(len);
+            if next > MOST {
+                let message = format!("a message of {len} bytes before the tool has answered");
+                return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
+            }
+            while self.came.len() < next {
+                self.receive()?;
+            }
+            if header.tag == TAG {
+                let mut reply: Vec<u8> = self.came.drain(at..next).collect();
+                reply.drain(..Header::LEN);
+                return Ok(reply);
+            }
+            at = next;
+        }
+    }
+}
+
+fn lost(error: io::Error) -> Error {
+    Error::lost("the tool that had this launcher started was lost", error)
+}
