@@ -31,14 +31,18 @@ fn job() -> Running {
     running
 }
 
-/// The states of the processes of a job as the system has them: `T` for one that is stopped.
+/// The states of the processes of a job as the system has them, and as `pmix ps` says: `T` for one that is stopped, `?`
+/// where what the server says is a moment old.
 fn states(running: &Running) -> String {
     let procs = running.tool(&["--json", "ps", NAME]).json();
     let procs = procs["procs"].as_array().unwrap();
     let state = |proc: &serde_json::Value| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", proc["pid"])).unwrap();
-        let is_stopped = stat.contains(") T ");
-        if is_stopped { 'T' } else { '.' }
+        match (stat.contains(") T "), proc["stopped"].as_bool().unwrap()) {
+            (true, true) => 'T',
+            (false, false) => '.',
+            _ => '?',
+        }
     };
     procs.iter().map(state).collect()
 }
@@ -69,6 +73,12 @@ fn processes_are_signalled_stopped_continued_and_ended() {
         (&"pause".into(), &0.into())
     );
     wait_for(&running, "T.");
+    let text = running.tool(&["ps", NAME]).text();
+    let rows: Vec<_> = text.lines().filter(|row| row.ends_with(" sh")).collect();
+    assert!(
+        rows[0].contains(" stopped ") && rows[1].contains(" running "),
+        "{text}"
+    );
     assert_eq!(running.tool(&["kill", "--resume", NAME]).code, 0);
     wait_for(&running, "..");
     // The default ends the job.

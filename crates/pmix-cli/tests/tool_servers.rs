@@ -136,6 +136,26 @@ fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
 }
 
 #[test]
+fn ps_shows_what_servers_say_before_one_that_is_stopped_says_anything() {
+    let (stopped, live) = jobs("stopped@1", "live@1");
+    stopped.signal("STOP");
+    // Longer than the test lets any command run.
+    let mut ps = stopped.tool_command(&["ps", "--timeout", "3600"]);
+    let mut ps = ps.stdout(Stdio::piped()).spawn().unwrap();
+    let _watchdog = command::Watchdog::of(&ps);
+    let mut lines = BufReader::new(ps.stdout.take().unwrap()).lines();
+    let mut line = || lines.next().map(Result::unwrap).unwrap_or_default();
+    assert!(line().starts_with("server live@1.server, "));
+    assert_eq!(line(), "  job live@1");
+    assert!(line().contains("rank") && line().ends_with(" sh"));
+    stopped.signal("CONT");
+    assert!(line().starts_with("server stopped@1.server, "));
+    assert_eq!(ps.wait().unwrap().code(), Some(0));
+    end(live);
+    end(stopped);
+}
+
+#[test]
 fn who_starts_a_launcher_finds_it_by_a_file_of_its_own() {
     let top = tempfile::tempdir().unwrap();
     let file = top.path().join("launcher");

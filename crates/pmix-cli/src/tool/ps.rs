@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix ps`: the processes of the jobs that servers know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
-use std::panic::resume_unwind;
-use std::thread;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::{iter, thread};
 
 use pmix_tool::{FoundServer, Search, Tool};
 use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys};
@@ -28,6 +28,8 @@ struct Job {
     procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// What the processes that wait for a debugger call the points where they do.
     waiting: BTreeMap<Rank, Text<'static>>,
+    /// The processes that a signal stopped, as far as the server tells.
+    stopped: BTreeSet<Rank>,
 }
 
 /// Runs the command.
@@ -37,30 +39,32 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
         None => everyone(args)?,
     };
     let is_only = servers.len() == 1;
-    let mut reports = ask_all(&servers, args);
-    if args.nspace.is_some() {
-        // Whoever asks for a job does not want to hear of the servers of others; nor is one without it one without jobs.
-        reports.retain(|report| match &report.jobs {
-            Ok(jobs) => !jobs.is_empty(),
-            Err(_) => is_only,
-        });
-    }
+    let (mut failed, mut has_job) = (None, false);
     let mut out = Out::new();
-    match global.json {
-        true => in_json(&mut out, &reports)?,
-        false => in_words(&mut out, &reports)?,
-    }
-    out.flush()?;
-    let is_missing = |report: &Report| report.jobs.as_ref().is_ok_and(Vec::is_empty);
-    let missing = args
-        .nspace
-        .as_ref()
-        .filter(|_| reports.iter().all(is_missing));
-    let failed = reports.into_iter().find_map(|report| report.jobs.err());
-    match (failed, missing) {
+    ask_each(&servers, args, |report| {
+        has_job |= report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty());
+        // Whoever asks for a job does not want to hear of the servers of others; nor is one without it one without jobs.
+        let is_shown = match &report.jobs {
+            Ok(jobs) => !jobs.is_empty() || args.nspace.is_none(),
+            Err(_) => is_only || args.nspace.is_none(),
+        };
+        if is_shown {
+            match global.json {
+                true => in_json(&mut out, &report)?,
+                false => in_words(&mut out, &report)?,
+            }
+            // The next one may not answer for long.
+            out.flush()?;
+        }
+        if failed.is_none() {
+            failed = report.jobs.err();
+        }
+        Ok(())
+    })?;
+    match (failed, &args.nspace) {
         // Of several servers one may have ended meanwhile.
         (Some(failure), _) if is_only => Err(failure),
-        (_, Some(nspace)) => Err(no_job(nspace, "")),
+        (_, Some(nspace)) if !has_job => Err(no_job(nspace, "")),
         _ => Ok(Exit::Ok),
     }
 }
@@ -84,28 +88,45 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     }
 }
 
-/// Asks servers for their jobs, many at once, so that those that do not answer take the time of one.
-fn ask_all(servers: &[FoundServer], args: &Ps) -> Vec<Report> {
-    let mut reports = Vec::new();
-    for servers in servers.chunks(AT_ONCE) {
-        thread::scope(|scope| {
-            let ask = |server| {
-                let asked = move || jobs(server, args);
-                (server, thread::Builder::new().spawn_scoped(scope, asked))
+/// Asks servers for their jobs, many at once, and hands on what each says as soon as it is there, so that nobody waits
+/// for those that do not answer.
+fn ask_each(
+    servers: &[FoundServer],
+    args: &Ps,
+    take: impl FnMut(Report) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let left = Mutex::new(servers.iter());
+    let next = || {
+        let server = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        server.map(|server| Report {
+            server: server.clone(),
+            jobs: jobs(server, args),
+        })
+    };
+    let (sender, reports) = mpsc::channel();
+    thread::scope(|scope| {
+        let mut num_threads = 0;
+        for _ in 0..servers.len().min(AT_ONCE) {
+            let sender = sender.clone();
+            let ask = move || {
+                // Nobody takes it when the command ends early.
+                iter::from_fn(next).all(|report| sender.send(report).is_ok())
             };
-            let asked: Vec<_> = servers.iter().map(ask).collect();
-            for (server, thread) in asked {
-                let jobs = match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    // The system has no thread for it.
-                    Err(_) => jobs(server, args),
-                };
-                let server = server.clone();
-                reports.push(Report { server, jobs });
+            match thread::Builder::new().spawn_scoped(scope, ask) {
+                Ok(_) => num_threads += 1,
+                Err(error) => {
+                    tracing::debug!(%error, "fewer servers are asked at once");
+                    break;
+                }
             }
-        });
-    }
-    reports
+        }
+        drop(sender);
+        match num_threads {
+            // The system has no thread for it.
+            0 => iter::from_fn(next).try_for_each(take),
+            _ => reports.iter().try_for_each(take),
+        }
+    })
 }
 
 fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
@@ -117,10 +138,12 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
+        let stopped = stopped(&tool, &nspace)?.unwrap_or_default();
         Ok(Job {
             nspace,
             procs,
             waiting,
+            stopped,
         })
     });
     let jobs = jobs.collect();
@@ -195,6 +218,37 @@ pub(super) fn waiting(
     Ok(Ok(rows.into_iter().filter_map(row).collect()))
 }
 
+/// The processes of a job that are stopped by a signal (SIGSTOP), as the system of the server has them.
+#[allow(
+    clippy::type_complexity,
+    reason = "one failure ends the command, the other is an answer"
+)]
+fn stopped(tool: &Tool, nspace: &str) -> Result<Result<BTreeSet<Rank>, Status>, Failure> {
+    let states = vec![
+        Info::new(keys::NSPACE, nspace.to_owned()),
+        Info::new(keys::PROC_OS_STATE, true),
+    ];
+    let rows = match ask(tool, keys::QUERY_PROC_RESOURCE_USAGE, states)? {
+        Ok(Some(Value::DataArray(DataArray::Info(rows)))) => rows,
+        Ok(_) => Vec::new(),
+        Err(status) => return Ok(Err(status)),
+    };
+    let stopped = rows.iter().filter_map(|row| {
+        let figures = row.value.as_infos().ok()?;
+        let value = |key: &str| {
+            figures
+                .iter()
+                .find(|info| info.key.is(key))
+                .map(|info| &info.value)
+        };
+        match (value(keys::PROCID)?, value(keys::PROC_OS_STATE)?) {
+            (Value::Proc(proc), Value::String(Some(state))) if *state == *"T" => Some(proc.rank),
+            _ => None,
+        }
+    });
+    Ok(Ok(stopped.collect()))
+}
+
 /// Says which rank of those that are named a job does not have, by its processes in the order of their
 /// ranks. Where there are none the server does not tell.
 pub(super) fn missing_rank(
@@ -243,102 +297,87 @@ fn ask(
     }
 }
 
-fn in_json(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
-    for Report { server, jobs } in reports {
-        let about = |of: Json| {
-            let mut line = json!({
-                "server": server.uri.server.nspace.as_text().to_str_lossy(),
-                "server_pid": server.pid,
-            });
-            if let (Some(line), Json::Object(of)) = (line.as_object_mut(), of) {
-                line.extend(of);
-            }
-            line
-        };
-        match jobs {
-            Err(failure) => out.json(&about(failure.to_json()))?,
-            Ok(jobs) => {
-                for Job {
-                    nspace,
-                    procs,
-                    waiting,
-                } in jobs
-                {
-                    let line = match procs {
-                        Ok(procs) => json!({
-                            "nspace": nspace,
-                            "procs": procs.iter().map(|proc| row(proc, waiting)).collect::<Vec<_>>(),
-                        }),
-                        Err(status) => json!({ "nspace": nspace, "status": status.as_raw() }),
-                    };
-                    out.json(&about(line))?;
-                }
-            }
+fn in_json(out: &mut Out, report: &Report) -> Result<(), Failure> {
+    let Report { server, jobs } = report;
+    let about = |of: Json| {
+        let mut line = json!({
+            "server": server.uri.server.nspace.as_text().to_str_lossy(),
+            "server_pid": server.pid,
+        });
+        if let (Some(line), Json::Object(of)) = (line.as_object_mut(), of) {
+            line.extend(of);
         }
+        line
+    };
+    let jobs = match jobs {
+        Ok(jobs) => jobs,
+        Err(failure) => return out.json(&about(failure.to_json())),
+    };
+    for job in jobs {
+        let nspace = &job.nspace;
+        let line = match &job.procs {
+            Ok(procs) => json!({
+                "nspace": nspace,
+                "procs": procs.iter().map(|proc| row(proc, job)).collect::<Vec<_>>(),
+            }),
+            Err(status) => json!({ "nspace": nspace, "status": status.as_raw() }),
+        };
+        out.json(&about(line))?;
     }
     Ok(())
 }
 
-fn row(proc: &ProcInfo<'_>, waiting: &BTreeMap<Rank, Text<'_>>) -> Json {
+fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
     let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.to_str_lossy().into_owned());
     json!({
         "rank": proc.proc.rank.as_raw(),
         "pid": proc.pid,
         "state": state(proc.state),
-        "waits_at": waiting.get(&proc.proc.rank).map(|point| point.to_str_lossy()),
+        "waits_at": job.waiting.get(&proc.proc.rank).map(|point| point.to_str_lossy()),
+        "stopped": job.stopped.contains(&proc.proc.rank),
         "exit_code": is_over(proc.state).then_some(proc.exit_code),
         "node": text(&proc.hostname),
         "program": text(&proc.executable_name),
     })
 }
 
-fn in_words(out: &mut Out, reports: &[Report]) -> Result<(), Failure> {
-    for Report { server, jobs } in reports {
-        let name = printable(server.uri.server.nspace.as_bytes());
-        let pid = server
-            .pid
-            .map_or_else(String::new, |pid| format!(", process {pid}"));
-        writeln!(out, "server {name}{pid}")?;
-        let jobs = match jobs {
-            Ok(jobs) => jobs,
-            Err(failure) => {
-                writeln!(out, "  {}", printable(failure.message().as_bytes()))?;
-                continue;
-            }
-        };
-        if jobs.is_empty() {
-            writeln!(out, "  no job")?;
+fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
+    let Report { server, jobs } = report;
+    let name = printable(server.uri.server.nspace.as_bytes());
+    let pid = server
+        .pid
+        .map_or_else(String::new, |pid| format!(", process {pid}"));
+    writeln!(out, "server {name}{pid}")?;
+    let jobs = match jobs {
+        Ok(jobs) => jobs,
+        Err(failure) => {
+            writeln!(out, "  {}", printable(failure.message().as_bytes()))?;
+            return Ok(());
         }
-        for Job {
-            nspace,
-            procs,
-            waiting,
-        } in jobs
-        {
-            let nspace = printable(nspace.as_bytes());
-            match procs {
-                Err(status) => {
-                    writeln!(
-                        out,
-                        "  job {nspace}: the server does not tell its processes ({status})"
-                    )?;
-                }
-                Ok(procs) => {
-                    writeln!(out, "  job {nspace}")?;
-                    table(out, procs, waiting)?;
-                }
+    };
+    if jobs.is_empty() {
+        writeln!(out, "  no job")?;
+    }
+    for job in jobs {
+        let nspace = printable(job.nspace.as_bytes());
+        match &job.procs {
+            Err(status) => {
+                writeln!(
+                    out,
+                    "  job {nspace}: the server does not tell its processes ({status})"
+                )?;
+            }
+            Ok(procs) => {
+                writeln!(out, "  job {nspace}")?;
+                table(out, procs, job)?;
             }
         }
     }
     Ok(())
 }
 
-/// Of a process that waits for a debugger it says where, in the place of its state.
-fn table(
-    out: &mut Out,
-    procs: &[ProcInfo<'_>],
-    waiting: &BTreeMap<Rank, Text<'_>>,
-) -> Result<(), Failure> {
+/// Of a process that waits for a debugger it says where, in the place of its state, and of one that is stopped that it is.
+fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure> {
     let text = |text: &Option<Text<'_>>| {
         text.as_ref()
             .map_or_else(|| "-".to_owned(), |text| printable(text.as_bytes()))
@@ -354,8 +393,10 @@ fn table(
     )?;
     for proc in procs {
         let (rank, pid) = (proc.proc.rank.to_string(), proc.pid);
-        let state = match waiting.get(&proc.proc.rank) {
+        let is_stopped = job.stopped.contains(&proc.proc.rank);
+        let state = match job.waiting.get(&proc.proc.rank) {
             Some(point) => format!("waits at {}", printable(point.as_bytes())),
+            None if is_stopped => "stopped".to_owned(),
             None => state(proc.state),
         };
         let (node, program) = (text(&proc.hostname), text(&proc.executable_name));
