@@ -30,11 +30,7 @@ fn job() -> (Running, Tool) {
     (running, tool)
 }
 
-fn ask(
-    tool: &Tool,
-    key: &'static str,
-    qualifiers: &[Info<'static>],
-) -> (Status, Vec<Info<'static>>) {
+fn ask(tool: &Tool, key: &str, qualifiers: &[Info<'static>]) -> (Status, Vec<Info<'static>>) {
     let query = Query {
         keys: vec![key.into()],
         qualifiers: qualifiers.to_vec(),
@@ -153,6 +149,46 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
             "{key}"
         );
     }
+    // What the server answers, and what the launcher does.
+    let list = |of: &[Info<'static>]| match value(&tool, keys::QUERY_SUPPORTED_KEYS, of) {
+        Value::String(Some(list)) => list.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let all = list(&[]);
+    let listed: Vec<_> = all.split(',').collect();
+    for key in [
+        keys::QUERY_NAMESPACES,
+        keys::PROC_STATE_STATUS,
+        keys::TIME_REMAINING,
+        keys::QUERY_PROC_RESOURCE_USAGE,
+    ] {
+        assert_eq!(listed.iter().filter(|one| **one == key).count(), 1, "{key}");
+    }
+    assert!(!listed.contains(&keys::QUERY_QUEUE_LIST));
+    let own = list(&[Info::new(keys::QUERY_LOCAL_ONLY, true)]);
+    assert!(own.contains(keys::QUERY_NAMESPACES) && !own.contains(keys::TIME_REMAINING));
+    let of_key = [Info::new(keys::QUERY_SUPPORTED_QUALIFIERS, true)];
+    for key in &listed {
+        let (status, found) = ask(&tool, key, &of_key);
+        assert_eq!((status, found.len()), (Status::SUCCESS, 1), "{key}");
+        assert!(
+            found[0].key.is(key) && matches!(found[0].value, Value::String(Some(_))),
+            "{key}"
+        );
+    }
+    for (key, list) in [
+        (keys::QUERY_PSET_MEMBERSHIP, "pmix.pset.nm"),
+        (keys::TIME_REMAINING, "pmix.nspace,pmix.procid"),
+        (keys::QUERY_NAMESPACES, ""),
+    ] {
+        assert_eq!(value(&tool, key, &of_key), Value::from(list), "{key}");
+    }
+    let of_data = value(&tool, keys::JOB_SIZE, &of_key);
+    assert!(
+        format!("{of_data:?}").contains(keys::QUERY_REFRESH_CACHE),
+        "{of_data:?}"
+    );
+    assert_eq!(ask(&tool, "no.such.key", &of_key).0, Status::ERR_NOT_FOUND);
     let refresh = [of_job, Info::new(keys::QUERY_REFRESH_CACHE, true)];
     assert_eq!(number(&tool, keys::JOB_SIZE, &refresh), 3);
     let absent = [Info::new(keys::NSPACE, "absent@1")];

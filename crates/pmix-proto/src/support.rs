@@ -53,11 +53,15 @@ impl SupportLevel {
     }
 }
 
-/// Returns whether a query asks for supported attributes: the keys behind the first one are functions then.
+/// Returns whether a query asks for supported attributes: the keys behind the first one are functions then. One for the
+/// qualifiers of that key (`PMIX_QUERY_SUPPORTED_QUALIFIERS`) does not.
 #[must_use]
 pub fn is_about_support(query: &Query<'_>) -> bool {
     let first = query.keys.first();
+    let asks_qualifiers =
+        |info: &Info<'_>| info.key.is(keys::QUERY_SUPPORTED_QUALIFIERS) && info.truth().is_true();
     first.is_some_and(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT)
+        && !query.qualifiers.iter().any(asks_qualifiers)
 }
 
 /// The functions that are asked about; none is all.

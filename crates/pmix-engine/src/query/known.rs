@@ -37,7 +37,23 @@ const OWN: &[&str] = &[
     keys::QUERY_RESOLVE_PEERS,
     keys::QUERY_STABLE_ABI_VERSION,
     keys::QUERY_SUPPORTED_KEYS,
+    keys::PROC_STATE_STATUS,
     keys::SERVER_START_TIME,
+];
+
+/// What names a job, or a process of it.
+const OF_JOB: &[&str] = &[keys::NSPACE, keys::PROCID];
+const OF_PROC: &[&str] = &[keys::NSPACE, keys::RANK, keys::PROCID];
+const OF_NODES: &[&str] = &[keys::NSPACE, keys::PROCID, keys::HOSTNAME, keys::NODEID];
+
+/// What qualifies a key of the datastore.
+const OF_DATA: &[&str] = &[
+    keys::NSPACE,
+    keys::RANK,
+    keys::PROCID,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::QUERY_REFRESH_CACHE,
 ];
 
 /// The name that the Standard has for [`keys::SERVER_START_TIME`]; released headers have another.
@@ -67,8 +83,20 @@ pub(super) fn known(
 ) -> Result<LocalAnswer, Error> {
     let jobs = || meant(cx, member, target.nspace.as_ref());
     let nodes = || Nodes::of(qualifiers);
+    if is_set(qualifiers, keys::QUERY_SUPPORTED_QUALIFIERS) {
+        let list = match own_qualifiers(key) {
+            Some(list) => Some(list),
+            None => {
+                let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
+                found.map(|_| OF_DATA)
+            }
+        };
+        let list = list.map(|list| LocalAnswer::Found(Value::from(list.join(","))));
+        return Ok(list.unwrap_or(LocalAnswer::Unknown));
+    }
     let found = match key {
-        keys::QUERY_SUPPORTED_KEYS => Some(Value::from(OWN.join(","))),
+        // The host adds its own.
+        keys::QUERY_SUPPORTED_KEYS => return Ok(tentative(Some(Value::from(OWN.join(","))))),
         keys::QUERY_STABLE_ABI_VERSION | keys::QUERY_PROVISIONAL_ABI_VERSION => {
             Some(Value::from(ABI_VERSION))
         }
@@ -117,6 +145,28 @@ pub(super) fn known(
         }
     };
     Ok(found.map_or(LocalAnswer::Unknown, LocalAnswer::Found))
+}
+
+/// The qualifiers of a key that is answered here, whatever is registered; none for other keys.
+fn own_qualifiers(key: &str) -> Option<&'static [&'static str]> {
+    Some(match key {
+        keys::QUERY_JOB_STATUS
+        | keys::QUERY_NAMESPACE_INFO
+        | keys::QUERY_PROC_TABLE
+        | keys::QUERY_RESOLVE_NODE => OF_JOB,
+        keys::QUERY_LOCAL_PROC_TABLE | keys::QUERY_RESOLVE_PEERS => OF_NODES,
+        keys::PROC_STATE_STATUS => OF_PROC,
+        keys::QUERY_PSET_MEMBERSHIP => &[keys::PSET_NAME],
+        keys::QUERY_GROUP_MEMBERSHIP => &[keys::GROUP_ID],
+        keys::QUERY_ATTRIBUTE_SUPPORT => &[
+            keys::CLIENT_ATTRIBUTES,
+            keys::SERVER_ATTRIBUTES,
+            keys::HOST_ATTRIBUTES,
+            keys::TOOL_ATTRIBUTES,
+        ],
+        _ if OWN.contains(&key) => &[],
+        _ => return None,
+    })
 }
 
 fn nspace_names(cx: &Cx, member: &Member) -> Value<'static> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a query found, on this server and by the host.
 
+use std::collections::HashSet;
+
 use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, Value, keys};
 
 use crate::error::Error;
@@ -143,7 +145,7 @@ impl QueryResults {
     /// What is found in all, and what that is called.
     pub(super) fn with(self, answer: Option<Answer>) -> (Status, Vec<Info<'static>>) {
         let said = answer.as_ref().map(Answer::status);
-        let more = match answer {
+        let mut more = match answer {
             Some(Answer::Infos(status, infos)) if has_infos(status) => infos,
             _ => Vec::new(),
         };
@@ -153,10 +155,18 @@ impl QueryResults {
             true => self.num_missing,
             false => self.num_missing + self.num_unknown,
         };
-        let better = |info: &Info<'_>| more.iter().any(|other| other.key == info.key);
-        let standing: Vec<_> = (self.tentative.into_iter())
-            .filter(|info| !better(info))
-            .collect();
+        let mut standing = self.tentative;
+        standing.retain(|info| {
+            let mut better = more.iter_mut().find(|other| other.key == info.key);
+            // What is supported is supported by either.
+            if info.key.is(keys::QUERY_SUPPORTED_KEYS)
+                && let Some(better) = &mut better
+                && let Some(joined) = joined(&info.value, &better.value)
+            {
+                better.value = joined;
+            }
+            better.is_none()
+        });
         let mut found = self.found;
         found.extend(standing);
         found.extend(more);
@@ -169,6 +179,22 @@ impl QueryResults {
         };
         (status, found)
     }
+}
+
+/// The words of two lists with commas between, each once; none if a value is no text.
+fn joined(first: &Value<'_>, second: &Value<'_>) -> Option<Value<'static>> {
+    let (Value::String(Some(first)), Value::String(Some(second))) = (first, second) else {
+        return None;
+    };
+    let mut seen = HashSet::new();
+    let words = [first.as_bytes(), second.as_bytes()];
+    let words = words
+        .iter()
+        .flat_map(|list| list.split(|byte| *byte == b','));
+    let words: Vec<_> = words
+        .filter(|word| !word.is_empty() && seen.insert(*word))
+        .collect();
+    Some(Value::String(Some(Text::new(words.join(&b',')))))
 }
 
 /// Whether infos belong to a status.
@@ -237,6 +263,26 @@ mod tests {
         let host = Answer::Infos(Status::SUCCESS, vec![info("b", 3)]);
         let told = told(results(&[], &["b"], 0), Some(host));
         assert_eq!(told, (Status::SUCCESS, values(&[("b", 3)])));
+    }
+
+    #[test]
+    fn keys_are_supported_that_either_answers() {
+        let key = keys::QUERY_SUPPORTED_KEYS;
+        let list = |text: &str| vec![Info::new(key, text.to_owned())];
+        let of = |host: Vec<Info<'static>>| {
+            let results = QueryResults {
+                tentative: list("a,b"),
+                ..QueryResults::default()
+            };
+            told(results, Some(Answer::Infos(Status::SUCCESS, host))).1
+        };
+        for (host, all) in [
+            (list("c,b"), "a,b,c"),
+            (list(""), "a,b"),
+            (Vec::new(), "a,b"),
+        ] {
+            assert_eq!(of(host), [(key.to_owned(), Value::from(all))]);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use rustix::process::{geteuid, getpid};
 
 use super::job::Job;
 use super::session::Session;
+use super::support;
 use crate::service;
 
 /// The queries that are answered here.
@@ -72,6 +73,14 @@ impl Session<'_> {
         let mut refused = None;
         let mut others = call;
         for mut query in std::mem::take(&mut others.queries) {
+            let asks_qualifiers = |info: &Info<'_>| {
+                info.key.is(keys::QUERY_SUPPORTED_QUALIFIERS) && info.truth().is_true()
+            };
+            if query.qualifiers.iter().any(asks_qualifiers) {
+                num_asked += query.keys.len();
+                found.extend(support::query_qualifiers(&query));
+                continue;
+            }
             let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
             for own in QUERIES {
                 // What is asked twice is answered once.

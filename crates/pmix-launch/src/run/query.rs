@@ -10,6 +10,7 @@
 //! | `PMIX_QUERY_JOB_STATUS` | success, or why the first job that is meant fails, or failed, if it is named |
 //! | `PMIX_TIME_REMAINING` | the seconds that are left of the least time limit |
 //! | `PMIX_QUERY_SPAWN_SUPPORT`, `PMIX_QUERY_DEBUG_SUPPORT` | the directives of a spawn that are obeyed |
+//! | `PMIX_QUERY_SUPPORTED_KEYS`; any key with `PMIX_QUERY_SUPPORTED_QUALIFIERS` | the keys that the launcher answers; the qualifiers of the key |
 //! | `PMIX_QUERY_ATTRIBUTE_SUPPORT` | the functions that the launcher serves, and what it obeys for them |
 //! | `PMIX_QUERY_ALLOCATION`, `PMIX_QUERY_AVAILABLE_SLOTS` | what this node has, and room for spawned processes |
 //! | keys of schedulers | refused by name |
@@ -216,6 +217,7 @@ impl Session<'_> {
                     .min()?;
                 u32::try_from(left.as_secs()).ok().map(Value::from)
             }
+            keys::QUERY_SUPPORTED_KEYS => Some(Value::from(support::query_keys())),
             keys::QUERY_SPAWN_SUPPORT => Some(Value::from(Directive::supported())),
             keys::QUERY_DEBUG_SUPPORT => Some(Value::from(Directive::supported_for_debuggers())),
             keys::QUERY_AVAILABLE_SLOTS => {

@@ -3,6 +3,7 @@
 //! as `PMIX_QUERY_ATTRIBUTE_SUPPORT` tells them.
 
 use pmix_server::SupportedFunction;
+use pmix_types::{Info, Query, Text, keys};
 
 use super::directives::{DIRECTIVES, Effect};
 
@@ -114,6 +115,8 @@ const SERVED: &[SupportedFunction<'static>] = &[
             "QUERY_REPORT_AVG",
             "QUERY_REPORT_MINMAX",
             "QUERY_SPAWN_SUPPORT",
+            "QUERY_SUPPORTED_KEYS",
+            "QUERY_SUPPORTED_QUALIFIERS",
             "RANK",
             "TIME_REMAINING",
         ],
@@ -130,6 +133,57 @@ const SERVED: &[SupportedFunction<'static>] = &[
     ("PMIx_Unpublish", &["RANGE"]),
     ("PMIx_Validate_credential", &["CRED_TYPE"]),
 ];
+
+/// What names a job, or a process of it, in a query.
+const OF_JOB: &[&str] = &[keys::NSPACE, keys::PROCID];
+const OF_PROC: &[&str] = &[keys::NSPACE, keys::RANK, keys::PROCID];
+const OF_NODES: &[&str] = &[keys::NSPACE, keys::PROCID, keys::HOSTNAME, keys::NODEID];
+
+/// The keys of queries that the launcher answers, and the qualifiers of each.
+const QUERIES: &[(&str, &[&str])] = &[
+    (keys::BREAKPOINT, OF_JOB),
+    (keys::PROC_STATE_STATUS, OF_PROC),
+    (keys::QUERY_ALLOCATION, &[keys::ALLOC_ID]),
+    (keys::QUERY_ATTRIBUTE_SUPPORT, &[]),
+    (keys::QUERY_AVAILABLE_SLOTS, &[]),
+    (keys::QUERY_DEBUG_SUPPORT, &[]),
+    (keys::QUERY_JOB_STATUS, OF_JOB),
+    (keys::QUERY_LOCAL_PROC_TABLE, OF_NODES),
+    (
+        keys::QUERY_MEMORY_USAGE,
+        &[
+            keys::NSPACE,
+            keys::RANK,
+            keys::PROCID,
+            keys::QUERY_REPORT_AVG,
+            keys::QUERY_REPORT_MINMAX,
+        ],
+    ),
+    (keys::QUERY_NODE_RESOURCE_USAGE, &[]),
+    (keys::QUERY_PROC_RESOURCE_USAGE, OF_PROC),
+    (keys::QUERY_PROC_TABLE, OF_JOB),
+    (keys::QUERY_SPAWN_SUPPORT, &[]),
+    (keys::QUERY_SUPPORTED_KEYS, &[]),
+    (keys::TIME_REMAINING, OF_JOB),
+];
+
+/// The keys of queries that the launcher answers, with commas between.
+pub(super) fn query_keys() -> String {
+    let keys: Vec<_> = QUERIES.iter().map(|(key, _)| *key).collect();
+    keys.join(",")
+}
+
+/// What is answered to a query for the qualifiers of its keys (`PMIX_QUERY_SUPPORTED_QUALIFIERS`): a list for each key that the
+/// launcher answers.
+pub(super) fn query_qualifiers(query: &Query<'_>) -> Vec<Info<'static>> {
+    let list = |key: &Text<'_>| {
+        let found = QUERIES
+            .iter()
+            .find(|(own, _)| own.as_bytes() == key.as_bytes());
+        found.map(|(own, list)| Info::new(*own, list.join(",")))
+    };
+    query.keys.iter().filter_map(list).collect()
+}
 
 /// Hands out the table of all functions.
 pub(super) fn with_table<T>(take: impl FnOnce(&[SupportedFunction<'_>]) -> T) -> T {
@@ -158,6 +212,20 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn what_a_query_answers_and_obeys_is_among_what_the_function_supports() {
+        let (_, served) = SERVED
+            .iter()
+            .find(|(name, _)| *name == "PMIx_Query_info")
+            .unwrap();
+        for (key, qualifiers) in QUERIES {
+            for key in [key].into_iter().chain(*qualifiers) {
+                let name = Attribute::by_key(key).unwrap().name();
+                assert!(served.contains(&name.trim_start_matches("PMIX_")), "{name}");
+            }
+        }
     }
 
     /// The manual pages of these functions are made from the documents.
