@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands about components, parameters, and the command itself.
 
+#[expect(dead_code, reason = "the tests of pmix-builtin need all of it")]
+#[path = "../../pmix-builtin/tests/plugins/build.rs"]
+mod build;
 mod command;
 
 use serde_json::json;
@@ -307,21 +310,9 @@ fn a_file_that_is_no_plugin_is_refused_by_name() {
     assert_eq!(list.stderr.lines().count(), 1, "{}", list.stderr);
 }
 
-/// The example of docs/plugins.md as a library, or none without a C compiler.
+/// The example of docs/plugins.md as a library.
 fn example(dir: &std::path::Path) -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let library = dir.join("libpreg_rle.so");
-    let built = std::process::Command::new("cc")
-        .args(["-std=c11", "-fPIC", "-shared", "-I"])
-        .arg(root.join("include"))
-        .arg("-o")
-        .arg(&library)
-        .arg(root.join("examples/plugins/c/preg_rle.c"))
-        .status()
-        .expect("a C compiler");
-    assert!(built.success());
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&library, mode).expect("the mode is set");
+    let library = build::c_library(dir, "examples/plugins/c/preg_rle.c", None);
     library.display().to_string()
 }
 

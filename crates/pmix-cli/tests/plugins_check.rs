@@ -2,18 +2,20 @@
 //! `pmix plugins check` on plugins that are compiled here: each way of misbehaving is named, and who follows
 //! docs/plugins.md gets a plugin that passes.
 
+#[expect(dead_code, reason = "the tests of pmix-builtin need all of it")]
+#[path = "../../pmix-builtin/tests/plugins/build.rs"]
+mod build;
 mod command;
+#[path = "../../pmix-builtin/tests/plugins/faults.rs"]
+mod faults;
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use build::top;
 use command::{command, finish, pmix};
-
-/// The top of the repository.
-fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use faults::{OF_CALLS, OF_VALUES};
 
 /// Runs a line of shell in a folder, with the built command on the path.
 fn shell(folder: &Path, line: &str) -> (bool, String) {
@@ -22,6 +24,7 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
     let script = format!("PATH={path}:$PATH; {line}");
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).current_dir(folder);
+    shell.envs(build::rust_settings());
     let output = shell.output().expect("a shell");
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -30,62 +33,15 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
 
 /// Compiles the plugin that is wrong in one way.
 fn faulty(folder: &Path, fault: &str) -> String {
-    let library = folder.join(format!("{fault}.so"));
-    let library = library.to_str().expect("a path of text").to_owned();
     let source = "crates/pmix-builtin/tests/plugins/faulty.c";
-    let line =
-        format!("cc -std=c11 -fPIC -shared -I include -DFAULT={fault} -o {library} {source}");
-    let (done, said) = shell(&top(), &line);
-    assert!(done, "{line}: {said}");
-    library
+    let library = build::c_library(folder, source, Some(fault));
+    library.display().to_string()
 }
-
-/// Each way in which an encoder can break the interface, and what the check says of it.
-const MISBEHAVIOURS: [(&str, &str); 20] = [
-    ("PANICS", "it panicked: index out of bounds"),
-    ("UNKNOWN_STATUS", "it returned the unknown status -4242"),
-    ("POSITIVE_STATUS", "it returned the unknown status 1"),
-    (
-        "ENCODER_ERROR",
-        "it failed with PMIX_ERR_BAD_PARAM (-27): no mood for this list",
-    ),
-    ("WRITES_NULL", "it wrote bytes that are at NULL"),
-    (
-        "WRITES_ABSURD_LENGTH",
-        "it wrote more bytes than an address space holds",
-    ),
-    ("FLOODS", "it wrote more than 65536 bytes"),
-    ("WRONG_TAG", "its value does not begin with its tag"),
-    ("WRITES_NOTHING", "its value does not begin with its tag"),
-    ("LOSES_ORDER", "its value decodes to another list"),
-    ("LOSES_A_NAME", "its value decodes to another list"),
-    ("CHANGES_A_NAME", "its value decodes to another list"),
-    (
-        "UNDECODABLE",
-        "its value does not decode: expected something else at byte 5",
-    ),
-    (
-        "DECODER_DECLINES",
-        "its value does not decode: its own decoder declines it",
-    ),
-    ("DECODER_FAILS", "it returned the unknown status 77"),
-    ("DECODER_BAD_OFFSET", "it named a byte beyond the value"),
-    (
-        "LENGTH_TOO_LONG",
-        "it says its value has 1006 bytes, it has 6",
-    ),
-    ("LENGTH_ZERO", "it says its value has 0 bytes, it has 6"),
-    (
-        "MESSAGE_NOT_UTF8",
-        "it sent a message that is not valid UTF-8",
-    ),
-    ("NUL_INSIDE", "it says its value has 6 bytes, it has 7"),
-];
 
 #[test]
 fn the_check_names_each_way_of_misbehaving() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (fault, expected) in MISBEHAVIOURS {
+    for (fault, expected, _) in OF_CALLS.into_iter().chain(OF_VALUES) {
         let library = faulty(folder.path(), fault);
         let outcome = pmix(&["plugins", "check", &library]);
         let text = outcome.text();
@@ -125,16 +81,11 @@ fn a_plugin_that_declines_every_list_fails_the_check_and_is_asked_for_one() {
 #[test]
 fn a_wrong_parameter_of_a_plugin_names_who_set_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let library = folder.path().join("rle.so");
-    let library = library.to_str().expect("a path of text");
-    let source = "examples/plugins/c/preg_rle.c";
-    let line = format!("cc -std=c11 -fPIC -shared -I include -o {library} {source}");
-    let (done, said) = shell(&top(), &line);
-    assert!(done, "{said}");
+    build::c_library(folder.path(), "examples/plugins/c/preg_rle.c", None);
     let toml = folder.path().join("plugins.toml");
     let encode = |value: &str, source: &str| {
         let mut args = vec!["map", "encode", "n1,n1"];
-        let text = format!("[[plugin]]\npath = \"rle.so\"\n\n[preg.rle]\nleast = {value}\n");
+        let text = format!("[[plugin]]\npath = \"libplugin.so\"\n\n[preg.rle]\nleast = {value}\n");
         let mut settings = text.as_str();
         if source != "file" {
             settings = text.split_once("[preg.rle]").expect("a section").0;
@@ -216,13 +167,27 @@ fn the_commands_of_the_page_lead_from_an_empty_directory_to_a_passing_check() {
         std::fs::write(folder.path().join("preg_domain.cpp"), code).expect("a file");
         let commands = commands(&page, chapter);
         assert_eq!(commands.len(), 3, "{chapter}: {commands:?}");
-        let mut last = String::new();
-        for command in &commands {
-            let (done, said) = shell(folder.path(), command);
-            assert!(done, "{command}: {said}");
-            last = said;
-        }
-        let prints = format!("The last command prints `{}`", last.trim_end());
-        assert!(page.contains(&prints), "{prints}");
+        follow(&page, folder.path(), &commands);
     }
+}
+
+/// Runs commands of a page, the last of which prints what it says.
+fn follow(page: &str, folder: &Path, commands: &[String]) {
+    let mut last = String::new();
+    for command in commands {
+        let (done, said) = shell(folder, command);
+        assert!(done, "{command}: {said}");
+        last = said;
+    }
+    let prints = format!("The last command prints `{}`", last.trim_end());
+    assert!(page.contains(&prints), "{prints}");
+}
+
+#[test]
+fn a_crate_as_the_page_has_it_leads_to_a_passing_check() {
+    let page = std::fs::read_to_string(top().join("docs/plugins.md")).expect("the page");
+    let commands = commands(&page, "Write one in Rust");
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    build::rust_library();
+    follow(&page, &build::rust_crate(), &commands);
 }

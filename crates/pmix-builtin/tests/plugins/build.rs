@@ -44,6 +44,9 @@ pub(crate) fn cc(source: &Path, output: &Path, flags: &[String]) {
         source.display(),
         String::from_utf8_lossy(&result.stderr)
     );
+    // Whatever the umask: what others may write is not trusted.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(output, mode).expect("the mode is set");
 }
 
 /// Compiles a file in C++17 to a shared library beside it, with the flags of docs/plugins.md, warnings
@@ -68,34 +71,77 @@ pub(crate) fn cpp_library(source: &Path) -> PathBuf {
     library
 }
 
-/// Builds a cdylib package of the workspace, into the target directory of this test.
-pub(crate) fn rust_library(package: &str) -> PathBuf {
-    // target/PROFILE/deps/TEST
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(["build", "--quiet", "--package", package])
-        .arg("--manifest-path")
-        .arg(top().join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(profile.parent().unwrap());
-    if profile.ends_with("release") {
-        cargo.arg("--release");
+/// Returns a crate that is as the chapter of docs/plugins.md on plugins in Rust says: its manifest, and the example. It
+/// stays, so that what one test builds is there for all.
+pub(crate) fn rust_crate() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preg-prefix");
+    let read = |file: &str| std::fs::read_to_string(top().join(file)).expect("a file of ours");
+    let page = read("docs/plugins.md");
+    let (_, chapter) = page
+        .split_once("\n## Write one in Rust\n")
+        .expect("the chapter");
+    let (_, manifest) = chapter.split_once("```toml\n").expect("the manifest");
+    let (manifest, _) = manifest.split_once("```\n").expect("its end");
+    let top = top().canonicalize().expect("the top");
+    let manifest = manifest.replace('…', top.to_str().expect("a path of text"));
+    // In a directory below this repository, which no author's is.
+    let manifest = format!("{manifest}\n[workspace]\n");
+    std::fs::create_dir_all(folder.join("src")).expect("a directory");
+    for (file, text) in [
+        ("Cargo.toml", manifest),
+        ("src/lib.rs", read("examples/plugins/rust/src/lib.rs")),
+    ] {
+        let file = folder.join(file);
+        if std::fs::read_to_string(&file).ok() != Some(text.clone()) {
+            replace(&file, &text);
+        }
     }
+    // The releases of other crates that are here.
+    if !folder.join("Cargo.lock").exists() {
+        replace(&folder.join("Cargo.lock"), &read("Cargo.lock"));
+    }
+    folder
+}
+
+/// Writes a file, which others that read it see as a whole.
+fn replace(file: &Path, text: &str) {
+    let beside = file.with_extension(std::process::id().to_string());
+    std::fs::write(&beside, text).expect("a file");
+    std::fs::rename(&beside, file).expect("in its place");
+}
+
+/// What cargo and a shell that calls it need in that crate: what is built there is only tried.
+pub(crate) fn rust_settings() -> Vec<(&'static str, std::ffi::OsString)> {
+    let beside = Path::new(env!("CARGO")).parent().expect("a directory");
+    let mut folders = vec![beside.to_owned()];
+    folders.extend(path_of_process());
+    let path = std::env::join_paths(folders).expect("a path");
+    vec![
+        ("PATH", path),
+        ("CARGO_TARGET_DIR", "target".into()),
+        ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0".into()),
+        ("CARGO_PROFILE_RELEASE_DEBUG", "0".into()),
+    ]
+}
+
+/// The directories of programs.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo is found as it was by who called it"
+)]
+fn path_of_process() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
+}
+
+/// Builds that crate as the chapter says.
+pub(crate) fn rust_library() -> PathBuf {
+    let folder = rust_crate();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--release"]);
+    cargo.current_dir(&folder).envs(rust_settings());
     let result = cargo.output().expect("cargo runs");
     let errors = String::from_utf8_lossy(&result.stderr);
-    assert!(result.status.success(), "cargo build {package}:\n{errors}");
-    let name = format!(
-        "{}{}{}",
-        std::env::consts::DLL_PREFIX,
-        package.replace('-', "_"),
-        std::env::consts::DLL_SUFFIX
-    );
-    let directory = if profile.ends_with("release") {
-        "release"
-    } else {
-        "debug"
-    };
-    profile.with_file_name(directory).join(name)
+    assert!(result.status.success(), "cargo build:\n{errors}");
+    folder.join("target/release/libpreg_prefix.so")
 }

@@ -163,7 +163,7 @@ fn settings_apply_to_a_plugin_as_to_any_component() {
 
 #[test]
 fn a_plugin_in_rust_encodes_and_decodes() {
-    let library = rust_library("preg-prefix");
+    let library = rust_library();
     let preg = open(&[&library], &[]).unwrap();
     let value = preg.generate_node_regex(b"node01,node02,node10").unwrap();
     assert_eq!(value.bytes, b"prefix:4:node01,02,10");
@@ -182,7 +182,7 @@ fn a_plugin_in_rust_encodes_and_decodes() {
 
 #[test]
 fn a_plugins_own_parameters_reach_it() {
-    let library = rust_library("preg-prefix");
+    let library = rust_library();
     let framing = |value: &str| {
         let preg = open(&[&library], &[("preg_prefix_min_names", value)]).unwrap();
         preg.generate_node_regex(b"node1,node2").unwrap().framing
@@ -211,7 +211,7 @@ fn a_plugins_own_parameters_reach_it() {
 #[test]
 fn both_plugins_work_side_by_side_from_many_threads() {
     let (_scratch, c) = rle();
-    let preg = open(&[&c, &rust_library("preg-prefix")], &[]).unwrap();
+    let preg = open(&[&c, &rust_library()], &[]).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let preg = &preg;
@@ -260,7 +260,7 @@ fn a_check_reports_what_a_plugin_is_and_does() {
         "{:?}",
         report.samples
     );
-    let report = check_plugin(&rust_library("preg-prefix"), &Params::default(), &[]).unwrap();
+    let report = check_plugin(&rust_library(), &Params::default(), &[]).unwrap();
     assert_eq!(report.faults().count(), 0, "{:?}", report.samples);
 }
 

@@ -3,6 +3,7 @@
 
 mod build;
 mod examples;
+mod faults;
 mod faulty;
 mod layout;
 mod warnings;
