@@ -58,7 +58,8 @@ PMIX_EXPORT pmix_status_t PMIx_Disconnect_nb(const pmix_proc_t ranges[], size_t 
  * none. */
 PMIX_EXPORT pmix_status_t PMIx_Error_code(const char *errname);
 
-/** Ends what PMIx_Fabric_register began. */
+/** Ends what PMIx_Fabric_register began, and frees what it put into the structure, which itself
+ * stays the caller's. */
 PMIX_EXPORT pmix_status_t PMIx_Fabric_deregister(pmix_fabric_t *fabric);
 
 /** Does what PMIx_Fabric_deregister does without waiting: the answer goes to the callback,
@@ -101,7 +102,10 @@ PMIX_EXPORT pmix_status_t PMIx_Get(const pmix_proc_t *proc, const char key[], co
 /** Finds the name of an attribute by its key; the key itself if there is none. */
 PMIX_EXPORT const char *PMIx_Get_attribute_name(const char *attrstring);
 
-/** Fills in the processors that this process or thread is bound to. */
+/** Fills in the processors that this process (ref is PMIX_CPUBIND_PROCESS) or the calling
+ * thread (PMIX_CPUBIND_THREAD) is bound to, as a bitmap of hwloc's; PMIx_Cpuset_destruct frees
+ * it. PMIX_ERR_NOT_SUPPORTED if cpuset->source names another library than hwloc, PMIX_ERR_INIT
+ * before init. */
 PMIX_EXPORT pmix_status_t PMIx_Get_cpuset(pmix_cpuset_t *cpuset, pmix_bind_envelope_t ref);
 
 /** Asks for a credential of this process. The bytes are allocated; the caller frees them with
@@ -321,7 +325,8 @@ PMIX_EXPORT void PMIx_Byte_object_destruct(pmix_byte_object_t *g);
 /** Frees an array of n pmix_byte_object_ts and all that they hold. */
 PMIX_EXPORT void PMIx_Byte_object_free(pmix_byte_object_t *g, size_t n);
 
-/** Moves bytes into a byte object, which owns them afterwards. */
+/** Makes bytes those of a byte object, without a copy: they must be allocated, and
+ * PMIx_Byte_object_destruct frees them. What the object had before is not freed. */
 PMIX_EXPORT void PMIx_Byte_object_load(pmix_byte_object_t *b, char *d, size_t sz);
 
 /** Says whether two keys are the same. */
@@ -330,7 +335,8 @@ PMIX_EXPORT bool PMIx_Check_key(const char *key, const char *str);
 /** Says whether two nspaces are the same; an empty one is the same as any. */
 PMIX_EXPORT bool PMIx_Check_nspace(const char *key1, const char *key2);
 
-/** Says whether two names of processes match, wildcards included. */
+/** Says whether two names of processes match: the same nspace, or one that is empty, and the
+ * same rank, or one that is PMIX_RANK_WILDCARD. */
 PMIX_EXPORT bool PMIx_Check_procid(const pmix_proc_t *a, const pmix_proc_t *b);
 
 /** Says whether two ranks match, wildcards included. */
@@ -605,7 +611,10 @@ PMIX_EXPORT void PMIx_Load_nspace(pmix_nspace_t nspace, const char *str);
 /** Fills in the name of a process. */
 PMIX_EXPORT void PMIx_Load_procid(pmix_proc_t *p, const char *ns, pmix_rank_t rk);
 
-/** Fills in the topology of this node. */
+/** Fills in the topology of this node: a pointer that PMIx_Compute_distances alone reads, and
+ * that is valid until the last finalize. PMIx_Topology_destruct frees the source.
+ * PMIX_ERR_NOT_SUPPORTED if topo->source asks for another than pmix-rs, PMIX_ERR_INIT before
+ * init. */
 PMIX_EXPORT pmix_status_t PMIx_Load_topology(pmix_topology_t *topo);
 
 /** Joins the names of a cluster and of a job in it. */
@@ -871,14 +880,17 @@ PMIX_EXPORT char **PMIx_Argv_split_inter(const char *src_string, int delimiter, 
 /** Splits a string at a delimiter, keeping what is empty; PMIx_Argv_free gives the result back. */
 PMIX_EXPORT char **PMIx_Argv_split_with_empty(const char *src_string, int delimiter);
 
-/** Sets a variable in an array as environ, which is reallocated; PMIX_ERR_BAD_PARAM for a NULL
- * environment. */
+/** Sets a variable in *env, an array as environ that was allocated or is NULL; the array is
+ * reallocated, the strings are copied. PMIX_ERR_EXISTS if the variable is there and overwrite
+ * is false; PMIX_ERR_BAD_PARAM without a name or for a NULL env. */
 PMIX_EXPORT pmix_status_t PMIx_Setenv(const char *name, const char *value, bool overwrite, char ***env);
 
 /** Compresses bytes if that makes them smaller; the caller frees *outbytes with free. */
 PMIX_EXPORT bool PMIx_Data_compress(const uint8_t *inbytes, size_t size, uint8_t **outbytes, size_t *nbytes);
 
-/** Copies a datum of a type to new memory, which the caller frees. */
+/** Copies a datum of a type, with all that it holds, to new memory at *dest. The caller frees
+ * it with the function of its type, as PMIx_Info_free(dest, 1), or free where the type holds
+ * nothing else. PMIX_ERR_UNKNOWN_DATA_TYPE for a type that is none. */
 PMIX_EXPORT pmix_status_t PMIx_Data_copy(void **dest, void *src, pmix_data_type_t type);
 
 /** Appends what is not unpacked yet of one buffer to another. */
@@ -903,8 +915,12 @@ PMIX_EXPORT pmix_status_t PMIx_Data_print(char **output, char *prefix, void *src
 /** Moves what is not unpacked yet out of a buffer; the caller frees it. */
 PMIX_EXPORT pmix_status_t PMIx_Data_unload(pmix_data_buffer_t *buffer, pmix_byte_object_t *payload);
 
-/** Unpacks at most *max_num_values data of a type from a buffer and says how many there were;
- * memory that they hold is allocated. */
+/** Unpacks at most *max_num_values data of a type from a buffer, and sets *max_num_values to
+ * how many that were, 0 after an error; memory that they hold is allocated.
+ * PMIX_ERR_UNPACK_INADEQUATE_SPACE if more were packed in one call than there is room for: as
+ * many as fit are there, and the buffer is where it was, so that the call can be made again
+ * with more room. PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER if nothing is left. source is not
+ * read. */
 PMIX_EXPORT pmix_status_t PMIx_Data_unpack(const pmix_proc_t *source, pmix_data_buffer_t *buffer, void *dest, int32_t *max_num_values, pmix_data_type_t type);
 
 /** Says in words what a pmix_alloc_directive_t is. */

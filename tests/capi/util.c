@@ -154,13 +154,17 @@ static int buffers(void)
     pmix_data_buffer_t buffer = PMIX_DATA_BUFFER_STATIC_INIT, other = PMIX_DATA_BUFFER_STATIC_INIT;
     pmix_byte_object_t payload = PMIX_BYTE_OBJECT_STATIC_INIT;
     uint32_t numbers[3] = {1, 70000, 3}, got[3] = {0, 0, 0};
-    char *text = (char *)"text", *back = NULL;
-    int32_t count = 3;
+    char *text = (char *)"text", *back = NULL, *texts[2] = {text, text};
+    int32_t count;
 
     CHECK(PMIx_Data_pack(NULL, &buffer, numbers, 3, PMIX_UINT32) == PMIX_SUCCESS);
     CHECK(PMIx_Data_pack(NULL, &buffer, &text, 1, PMIX_STRING) == PMIX_SUCCESS);
     CHECK(PMIx_Data_copy_payload(&other, &buffer) == PMIX_SUCCESS);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    count = 2;
+    CHECK(PMIx_Data_unpack(NULL, &other, got, &count, PMIX_UINT32) == PMIX_ERR_UNPACK_INADEQUATE_SPACE);
+    CHECK(count == 2 && got[1] == 70000 && got[2] == 0);
+    count = 3;
     CHECK(PMIx_Data_unpack(NULL, &other, got, &count, PMIX_UINT32) == PMIX_SUCCESS);
     CHECK(count == 3 && got[1] == 70000);
     CHECK(PMIx_Data_unload(&other, &payload) == PMIX_SUCCESS && payload.size > 0);
@@ -172,6 +176,12 @@ static int buffers(void)
     count = 1;
     CHECK(PMIx_Data_unpack(NULL, &buffer, &back, &count, PMIX_STRING)
           == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER);
+    CHECK(count == 0);
+    CHECK(PMIx_Data_pack(NULL, &buffer, texts, 2, PMIX_STRING) == PMIX_SUCCESS);
+    count = 1;
+    CHECK(PMIx_Data_unpack(NULL, &buffer, &back, &count, PMIX_STRING) == PMIX_ERR_UNPACK_INADEQUATE_SPACE);
+    CHECK(count == 1 && strcmp(back, "text") == 0);
+    free(back);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     PMIX_DATA_BUFFER_DESTRUCT(&other);
     return 0;

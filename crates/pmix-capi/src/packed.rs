@@ -84,7 +84,9 @@ exported! {
     fn PMIx_Data_unpack(_source: *const pmix_proc_t, buffer: *mut pmix_data_buffer_t, dest: *mut c_void, max_num_values: *mut i32, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let (buffer, max) = unsafe { (there_mut(buffer)?, there_mut(max_num_values)?) };
+            let (buffer, number) = unsafe { (there_mut(buffer)?, there_mut(max_num_values)?) };
+            // Until something is there; a caller that has no room gives no number below zero by right.
+            let room = usize::try_from(std::mem::take(number)).unwrap_or(0);
             if dest.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
@@ -97,18 +99,27 @@ exported! {
             let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
             let mut decoder = Decoder::new(layout(), left);
             let data = decoder.array(of).map_err(|e| plain(&e))?;
-            let count = i32::try_from(data.len()).map_err(|_| Status::ERR_UNPACK_INADEQUATE_SPACE)?;
-            let enough = count <= *max;
-            *max = count;
-            if !enough {
-                return Err(Status::ERR_UNPACK_INADEQUATE_SPACE);
-            }
             let read = decoder.offset();
             let made = data.to_c()?;
-            // SAFETY: C has room for as many; what they own is the caller's from now on.
+            let taken = made.size.min(room);
+            // SAFETY: C has room for as many; what they own is the caller's from now on, the rest is freed.
             unsafe {
-                ptr::copy_nonoverlapping(made.array.cast::<u8>(), dest.cast::<u8>(), made.size * known.size);
+                ptr::copy_nonoverlapping(made.array.cast::<u8>(), dest.cast::<u8>(), taken * known.size);
+                for place in taken..made.size {
+                    known.clear(made.array.byte_add(place * known.size));
+                }
                 release(made.array);
+            }
+            // There is no more room than an `i32` counts.
+            *number = i32::try_from(taken).unwrap_or(i32::MAX);
+            if taken < made.size {
+                // DEVIATION: OpenPMIx leaves the buffer behind those that it unpacked, where nothing can be
+                // unpacked any more; here the call may be made again with more room;
+                // data_are_made_and_taken_apart.
+                return Err(Status::ERR_UNPACK_INADEQUATE_SPACE);
+            }
+            // SAFETY: so many bytes are left behind what was unpacked before.
+            unsafe {
                 let from = if buffer.unpack_ptr.is_null() { buffer.base_ptr } else { buffer.unpack_ptr };
                 buffer.unpack_ptr = from.add(read);
             }
