@@ -14,7 +14,8 @@
 //! 3. No signal, locale, environment or function at exit of the program is touched.
 //! 4. Of a host's module only the part that all releases have in common is read.
 //! 5. What a program gives for a callback is called without any lock held.
-//! 6. What the process holds, the child of a fork has not: no lock of the parent's is waited for there.
+//! 6. The child of a fork begins without the state of its parent, and waits for no lock that a thread of the parent
+//!    held.
 //! 7. Nothing is reported unless the environment asks for it.
 //!
 //! Nothing here is for Rust programs: they use the crates below.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the libraries report, for who runs a program in C: nothing unless the environment asks for it.
+//! This module writes what the libraries report to standard error or to a file, if the environment asks for it.
 //!
-//! The parameters are `pmix_log_level` and `pmix_log_file`, and those that stock users have, which all end in
-//! `_verbose`. No lock is taken and no file stays open, so the child of a fork reports as its parent does.
+//! The parameters are `pmix_log_level` and `pmix_log_file`, and those of OpenPMIx whose names end in `_verbose`. No lock
+//! is taken and no file stays open, so the child of a fork reports as its parent does.
 
 use std::fmt::{self, Write as _};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -19,8 +19,23 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+use crate::per_process::PerProcess;
+
 /// How long a line may be, in bytes: what is longer is cut.
 const MAX_LINE: usize = 4096;
+
+/// The most bytes that a character takes in a line, which is that of one that is escaped (`\u{10ffff}`).
+const MAX_CHAR: usize = 10;
+
+/// The names of levels, those that report less first.
+const LEVELS: [(&str, LevelFilter); 6] = [
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
 
 /// Says what is reported, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,24 +43,31 @@ struct Log {
     level: LevelFilter,
     /// The file to append to; standard error without one.
     file: Option<PathBuf>,
+    /// What the environment has in place of the name of a level.
+    unknown: Option<String>,
 }
 
-static LOG: OnceLock<Log> = OnceLock::new();
+static LOG: PerProcess<OnceLock<Log>> = PerProcess::new(OnceLock::new());
 
 /// Begins to report what the environment asks for; later calls change nothing.
 pub(crate) fn begin() {
     let mut is_first = false;
-    let log = LOG.get_or_init(|| {
+    let log = LOG.get().get_or_init(|| {
         is_first = true;
         Log::of(&Environment::of_process())
     });
+    if is_first && let Some(unknown) = &log.unknown {
+        let names = LEVELS.map(|(name, _)| name).join(", ");
+        let why = format!("PMIX_MCA_pmix_log_level is `{unknown}`, expected one of {names}");
+        log.report("warn", |line| line.record(&why));
+    }
     if is_first && log.level != LevelFilter::OFF {
         // It is refused where this library is linked with a program that has a subscriber, which then reports.
         let _ = set_global_default(Dispatch::new(log));
     }
 }
 
-/// The level for a number of a parameter that ends in `_verbose`.
+/// Returns the level that a number of a parameter that ends in `_verbose` stands for.
 fn level_of(verbosity: i64) -> LevelFilter {
     match verbosity {
         ..=0 => LevelFilter::OFF,
@@ -60,6 +82,7 @@ impl Log {
         let mut log = Self {
             level: LevelFilter::OFF,
             file: None,
+            unknown: None,
         };
         let mut stated = None;
         for (name, value) in &environment.vars {
@@ -70,7 +93,12 @@ impl Log {
                 continue;
             };
             match name {
-                "pmix_log_level" => stated = text.trim().parse().ok(),
+                "pmix_log_level" if !text.trim().is_empty() => {
+                    let name = text.trim().to_ascii_lowercase();
+                    let level = LEVELS.iter().find(|(known, _)| *known == name);
+                    stated = level.map(|(_, level)| *level);
+                    log.unknown = level.is_none().then_some(name);
+                }
                 "pmix_log_file" if !text.is_empty() => log.file = Some(PathBuf::from(text)),
                 name if name.ends_with("_verbose") => {
                     let asked = text.trim().parse().map_or(LevelFilter::OFF, level_of);
@@ -83,15 +111,22 @@ impl Log {
         log
     }
 
+    /// Writes a line of a level, to which the closure adds what happened.
+    fn report(&self, level: &str, add: impl FnOnce(&mut Line)) {
+        let mut line = Line(format!("libpmix {} {level}:", std::process::id()));
+        add(&mut line);
+        line.0.push('\n');
+        self.write(line.0.as_bytes());
+    }
+
     fn write(&self, line: &[u8]) {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let is_written = self.file.as_ref().is_some_and(|path| {
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600);
             options.custom_flags(flags.bits().cast_signed());
-            options
-                .open(path)
-                .is_ok_and(|mut to| to.write_all(line).is_ok())
+            let opened = options.open(path);
+            opened.is_ok_and(|mut to| is_own(&to) && to.write_all(line).is_ok())
         });
         if !is_written {
             // Nobody can be told that standard error is closed.
@@ -119,12 +154,7 @@ impl Subscriber for &'static Log {
 
     fn event(&self, event: &Event<'_>) {
         let level = event.metadata().level().as_str().to_ascii_lowercase();
-        let mut line = Line(format!("libpmix {} {level}:", std::process::id()));
-        event.record(&mut line);
-        let mut bytes = line.0.into_bytes();
-        bytes.truncate(MAX_LINE - 1);
-        bytes.push(b'\n');
-        self.write(&bytes);
+        self.report(&level, |line| event.record(line));
     }
 
     fn enter(&self, _: &Id) {}
@@ -132,12 +162,30 @@ impl Subscriber for &'static Log {
     fn exit(&self, _: &Id) {}
 }
 
+/// Returns whether a file is a regular one of this process's user: nobody else chose what is in it.
+fn is_own(file: &File) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    file.metadata()
+        .is_ok_and(|about| about.is_file() && about.uid() == user)
+}
+
 /// A line to which fields are added; what a peer sent is in it as printable text.
 struct Line(String);
 
+impl Line {
+    fn record(&mut self, message: &str) {
+        // A line takes whatever is written.
+        let _ = write!(self, " {message}");
+    }
+}
+
 impl fmt::Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for one in text.chars().take(MAX_LINE.saturating_sub(self.0.len())) {
+        for one in text.chars() {
+            // The end of the line has its place, too.
+            if self.0.len() + MAX_CHAR + 1 > MAX_LINE {
+                break;
+            }
             match one.is_control() {
                 true => self.0.extend(one.escape_default()),
                 false => self.0.push(one),
@@ -215,6 +263,18 @@ mod tests {
         for (vars, level) in levels {
             assert_eq!(log(&vars).level, level, "{vars:?}");
         }
+        // An empty value is none, and what is no level changes nothing but that it is reported.
+        let verbose = ("PMIX_MCA_gds_base_verbose", "1");
+        let empty = log(&[("PMIX_MCA_pmix_log_level", ""), verbose]);
+        assert_eq!((empty.level, empty.unknown), (LevelFilter::INFO, None));
+        for unknown in ["loud", "3"] {
+            let unclear = log(&[("PMIX_MCA_pmix_log_level", unknown), verbose]);
+            let unknown = Some(unknown.to_owned());
+            assert_eq!(
+                (unclear.level, unclear.unknown),
+                (LevelFilter::INFO, unknown)
+            );
+        }
         let at = log(&[("PMIX_MCA_pmix_log_file", "/var/log/pmix")]);
         assert_eq!(at.file, Some(PathBuf::from("/var/log/pmix")));
         assert_eq!(log(&[("PMIX_MCA_pmix_log_file", "")]).file, None);
@@ -222,11 +282,15 @@ mod tests {
 
     #[test]
     fn a_line_is_bounded_and_printable() {
-        let mut line = Line(String::new());
-        for _ in 0..3000 {
-            writeln!(line, "\u{1b}").unwrap();
+        for text in ["\u{1b}", "\u{9f}", "\u{1f600}", "x"] {
+            let mut line = Line(String::new());
+            line.record(&text.repeat(2 * MAX_LINE));
+            let len = line.0.len();
+            assert!(MAX_LINE - 2 * MAX_CHAR < len && len < MAX_LINE, "{len}");
+            assert!(!line.0.contains(char::is_control), "{text:?}");
         }
-        assert!(line.0.starts_with("\\u{1b}\\n"));
-        assert!(line.0.len() < MAX_LINE + 16, "{}", line.0.len());
+        let mut line = Line(String::new());
+        writeln!(line, "\u{1b}").unwrap();
+        assert_eq!(line.0, "\\u{1b}\\n");
     }
 }

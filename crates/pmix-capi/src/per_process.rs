@@ -11,7 +11,7 @@ pub(crate) struct PerProcess<T> {
     /// The process that has `first`: the one that asked first, 0 before that.
     pid: AtomicU32,
     first: T,
-    /// That of a child, with the child's number.
+    /// The value of a child of a fork, with the pid of that child.
     of_child: AtomicPtr<(u32, T)>,
 }
 

@@ -316,19 +316,25 @@ fn an_mpi_that_asks_which_libpmix_to_load_finds_one() {
     assert!(lines(&without).is_empty());
 
     let prefix = tempfile::tempdir().unwrap();
-    let (bin, lib) = (prefix.path().join("bin"), prefix.path().join("lib"));
+    let bin = prefix.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    std::fs::create_dir(&lib).unwrap();
     let command = bin.join("pmix");
     std::fs::copy(env!("CARGO_BIN_EXE_pmix"), &command).unwrap();
-    std::fs::write(lib.join("libpmix.so.2"), "").unwrap();
-    let outcome = std::process::Command::new(&command)
-        .args(["run", "-n", "1"])
-        .args(job)
-        .output()
-        .unwrap();
-    let library = format!("{}/lib/libpmix.so.2\n", prefix.path().display());
-    assert_eq!(String::from_utf8_lossy(&outcome.stdout), library);
+    let found = |inherited: Option<&str>| {
+        let mut command = std::process::Command::new(&command);
+        command.args(["run", "-n", "1"]).args(job);
+        command.env_remove("I_MPI_PMI_LIBRARY");
+        command.envs(inherited.map(|library| ("I_MPI_PMI_LIBRARY", library)));
+        let output = command.output().unwrap().stdout;
+        String::from_utf8(output).unwrap().trim_end().to_owned()
+    };
+    for place in ["lib", "lib/pmix-rs/lib"] {
+        let library = prefix.path().join(place).join("libpmix.so.2");
+        std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+        std::fs::write(&library, "").unwrap();
+        assert_eq!(found(None), library.display().to_string());
+    }
+    assert_eq!(found(Some("/opt/libpmix.so")), "/opt/libpmix.so");
 }
 
 #[test]

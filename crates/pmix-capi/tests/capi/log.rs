@@ -11,6 +11,12 @@ use crate::programs::each;
 fn reported(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", folder);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("PMIX_MCA_") {
+            command.env_remove(&name);
+        }
+    }
     command.envs(vars.iter().copied());
     let ended = command.output().expect("the program starts");
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -32,6 +38,12 @@ fn why_a_call_of_a_host_was_refused_is_reported_where_the_environment_asks_for_i
 
         assert_eq!(of(&[]), "");
         assert_eq!(of(&[("PMIX_MCA_pmix_log_level", "error")]), "");
+        let unknown = of(&[("PMIX_MCA_pmix_log_level", "loud")]);
+        let names = "`loud`, expected one of off, error, warn, info, debug, trace\n";
+        assert!(
+            unknown.ends_with(names) && unknown.lines().count() == 1,
+            "{unknown}"
+        );
         let warned = of(&[("PMIX_MCA_pmix_log_level", "warn")]);
         assert!(warned.lines().count() == 1 && is_why(&warned), "{warned}");
 

@@ -258,7 +258,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
 fn client_library() -> OsString {
     let command = std::env::current_exe().ok();
     let prefix = command.as_deref().and_then(|exe| exe.parent()?.parent());
-    let places = ["lib", "lib/pmix-rs/lib"].iter();
+    // The library of a system is in `lib`, beside which the package has its own.
+    let places = ["lib/pmix-rs/lib", "lib"].iter();
     let mut installed = places.filter_map(|dir| Some(prefix?.join(dir).join("libpmix.so.2")));
     match installed.find(|path| path.exists()) {
         Some(path) => path.into(),
