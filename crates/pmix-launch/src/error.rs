@@ -37,7 +37,7 @@ impl Kind {
         match self {
             Self::Request => Status::ERR_BAD_PARAM,
             Self::Missing => Status::ERR_JOB_EXE_NOT_FOUND,
-            Self::Refused => Status::ERR_NO_PERMISSIONS,
+            Self::Refused => Status::ERR_JOB_APP_NOT_EXECUTABLE,
             Self::System => Status::ERR_JOB_FAILED_TO_LAUNCH,
             Self::Late => Status::ERR_TIMEOUT,
         }
@@ -100,6 +100,18 @@ impl Error {
         let kind = Kind::Late;
         let why = "the time limit of the spawn passed before the job was started";
         Self::new(kind, ErrorDetail::new(kind.status(), why))
+    }
+
+    /// A program cannot be started in the directory that is asked for.
+    #[cold]
+    pub(crate) fn wdir(what: impl fmt::Display, cause: io::Error) -> Self {
+        let status = match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Status::ERR_JOB_WDIR_NOT_FOUND
+            }
+            _ => Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
+        };
+        Self::new(Kind::Request, ErrorDetail::caused(status, what, cause))
     }
 
     /// A program could not be started.

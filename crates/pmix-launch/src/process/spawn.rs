@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use mio::unix::pipe::Receiver;
 use pmix_types::Rank;
+use rustix::fs::{Access, access};
 use rustix::process::Pid;
 
 use super::affinity::CpuAffinity;
@@ -88,11 +89,11 @@ impl<'a> Spawner<'a> {
             let wdir = app.wdir.as_deref().unwrap_or(here);
             if !wdir.as_os_str().is_empty() {
                 let entered = std::fs::metadata(wdir).and_then(|about| match about.is_dir() {
-                    true => Ok(()),
+                    true => Ok(access(wdir, Access::EXEC_OK)?),
                     false => Err(rustix::io::Errno::NOTDIR.into()),
                 });
                 let cannot = format!("cannot start in {}", wdir.display());
-                entered.map_err(|e| Error::unusable(cannot, e))?;
+                entered.map_err(|e| Error::wdir(cannot, e))?;
             }
             let (name, args) = match form.agent.split_first() {
                 Some((agent, args)) => (agent, [args, std::slice::from_ref(&app.program)].concat()),
