@@ -839,7 +839,10 @@ PMIX_EXPORT pmix_status_t PMIx_Value_load(pmix_value_t *val, const void *data, p
 PMIX_EXPORT pmix_boolean_t PMIx_Value_true(const pmix_value_t *v);
 
 /** Copies what a value holds: to where *data points if it is a number or a name, otherwise to
- * memory that is allocated and that the caller frees. */
+ * memory that is allocated and that the caller frees. Of a byte object that is a
+ * pmix_byte_object_t, as since OpenPMIx 6, and *sz its size; 4.2 and 5.0 set *data to the bytes
+ * that the value still owns, and *sz to their number, so a program for all of them reads
+ * value.data.bo itself. */
 PMIX_EXPORT pmix_status_t PMIx_Value_unload(pmix_value_t *val, void **data, size_t *sz);
 
 /** Copies a pmix_value_t, with copies of all that the source holds. */
