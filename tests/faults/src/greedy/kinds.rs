@@ -8,6 +8,7 @@ use pmix_types::{
     Status, Text, Value, keys,
 };
 
+use super::distinct;
 use crate::raw::Peer;
 
 /// Requests of one kind, packed.
@@ -189,7 +190,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         })
     };
     let n = names_each;
-    let kinds: Vec<(&'static str, Vec<Request<'_>>)> = vec![
+    let mut kinds: Vec<(&'static str, Vec<Request<'_>>)> = vec![
         (
             "fence of names",
             vec![fence(with_own(procs("far", n)), vec![])],
@@ -418,6 +419,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
             "commit of too many keys",
             vec![Request::Commit(request::Commit { blocks: &refused })],
         ),
+        ("commits of keys", many_commits(&committed, 32 / share + 1)),
         ("commits", many_commits(&one_key, small)),
         (
             "peers of nodes",
@@ -440,6 +442,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
         ),
         ("job infos", many(Request::JobInfo, small / 16)),
     ];
+    kinds.extend(distinct::all(small));
     kinds
         .into_iter()
         .map(|(name, requests)| {

@@ -2,6 +2,7 @@
 //! Peers that ask for as much as they may, beside two that fence: how long a fence takes, how long
 //! the host waits, and how much memory the server needs.
 
+mod distinct;
 pub(crate) mod kinds;
 
 use std::io::Write as _;
