@@ -16,6 +16,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
 
+/// Of how many processes a job may have a server is asked which are stopped: it looks at each of them.
+const MOST_LOOKED_AT: usize = 256;
+
 /// What a server says of its jobs.
 struct Report {
     server: FoundServer,
@@ -28,8 +31,8 @@ struct Job {
     procs: Result<Vec<ProcInfo<'static>>, Status>,
     /// What the processes that wait for a debugger call the points where they do.
     waiting: BTreeMap<Rank, Text<'static>>,
-    /// The processes that a signal stopped, as far as the server tells.
-    stopped: BTreeSet<Rank>,
+    /// The processes that a signal stopped, if the server tells.
+    stopped: Option<BTreeSet<Rank>>,
 }
 
 /// Runs the command.
@@ -138,7 +141,13 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
-        let stopped = stopped(&tool, &nspace)?.unwrap_or_default();
+        let is_small = procs
+            .as_ref()
+            .is_ok_and(|procs| procs.len() <= MOST_LOOKED_AT);
+        let stopped = match is_small {
+            true => stopped(&tool, &nspace)?.ok(),
+            false => None,
+        };
         Ok(Job {
             nspace,
             procs,
@@ -334,7 +343,7 @@ fn row(proc: &ProcInfo<'_>, job: &Job) -> Json {
         "pid": proc.pid,
         "state": state(proc.state),
         "waits_at": job.waiting.get(&proc.proc.rank).map(|point| point.to_str_lossy()),
-        "stopped": job.stopped.contains(&proc.proc.rank),
+        "stopped": job.stopped.as_ref().map(|stopped| stopped.contains(&proc.proc.rank)),
         "exit_code": is_over(proc.state).then_some(proc.exit_code),
         "node": text(&proc.hostname),
         "program": text(&proc.executable_name),
@@ -393,7 +402,8 @@ fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure
     )?;
     for proc in procs {
         let (rank, pid) = (proc.proc.rank.to_string(), proc.pid);
-        let is_stopped = job.stopped.contains(&proc.proc.rank);
+        let stopped = job.stopped.as_ref();
+        let is_stopped = stopped.is_some_and(|stopped| stopped.contains(&proc.proc.rank));
         let state = match job.waiting.get(&proc.proc.rank) {
             Some(point) => format!("waits at {}", printable(point.as_bytes())),
             None if is_stopped => "stopped".to_owned(),
