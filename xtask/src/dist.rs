@@ -457,7 +457,10 @@ fn size(folder: &Path, profile: &str) -> Result<(), String> {
         .len();
     println!("{SONAME}: {bytes} bytes");
     match profile == "release" && bytes > MAX_BYTES {
-        true => Err(format!("{bytes} bytes are more than {MAX_BYTES}")),
+        // The size holds for a library that is optimised as a whole, which `.ci/run` leaves out.
+        true => Err(format!(
+            "{bytes} bytes are more than {MAX_BYTES}; are CARGO_PROFILE_RELEASE_LTO or _CODEGEN_UNITS set?"
+        )),
         false => Ok(()),
     }
 }
