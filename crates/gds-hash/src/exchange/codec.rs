@@ -260,37 +260,32 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks that a process does not have so many values of a key that finding one takes long: in one message, and with
-/// those that are stored for the same processes and are not said again.
+/// Returns the values that have qualifiers, in the order of their keys.
+pub(crate) fn qualified<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<&'e Entry> {
+    let entries = entries.into_iter().filter(|entry| entry.is_qualified());
+    let mut qualified: Vec<_> = entries.collect();
+    qualified.sort_unstable_by_key(|entry| entry.key());
+    qualified
+}
+
+/// Checks that a message does not have so many values of a key that finding one takes long.
 pub(crate) fn check_variants<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     most: usize,
-    stored: impl Fn(&Key<'_>) -> Vec<&'e Entry>,
 ) -> Result<(), Error> {
-    let qualified = entries.into_iter().filter(|entry| entry.is_qualified());
-    let mut said: Vec<_> = qualified.collect();
-    said.sort_unstable_by_key(|entry| entry.key());
-    let too_many = |count: usize, most: usize| {
-        let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
-        let message = format!("{count} values of one key, more than {most}");
-        Err(Error::new(status, message))
-    };
-    for same in said.chunk_by(|a, b| a.key() == b.key()) {
-        if same.len() > most {
-            return too_many(same.len(), most);
-        }
-        let mut stored = same
-            .first()
-            .map_or_else(Vec::new, |entry| stored(entry.key()));
-        stored.retain(|entry| entry.is_qualified());
-        if stored.len() + same.len() <= MAX_STORED_VARIANTS {
-            continue;
-        }
-        let is_new = |entry: &&&Entry| !stored.iter().any(|old| old.excludes(entry));
-        let all = stored.len() + same.iter().filter(is_new).count();
-        if all > MAX_STORED_VARIANTS {
-            return too_many(all, MAX_STORED_VARIANTS);
-        }
+    let said = qualified(entries);
+    let counts = { said.chunk_by(|a, b| a.key() == b.key()) }.map(<[_]>::len);
+    counts
+        .max()
+        .map_or(Ok(()), |count| check_num_variants(count, most))
+}
+
+/// Checks that so many values of one key that qualifiers tell apart are not too many.
+pub(crate) fn check_num_variants(count: usize, most: usize) -> Result<(), Error> {
+    if count <= most {
+        return Ok(());
     }
-    Ok(())
+    let status = pmix_types::Status::ERR_OUT_OF_RESOURCE;
+    let message = format!("{count} values of one key, more than {most}");
+    Err(Error::new(status, message))
 }

@@ -121,10 +121,21 @@ impl ModexStore {
         data.map_or(&[], |data| data.of_key(key.as_bytes()))
     }
 
-    /// The values of a key of a process that some scopes see.
-    fn of_key_for(&self, rank: Rank, key: &Key<'_>, scopes: ScopeSet) -> Vec<&Entry> {
+    /// Returns the values of a key of a process that are stored for some scopes.
+    fn of_key_for(
+        &self,
+        rank: Rank,
+        key: &Key<'_>,
+        scopes: ScopeSet,
+    ) -> impl Iterator<Item = &Entry> + use<'_> {
         let values = self.of_key(rank, key).iter();
-        values.filter(|entry| entry.scopes.meets(scopes)).collect()
+        values.filter(move |entry| entry.scopes.meets(scopes))
+    }
+
+    /// Returns how many values of a key of a process are stored for some scopes that qualifiers tell apart.
+    fn num_variants(&self, rank: Rank, key: &Key<'_>, scopes: ScopeSet) -> usize {
+        let values = self.of_key_for(rank, key, scopes);
+        values.filter(|entry| entry.is_qualified()).count()
     }
 
     /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.

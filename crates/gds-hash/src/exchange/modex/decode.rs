@@ -160,7 +160,7 @@ impl ModexDecoder<'_, '_> {
     fn finish(self) -> Result<Modex, Error> {
         let mut parts = Vec::with_capacity(self.found.len());
         for ((place, rank), entries) in self.found {
-            check_variants(&entries, MAX_STORED_VARIANTS, |_| Vec::new())?;
+            check_variants(&entries, MAX_STORED_VARIANTS)?;
             let Some(participant) = self.participants.get(place) else {
                 continue;
             };

@@ -12,13 +12,17 @@
 //!
 //! Source: OpenPMIx, the messages that its clients and servers exchange.
 
+use std::collections::HashSet;
+
 use bfrops::wire_type;
 use pmix_types::{Bytes, Key, Rank, Scope, Status};
 
 use super::packed::{Audience, PackedPuts};
 use super::scope_set::Action;
 use super::{Entry, ScopeSet, seen_in};
-use crate::exchange::codec::{MAX_STORED_VARIANTS, MAX_VARIANTS, check_variants};
+use crate::exchange::codec::{
+    MAX_STORED_VARIANTS, MAX_VARIANTS, check_num_variants, check_variants, qualified,
+};
 #[cfg(test)]
 use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
@@ -136,13 +140,19 @@ impl ModexStore {
     ) -> Result<CommitPart, Error> {
         let keys = limits.keys.saturating_mul(2);
         let (steps, part) = steps(codec, bytes, CommitLimits { keys, ..limits })?;
+        let mut keys = HashSet::new();
         for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
             let batches = steps.iter().filter_map(|step| match step {
                 Step::Merge(scopes, entries) if scopes.meets(of) => Some(entries),
                 _ => None,
             });
-            let stored = |key: &Key<'_>| self.of_key_for(rank, key, of);
-            check_variants(batches.flatten(), MAX_VARIANTS, stored)?;
+            let entries = batches.flatten();
+            check_variants(entries.clone(), MAX_VARIANTS)?;
+            keys.extend(
+                qualified(entries)
+                    .into_iter()
+                    .map(|entry| entry.key().clone()),
+            );
         }
         for step in steps {
             match step {
@@ -157,6 +167,12 @@ impl ModexStore {
             }
         }
         check(limits, self, rank)?;
+        // Only now: what the commit removes does not count.
+        for key in &keys {
+            for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
+                check_num_variants(self.num_variants(rank, key, of), MAX_STORED_VARIANTS)?;
+            }
+        }
         Ok(part)
     }
 
@@ -183,10 +199,27 @@ impl ModexStore {
         let mut entries = Vec::new();
         let mut limits = CommitLimits::NONE;
         codec.reader(bytes).kvals(&mut entries, &mut limits)?;
-        let stored = |key: &Key<'_>| self.of_key_for(rank, key, ScopeSet::REMOTE);
-        check_variants(&entries, MAX_STORED_VARIANTS, stored)?;
+        check_variants(&entries, MAX_STORED_VARIANTS)?;
+        for same in qualified(&entries).chunk_by(|a, b| a.key() == b.key()) {
+            self.make_room(rank, same);
+        }
         self.merge(rank, ScopeSet::REMOTE, entries);
         Ok(())
+    }
+
+    /// Removes values of a key that processes of other nodes see, unless they are said again, if all those that are
+    /// said have no room beside them. The reply to a direct modex says all that there are and not which are removed.
+    fn make_room(&mut self, rank: Rank, said: &[&Entry]) {
+        let Some(key) = said.first().map(|entry| entry.key()) else {
+            return;
+        };
+        let stored = self.num_variants(rank, key, ScopeSet::REMOTE);
+        if stored + said.len() > MAX_STORED_VARIANTS {
+            let is_said = |old: &Entry| said.iter().any(|entry| entry.excludes(old));
+            self.change(rank, |data| {
+                data.take_unsaid(key.as_bytes(), ScopeSet::REMOTE, is_said)
+            });
+        }
     }
 
     /// Packs all that a process put and a scope lets see: calls of one `PMIX_KVAL` each, as the
@@ -307,7 +340,7 @@ fn steps(
         let mut block = reader.object::<wire_type::Buffer>()?;
         let start = block.offset();
         block.kvals(&mut entries, &mut limits)?;
-        check_variants(&entries, MAX_VARIANTS, |_| Vec::new()).map_err(|error| error.at(start))?;
+        check_variants(&entries, MAX_VARIANTS).map_err(|error| error.at(start))?;
         match action {
             Action::Store => store(&mut steps, scopes, entries),
             Action::Remove => steps.extend(

@@ -93,6 +93,18 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
+    /// Takes the values of a key that qualifiers tell apart away from a set of scopes, but for those that are said
+    /// again. Tells whether anybody saw one of them.
+    pub(super) fn take_unsaid(
+        &mut self,
+        key: &[u8],
+        scopes: ScopeSet,
+        is_said: impl Fn(&Entry) -> bool,
+    ) -> bool {
+        let lost = self.take(key, scopes, |old| old.is_qualified() && !is_said(old));
+        lost != ScopeSet::NONE
+    }
+
     /// Takes the matching entries of a key away from a set of scopes, and says who saw one of them.
     fn take(&mut self, key: &[u8], scopes: ScopeSet, matches: impl Fn(&Entry) -> bool) -> ScopeSet {
         let mut lost = ScopeSet::NONE;
