@@ -247,6 +247,8 @@ static void check_job_info(pmix_proc_t *proc)
     require("one job", PMIx_Data_unpack(NULL, &buffer, &again, &count, PMIX_BYTE_OBJECT)
                            == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER);
     PMIX_DATA_BUFFER_CONSTRUCT(&inner);
+    /* It is 0 after an error. */
+    count = 1;
     must("its bytes", PMIx_Data_load(&inner, &packed));
     must("its name", PMIx_Data_unpack(NULL, &inner, &name, &count, PMIX_STRING));
     require("its name", strcmp(name, proc->nspace) == 0);
