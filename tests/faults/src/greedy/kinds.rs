@@ -2,7 +2,7 @@
 //! Requests of every kind, as large as the limits allow or as many as fit.
 
 use bfrops::{Encoder, Layout, wire_type};
-use pmix_proto::{PeerForm, Request, Tag, request};
+use pmix_proto::{Command, PeerForm, Request, Tag, request};
 use pmix_types::{
     AllocDirective, App, Bytes, DataRange, Info, IofChannel, Key, Kval, Proc, Query, Rank, Scope,
     Status, Text, Value, keys,
@@ -60,6 +60,18 @@ fn blob() -> Vec<Info<'static>> {
 /// Each of these requests so often, in turn.
 fn in_turn<const N: usize>(requests: [Request<'static>; N], count: usize) -> Vec<Request<'static>> {
     (0..count).flat_map(|_| requests.clone()).collect()
+}
+
+/// Deregistrations, which have no answer, with a request among each thousand of them that has one: a server that takes
+/// a message of each peer in turn needs long for all of them, and is to be seen to come on.
+fn deregistrations(count: usize) -> Vec<Request<'static>> {
+    let codes = codes(1);
+    let one = Request::DeregisterEvents(request::DeregisterEvents { codes });
+    let mut requests = vec![one; count];
+    for place in (0..count).rev().step_by(1000) {
+        requests.insert(place, Request::Unknown(Command(99)));
+    }
+    requests
 }
 
 /// Lookups that wait, and the large value that they wait for.
@@ -327,13 +339,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
                 16 / share + 1,
             ),
         ),
-        (
-            "deregistrations",
-            many(
-                Request::DeregisterEvents(request::DeregisterEvents { codes: codes(1) }),
-                NAMES / 2 / share,
-            ),
-        ),
+        ("deregistrations", deregistrations(NAMES / 2 / share)),
         (
             "registrations and back",
             in_turn(
