@@ -18,6 +18,7 @@ use pmix_types::{Info, Key, Kval, Rank, Scope, Status};
 use self::uncommitted::{Item, REQUEST_OVERHEAD, Said, Uncommitted, too_long};
 use super::scope_set::Action;
 use super::{Entry, Put, ScopeSet, check_name, kval_of};
+use crate::exchange::codec::{MAX_STORED_VARIANTS, check_num_variants};
 #[cfg(test)]
 use crate::exchange::counted;
 use crate::{Codec, Error, ModexStore};
@@ -111,7 +112,8 @@ impl OwnPuts {
     /// # Errors
     ///
     /// As [`ModexStore::put`]; what cannot be packed for other processes, `PMIX_ERR_BAD_PARAM` for arrays that are
-    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that a message has no room for;
+    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that a message has no room for, and for one of a key
+    /// with 1,024 values already that qualifiers tell apart, for the local or for the remote processes;
     /// `PMIX_ERR_NOT_SUPPORTED` for the removal of a key that was committed to a server that keeps it. Nothing has
     /// changed then.
     pub fn put(&mut self, codec: &Codec<'_>, scope: Scope, info: Info<'_>) -> Result<(), Error> {
@@ -125,6 +127,7 @@ impl OwnPuts {
         match &put {
             Put::Remove(key, scopes) => self.remove(key, *scopes & ScopeSet::GLOBAL)?,
             Put::Store(entry, scopes) => {
+                self.check_variants(entry, *scopes)?;
                 self.remove_replaced(entry, *scopes);
                 if scopes.meets(ScopeSet::GLOBAL) {
                     self.uncommitted.put(entry.clone().for_scopes(*scopes));
@@ -132,6 +135,20 @@ impl OwnPuts {
             }
         }
         self.all.do_put(self.rank, put);
+        Ok(())
+    }
+
+    /// Checks that a server takes a value beside those of its key that qualifiers tell apart.
+    fn check_variants(&self, entry: &Entry, scopes: ScopeSet) -> Result<(), Error> {
+        if !entry.is_qualified() {
+            return Ok(());
+        }
+        let sides = [ScopeSet::LOCAL, ScopeSet::REMOTE].into_iter();
+        for side in sides.filter(|side| scopes.meets(*side)) {
+            let others = self.all.of_key_for(self.rank, entry.key(), side);
+            let others = others.filter(|other| other.is_qualified() && !other.excludes(entry));
+            check_num_variants(others.count() + 1, MAX_STORED_VARIANTS)?;
+        }
         Ok(())
     }
 

@@ -400,10 +400,34 @@ fn a_message_has_so_many_values_of_a_key_as_a_server_takes() {
     commit_all(&mut own, &mut server);
     let seen = |scope| server.all(R, scope).unwrap().count();
     assert_eq!([Scope::LOCAL, Scope::REMOTE].map(seen), [1_024, 924]);
-    put_unit(&mut own, Scope::LOCAL, "speed", 2_000);
-    let (message, _said) = take_first(&mut own);
-    let refused = server.commit(&codec(), R, &message).unwrap_err();
-    assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+}
+
+#[test]
+fn a_value_of_a_key_that_has_as_many_as_a_server_takes_is_refused_at_put() {
+    let (mut own, mut server) = (own(), ModexStore::default());
+    for unit in 0..1_024 {
+        put_unit(&mut own, Scope::GLOBAL, "speed", unit);
+    }
+    let put_again = |own: &mut OwnPuts, scope, unit: u32| {
+        let mut value = QualifiedValue::new(Info::new("speed", unit));
+        value.qualify("unit", unit);
+        status(own.put(&codec(), scope, value.into_info()))
+    };
+    for scope in [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL] {
+        let refused = put_again(&mut own, scope, 2_000);
+        assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
+    }
+    // One that it has, one of its own, one without qualifiers, and one of another key.
+    assert!(put_again(&mut own, Scope::LOCAL, 7).is_success());
+    assert!(put_again(&mut own, Scope::INTERNAL, 2_001).is_success());
+    put(&mut own, Scope::GLOBAL, "speed", 1);
+    put(&mut own, Scope::GLOBAL, "other", 1);
+    // There is room for one that only the remote processes see.
+    assert!(put_again(&mut own, Scope::REMOTE, 2_000).is_success());
+    commit_all(&mut own, &mut server);
+    let seen = |scope| server.all(R, scope).unwrap().count();
+    assert_eq!([Scope::LOCAL, Scope::REMOTE].map(seen), [1_026, 1_026]);
+    assert!(!own.has_uncommitted());
 }
 
 #[test]
