@@ -38,6 +38,7 @@ use self::looks::Looks;
 use self::sample::Samples;
 use self::used::UsageMonitor;
 use crate::Error;
+use crate::usage::Detail;
 
 /// How many monitors one process may have at a time.
 const MOST_OF_ONE: usize = 64;
@@ -169,10 +170,10 @@ impl MonitorService {
         &mut self,
         procs: &[(Proc<'static>, i32)],
         node: &LocalNode,
-        wants_pss: bool,
+        detail: Detail,
         now: Instant,
     ) -> Vec<pmix_types::ProcStats<'static>> {
-        self.samples.processes(procs, &node.name, wants_pss, now)
+        self.samples.processes(procs, &node.name, detail, now)
     }
 
     /// Measures the node, its disks and its interfaces, for a query; the figures may be a quarter of a second

@@ -22,7 +22,7 @@ mod process;
 
 pub use infos::{Wanted, of_disk, of_interface, of_node, of_process};
 pub use node::{disk_stats, disks, interface_stats, interfaces, node, node_stats};
-pub use process::{ProcessTexts, process, process_stats};
+pub use process::{Detail, ProcessTexts, process, process_stats};
 
 /// The most processes whose proportional set size (`PMIX_PROC_PSS`) one request is told: the system goes through all
 /// pages of each for it. Of more it is left out, or refused where it is asked for by its name.

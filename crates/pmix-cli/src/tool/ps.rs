@@ -16,9 +16,6 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
 
-/// Of how many processes a job may have a server is asked which are stopped: it looks at each of them.
-const MOST_LOOKED_AT: usize = 256;
-
 /// What a server says of its jobs.
 struct Report {
     server: FoundServer,
@@ -141,13 +138,7 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
-        let is_small = procs
-            .as_ref()
-            .is_ok_and(|procs| procs.len() <= MOST_LOOKED_AT);
-        let stopped = match is_small {
-            true => stopped(&tool, &nspace)?.ok(),
-            false => None,
-        };
+        let stopped = stopped(&tool, &nspace)?.ok();
         Ok(Job {
             nspace,
             procs,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pmix_types::{DiskStats, NetStats, NodeStats, Proc, ProcStats, Text};
 
+use crate::usage::Detail;
 use crate::{Error, usage};
 
 /// How long a measurement holds.
@@ -21,8 +22,8 @@ pub(super) struct Samples {
 #[derive(Debug)]
 struct Sample {
     at: Instant,
-    /// Whether it has the proportional set size.
-    has_pss: bool,
+    /// Which figures it has.
+    detail: Detail,
     stats: ProcStats<'static>,
 }
 
@@ -32,7 +33,7 @@ impl Samples {
         &mut self,
         procs: &[(Proc<'static>, i32)],
         node: &Text<'static>,
-        wants_pss: bool,
+        detail: Detail,
         now: Instant,
     ) -> Vec<ProcStats<'static>> {
         let is_fresh = |sample: &Sample| now.saturating_duration_since(sample.at) < FRESH;
@@ -41,11 +42,11 @@ impl Samples {
         for (proc, pid) in procs {
             let known = self.processes.get(pid);
             let known = known.filter(|known| known.stats.proc == *proc);
-            if let Some(known) = known.filter(|known| known.has_pss || !wants_pss) {
+            if let Some(known) = known.filter(|known| known.detail >= detail) {
                 measured.push(known.stats.clone());
                 continue;
             }
-            let stats = match usage::process(*pid, wants_pss) {
+            let stats = match usage::process(*pid, detail) {
                 Ok(stats) => ProcStats {
                     node: Some(node.clone()),
                     proc: proc.clone(),
@@ -59,7 +60,7 @@ impl Samples {
             measured.push(stats.clone());
             let sample = Sample {
                 at: now,
-                has_pss: wants_pss,
+                detail,
                 stats,
             };
             self.processes.insert(*pid, sample);

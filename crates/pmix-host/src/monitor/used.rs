@@ -11,7 +11,7 @@ use pmix_types::{
 use super::sample::Samples;
 use super::{LocalNode, error, wrong};
 use crate::Error;
-use crate::usage::{MOST_PSS, Wanted, of_disk, of_interface, of_node, of_process};
+use crate::usage::{Detail, MOST_PSS, Wanted, of_disk, of_interface, of_node, of_process};
 
 /// The most targets that one request may name.
 const MOST_TARGETS: usize = 65_536;
@@ -112,8 +112,11 @@ impl UsageMonitor {
                 );
                 return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
             }
-            let wants_pss = is_small && self.wanted.has(keys::PROC_PSS);
-            let stats = samples.processes(&procs, &node.name, wants_pss, now);
+            let detail = match Detail::of(&self.wanted) {
+                Detail::Proportional if !is_small => Detail::Memory,
+                detail => detail,
+            };
+            let stats = samples.processes(&procs, &node.name, detail, now);
             return Ok(match self.is_typed {
                 true => vec![array(
                     keys::PROC_RESOURCE_USAGE,

@@ -24,7 +24,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
         };
         Error::from(ErrorDetail::caused(status, path.display(), cause))
     };
-    let mut bytes = Vec::new();
+    // Most of these files are shorter.
+    let mut bytes = Vec::with_capacity(4096);
     let file = File::open(path).map_err(cannot)?;
     file.take(MOST).read_to_end(&mut bytes).map_err(cannot)?;
     Ok(bytes)

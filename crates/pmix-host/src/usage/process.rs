@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
-use pmix_types::{ErrorDetail, ProcStats, Status, Text, Timeval};
+use pmix_types::{ErrorDetail, ProcStats, Status, Text, Timeval, keys};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::Wanted;
 use super::file::{megabytes, named, now, number, read, read_text, real};
 use crate::Error;
 
@@ -25,24 +26,56 @@ pub struct ProcessTexts<'t> {
     pub cmdline: &'t [u8],
 }
 
+/// Says which files are read of a process, each with those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// The file `stat` alone: no sizes of memory, and the name of the program in place of the command line.
+    State,
+    /// The files `status` and `cmdline`, too.
+    Memory,
+    /// The file `smaps_rollup`, too, for whose proportional set size the kernel walks all of the process's memory.
+    Proportional,
+}
+
+impl Detail {
+    /// Returns the least that has all figures that are wanted.
+    #[must_use]
+    pub fn of(wanted: &Wanted) -> Self {
+        let sizes = [
+            keys::CMD_LINE,
+            keys::PROC_VSIZE,
+            keys::PROC_RSS,
+            keys::PROC_PEAK_VSIZE,
+        ];
+        match () {
+            () if wanted.has(keys::PROC_PSS) => Self::Proportional,
+            () if sizes.iter().any(|key| wanted.has(key)) => Self::Memory,
+            () => Self::State,
+        }
+    }
+}
+
 /// Reads what a process uses at this moment. Its name, and that of its node, are left empty.
 ///
-/// The share of a processor is that since it was started. The proportional set size is read only where
-/// it is wanted: the kernel walks all of the process's memory for it.
+/// The share of a processor is that since it was started.
 ///
 /// # Errors
 ///
 /// `PMIX_ERR_NOT_FOUND` if there is no such process, `PMIX_ERR_NOT_AVAILABLE` if it ended meanwhile or
 /// the kernel says something else than it should.
-pub fn process(pid: i32, wants_pss: bool) -> Result<ProcStats<'static>, Error> {
+pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
     let dir = PathBuf::from(format!("/proc/{pid}"));
     let stat = read_text(&dir.join("stat"))?;
     // What follows may be denied, and is gone when the process has ended.
-    let status = read_text(&dir.join("status")).unwrap_or_default();
-    let cmdline = read(&dir.join("cmdline")).unwrap_or_default();
-    let smaps_rollup = match wants_pss {
-        true => read_text(&dir.join("smaps_rollup")).unwrap_or_default(),
+    let text = |needed: Detail, name: &str| match detail >= needed {
+        true => read_text(&dir.join(name)).unwrap_or_default(),
         false => String::new(),
+    };
+    let status = text(Detail::Memory, "status");
+    let smaps_rollup = text(Detail::Proportional, "smaps_rollup");
+    let cmdline = match detail >= Detail::Memory {
+        true => read(&dir.join("cmdline")).unwrap_or_default(),
+        false => Vec::new(),
     };
     let texts = ProcessTexts {
         stat: &stat,
@@ -254,15 +287,47 @@ mod tests {
     }
 
     #[test]
+    fn no_more_files_are_read_than_figures_need() {
+        let of = |figures: &[&'static str]| {
+            let infos = figures.iter().map(|key| pmix_types::Info::new(*key, true));
+            let figures = pmix_types::DataArray::Info(infos.collect());
+            Detail::of(&Wanted::of_value(&pmix_types::Value::DataArray(figures)))
+        };
+        assert_eq!(of(&[]), Detail::Proportional);
+        assert_eq!(of(&[keys::PROC_RSS, keys::PROC_PSS]), Detail::Proportional);
+        for key in [
+            keys::CMD_LINE,
+            keys::PROC_VSIZE,
+            keys::PROC_RSS,
+            keys::PROC_PEAK_VSIZE,
+        ] {
+            assert_eq!(of(&[keys::PROC_OS_STATE, key]), Detail::Memory, "{key}");
+        }
+        let of_stat = [
+            keys::PROC_OS_STATE,
+            keys::PROC_TIME,
+            keys::PROC_PERCENT_CPU,
+            keys::PROC_PRIORITY,
+            keys::PROC_NUM_THREADS,
+            keys::PROC_CPU,
+            keys::PROC_SAMPLE_TIME,
+        ];
+        assert_eq!(of(&of_stat), Detail::State);
+    }
+
+    #[test]
     fn this_process_uses_memory_and_runs() {
         let pid = i32::try_from(std::process::id()).unwrap();
-        let stats = process(pid, true).unwrap();
+        let stats = process(pid, Detail::Proportional).unwrap();
         assert_eq!(stats.pid, pid);
         assert!(matches!(stats.state, b'R' | b'S'), "{}", stats.state);
         assert!(stats.rss > 0.0 && stats.pss > 0.0 && stats.vsize >= stats.rss);
         assert!(stats.peak_vsize >= stats.vsize && stats.num_threads > 0);
-        assert!(!stats.cmd.unwrap().as_bytes().is_empty());
-        let none = process(-1, false).unwrap_err();
+        let command = stats.cmd.unwrap();
+        let state = process(pid, Detail::State).unwrap();
+        assert_eq!((state.pid, state.rss, state.pss), (pid, 0.0, 0.0));
+        assert!(command.as_bytes().len() > state.cmd.unwrap().as_bytes().len());
+        let none = process(-1, Detail::State).unwrap_err();
         assert_eq!(none.status(), Status::ERR_NOT_FOUND);
     }
 }

@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 use pmix_host::monitor::LocalNode;
-use pmix_host::usage::{self, MOST_PSS, Wanted};
+use pmix_host::usage::{self, Detail, MOST_PSS, Wanted};
 use pmix_server::Completion;
 use pmix_server::upcall::{Monitor, Query};
 use pmix_types::{DataArray, Info, IntoOwned, Proc, ProcStats, Rank, Status, Text, Value, keys};
@@ -146,19 +146,22 @@ impl Session<'_> {
         room.take(procs.len().max(1))?;
         if key == keys::QUERY_PROC_RESOURCE_USAGE {
             let wanted = wanted(qualifiers, "pmix.proc.");
-            let wants_pss = wanted.has(keys::PROC_PSS)
-                && match room.take_pss(procs.len()) {
+            let detail = match Detail::of(&wanted) {
+                Detail::Proportional => match room.take_pss(procs.len()) {
                     Err(status) if wanted.names(keys::PROC_PSS) => return Err(status),
-                    taken => taken.is_ok(),
-                };
-            let stats = self.monitors.measure(&procs, &node, wants_pss, now);
+                    Err(_) => Detail::Memory,
+                    Ok(()) => Detail::Proportional,
+                },
+                detail => detail,
+            };
+            let stats = self.monitors.measure(&procs, &node, detail, now);
             let told: Vec<_> = stats
                 .iter()
                 .map(|stats| usage::of_process(stats, &wanted))
                 .collect();
             return Ok(Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told)));
         }
-        let stats = self.monitors.measure(&procs, &node, false, now);
+        let stats = self.monitors.measure(&procs, &node, Detail::Memory, now);
         let Some(own) = room.own() else {
             return Ok(None);
         };
@@ -251,7 +254,7 @@ impl Room {
 
     /// What the launcher uses itself, measured once.
     fn own(&mut self) -> Option<&ProcStats<'static>> {
-        let measure = || usage::process(getpid().as_raw_nonzero().get(), false).ok();
+        let measure = || usage::process(getpid().as_raw_nonzero().get(), Detail::Memory).ok();
         self.own.get_or_insert_with(measure).as_ref()
     }
 }
