@@ -34,8 +34,28 @@ impl Exchange {
                     None => self.proc_changed(cx, &proc),
                 }
             }
-            Err(error) => cx.reply_error(ticket, &error),
+            Err(error) => {
+                let ended = Self::end_commit(cx, &ticket);
+                cx.reply_error(ticket, &error);
+                if let Some(proc) = ended {
+                    self.proc_changed(cx, &proc);
+                }
+            }
         }
+    }
+
+    /// A message of a commit is refused: if others of the first commit of the process are stored, no later one may
+    /// come that ends it, so that it has ended for those who wait. Returns the process then.
+    fn end_commit(cx: &mut Cx, ticket: &Ticket) -> Option<Proc<'static>> {
+        let id = cx.member(ticket).ok()?.client?;
+        let client = cx.registry.client_mut(id)?;
+        if !std::mem::take(&mut client.has_begun_commit) {
+            return None;
+        }
+        client.has_committed = true;
+        let proc = client.proc.clone();
+        cx.shared.puts_changed(&proc);
+        Some(proc)
     }
 
     /// Stores a message of a commit, and tells whose it is and who waits for the keys in it: after the first commit
@@ -100,6 +120,7 @@ impl Exchange {
         if let Some(client) = cx.registry.client_mut(client) {
             let had_committed = client.has_committed;
             client.has_committed |= part == CommitPart::End;
+            client.has_begun_commit = !client.has_committed;
             is_first = client.has_committed && !had_committed;
             client.put_bytes = put_bytes + len;
         }

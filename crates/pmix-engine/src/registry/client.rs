@@ -24,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) peers: Vec<PeerId>,
     /// Whether it has committed what it put.
     pub(crate) has_committed: bool,
+    /// Whether messages of its first commit are stored, and the last one is to come.
+    pub(crate) has_begun_commit: bool,
     /// How many bytes it has put, at the most.
     pub(crate) put_bytes: usize,
     /// Whether what it put was put by an incarnation that ended without notice, or by a process of its
@@ -58,6 +60,7 @@ impl Client {
             incarnation: 0,
             peers: Vec::new(),
             has_committed: false,
+            has_begun_commit: false,
             put_bytes: 0,
             is_orphaned: false,
         }
@@ -71,6 +74,7 @@ impl Client {
             self.incarnation = self.incarnation.saturating_add(1);
             self.state = ClientState::Connected;
             self.has_committed &= !was_lost;
+            self.has_begun_commit = false;
             self.is_orphaned = false;
             // A connection of the previous incarnation may be about to close.
             self.peers.clear();

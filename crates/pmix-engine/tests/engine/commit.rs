@@ -4,11 +4,108 @@
 use std::time::Duration;
 
 use gds_hash::{Codec, OwnPuts};
+use pmix_engine::Config;
 use pmix_proto::{Request, request};
 use pmix_types::{Info, Rank, Scope, Status};
 
 use crate::exchange::get;
-use crate::world::World;
+use crate::world::{Who, World};
+
+/// A world with two nodes whose servers take so many bytes of a process, and the messages of the first commit of
+/// rank 1: two with a long value each, and one with a short value "last" beside a long one.
+fn committing(put_bytes: usize) -> (World, Vec<Who>, Vec<Vec<u8>>) {
+    let mut config = Config::default();
+    config.put_bytes_per_process = put_bytes;
+    let mut world = World::with(2, &config);
+    world.job("job", &[2, 1]);
+    let all = world.join_all("job", &[2, 1]);
+    let codec = Codec::new(world.clients[all[1]].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(1), 1_000).with_parts(true);
+    for number in 0..3_u32 {
+        let info = Info::new(format!("key.{number}"), vec![7_u8; 500]);
+        own.put(&codec, Scope::REMOTE, info).unwrap();
+    }
+    own.put(&codec, Scope::GLOBAL, Info::new("last", 1_u32))
+        .unwrap();
+    let messages = own.take_commit(&codec).unwrap().into_iter();
+    (world, all, messages.map(|(blocks, _)| blocks).collect())
+}
+
+fn whole() -> Request<'static> {
+    Request::Get(request::Get {
+        nspace: "job".into(),
+        rank: Rank::new(1),
+        infos: vec![],
+        key: None,
+    })
+}
+
+fn commit(world: &mut World, who: Who, blocks: &[u8]) -> Option<Status> {
+    world.status_of(who, &Request::Commit(request::Commit { blocks }))
+}
+
+#[test]
+fn a_first_commit_whose_last_message_is_refused_is_waited_for_a_little() {
+    let (mut world, all, messages) = committing(1_300);
+    let [first, middle, last] = &messages[..] else {
+        panic!("{} messages", messages.len());
+    };
+    let local = world.ask(all[0], &get("job", 1, "last"));
+    let whole = world.ask(all[0], &whole());
+    let remote = world.ask(all[2], &get("job", 1, "last"));
+    for blocks in [first, middle] {
+        assert_eq!(commit(&mut world, all[1], blocks), Some(Status::SUCCESS));
+        world.advance(Duration::from_secs(10));
+    }
+    let answers = |world: &World| {
+        [(0, local), (0, whole), (2, remote)].map(|(who, tag)| world.clients[all[who]].status(tag))
+    };
+    assert_eq!(answers(&world), [None; 3]);
+    let refused = commit(&mut world, all[1], last);
+    assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
+    assert_eq!(answers(&world), [None, Some(Status::SUCCESS), None]);
+    world.advance(Duration::from_secs(10));
+    let not_found = Some(Status::ERR_NOT_FOUND);
+    let success = Some(Status::SUCCESS);
+    assert_eq!(answers(&world), [not_found, success, not_found]);
+    assert_eq!(world.status_of(all[2], &get("job", 1, "key.0")), success);
+}
+
+#[test]
+fn a_process_that_leaves_between_the_messages_of_its_first_commit_is_waited_for_no_longer() {
+    let (mut world, all, messages) = committing(100_000);
+    let local = world.ask(all[0], &get("job", 1, "last"));
+    let remote = world.ask(all[2], &get("job", 1, "last"));
+    let stored = commit(&mut world, all[1], &messages[0]);
+    assert_eq!(stored, Some(Status::SUCCESS));
+    world.kill(all[1]);
+    world.run();
+    let lost = Some(Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.clients[all[0]].status(local), lost);
+    assert!(world.clients[all[2]].status(remote).is_some());
+    // What its next incarnation commits is a first commit again, of which nothing is there yet.
+    world.job("job", &[2, 1]);
+    let again = world.join(0, "job", 1);
+    let local = world.ask(all[0], &get("job", 1, "last"));
+    assert_ne!(commit(&mut world, again, b"none"), Some(Status::SUCCESS));
+    world.advance(Duration::from_secs(10));
+    assert_eq!(world.clients[all[0]].status(local), None);
+}
+
+#[test]
+fn a_first_commit_whose_first_message_is_refused_ends_with_its_last() {
+    let (mut world, all, messages) = committing(100_000);
+    let local = world.ask(all[0], &get("job", 1, "key.0"));
+    let whole = world.ask(all[0], &whole());
+    assert_ne!(commit(&mut world, all[1], b"none"), Some(Status::SUCCESS));
+    for blocks in &messages[1..] {
+        assert_eq!(world.clients[all[0]].status(whole), None);
+        assert_eq!(commit(&mut world, all[1], blocks), Some(Status::SUCCESS));
+    }
+    world.advance(Duration::from_secs(10));
+    let answers = [local, whole].map(|tag| world.clients[all[0]].status(tag).unwrap());
+    assert_eq!(answers, [Status::ERR_NOT_FOUND, Status::SUCCESS]);
+}
 
 #[test]
 fn a_key_of_a_later_message_of_the_first_commit_is_waited_for() {
@@ -26,13 +123,7 @@ fn a_key_of_a_later_message_of_the_first_commit_is_waited_for() {
     own.put(&codec, Scope::LOCAL, last.clone()).unwrap();
     let messages = own.take_commit(&codec).unwrap();
     assert_eq!(messages.len(), 3);
-    let whole = request::Get {
-        nspace: "job".into(),
-        rank: Rank::new(1),
-        infos: vec![],
-        key: None,
-    };
-    let whole = world.ask(all[0], &Request::Get(whole));
+    let whole = world.ask(all[0], &whole());
     let mut waits = Vec::new();
     for (blocks, _) in &messages {
         assert!(
