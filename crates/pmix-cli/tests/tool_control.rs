@@ -7,6 +7,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use command::launcher::Running;
+use pmix_tool::{Ask, Search, Target, Tool};
+use pmix_types::{Info, Status, keys};
 
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -85,6 +87,34 @@ fn processes_are_signalled_stopped_continued_and_ended() {
     assert_eq!(running.tool(&["kill", NAME]).code, 0);
     let (code, rest, errors) = running.end();
     assert_eq!((code, rest.as_str()), (Some(128 + 15), ""), "{errors}");
+}
+
+#[test]
+fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
+    let mut running = job();
+    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
+    let session = running.child.id();
+    let found = search.target(Target::Pid(session)).find().unwrap();
+    let mut tool = Tool::new();
+    tool.attach(&found, |_| {}).unwrap();
+    let control = |info: Info<'static>| {
+        let asked = tool.wait(Ask::session_control(session, vec![info]));
+        assert_eq!(asked.unwrap().0, Status::SUCCESS);
+    };
+    control(Info::new(keys::SESSION_PAUSE, true));
+    wait_for(&running, "TT");
+    control(Info::new(keys::SESSION_RESUME, true));
+    wait_for(&running, "..");
+    control(Info::new(
+        keys::SESSION_SIGNAL,
+        rustix::process::Signal::USR1.as_raw(),
+    ));
+    let mut said = [running.line(), running.line()];
+    said.sort();
+    assert_eq!(said, ["0 has it", "1 has it"]);
+    control(Info::new(keys::SESSION_TERMINATE, true));
+    drop(tool);
+    assert_eq!(running.end().0, Some(128 + 15));
 }
 
 #[test]

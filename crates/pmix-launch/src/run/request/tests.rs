@@ -205,3 +205,186 @@ fn the_number_of_processes_beside_others_follows_from_these() {
     assert!(alone.count_beside(0).is_err(), "beside nobody");
     assert!(taken(vec![Info::new(keys::COLOCATE_PROCS, "a,0")]).is_err());
 }
+
+/// What a directive that is obeyed is read as: each key, a value, and a field of the request.
+fn readings() -> Vec<(&'static str, Value<'static>, &'static str)> {
+    let yes = || Value::Bool(true);
+    let envar = || {
+        Value::Envar(Box::new(Envar {
+            envar: Some("A".into()),
+            value: Some("1".into()),
+            separator: b':',
+        }))
+    };
+    let proc = || Value::Proc(Proc::new("job", Rank::new(3)));
+    let launch = Value::DataArray(pmix_types::DataArray::Info(Vec::new()));
+    vec![
+        (
+            keys::ABORT_NON_ZERO_TERM,
+            Value::Bool(false),
+            "ends_by_exit_code: Some(false)",
+        ),
+        (keys::ADD_ENVAR, envar(), "Default("),
+        (keys::APPEND_ENVAR, envar(), "Append("),
+        (keys::BINDTO, "none".into(), "bind_to: Some(None)"),
+        (keys::CPUS_PER_PROC, Value::Uint16(2), "cores_each: Some(2)"),
+        (keys::CPU_LIST, "0-3".into(), "cpus: Some("),
+        (
+            keys::COLOCATE_NPERNODE,
+            Value::Uint16(2),
+            "num_beside_node: Some(2)",
+        ),
+        (
+            keys::COLOCATE_NPERPROC,
+            Value::Uint16(2),
+            "num_beside: Some(2)",
+        ),
+        (keys::COLOCATE_PROCS, proc(), "beside: [Proc"),
+        (keys::DEBUGGER_DAEMONS, yes(), "has_daemons: true"),
+        (
+            keys::DEBUG_DAEMONS_PER_NODE,
+            Value::Uint16(2),
+            "per_node: Some(2)",
+        ),
+        (
+            keys::DEBUG_DAEMONS_PER_PROC,
+            Value::Uint16(2),
+            "per_proc: Some(2)",
+        ),
+        (keys::DEBUG_JOB, "job".into(), "target: Some("),
+        (keys::DEBUG_STOP_IN_APP, yes(), "point: InApp"),
+        (keys::DEBUG_STOP_IN_INIT, yes(), "point: InInit"),
+        (keys::DEBUG_STOP_ON_EXEC, yes(), "point: OnExec"),
+        (keys::DEBUG_TARGET, proc(), "target: Some("),
+        (keys::DISPLAY_ALLOCATION, yes(), "allocation: true"),
+        (keys::DISPLAY_MAP, yes(), "map: true"),
+        (keys::DISPLAY_MAP_DETAILED, yes(), "detailed: true"),
+        (keys::DISPLAY_PARSEABLE_OUTPUT, yes(), "is_parseable: true"),
+        (keys::DISPLAY_PROCESSORS, "n1".into(), "processors: true"),
+        (keys::DISPLAY_TOPOLOGY, "n1".into(), "topology: true"),
+        (keys::DO_NOT_LAUNCH, yes(), "is_only_prepared: true"),
+        (
+            keys::EXEC_AGENT,
+            "env A=1".into(),
+            "agent: [\"env\", \"A=1\"]",
+        ),
+        (keys::FIRST_ENVAR, envar(), "Prepend("),
+        (
+            keys::FORKEXEC_AGENT,
+            "env A=1".into(),
+            "agent: [\"env\", \"A=1\"]",
+        ),
+        (keys::FWD_STDDIAG, yes(), "needs_forwarding: true"),
+        (keys::FWD_STDERR, yes(), "needs_forwarding: true"),
+        (keys::FWD_STDIN, yes(), "reader: Some("),
+        (keys::FWD_STDOUT, yes(), "needs_forwarding: true"),
+        (keys::HOST, "n2,n1".into(), "Request"),
+        (keys::INDEX_ARGV, yes(), "has_rank: true"),
+        (keys::IOF_FILE_ONLY, yes(), "is_in_files_alone: Some(true)"),
+        (keys::IOF_FILE_PATTERN, yes(), "is_pattern: true"),
+        (
+            keys::IOF_MERGE_STDERR_STDOUT,
+            yes(),
+            "is_merged: Some(true)",
+        ),
+        (
+            keys::IOF_OUTPUT_TO_DIRECTORY,
+            "out".into(),
+            "output_dir: Some(\"out\")",
+        ),
+        (
+            keys::IOF_OUTPUT_TO_FILE,
+            "out".into(),
+            "output_file: Some(\"out\")",
+        ),
+        (
+            keys::IOF_TAG_DETAILED_OUTPUT,
+            yes(),
+            "has_detailed_tags: true",
+        ),
+        (
+            keys::IOF_TAG_FULLNAME_OUTPUT,
+            yes(),
+            "tags_output: Some(true)",
+        ),
+        (keys::IOF_TAG_OUTPUT, yes(), "tags_output: Some(true)"),
+        (keys::JOB_CONTINUOUS, yes(), "keep_going: Some(true)"),
+        (keys::JOB_RECOVERABLE, yes(), "keep_going: Some(true)"),
+        (keys::JOB_TIMEOUT, Value::Int32(2), ", timeout: Some(2s)"),
+        (
+            keys::LAUNCHER_RENDEZVOUS_FILE,
+            "/f".into(),
+            "Set(\"PMIX_LAUNCHER_RENDEZVOUS_FILE\", \"/f\")",
+        ),
+        (keys::LAUNCH_DIRECTIVES, launch, "for_launcher: Some("),
+        (keys::MAPBY, "core".into(), "map_by: Some(Level(Core))"),
+        (
+            keys::MAX_RESTARTS,
+            Value::Uint32(2),
+            "max_restarts: Some(2)",
+        ),
+        (keys::MERGE_STDERR_STDOUT, yes(), "is_merged: Some(true)"),
+        (keys::NO_OVERSUBSCRIBE, yes(), "is_within_processors: true"),
+        (keys::OUTPUT_NOCOPY, yes(), "is_in_files_alone: Some(true)"),
+        (
+            keys::OUTPUT_TO_DIRECTORY,
+            "out".into(),
+            "output_dir: Some(\"out\")",
+        ),
+        (
+            keys::OUTPUT_TO_FILE,
+            "out".into(),
+            "output_file: Some(\"out\")",
+        ),
+        (keys::PPR, "2:core".into(), "procs_each: Some(2)"),
+        (keys::PREPEND_ENVAR, envar(), "Prepend("),
+        (keys::RANKBY, "slot".into(), "Request"),
+        (keys::REPORT_BINDINGS, yes(), "map: true"),
+        (
+            keys::REPORT_CHILD_SEP,
+            yes(),
+            "reports_children_apart: true",
+        ),
+        (
+            keys::RUNTIME_OPTIONS,
+            "recoverable".into(),
+            "keep_going: Some(true)",
+        ),
+        (keys::SET_ENVAR, envar(), "Set("),
+        (keys::SHOW_LAUNCH_PROGRESS, yes(), "shows_progress: true"),
+        (keys::SPAWN_CHILD_SEP, yes(), "is_separate: Some(true)"),
+        (
+            keys::SPAWN_TIMEOUT,
+            Value::Int32(2),
+            "spawn_timeout: Some(2s)",
+        ),
+        (keys::SPAWN_TOOL, yes(), "is_tool: true"),
+        (keys::STDIN_TGT, Value::Rank(Rank::new(1)), "reader: Some("),
+        (keys::TAG_OUTPUT, yes(), "tags_output: Some(true)"),
+        (keys::TIMEOUT, Value::Int32(2), "spawn_timeout: Some(2s)"),
+        (keys::UNSET_ENVAR, "A".into(), "Unset(\"A\")"),
+        (keys::WDIR, "/tmp".into(), "wdir: Some(\"/tmp\")"),
+    ]
+}
+
+#[test]
+fn each_directive_that_is_obeyed_is_read_as_what_it_asks_for() {
+    let readings = readings();
+    let obeyed = DIRECTIVES.iter();
+    for one in obeyed.filter(|one| matches!(one.effect, Effect::Obeyed(_))) {
+        let found = readings.iter().filter(|(key, ..)| *key == one.key);
+        assert_eq!(found.count(), 1, "{}", one.name);
+    }
+    for (key, value, field) in readings {
+        let mut request = Request::default();
+        let before = format!("{request:?}");
+        // What is forwarded matters where it cannot be done without.
+        let info = Info::new(key, value).required();
+        request.take(&info, b"n1").unwrap();
+        let after = format!("{request:?}");
+        assert!(after.contains(field), "{key}: {field} in {after}");
+        // Those two say what is so in any case.
+        let is_so = [keys::HOST, keys::RANKBY].contains(&key);
+        assert_eq!(before.contains(field), is_so, "{key}: {field}");
+    }
+}
