@@ -10,11 +10,17 @@ use std::time::Duration;
 
 use command::launcher::Running;
 use pmix_client::{Ask, ClientEvent};
+use pmix_proto::Event;
 use pmix_tool::{Search, Target, Tool};
 use pmix_types::{App, Status, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
+
+fn about<'e>(event: &'e Event<'static>, key: &str) -> &'e Value<'static> {
+    let info = event.infos.iter().find(|info| info.key.is(key));
+    &info.unwrap_or_else(|| panic!("{event:?} has {key}")).value
+}
 
 #[test]
 fn each_reason_for_which_a_job_does_not_start_is_told() {
@@ -40,6 +46,7 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
         Status::ERR_JOB_NO_EXE_SPECIFIED,
         Status::ERR_JOB_WDIR_NOT_FOUND,
         Status::ERR_JOB_FAILED_TO_LAUNCH,
+        Status::ERR_PROC_FAILED_TO_START,
     ];
     tool.wait(Ask::register_events(codes, Vec::new())).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -52,6 +59,9 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
     let text = file("text", 0o644, b"#!/bin/sh\n");
     let uninterpreted = file("uninterpreted", 0o755, b"#!/no/such/interpreter\n");
     let broken = file("broken", 0o755, b"\x7fELF and no more of it");
+    let busy = file("busy", 0o755, b"#!/bin/sh\n");
+    // The system executes nothing that is being written.
+    let _writer = fs::OpenOptions::new().write(true).open(&busy).unwrap();
     let folder = dir.path().to_str().unwrap();
     for (program, wdir, status, said) in [
         (
@@ -75,6 +85,7 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
         (&text, None, Status::ERR_JOB_APP_NOT_EXECUTABLE, "text"),
         (folder, None, Status::ERR_JOB_APP_NOT_EXECUTABLE, folder),
         (&broken, None, Status::ERR_JOB_APP_NOT_EXECUTABLE, "broken"),
+        (&busy, None, Status::ERR_JOB_FAILED_TO_LAUNCH, "busy"),
         ("", None, Status::ERR_JOB_NO_EXE_SPECIFIED, "program"),
         (
             "true",
@@ -98,14 +109,24 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
         };
         let refused = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap_err();
         assert_eq!(refused.status(), status, "{program:?}: {refused}");
-        let event = events.recv_timeout(LIMIT).unwrap();
+        let mut event = events.recv_timeout(LIMIT).unwrap();
+        // What only the system finds out concerns each process of the job.
+        let is_of_system = program == broken || program == busy;
+        for rank in (0..2).filter(|_| is_of_system) {
+            assert_eq!(event.status, Status::ERR_PROC_FAILED_TO_START);
+            let affected = about(&event, keys::EVENT_AFFECTED_PROC);
+            assert!(
+                matches!(affected, Value::Proc(proc) if proc.rank.as_raw() == rank),
+                "{event:?}"
+            );
+            event = events.recv_timeout(LIMIT).unwrap();
+        }
         assert_eq!(event.status, status, "{program:?}");
-        let about = |key: &str| event.infos.iter().find(|info| info.key.is(key)).unwrap();
         assert_eq!(
-            about(keys::REQUESTOR).value,
-            Value::from(tool.proc().unwrap().clone())
+            about(&event, keys::REQUESTOR),
+            &Value::from(tool.proc().unwrap().clone())
         );
-        let Value::String(Some(text)) = &about(keys::EVENT_TEXT_MESSAGE).value else {
+        let Value::String(Some(text)) = about(&event, keys::EVENT_TEXT_MESSAGE) else {
             panic!("{event:?}");
         };
         assert!(text.to_str_lossy().contains(said), "{text:?}");

@@ -80,10 +80,10 @@ impl Session<'_> {
         self.tell(status, &server, &infos);
     }
 
-    /// Tells of a process whose job is not started as a whole.
+    /// Tells of each process of a job that is not started as a whole, whether or not it was started itself.
     pub(super) fn tell_failed_start(&self, job: &Job<'_>) {
-        for process in job.table.iter() {
-            let proc = job.proc(process.rank);
+        for rank in job.plan.layout.here() {
+            let proc = job.proc(*rank);
             self.tell_of_process(Status::ERR_PROC_FAILED_TO_START, &proc, None, None);
         }
     }
