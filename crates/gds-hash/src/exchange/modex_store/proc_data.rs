@@ -146,9 +146,10 @@ impl ProcData {
         self.removed.iter()
     }
 
-    /// The bytes that all of it takes, on the wire or in memory.
+    /// The bytes that the entries take, on the wire or in memory. Removed keys, which have a bound of their own, do not
+    /// count: no process could make room by a removal.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes.saturating_add(self.removed.num_bytes())
+        self.bytes
     }
 
     /// Returns the number of entries.

@@ -2,17 +2,17 @@
 //! The keys that a process removed and that other nodes may still hold.
 //!
 //! A process may put and remove another key in each of its steps for as long as it runs, so not all of them are
-//! named for ever: those that were removed last are, at least 32 Ki of them or 4 MiB.
+//! named for ever in each fence: those that were removed last are, at least 4 Ki of them or 256 KiB.
 
 use pmix_types::Key;
 
 use super::chunks::SortedChunks;
 
 /// How many keys are kept at the least before older ones are dropped.
-const MAX_KEYS: usize = 32 << 10;
+const MAX_KEYS: usize = 4 << 10;
 
 /// How many bytes the keys have that are kept at the least before older ones are dropped.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 256 << 10;
 
 /// Names the keys that a process removed last, each once.
 ///
@@ -52,7 +52,7 @@ impl RemovedKeys {
     }
 
     /// The bytes that the keys have.
-    pub(super) const fn num_bytes(&self) -> usize {
+    const fn num_bytes(&self) -> usize {
         self.earlier.num_bytes + self.recent.num_bytes
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(names[0], format!("step.{:07}", MAX_KEYS));
         assert_eq!(removed.num_bytes(), names.iter().map(String::len).sum());
         let mut removed = RemovedKeys::default();
-        for step in 0..20_000 {
+        for step in 0..2_000 {
             removed.add(format!("{step:0500}").into());
             assert!(removed.num_bytes() <= 2 * (MAX_BYTES + 500));
         }

@@ -364,19 +364,22 @@ fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
 fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let limits = crate::CommitLimits {
-        bytes: 64 << 20,
+        bytes: 64 << 10,
         keys: 100,
     };
     for step in 0..3_000_u32 {
-        put(&mut own, Scope::GLOBAL, &format!("step.{step}"), step);
+        put(&mut own, Scope::GLOBAL, &format!("step.{step:0500}"), step);
         if let Some(last) = step.checked_sub(1) {
-            let removed = Info::new(format!("step.{last}"), Value::Undef);
+            let removed = Info::new(format!("step.{last:0500}"), Value::Undef);
             own.put(&codec(), Scope::DEL_GLOBAL, removed).unwrap();
         }
         let (message, _said) = take_first(&mut own);
         server.commit_within(&codec(), R, &message, limits).unwrap();
     }
     assert_eq!((server.num_keys(R), own.all().num_keys(R)), (1, 1));
+    // What names the removed keys to other nodes stays short.
+    let named: usize = { server.removed(R) }.map(|key| key.as_bytes().len()).sum();
+    assert!((1..1 << 20).contains(&named), "{named}");
 }
 
 /// Puts a value that a qualifier tells apart from others of its key.
