@@ -229,7 +229,7 @@ PMIX_EXPORT pmix_status_t PMIx_Publish_nb(const pmix_info_t info[], size_t ninfo
  * PMIx_Commit. Of several values that are put under one key before that, the last counts. A
  * reserved key is taken as 4.2 and 5.0 do, and what the host says of it goes first.
  * PMIX_DEL_LOCAL and its like remove a key, val is not read then; PMIX_ERR_NOT_SUPPORTED if it
- * was committed and the server takes no key back, as those of OpenPMIx before 7.
+ * was committed and the server removes no key, as those of OpenPMIx before 7.
  * PMIX_ERR_BAD_PARAM for a key that is too long and a scope that is none. */
 PMIX_EXPORT pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *val);
 

@@ -66,7 +66,7 @@ pub struct Settings {
     /// Whether this client puts the members in the place of the name of a group that it is in, as clients do
     /// for servers of OpenPMIx since 5.0, which do not do so themselves.
     pub resolves_groups: bool,
-    /// Whether the server takes back what was committed when a key is removed or put for fewer processes, as servers
+    /// Whether the server removes what was committed when a key is removed or put for fewer processes, as servers
     /// of this project do and those of OpenPMIx since 7. Others ignore it without a word, so that they are not told.
     pub removes_keys: bool,
     /// Whether the server reads that a commit goes on in another message, as servers of this project do: whoever waits

@@ -35,7 +35,8 @@ impl Core {
     /// was. What a message of 64 MiB has no room for goes in as many as it takes; global data are twice in them. All of
     /// them are sent before whatever is asked next, so that who meets this process in a fence that it begins after
     /// this call finds all that it put. If it fails in any way, what the server has not stored is part of the next
-    /// commit.
+    /// commit. All messages are in memory until they are written: global data as three copies, up to what the server
+    /// takes of a process (`Config::put_bytes_per_process`, 256 MiB).
     ///
     /// # Errors
     ///

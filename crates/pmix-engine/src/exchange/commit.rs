@@ -24,7 +24,8 @@ pub(super) struct Awaited {
 }
 
 impl Exchange {
-    /// COMMIT: what a process put since its last commit, or all of it, or a part of that. Who waits for it goes on.
+    /// Answers COMMIT: stores one message of a commit (clients up to 5.0 send all that they ever put) and resumes the
+    /// gets that wait for its keys, or for the first commit when that is complete.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
         match self.store_commit(cx, &ticket, request) {
             Ok((proc, awaited)) => {
