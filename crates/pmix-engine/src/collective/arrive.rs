@@ -220,6 +220,7 @@ impl Collectives {
             return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
         };
         let leads = is_set(&infos, keys::GROUP_LEADER);
+        let is_of_other_user = tracker.is_of_other_user(&infos);
         tracker.arrive(client, ticket, infos);
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
@@ -228,6 +229,10 @@ impl Collectives {
             return tickets
                 .into_iter()
                 .for_each(|ticket| cx.reply_status(ticket, status));
+        }
+        if is_of_other_user {
+            tracing::warn!("members of a group are of several users");
+            return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
         }
         if let Some(until) = until
             && tracker.until.is_none_or(|known| until < known)

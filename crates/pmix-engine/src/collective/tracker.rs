@@ -13,7 +13,7 @@ use super::participants::Participants;
 use crate::Error;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
 use crate::ids::ClientId;
-use crate::infos::is_set;
+use crate::infos::{is_set, value};
 use crate::peers::Ticket;
 
 /// What makes calls belong together: the same thing done by the same processes, to the same group.
@@ -36,6 +36,8 @@ pub(super) struct Tracker {
     pub(super) infos: Vec<Info<'static>>,
     /// What each participant said, where a group is concerned: not the same from all of them.
     pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
+    /// The user of the participant that called first, where a group is constructed.
+    user: Option<u32>,
     /// The local participants that had not called when the host was: one that is registered anew after that
     /// is still a member.
     pub(super) absent: Vec<Proc<'static>>,
@@ -89,6 +91,7 @@ impl Tracker {
             has_lost_participant: false,
             infos: Vec::new(),
             said: Vec::new(),
+            user: None,
             absent: Vec::new(),
             lost: BTreeMap::new(),
             is_tolerant: false,
@@ -113,6 +116,19 @@ impl Tracker {
         self.missing.contains(&client)
     }
 
+    /// Whether what a participant says is of another user than what those who called before it said.
+    pub(super) fn is_of_other_user(&self, infos: &[Info<'_>]) -> bool {
+        let is_other = |user: u32| self.user.is_some_and(|known| known != user);
+        self.user_of(infos).is_some_and(is_other)
+    }
+
+    /// The user of a participant, which [`Groups::construct`](crate::group::Groups::construct) adds to what it says.
+    fn user_of(&self, infos: &[Info<'_>]) -> Option<u32> {
+        let is_constructed = self.key.0 == Collective::GroupConstruct;
+        let user = value(infos, keys::USERID).filter(|_| is_constructed);
+        user.and_then(|user| user.to_number().ok())
+    }
+
     /// A participant is there.
     pub(super) fn arrive(&mut self, client: ClientId, ticket: Ticket, infos: Vec<Info<'static>>) {
         self.missing.remove(&client);
@@ -120,6 +136,7 @@ impl Tracker {
         self.collects |= is_set(&infos, keys::COLLECT_DATA);
         if self.key.0.is_of_group() {
             self.is_tolerant |= group_call::is_tolerant(&infos);
+            self.user = self.user.or_else(|| self.user_of(&infos));
             self.said.push((client, infos));
             return;
         }

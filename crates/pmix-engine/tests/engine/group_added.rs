@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, Upcall};
+use pmix_engine::{Answer, HostObject, Upcall};
 use pmix_proto::{Request, Tag, reply};
 use pmix_types::{GroupOperation, Info, Proc, Rank, Status, Value, keys};
 
@@ -200,6 +200,52 @@ fn a_process_of_another_user_or_job_does_not_disturb_leaders_that_count_themselv
                 assert_eq!(told(&world, who, tag), expected, "{uid} {count}");
             }
         }
+    }
+}
+
+#[test]
+fn members_of_several_users_that_list_each_other_are_refused() {
+    let local = Info::new(keys::GROUP_LOCAL_ONLY, true);
+    // All on one node, with the host and without it; and where another node has a member.
+    for (per_node, infos) in [
+        (&[3][..], vec![]),
+        (&[3], vec![local]),
+        (&[3], vec![adds(&[2])]),
+        (&[2, 1], vec![]),
+        (&[1, 2], vec![]),
+    ] {
+        let mut world = World::new(per_node.len());
+        world.job("job", per_node);
+        let node_of_1 = usize::from(per_node[0] == 1);
+        let other = pmix_engine::Credentials::new(UID + 1, UID + 1);
+        let engine = &mut world.nodes[node_of_1].engine;
+        engine
+            .register_client(&ranks(&[1])[0], other, HostObject(1))
+            .unwrap();
+        let all: Vec<_> = (0..3)
+            .map(|rank| {
+                let is_first = rank < per_node[0];
+                let uid = if rank == 1 { UID + 1 } else { UID };
+                listens(&mut world, usize::from(!is_first), uid, &hello("job", rank))
+            })
+            .collect();
+        let members: &[u32] = if infos
+            .iter()
+            .any(|info| info.key.is(keys::GROUP_ADD_MEMBERS))
+        {
+            &[0, 1]
+        } else {
+            &[0, 1, 2]
+        };
+        let all = &all[..members.len()];
+        let tags = ask_all(&mut world, all, &construct("g", members, infos.clone()));
+        let denied = vec![Some(Status::ERR_NO_PERMISSIONS); all.len()];
+        assert_eq!(
+            statuses(&world, all, &tags),
+            denied,
+            "{per_node:?} {infos:?}"
+        );
+        assert_eq!(num_groups(&world), 0);
     }
 }
 
