@@ -15,9 +15,11 @@
 //! Where one of the members leads (`PMIX_GROUP_LEADER`), the server of one that is lost asks it first, so that its
 //! end ends nothing: the server calls when that is decided, also where nobody is left there.
 //!
-//! Processes of one user meet, of one job or of several: leaders that are counted by the name and their number. Others
-//! that use the name meet among themselves. Who adds a process of another user is told `PMIX_ERR_NO_PERMISSIONS` when
-//! that one calls, and so are all who list each other and are of several users (`PMIX_USERID`, which servers say).
+//! Leaders that say how many they are take part in one construct if they have the same user, name and number; they may
+//! be of several jobs. Calls of other users with that name form constructs of their own. One that adds a process of
+//! another user fails with `PMIX_ERR_NO_PERMISSIONS` when that process calls, as does one whose leaders list each other
+//! and are of several users (`PMIX_USERID`, which servers say).
+//!
 //! A second call of a process for itself with one name is refused with `PMIX_ERR_BAD_PARAM` until the first is answered.
 //!
 //! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
@@ -180,7 +182,7 @@ impl<T> Constructions<T> {
         let before = one.until;
         one.limit(until);
         if let Some(proc) = &part.proc {
-            self.index.call(&call.id, proc);
+            self.index.add_call(&call.id, proc);
         }
         one.lead(part, server, call, &leaders, processes);
         let concerned = one.say_concerned();
@@ -188,7 +190,7 @@ impl<T> Constructions<T> {
         for proc in &concerned {
             self.index.concern(id, proc);
             if one.has_called(proc) {
-                self.index.call(&call.id, proc);
+                self.index.add_call(&call.id, proc);
             }
         }
         self.index.limit(id, before, one.until);
@@ -263,7 +265,7 @@ impl<T> Constructions<T> {
             return ended;
         };
         if let Some(proc) = &early.part.proc {
-            self.index.call(&early.name, proc);
+            self.index.add_call(&early.name, proc);
         }
         if let Some(one) = self.open.get_mut(&id) {
             let before = one.until;
@@ -283,7 +285,7 @@ impl<T> Constructions<T> {
         for id in proc.map_or_else(BTreeSet::new, |proc| self.index.of_proc(proc)) {
             if let Some(one) = self.open.get_mut(&id)
                 && one.name == early.name
-                && one.refuses(&early.part)
+                && one.refuse_other_user(&early.part)
             {
                 ended.extend(self.end_if_complete(id));
             }
@@ -397,7 +399,7 @@ impl<T> Constructions<T> {
     fn close(&mut self, id: Id) -> Option<One<T>> {
         let one = self.open.remove(&id)?;
         self.index.settle(id, one.concerned_by(), one.until);
-        self.index.answer(&one.name, one.called());
+        self.index.remove_calls(&one.name, one.called());
         self.index.remove(id, &one.name);
         Some(one)
     }
@@ -478,7 +480,7 @@ fn take_early<T>(
     for proc in procs {
         for other in index.waiting(&one.name, proc) {
             if let Some(early) = waiting.get(&other)
-                && !one.refuses(&early.part)
+                && !one.refuse_other_user(&early.part)
                 && one.wants(&early.part)
                 && let Some(early) = waiting.remove(&other)
             {

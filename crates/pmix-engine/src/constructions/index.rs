@@ -66,8 +66,8 @@ impl Index {
         }
     }
 
-    /// Takes note that a process has called for itself for one with a name.
-    pub(super) fn call(&mut self, name: &Text<'static>, proc: &Proc<'static>) {
+    /// Records that a process has called for a construct of this name.
+    pub(super) fn add_call(&mut self, name: &Text<'static>, proc: &Proc<'static>) {
         self.calls.insert((name.clone(), proc.clone()));
     }
 
@@ -77,8 +77,8 @@ impl Index {
         self.calls.contains(&call) || self.early.contains_key(&call)
     }
 
-    /// Forgets the calls for one with a name that has ended.
-    pub(super) fn answer<'p>(
+    /// Removes the calls of these processes for a construct of this name, which has ended.
+    pub(super) fn remove_calls<'p>(
         &mut self,
         name: &Text<'static>,
         procs: impl IntoIterator<Item = &'p Proc<'static>>,

@@ -78,7 +78,7 @@ pub(super) struct One<T> {
     num_said: usize,
     /// Those of them, and those of the leaders who call for themselves, who have called.
     called: HashSet<Proc<'static>>,
-    /// The jobs of those who have called for themselves, and of those who are added.
+    /// The jobs of the leaders that have called for themselves.
     own_jobs: HashSet<Nspace<'static>>,
     /// How many calls of leaders there were.
     num_led: u64,
@@ -290,9 +290,6 @@ impl<T> One<T> {
 
     /// One is added.
     fn adds(&mut self, proc: Proc<'static>) {
-        if !self.own_jobs.contains(&proc.nspace) {
-            self.own_jobs.insert(proc.nspace.clone());
-        }
         if self.added.insert(proc.clone()) && !self.called.contains(&proc) {
             self.concerned_by.push(proc.clone());
             self.lacking.insert(proc);
@@ -301,6 +298,11 @@ impl<T> One<T> {
 
     /// Takes note of the leaders that a call names: they are not among those who are added.
     fn led_by(&mut self, part: &Part<T>, processes: &impl Processes) {
+        if let Some(proc) = &part.proc
+            && !self.own_jobs.contains(&proc.nspace)
+        {
+            self.own_jobs.insert(proc.nspace.clone());
+        }
         for proc in part.listed.iter().chain(&part.proc) {
             if proc.rank != Rank::WILDCARD {
                 self.added.remove(proc);
@@ -349,9 +351,9 @@ impl<T> One<T> {
         part.proc.as_ref().is_some_and(is_lacking)
     }
 
-    /// One calls for itself. If the leaders add it and it is of another user, whose processes they may not add, it is
-    /// no part of this, which fails: tells whether that is so.
-    pub(super) fn refuses(&mut self, part: &Part<T>) -> bool {
+    /// Fails this construct with `PMIX_ERR_NO_PERMISSIONS` if it adds a process that calls and is of another user.
+    /// Returns whether that is so.
+    pub(super) fn refuse_other_user(&mut self, part: &Part<T>) -> bool {
         let is_refused = !self.may_have(part) && self.lacks(part);
         if let Some(proc) = part.proc.as_ref().filter(|_| is_refused) {
             self.lacking.remove(proc);
@@ -371,9 +373,6 @@ impl<T> One<T> {
         if let Some(proc) = &part.proc {
             self.lacking.remove(proc);
             self.called.insert(proc.clone());
-            if !self.own_jobs.contains(&proc.nspace) {
-                self.own_jobs.insert(proc.nspace.clone());
-            }
         }
     }
 

@@ -169,3 +169,53 @@ fn another_job_that_counts_otherwise_has_a_construct_of_its_own() {
     let calls = [leader(3, 2, vec![]), of_other_job(leader(4, 2, vec![]))];
     assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![3, 4]))]);
 }
+
+#[test]
+fn a_job_that_is_only_added_counts_leaders_of_its_own() {
+    // A leader of one job adds a process of another, whose own leaders use the same name and another number.
+    let added = Info::new(
+        keys::GROUP_ADD_MEMBERS,
+        vec![Proc::new("other", Rank::new(1))],
+    );
+    let other = |rank| of_other_job(leader(rank, 3, vec![]));
+    for calls_before in [false, true] {
+        let mut calls = vec![leader(0, 2, vec![added.clone()])];
+        calls.extend(calls_before.then(|| of_other_job(joins(1))));
+        let first = calls.len();
+        calls.extend([other(0), other(2), other(3), leader(3, 2, vec![])]);
+        calls.extend((!calls_before).then(|| of_other_job(joins(1))));
+        let mut all = Constructions::default();
+        let (jobs, now) = (TwoJobs, Instant::now());
+        let told: Vec<_> = { calls.iter().enumerate() }
+            .flat_map(|(token, call)| all.take(token, 0, call, &jobs, now))
+            .map(outcome)
+            .collect();
+        let own = (vec![first, first + 1, first + 2], Ok(vec![0, 2, 3]));
+        let tokens = match calls_before {
+            true => vec![0, 1, 5],
+            false => vec![0, 4, 5],
+        };
+        assert_eq!(told, [own, (tokens, Ok(vec![0, 3, 1]))]);
+        assert!(is_empty(&all));
+    }
+}
+
+/// Two jobs of six processes each, on one server.
+struct TwoJobs;
+
+impl Processes for TwoJobs {
+    fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
+        ["job", "other"]
+            .iter()
+            .any(|job| *nspace == *job)
+            .then_some(6)
+    }
+
+    fn has_ended(&self, _: &Proc<'_>) -> bool {
+        false
+    }
+
+    fn server_of(&self, _: &Proc<'_>) -> Option<usize> {
+        Some(0)
+    }
+}
