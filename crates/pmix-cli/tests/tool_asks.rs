@@ -4,7 +4,7 @@
 mod command;
 
 use command::launcher::Running;
-use pmix_tool::{Ask, Search, Target, Tool};
+use pmix_tool::{Ask, Tool};
 use pmix_types::{
     AllocDirective, DataArray, Info, Proc, Query, Rank, ResourceBlockDirective, Status, Value, keys,
 };
@@ -20,13 +20,7 @@ fn job() -> (Running, Tool) {
     for _ in 0..3 {
         assert_eq!(running.line(), "up");
     }
-    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
-    let found = search
-        .target(Target::Pid(running.child.id()))
-        .find()
-        .unwrap();
-    let mut tool = Tool::new();
-    tool.attach(&found, |_| {}).unwrap();
+    let (tool, _) = running.attach();
     (running, tool)
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use command::launcher::Running;
-use pmix_tool::{Ask, Search, Target, Tool};
+use pmix_tool::Ask;
 use pmix_types::{Info, Status, keys};
 
 /// Longer than anything here takes on a busy machine.
@@ -92,11 +92,8 @@ fn processes_are_signalled_stopped_continued_and_ended() {
 #[test]
 fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
     let mut running = job();
-    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
     let session = running.child.id();
-    let found = search.target(Target::Pid(session)).find().unwrap();
-    let mut tool = Tool::new();
-    tool.attach(&found, |_| {}).unwrap();
+    let (tool, _) = running.attach();
     let control = |info: Info<'static>| {
         let asked = tool.wait(Ask::session_control(session, vec![info]));
         assert_eq!(asked.unwrap().0, Status::SUCCESS);

@@ -9,13 +9,13 @@
 mod command;
 
 use std::fs;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use command::launcher::Running;
-use pmix_client::{Ask, ClientEvent};
+use pmix_client::Ask;
 use pmix_proto::Event;
-use pmix_tool::{Search, Target, Tool};
+use pmix_tool::Tool;
 use pmix_types::{App, Envar, Info, Status, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
@@ -84,17 +84,7 @@ impl Stage {
         let wait = ["sh", "-c", "echo up; exec sleep 1000"];
         let mut running = Running::start(&[&["--node-name", "n1"][..], &wait].concat());
         assert_eq!(running.line(), "up");
-        let search = Search::from_env().host("n1").server_dir(running.tmp.path());
-        let target = Target::Pid(running.child.id());
-        let found = search.target(target).find().unwrap();
-        let (sender, events) = mpsc::channel();
-        let listener = move |event| {
-            if let ClientEvent::Event(event) = event {
-                sender.send(event).unwrap();
-            }
-        };
-        let mut tool = Tool::new();
-        tool.attach(&found, listener).unwrap();
+        let (tool, events) = running.attach();
         let codes = vec![
             Status::EVENT_PROC_TERMINATED,
             Status::ERR_EXIT_NONZERO_TERM,

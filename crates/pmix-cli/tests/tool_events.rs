@@ -9,7 +9,6 @@ use std::process::{Child, ChildStdout, Stdio};
 use command::Watchdog;
 use command::launcher::Running;
 use pmix_client::Ask;
-use pmix_tool::{Search, Target, Tool};
 use pmix_types::{App, Info, Query, Status, Value, keys};
 use serde_json::Value as Json;
 
@@ -173,13 +172,7 @@ fn the_end_of_a_spawned_job_is_told_to_who_comes_when_it_is_gone() {
     ];
     let mut running = Running::start(&[&named[..], &pause].concat());
     assert_eq!(running.line(), "up");
-    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
-    let found = search
-        .target(Target::Pid(running.child.id()))
-        .find()
-        .unwrap();
-    let mut tool = Tool::new();
-    tool.attach(&found, |_| {}).unwrap();
+    let (tool, _) = running.attach();
     let app = App {
         cmd: Some("sh".into()),
         argv: ["sh", "-c", "exit 3"].map(Into::into).to_vec(),

@@ -5,13 +5,11 @@ mod command;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use command::launcher::Running;
-use pmix_client::{Ask, ClientEvent};
+use pmix_client::Ask;
 use pmix_proto::Event;
-use pmix_tool::{Search, Target, Tool};
 use pmix_types::{App, Status, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
@@ -27,19 +25,7 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
     let script = "echo up; exec sleep 1000";
     let mut running = Running::start(&["--node-name", "n1", "sh", "-c", script]);
     assert_eq!(running.line(), "up");
-    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
-    let found = search
-        .target(Target::Pid(running.child.id()))
-        .find()
-        .unwrap();
-    let (sender, events) = mpsc::channel();
-    let mut tool = Tool::new();
-    let listener = move |event| {
-        if let ClientEvent::Event(event) = event {
-            sender.send(event).unwrap();
-        }
-    };
-    tool.attach(&found, listener).unwrap();
+    let (tool, events) = running.attach();
     let codes = vec![
         Status::ERR_JOB_EXE_NOT_FOUND,
         Status::ERR_JOB_APP_NOT_EXECUTABLE,

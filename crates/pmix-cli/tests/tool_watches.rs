@@ -3,12 +3,10 @@
 
 mod command;
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use command::launcher::Running;
-use pmix_client::{Ask, ClientEvent};
-use pmix_tool::{Search, Target, Tool};
+use pmix_client::Ask;
 use pmix_types::{Info, Proc, Rank, Status, Value, keys};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
@@ -21,17 +19,7 @@ fn a_tool_pushes_input_has_a_credential_and_is_told_what_its_monitors_find() {
     let args = ["--node-name", "n1", "--nspace", NAME, "--forward-io"];
     let mut running = Running::start(&[&args[..], &["sh", "-c", "echo up; exec cat"]].concat());
     assert_eq!(running.line(), "up");
-    let search = Search::from_env().host("n1").server_dir(running.tmp.path());
-    let target = Target::Pid(running.child.id());
-    let found = search.target(target).find().unwrap();
-    let (sender, events) = mpsc::channel();
-    let mut tool = Tool::new();
-    let listener = move |event| {
-        if let ClientEvent::Event(event) = event {
-            sender.send(event).unwrap();
-        }
-    };
-    tool.attach(&found, listener).unwrap();
+    let (tool, events) = running.attach();
 
     let push = |rank, data: &str| {
         let procs = vec![Proc::new(NAME, Rank::new(rank))];

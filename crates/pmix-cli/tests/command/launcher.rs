@@ -3,7 +3,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 
+use pmix_client::ClientEvent;
+use pmix_proto::Event;
+use pmix_tool::{Search, Target, Tool};
 use tempfile::TempDir;
 
 use super::{Outcome, Watchdog, command, finish};
@@ -104,6 +108,24 @@ impl Running {
 
     pub(crate) fn tool(&self, args: &[&str]) -> Outcome {
         finish(self.tool_command(args), b"")
+    }
+
+    /// Attaches a tool of the test's own process to a launcher with `--node-name n1`. Returns it with the events that it
+    /// is told of.
+    pub(crate) fn attach(&self) -> (Tool, Receiver<Event<'static>>) {
+        let search = Search::from_env().host("n1").server_dir(self.tmp.path());
+        let target = Target::Pid(self.child.id());
+        let found = search.target(target).find().unwrap();
+        let (sender, events) = mpsc::channel();
+        let listener = move |event| {
+            if let ClientEvent::Event(event) = event {
+                // The test may wait for no more of them.
+                let _ = sender.send(event);
+            }
+        };
+        let mut tool = Tool::new();
+        tool.attach(&found, listener).unwrap();
+        (tool, events)
     }
 
     /// The exit code, what else it wrote, and what it said.
