@@ -52,6 +52,13 @@ impl Error {
         Self::new(kind, ErrorDetail::new(kind.status(), message))
     }
 
+    /// The processes of a job cannot be placed as is asked for.
+    #[cold]
+    pub(crate) fn unmapped(message: impl Into<String>) -> Self {
+        let detail = ErrorDetail::new(Status::ERR_JOB_FAILED_TO_MAP, message);
+        Self::new(Kind::Request, detail)
+    }
+
     /// What was asked for cannot be done, because of the system.
     #[cold]
     pub(crate) fn unusable(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {

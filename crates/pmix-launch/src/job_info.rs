@@ -47,7 +47,7 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
     let allowed = allowed.or_else(everything).unwrap_or_default();
     let allowed = match &plan.cpus {
         Some(cpus) if !cpus.intersects(&allowed) => {
-            return Err(Error::request(format!(
+            return Err(Error::unmapped(format!(
                 "none of the processors {cpus} may be used by this process, which has {allowed}"
             )));
         }
@@ -55,7 +55,7 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
         None => allowed,
     };
     let placeable = plan.policy.check(&topology, &allowed, num_here);
-    placeable.map_err(Error::request)?;
+    placeable.map_err(Error::unmapped)?;
     Ok(Bound {
         cpus: place(plan.policy, &topology, &allowed, num_here),
         topology: Some(topology),

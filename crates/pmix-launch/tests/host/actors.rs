@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{credentials, logs, monitors};
+use crate::{credentials, logs, monitors, placed};
 use pmix_client::{Ask, Client, Fence, Settings, SharedClient};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
@@ -53,6 +53,8 @@ fn actor() {
         "restarted_for_ever" => crate::directed::restarted_for_ever(connected(settings)),
         "comes_again" => crate::directed::comes_again(connected(settings)),
         "fed" => crate::directed::fed(connected(settings)),
+        "placed" => placed::placed(connected(settings)),
+        "on_the_node" => placed::on_the_node(connected(settings)),
         "fails_later" => crate::directed::fails_later(connected(settings)),
         "sets" => sets(connected(settings)),
         "control" => control(connected(settings)),

@@ -12,6 +12,7 @@ mod debugging;
 mod directed;
 mod logs;
 mod monitors;
+mod placed;
 mod stage;
 
 use pmix_launch::{Cause, Ending, MapBy, Policy};
