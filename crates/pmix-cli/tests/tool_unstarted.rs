@@ -11,9 +11,25 @@ use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_types::{App, Status, Value, keys};
+use rustix::process::geteuid;
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// A launcher that may enter no directory of another user by being root.
+fn without_rights(args: &[&str]) -> Running {
+    let start = || {
+        if geteuid().is_root() {
+            for right in [CapabilitySet::DAC_OVERRIDE, CapabilitySet::DAC_READ_SEARCH] {
+                remove_capability_from_bounding_set(right).unwrap();
+            }
+        }
+        Running::start(args)
+    };
+    // Of this thread alone; what it starts has no more rights than it.
+    std::thread::scope(|scope| scope.spawn(start).join().unwrap())
+}
 
 fn about<'e>(event: &'e Event<'static>, key: &str) -> &'e Value<'static> {
     let info = event.infos.iter().find(|info| info.key.is(key));
@@ -23,7 +39,7 @@ fn about<'e>(event: &'e Event<'static>, key: &str) -> &'e Value<'static> {
 #[test]
 fn each_reason_for_which_a_job_does_not_start_is_told() {
     let script = "echo up; exec sleep 1000";
-    let mut running = Running::start(&["--node-name", "n1", "sh", "-c", script]);
+    let mut running = without_rights(&["--node-name", "n1", "sh", "-c", script]);
     assert_eq!(running.line(), "up");
     let (tool, events) = running.attach();
     let codes = vec![
@@ -31,6 +47,7 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
         Status::ERR_JOB_APP_NOT_EXECUTABLE,
         Status::ERR_JOB_NO_EXE_SPECIFIED,
         Status::ERR_JOB_WDIR_NOT_FOUND,
+        Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
         Status::ERR_JOB_FAILED_TO_LAUNCH,
         Status::ERR_PROC_FAILED_TO_START,
     ];
@@ -48,6 +65,11 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
     let busy = file("busy", 0o755, b"#!/bin/sh\n");
     // The system executes nothing that is being written.
     let _writer = fs::OpenOptions::new().write(true).open(&busy).unwrap();
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
+    let inside = closed.join("inside");
+    let (closed, inside) = (closed.to_str().unwrap(), inside.to_str().unwrap());
     let folder = dir.path().to_str().unwrap();
     for (program, wdir, status, said) in [
         (
@@ -84,6 +106,18 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
             Some(text.as_str()),
             Status::ERR_JOB_WDIR_NOT_FOUND,
             "text",
+        ),
+        (
+            "true",
+            Some(closed),
+            Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
+            "closed",
+        ),
+        (
+            "true",
+            Some(inside),
+            Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
+            "inside",
         ),
     ] {
         let app = App {

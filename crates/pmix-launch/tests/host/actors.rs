@@ -7,9 +7,8 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::{credentials, logs, monitors, placed};
+use crate::{children, credentials, logs, monitors, placed};
 use pmix_client::{Ask, Client, Fence, Settings, SharedClient};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
@@ -63,7 +62,8 @@ fn actor() {
         "flood" => flood(connected(settings)),
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
-        "listen" => listen(connected(settings)),
+        "listen" => children::listen(connected(settings)),
+        "asks_late" => children::asks_late(connected(settings)),
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),
         "forward" => forward(connected(settings)),
@@ -445,7 +445,7 @@ fn number(name: &str) -> usize {
     value.and_then(|value| value.parse().ok()).unwrap_or(1)
 }
 
-fn spawn_one(client: &mut Client) {
+pub(crate) fn spawn_one(client: &mut Client) {
     let name = match rank(client) {
         1 if std::env::var_os("OTHER").is_some() => "OTHER",
         _ => "CHILD",
@@ -472,45 +472,6 @@ fn spawn_one(client: &mut Client) {
     let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
     let name = answer.nspace.map(|name| format!(" {name}"));
     println!("{}{}", answer.status, name.unwrap_or_default());
-}
-
-/// Asks for a job as [`spawn`] does, and says what it hears of jobs and processes until that one ends.
-fn listen(mut client: Client) {
-    let codes = [
-        Status::EVENT_JOB_START,
-        Status::EVENT_JOB_END,
-        Status::EVENT_PROC_TERMINATED,
-        Status::ERR_EXIT_NONZERO_TERM,
-        Status::ERR_PROC_ABORTED_BY_SIG,
-        Status::ERR_PROC_KILLED_BY_CMD,
-        Status::ERR_JOB_EXE_NOT_FOUND,
-        Status::ERR_JOB_FAILED_TO_LAUNCH,
-    ];
-    client.register_events(&codes, &[]).unwrap();
-    spawn_one(&mut client);
-    let mut is_over = false;
-    while !is_over {
-        let event = client.next_event(Duration::from_secs(50)).unwrap();
-        let event = event.expect("an event comes in time");
-        let about = |key: &str| {
-            let info = event.infos.iter().find(|info| info.key.is(key));
-            info.map_or_else(String::new, |info| format!(" {:?}", info.value))
-        };
-        let (whom, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
-        let (status, why) = (event.status, about(keys::JOB_TERM_STATUS));
-        let text = match event.status {
-            Status::EVENT_JOB_END => String::new(),
-            _ => about(keys::EVENT_TEXT_MESSAGE),
-        };
-        println!("{status} of {}{whom}{code}{why}{text}", event.source.nspace);
-        let is_end = [
-            Status::EVENT_JOB_END,
-            Status::ERR_JOB_EXE_NOT_FOUND,
-            Status::ERR_JOB_FAILED_TO_LAUNCH,
-        ];
-        is_over = is_end.contains(&status) && event.source.nspace != client.proc().nspace;
-    }
-    client.finalize().unwrap();
 }
 
 /// Asks for a job with something that no launcher of one node does, and with what one does.

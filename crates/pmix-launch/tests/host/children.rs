@@ -2,10 +2,75 @@
 //! Jobs that processes of a job ask for.
 
 use std::path::Path;
+use std::time::Duration;
 
+use pmix_client::Client;
 use pmix_launch::Cause;
+use pmix_types::{Rank, Status, keys};
 
-use crate::stage::play_with;
+use crate::actors::spawn_one;
+use crate::stage::{play_plan, play_with};
+
+/// Asks for a job as [`spawn_one`] does, and says what it hears of jobs and processes until that one ends.
+pub(crate) fn listen(mut client: Client) {
+    let codes = [
+        Status::EVENT_JOB_START,
+        Status::LAUNCH_COMPLETE,
+        Status::EVENT_JOB_END,
+        Status::EVENT_PROC_TERMINATED,
+        Status::ERR_EXIT_NONZERO_TERM,
+        Status::ERR_PROC_ABORTED_BY_SIG,
+        Status::ERR_PROC_KILLED_BY_CMD,
+        Status::ERR_JOB_EXE_NOT_FOUND,
+        Status::ERR_JOB_FAILED_TO_LAUNCH,
+    ];
+    client.register_events(&codes, &[]).unwrap();
+    spawn_one(&mut client);
+    let mut is_over = false;
+    while !is_over {
+        let event = client.next_event(Duration::from_secs(50)).unwrap();
+        let event = event.expect("an event comes in time");
+        let about = |key: &str| {
+            let info = event.infos.iter().find(|info| info.key.is(key));
+            info.map_or_else(String::new, |info| format!(" {:?}", info.value))
+        };
+        let (whom, code) = (about(keys::EVENT_AFFECTED_PROC), about(keys::EXIT_CODE));
+        let (status, why) = (event.status, about(keys::JOB_TERM_STATUS));
+        let text = match event.status {
+            Status::EVENT_JOB_END => String::new(),
+            _ => about(keys::EVENT_TEXT_MESSAGE),
+        };
+        println!("{status} of {}{whom}{code}{why}{text}", event.source.nspace);
+        let is_end = [
+            Status::EVENT_JOB_END,
+            Status::ERR_JOB_EXE_NOT_FOUND,
+            Status::ERR_JOB_FAILED_TO_LAUNCH,
+        ];
+        is_over = is_end.contains(&status) && event.source.nspace != client.proc().nspace;
+    }
+    client.finalize().unwrap();
+}
+
+/// Rank 1 fails, which ends the job; rank 0 survives the signal by which it is to end, asks for one more job when it
+/// hears of that, and says what comes of it.
+pub(crate) fn asks_late(mut client: Client) {
+    let codes = [Status::ERR_EXIT_NONZERO_TERM, Status::ERR_JOB_CANCELED];
+    client.register_events(&codes, &[]).unwrap();
+    crate::actors::wait_for_all(&mut client);
+    if client.proc().rank == Rank::new(1) {
+        client.finalize().unwrap();
+        std::process::exit(3);
+    }
+    let heard = |client: &mut Client, status| {
+        let event = client.next_event(Duration::from_secs(50)).unwrap();
+        assert_eq!(event.map(|event| event.status), Some(status));
+    };
+    heard(&mut client, Status::ERR_EXIT_NONZERO_TERM);
+    spawn_one(&mut client);
+    heard(&mut client, Status::ERR_JOB_CANCELED);
+    println!("canceled");
+    client.finalize().unwrap();
+}
 
 #[test]
 fn a_job_is_started_for_a_process_and_ends_before_the_launcher() {
@@ -139,6 +204,7 @@ fn who_registers_hears_of_the_start_and_the_end_of_processes_and_jobs() {
         };
         for line in [
             "PMIX_EVENT_JOB_START (-191) of listen@2\n",
+            &format!("{} of listen@2\n", Status::LAUNCH_COMPLETE),
             ended,
             &format!("(-145) of listen@2 {over}"),
         ] {
@@ -184,6 +250,21 @@ fn a_job_that_is_not_started_is_told_to_who_listens() {
         let line = format!("{expected} of listen@1.server String(Some(");
         assert!(played.output.contains(&line), "{line} in {}", played.output);
     }
+}
+
+#[test]
+fn a_job_that_who_is_being_ended_asks_for_is_canceled() {
+    let played = play_plan("asks_late", 2, &[], |plan| {
+        // What a shell ignores its program ignores.
+        let app = &mut plan.apps[0];
+        let program = std::mem::replace(&mut app.program, "sh".into());
+        let ignore = ["-c", "trap '' TERM; exec \"$0\" \"$@\""].map(Into::into);
+        app.args = [&ignore[..], &[program], &app.args].concat();
+    });
+    let said = format!("{}\ncanceled\n", Status::ERR_JOB_CANCELED);
+    assert_eq!(played.output, said, "{}", played.errors);
+    assert_eq!(played.outcome.num_spawned, 0);
+    assert_eq!(played.outcome.exit_code(), 3);
 }
 
 #[test]
