@@ -32,6 +32,7 @@ pub use self::unasked::Forwarded;
 pub(crate) use self::unasked::Unasked;
 use self::unasked::UnaskedQueue;
 use crate::cache::JobCache;
+use crate::client;
 use crate::group;
 use crate::known::Known;
 use crate::shared_data::SharedData;
@@ -155,6 +156,35 @@ impl Core {
             unasked: UnaskedQueue::default(),
             settings,
         })
+    }
+
+    /// Goes on with a connection that a launcher made with this process, its tool, and that has been let in: the
+    /// launcher is the server from now on. Nothing is to be waited for.
+    pub(crate) fn with_launcher(settings: Settings) -> Self {
+        let version = settings
+            .server_version
+            .as_deref()
+            .unwrap_or(client::VERSION);
+        let form = PeerForm::new(settings.layout, version.as_bytes());
+        let (server, most) = (settings.server.server.clone(), settings.max_reply_bytes);
+        let connection = ClientConnection::with_client(form, server, most);
+        let known = Known::new(form, &settings);
+        known.begin(JobCache::of_tool(
+            form,
+            &settings.proc,
+            settings.host.as_deref(),
+        ));
+        Self {
+            form,
+            link: Link::Open(Box::new(connection)),
+            known: Arc::new(known),
+            shared: None,
+            operations: Operations::default(),
+            groups: group::Operations::new(settings.proc.clone()),
+            hearing: Hearing::No,
+            unasked: UnaskedQueue::default(),
+            settings,
+        }
     }
 
     /// Reads what processes of the node share with the server, which the hello said.

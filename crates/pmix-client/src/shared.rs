@@ -150,6 +150,22 @@ impl SharedClient {
         Self::begin(settings, listener, None)
     }
 
+    /// Takes a launcher for the server that this process, its tool, sends requests to, over the connection that the
+    /// launcher made with the tool and on which it awaits no replies any more ([`ToolConnection`](crate::ToolConnection)
+    /// is its side). The settings name both, and the form in which the tool packs, which is the one that the launcher
+    /// chose, of the release that the tool said in the launcher's environment. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be used.
+    pub fn with_launcher(
+        settings: Settings,
+        stream: TcpStream,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
+    ) -> Result<Self, Error> {
+        Self::around(Core::with_launcher(settings), stream, listener, None)
+    }
+
     /// Connects as [`init`](Self::init) does, for a program with a loop of its own
     /// (`PMIX_EXTERNAL_PROGRESS`): no thread is ever started. The program waits until
     /// [`fd`](AsFd::as_fd) is readable or the time that [`drive`](Self::drive) returned has come, and
@@ -241,6 +257,15 @@ impl SharedClient {
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
         let (core, stream) = Client::init(settings)?.into_parts();
+        Self::around(core, stream, listener, own_loop)
+    }
+
+    fn around(
+        core: Core,
+        stream: TcpStream,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
+        own_loop: Option<Loop>,
+    ) -> Result<Self, Error> {
         let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
         stream
             .set_write_timeout(None)

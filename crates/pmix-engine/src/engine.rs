@@ -18,6 +18,7 @@ use pmix_types::{Nspace, Proc};
 
 use crate::admission::Admission;
 use crate::cx::Cx;
+use crate::finalize::Finalizing;
 use crate::host::{Answer, CallId, HostCall};
 use crate::peers::{Origin, PeerId, Transmit};
 use crate::pending::PendingCall;
@@ -99,6 +100,20 @@ impl Engine {
     ) -> Result<PeerId, Error> {
         self.cx.now = Some(now);
         Admission::add_tool(&mut self.cx, origin, tool, form)
+    }
+
+    /// Gives up the connection of a process that the host registered, if there is one and the process has asked for
+    /// its job info and waits for nothing: the host goes on with it, as a tool does with the connection of a launcher
+    /// that it started. To this server the process has left as it should. Returns the name of the connection and the
+    /// form in which the process packs.
+    ///
+    /// The driver takes the socket away before it reads from it again.
+    pub fn give_up(&mut self, proc: &Proc<'_>, now: Instant) -> Option<(PeerId, PeerForm)> {
+        self.cx.now = Some(now);
+        let (peer, form) = Finalizing::leave_to_host(&mut self.cx, proc)?;
+        self.forget(peer);
+        self.close_refused();
+        Some((peer, form))
     }
 
     /// Takes bytes of a peer, whose messages are handled when it is its turn

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use pmix_proto::PeerForm;
 use pmix_types::{Nspace, Proc, Status};
 
 use crate::Stats;
@@ -100,6 +101,25 @@ impl Finalizing {
         {
             cx.timers.set(until, Timer::Return(id));
         }
+    }
+
+    /// A process has nothing more to ask this server for, and the host goes on with its connection: it has left
+    /// as it should. Returns its connection, and the form in which it packs; none if it has not come that far.
+    pub(crate) fn leave_to_host(cx: &mut Cx, proc: &Proc<'_>) -> Option<(PeerId, PeerForm)> {
+        let id = cx.registry.find(&proc.nspace, proc.rank)?;
+        // A child that speaks for it may yet ask.
+        let [peer] = cx.registry.client(id)?.peers[..] else {
+            return None;
+        };
+        let is_idle = cx.peers.is_idle(peer);
+        let member = cx.peers.get_mut(peer).and_then(Peer::member_mut);
+        let member = member.filter(|member| is_idle && member.has_job_info)?;
+        member.is_finalized = true;
+        let form = member.form;
+        // It does not come back.
+        let client = cx.registry.client_mut(id)?;
+        client.finalize(peer, None);
+        Some((peer, form))
     }
 
     /// A process that has left has not come back in time. Returns it, if nobody is to wait for it

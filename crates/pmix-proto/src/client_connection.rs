@@ -6,12 +6,15 @@
 use std::collections::{HashMap, VecDeque};
 
 use bfrops::RegexFramer;
-use pmix_types::{IntoOwned, Status};
+use pmix_types::{IntoOwned, Proc, Status};
 
 use crate::{
     Command, Error, Frame, Header, Hello, Inbox, MAX_REQUEST_BYTES, PeerForm, Request, Tag,
-    Welcome, WelcomeForm,
+    Welcome, WelcomeForm, reply,
 };
+
+/// While so many messages wait to be sent, requests of the other end are not answered.
+const MAX_REFUSALS: usize = 64;
 
 /// Runs the client's side of one connection, without a socket.
 ///
@@ -55,6 +58,8 @@ pub struct ClientConnection {
     replies: VecDeque<(u64, Response)>,
     unsolicited: VecDeque<(u64, Frame)>,
     num_come: u64,
+    /// Whether the other end may send requests, too, none of which is served.
+    is_asked: bool,
 }
 
 #[derive(Debug)]
@@ -105,7 +110,31 @@ impl ClientConnection {
             replies: VecDeque::new(),
             unsolicited: VecDeque::new(),
             num_come: 0,
+            is_asked: false,
         })
+    }
+
+    /// Goes on with a connection on which all is said of who both ends are: the other end, which is a server to
+    /// this one from now on, connected as its client. Nothing is sent and no welcome comes. Both ends pack in the
+    /// same form.
+    ///
+    /// The other end awaits no replies, but may ask all the same: a message whose tag nobody awaits is a request,
+    /// which is answered with `PMIX_ERR_NOT_SUPPORTED`.
+    #[must_use]
+    pub fn with_client(form: PeerForm, server: Proc<'static>, max_payload: u32) -> Self {
+        Self {
+            form,
+            requests: form,
+            state: State::Open(Welcome::Server { server }),
+            inbox: Inbox::new(max_payload),
+            tag: Tag::FIRST_REQUEST,
+            asked: HashMap::new(),
+            out: VecDeque::new(),
+            replies: VecDeque::new(),
+            unsolicited: VecDeque::new(),
+            num_come: 0,
+            is_asked: true,
+        }
     }
 
     /// Takes note of the release of the server, for example `4.2.2`. One that is older than this client reads
@@ -286,6 +315,13 @@ impl ClientConnection {
                 };
                 self.replies.push_back((place, response));
             }
+            None if tag.is_request() && self.is_asked => {
+                // Who asks without end and reads nothing is not answered without end.
+                if self.out.len() < MAX_REFUSALS {
+                    let refusal = reply::status(&self.form, Status::ERR_NOT_SUPPORTED)?;
+                    self.send(tag, refusal)?;
+                }
+            }
             None if tag.is_request() => {
                 let message = format!("a reply with tag {tag}, which nobody asked for");
                 return Err(Error::new(Status::ERR_COMM_FAILURE, message));
@@ -301,7 +337,7 @@ impl ClientConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Role, reply, request};
+    use crate::{Role, request};
     use bfrops::BufferKind;
     use pmix_types::{Proc, Rank};
 
@@ -430,5 +466,28 @@ mod tests {
         assert_eq!(session.request(&end, None), Ok(Tag(101)));
         assert_eq!(session.num_asked(), 0);
         assert_eq!(session.request(&Request::Finalize, None), Ok(Tag(102)));
+    }
+
+    #[test]
+    fn requests_of_a_client_that_became_the_server_are_refused_and_replies_taken() {
+        let launcher = Proc::new("launcher", Rank::new(0));
+        let form = *session().form();
+        let mut session = ClientConnection::with_client(form, launcher.clone(), 1 << 10);
+        assert_eq!(session.poll_transmit(), None);
+        let server = launcher.clone();
+        assert_eq!(session.welcome(), Some(&Welcome::Server { server }));
+        let tag = session.request(&Request::Finalize, None).unwrap();
+        session.poll_transmit().unwrap();
+        let status = reply::status(&form, Status::SUCCESS).unwrap();
+        session.handle_input(&frame(Tag(500), b"asks")).unwrap();
+        session.handle_input(&frame(tag, &status)).unwrap();
+        assert_eq!(session.poll_reply().unwrap().payload, status);
+        let refusal = reply::status(&form, Status::ERR_NOT_SUPPORTED).unwrap();
+        assert_eq!(session.poll_transmit(), Some(frame(Tag(500), &refusal)));
+        for _ in 0..2 * MAX_REFUSALS {
+            session.handle_input(&frame(Tag(501), b"asks")).unwrap();
+        }
+        let refused = std::iter::from_fn(|| session.poll_transmit());
+        assert_eq!(refused.count(), MAX_REFUSALS);
     }
 }

@@ -7,6 +7,7 @@
 mod acceptor;
 mod connection;
 mod connections;
+mod given_up;
 mod outbox;
 mod refusal_log;
 mod turn;
@@ -20,12 +21,13 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use pmix_engine::{Engine, PeerId};
+use pmix_proto::PeerForm;
 
 use self::acceptor::Acceptor;
 use self::connections::{Connections, HOST, LISTENER, WAKER};
 use self::refusal_log::RefusalLog;
 use crate::Error;
-use crate::engine_handle::{EngineHandle, Wait, Work};
+use crate::engine_handle::{EngineHandle, Taker, Wait, Work};
 use crate::host::{Host, Own};
 use crate::rendezvous::Rendezvous;
 use crate::shared::SharedTables;
@@ -61,6 +63,8 @@ pub(crate) struct Driver {
     /// What the engine is to be told: bytes that were written, connections that broke.
     written: Vec<(PeerId, usize)>,
     broken: Vec<PeerId>,
+    /// Connections that the engine gave up, and what takes them.
+    given_up: Vec<(std::net::TcpStream, PeerForm, Taker)>,
     buffer: Box<[u8]>,
     work: Work,
     refusals: RefusalLog,
@@ -110,6 +114,7 @@ impl Driver {
             ended: Vec::new(),
             written: Vec::new(),
             broken: Vec::new(),
+            given_up: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             work: Work::default(),
             refusals: RefusalLog::default(),

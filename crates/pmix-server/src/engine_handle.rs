@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +18,8 @@ use mio::Waker;
 use pmix_engine::{
     Answer, CallId, DirectModexId, Engine, EngineEvent, HostCall, PeerId, Transmit, Verified,
 };
-use pmix_types::Status;
+use pmix_proto::PeerForm;
+use pmix_types::{Proc, Status};
 
 use crate::Error;
 use crate::shared::SharedTables;
@@ -32,7 +33,19 @@ pub(crate) struct EngineHandle {
     waker: Waker,
     /// The progress thread waits, or is about to; whoever clears it wakes it.
     waits: AtomicBool,
+    /// The connections that the host is to have when they come that far, and how many there are.
+    wanted: Mutex<Vec<Wanted>>,
+    num_wanted: AtomicUsize,
 }
+
+/// A connection that the host is to have, and what takes it.
+pub(crate) struct Wanted {
+    pub(crate) proc: Proc<'static>,
+    pub(crate) take: Taker,
+}
+
+/// Takes a connection that the server gave up.
+pub(crate) type Taker = Box<dyn FnOnce(TcpStream, PeerForm) + Send>;
 
 struct Core {
     state: State,
@@ -112,7 +125,51 @@ impl EngineHandle {
             waker,
             // Nobody turns yet: news before the first turn are to be noticed too.
             waits: AtomicBool::new(true),
+            wanted: Mutex::default(),
+            num_wanted: AtomicUsize::new(0),
         }
+    }
+
+    /// Has a connection given up when its process waits for nothing.
+    pub(crate) fn want(&self, wanted: Wanted) {
+        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(wanted);
+        self.num_wanted.store(all.len(), Ordering::SeqCst);
+        drop(all);
+        self.wake();
+    }
+
+    /// Takes those out of the connections that are wanted that are there.
+    pub(crate) fn take_wanted<T>(
+        &self,
+        mut find: impl FnMut(&Proc<'static>) -> Option<T>,
+    ) -> Vec<(T, Taker)> {
+        if self.num_wanted.load(Ordering::SeqCst) == 0 {
+            return Vec::new();
+        }
+        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = Vec::new();
+        for wanted in std::mem::take(&mut *all) {
+            match find(&wanted.proc) {
+                Some(found) => taken.push((found, wanted.take)),
+                None => all.push(wanted),
+            }
+        }
+        self.num_wanted.store(all.len(), Ordering::SeqCst);
+        taken
+    }
+
+    /// Forgets what was wanted of a job that is gone.
+    pub(crate) fn forget_wanted(&self, is_gone: impl Fn(&Proc<'static>) -> bool) {
+        let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gone, left) = std::mem::take(&mut *all)
+            .into_iter()
+            .partition(|wanted| is_gone(&wanted.proc));
+        *all = left;
+        self.num_wanted.store(all.len(), Ordering::SeqCst);
+        drop(all);
+        // What takes them is code of the host, and dropped outside the lock.
+        drop::<Vec<Wanted>>(gone);
     }
 
     /// From now on requests are served.
@@ -140,6 +197,7 @@ impl EngineHandle {
         }
         // What the host waits for is code of the host, and dropped outside the lock.
         drop(left);
+        self.forget_wanted(|_| true);
         self.wake();
         Ok(())
     }

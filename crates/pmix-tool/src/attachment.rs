@@ -3,13 +3,14 @@
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers"; OpenPMIx, `ptl/base`, for the roles.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pmix_client::{ClientEvent, Settings, SharedClient};
 use pmix_proto::Role;
-use pmix_types::Proc;
+use pmix_types::{Nspace, Proc};
 
 use crate::{Error, FoundServer};
 
@@ -67,33 +68,13 @@ impl Identity {
     pub fn attach(
         &self,
         found: &FoundServer,
-        mut listener: impl FnMut(ClientEvent) + Send + 'static,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Attachment, Error> {
         let mut settings = self.settings(found);
         settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
-        let (is_lost, is_left) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
-        let (lost, left) = (Arc::clone(&is_lost), Arc::clone(&is_left));
-        let listener = move |event: ClientEvent| {
-            if event == ClientEvent::Lost {
-                lost.store(true, Ordering::Release);
-                if left.load(Ordering::Acquire) {
-                    return;
-                }
-            }
-            listener(event);
-        };
-        let attaching = |error: pmix_client::Error| {
-            let name = &found.uri.server.nspace;
-            Error::from(error).of(format_args!("attaching to server {name}"))
-        };
-        let client = SharedClient::init(settings, listener).map_err(attaching)?;
-        // That a server is lost is known at once.
-        client.listen().map_err(attaching)?;
-        Ok(Attachment {
-            server: client.settings().server.server.clone(),
-            client,
-            is_lost,
-            is_left,
+        let name = &found.uri.server.nspace;
+        Attachment::begin(name, listener, |listener| {
+            SharedClient::init(settings, listener)
         })
     }
 
@@ -119,7 +100,58 @@ impl Identity {
     }
 }
 
+/// Hears what a server sends unasked.
+type Listener = Box<dyn FnMut(ClientEvent) + Send>;
+
 impl Attachment {
+    /// Takes a launcher for a server of the tool that it connected with, over the connection that it made
+    /// ([`SharedClient::with_launcher`]). What it sends unasked is handed to `listener`, and so is its loss.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be used; there is no thread to read from it.
+    pub fn of_launcher(
+        settings: Settings,
+        stream: TcpStream,
+        listener: impl FnMut(ClientEvent) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let name = settings.server.server.nspace.clone();
+        Self::begin(&name, listener, |listener| {
+            SharedClient::with_launcher(settings, stream, listener)
+        })
+    }
+
+    /// Begins a connection whose loss is taken note of before the listener hears of it.
+    fn begin(
+        name: &Nspace<'_>,
+        mut listener: impl FnMut(ClientEvent) + Send + 'static,
+        connect: impl FnOnce(Listener) -> Result<SharedClient, pmix_client::Error>,
+    ) -> Result<Self, Error> {
+        let (is_lost, is_left) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let (lost, left) = (Arc::clone(&is_lost), Arc::clone(&is_left));
+        let listener = move |event: ClientEvent| {
+            if event == ClientEvent::Lost {
+                lost.store(true, Ordering::Release);
+                if left.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+            listener(event);
+        };
+        let attaching = |error: pmix_client::Error| {
+            Error::from(error).of(format_args!("attaching to server {name}"))
+        };
+        let client = connect(Box::new(listener)).map_err(attaching)?;
+        // That a server is lost is known at once.
+        client.listen().map_err(attaching)?;
+        Ok(Self {
+            server: client.settings().server.server.clone(),
+            client,
+            is_lost,
+            is_left,
+        })
+    }
+
     /// Returns the name of the server.
     #[must_use]
     pub const fn server(&self) -> &Proc<'static> {

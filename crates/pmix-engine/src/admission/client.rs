@@ -99,6 +99,7 @@ fn member(client: &Client, id: ClientId, hello: &Hello<'_>, form: PeerForm) -> M
         client: Some(id),
         incarnation: client.incarnation,
         is_finalized: false,
+        has_job_info: false,
         knows: HashSet::new(),
     }
 }

@@ -67,6 +67,7 @@ impl Admission {
             client: None,
             incarnation: 1,
             is_finalized: false,
+            has_job_info: false,
             knows: HashSet::new(),
         };
         let (nspace, rank) = (member.proc.nspace.clone(), member.proc.rank);
@@ -155,6 +156,7 @@ impl Admission {
             client: None,
             incarnation: 1,
             is_finalized: false,
+            has_job_info: false,
             knows: HashSet::new(),
         };
         self.let_in(cx, peer, member);

@@ -8,14 +8,20 @@ use pmix_types::Status;
 use super::state::Exchange;
 use crate::Error;
 use crate::cx::Cx;
-use crate::peers::{Member, Payload, Ticket};
+use crate::peers::{Member, Payload, Peer, Ticket};
 
 impl Exchange {
     /// REQ: the job of the client, as much of it as it does not ask for later; a tool gets its own
     /// name back.
     pub(crate) fn job_info(&mut self, cx: &mut Cx, ticket: Ticket) {
         match Self::own_job(cx, &ticket) {
-            Ok(payload) => cx.reply(ticket, payload),
+            Ok(payload) => {
+                let peer = cx.peers.get_mut(ticket.peer());
+                if let Some(member) = peer.and_then(Peer::member_mut) {
+                    member.has_job_info = true;
+                }
+                cx.reply(ticket, payload);
+            }
             Err(error) => cx.reply_error(ticket, &error),
         }
     }

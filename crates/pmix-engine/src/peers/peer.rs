@@ -63,6 +63,8 @@ pub(crate) struct Member {
     pub(crate) incarnation: u32,
     /// Whether it has said that it leaves.
     pub(crate) is_finalized: bool,
+    /// Whether it was told of its own job, which it asks for once.
+    pub(crate) has_job_info: bool,
     /// The other jobs that it was told of as a whole.
     pub(crate) knows: HashSet<Nspace<'static>>,
 }

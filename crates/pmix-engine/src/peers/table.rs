@@ -202,6 +202,16 @@ impl Peers {
         self.get(id).is_some_and(|peer| peer.is_closed)
     }
 
+    /// Whether nothing is under way between a peer and this server: no request waits for its answer, no bytes are to
+    /// be written, and none are there of a message.
+    pub(crate) fn is_idle(&self, id: PeerId) -> bool {
+        self.get(id).is_some_and(|peer| {
+            let is_open = !(peer.is_closed || peer.is_mute);
+            let is_read = !(peer.inbox.has_frame() || peer.inbox.is_inside_frame());
+            is_open && is_read && peer.num_open == 0 && peer.queued_bytes == 0
+        })
+    }
+
     /// Whether no message of a peer waits to be handled.
     pub(crate) fn is_drained(&self, id: PeerId) -> bool {
         self.get(id).is_none_or(|peer| !peer.inbox.has_frame())

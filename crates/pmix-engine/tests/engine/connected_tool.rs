@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A tool that the host connected with.
 
-use pmix_engine::{Config, Origin};
+use pmix_engine::{Config, EngineEvent, Origin};
 use pmix_proto::{Request, request};
 use pmix_types::{Proc, Query, Rank, Status, keys};
 
-use crate::world::{UID, World};
+use crate::world::{UID, World, hello};
 
 fn from(uid: u32) -> Origin {
     Origin {
@@ -52,4 +52,46 @@ fn a_tool_that_the_host_connected_with_is_served_and_refused_as_others() {
     }
     world.kill(who);
     assert!(world.add_tool(0, &name, from(0)).is_ok());
+}
+
+/// A tool goes on with the connection of a launcher that it started and that has asked for its job info.
+#[test]
+fn the_connection_of_a_process_that_waits_for_nothing_is_given_up_and_the_process_is_not_lost() {
+    let mut world = World::new(1);
+    world.job("launcher", &[2]);
+    let launcher = Proc::new("launcher", Rank::new(0));
+    let who = world.connect(0, &hello("launcher", 0));
+    let give_up = |world: &mut World| {
+        let given_up = world.nodes[0].engine.give_up(&launcher, world.now);
+        assert_eq!(world.nodes[0].engine.recount(), []);
+        given_up
+    };
+    assert_eq!(give_up(&mut world), None, "it has not said who it is");
+    world.run();
+    assert_eq!(give_up(&mut world), None, "it has asked for nothing");
+    world.ask(who, &Request::JobInfo);
+    world.run();
+    let fence = Request::Fence(request::Fence {
+        procs: vec![Proc::new("launcher", Rank::WILDCARD)],
+        ..request::Fence::default()
+    });
+    let waits = world.ask(who, &fence);
+    world.run();
+    assert_eq!(give_up(&mut world), None, "it waits for a fence");
+    let other = world.join(0, "launcher", 1);
+    world.ask(other, &fence);
+    world.run();
+    assert!(world.clients[who].reply(waits).is_some());
+    let (peer, form) = give_up(&mut world).unwrap();
+    assert_eq!(world.clients[who].peer, Some(peer));
+    assert_eq!(form, hello("launcher", 0).form().unwrap());
+    assert_eq!(give_up(&mut world), None, "it is given up once");
+    world.kill(who);
+    let lost = { world.nodes[0].events.iter() }
+        .find(|event| matches!(event, EngineEvent::ProcessLost { .. }));
+    assert!(lost.is_none(), "{lost:?}");
+    // Nobody waits for it any more.
+    let engine = &mut world.nodes[0].engine;
+    engine.deregister_nspace(&"launcher".into()).unwrap();
+    assert_eq!(engine.recount(), []);
 }

@@ -51,6 +51,7 @@ impl Driver {
         let mut serves = handle.progress(now, input, &mut work);
         loop {
             self.take_given(&mut work);
+            self.hand_over();
             // What the host prepares for a client is there when the client hears that it is connected.
             let connects = work.calls.iter().any(|call| is_of_client(&call.upcall));
             let called_first = connects && self.call_host(&mut work);
@@ -82,6 +83,7 @@ impl Driver {
         for peer in self.broken.drain(..) {
             engine.handle_closed(peer, now);
         }
+        self.give_up(engine, now);
         self.resume_all(engine);
         self.is_behind = engine.has_queued();
     }

@@ -84,6 +84,7 @@ impl Server {
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.0.fork.local_support.forget(nspace);
         let (handle, shared) = (&self.0.handle, &self.0.fork.shared);
+        handle.forget_wanted(|proc| proc.nspace == *nspace);
         handle.request(|engine, _| {
             let removed = engine.deregister_nspace(nspace);
             // While the engine is held: a job of that name that another thread registers has a table of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that the host makes with tools.
+//! Connections that the host makes with tools, and those of launchers that it goes on with as their tool.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `PMIX_LAUNCHER_RNDZ_URI`.
 
@@ -7,9 +7,9 @@ use std::net::TcpStream;
 
 use pmix_engine::Origin;
 use pmix_proto::PeerForm;
-use pmix_types::{Proc, Status};
+use pmix_types::{IntoOwned as _, Proc, Status};
 
-use crate::engine_handle::Given;
+use crate::engine_handle::{Given, Wanted};
 use crate::net::owner::{Ends, Owner, Owners};
 use crate::{Error, Server};
 
@@ -75,5 +75,23 @@ impl Server {
                 uid,
             })
         })
+    }
+
+    /// Gives the connection of a registered process to the host when the process has asked for its job info and
+    /// waits for nothing, which may be at once or never: a tool that started a launcher sends requests of its own
+    /// over the connection that the launcher made (`PMIX_LAUNCHER_RNDZ_URI`). To this server the process has left as it
+    /// should then; a connection that it makes later is another one.
+    ///
+    /// `take` is called by whoever drives the server, and must not wait. It gets the socket, whose calls wait, and the
+    /// form in which the process packs. It is dropped uncalled when the job is deregistered or the server ends.
+    pub fn take_connection(
+        &self,
+        proc: &Proc<'_>,
+        take: impl FnOnce(TcpStream, PeerForm) + Send + 'static,
+    ) {
+        self.0.handle.want(Wanted {
+            proc: proc.clone().into_owned(),
+            take: Box::new(take),
+        });
     }
 }

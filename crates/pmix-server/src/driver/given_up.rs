@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections that the host goes on with: it has said which ones it wants.
+
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pmix_engine::Engine;
+
+use super::Driver;
+use super::connection::Connection;
+use crate::host;
+
+impl Driver {
+    /// Takes the sockets of those whose connections the host wants and the engine gives up. Nothing has been read of
+    /// them that the engine has not handled, and nothing is left to be written.
+    pub(super) fn give_up(&mut self, engine: &mut Engine, now: Instant) {
+        let handle = Arc::clone(&self.handle);
+        let found = handle.take_wanted(|proc| engine.give_up(proc, now));
+        for ((peer, form), take) in found {
+            let token = self.connections.token(peer);
+            let Some(connection) = token.and_then(|token| self.connections.remove(token)) else {
+                continue;
+            };
+            self.acceptor.resume();
+            if let Some(observer) = &mut self.observer {
+                observer.closed(peer);
+            }
+            match self.socket(connection) {
+                Ok(stream) => self.given_up.push((stream, form, take)),
+                // Who wanted it learns that it does not come, as what takes it is dropped.
+                Err(error) => tracing::warn!(%peer, %error, "a connection cannot be given up"),
+            }
+        }
+    }
+
+    /// Hands over what was given up, with no lock held.
+    pub(super) fn hand_over(&mut self) {
+        for (stream, form, take) in self.given_up.drain(..) {
+            host::guarded("take_connection", || take(stream, form));
+        }
+    }
+
+    /// The socket of a connection, which this driver watches no longer and whose calls wait.
+    fn socket(&self, mut connection: Connection) -> io::Result<TcpStream> {
+        self.poll.registry().deregister(&mut connection.stream)?;
+        let stream = TcpStream::from(connection.stream.as_fd().try_clone_to_owned()?);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
