@@ -20,7 +20,8 @@
 //! another user fails with `PMIX_ERR_NO_PERMISSIONS` when that process calls, as does one whose leaders list each other
 //! and are of several users (`PMIX_USERID`, which servers say).
 //!
-//! A second call of a process for itself with one name is refused with `PMIX_ERR_BAD_PARAM` until the first is answered.
+//! A second call of a process for itself with one name is refused with `PMIX_ERR_BAD_PARAM` until the first is answered,
+//! or the process has ended: who has called and ends is a member, and one that is started again may call in its place.
 //!
 //! Nobody knows who adds one, nor, where leaders say how many they are, who the others are: such calls end when no
 //! process is left that could call, where the host knows ([`Processes::num_running`]).
@@ -34,14 +35,16 @@
 
 mod index;
 mod one;
+mod part;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use pmix_types::{Info, Nspace, Proc, Rank, Status, Text, keys};
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, keys};
 
 use self::index::{Id, Index};
-use self::one::{Leaders, One, Part, procs_of};
+use self::one::One;
+use self::part::{Leaders, Part, procs_of};
 use crate::host::Group;
 use crate::infos::{timeout, value};
 
@@ -307,9 +310,15 @@ impl<T> Constructions<T> {
                 early.forget(id, &mut self.index);
                 ended.push(failed(vec![early.part.token], Status::ERR_LOST_CONNECTION));
             }
-            if let Some(one) = self.open.get_mut(&id)
-                && one.lose(proc, processes)
-            {
+            let Some(one) = self.open.get_mut(&id) else {
+                continue;
+            };
+            let is_over = one.lose(proc, processes);
+            let of_one = proc.clone().into_owned();
+            if !one.has_called(&of_one) {
+                self.index.remove_calls(&one.name, [&of_one]);
+            }
+            if is_over {
                 ended.extend(match one.may_lack_members && !one.is_abandoned() {
                     true => self.end_if_complete(id),
                     false => self.fail(id, Status::ERR_LOST_CONNECTION),

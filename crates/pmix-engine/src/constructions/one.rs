@@ -4,56 +4,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
+use super::part::{Leaders, Part, procs_of};
 use super::{EndedConstruction, Processes, final_order};
 use crate::host::Group;
 use crate::infos::{is_set, value};
-
-/// Who begins a construction.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Leaders {
-    /// These, for whom their servers call.
-    Listed(Vec<Proc<'static>>),
-    /// So many, who call for themselves.
-    Counted(u64),
-}
-
-/// What one call says.
-#[derive(Debug)]
-pub(super) struct Part<T> {
-    pub(super) token: T,
-    /// Who called, if it called for itself.
-    pub(super) proc: Option<Proc<'static>>,
-    /// The user of the processes that called, if their server says it.
-    user: Option<u32>,
-    /// The leaders in their order, without those that are done without.
-    listed: Vec<Proc<'static>>,
-    /// What its processes share.
-    shared: Vec<Info<'static>>,
-    wants_context_id: bool,
-}
-
-impl<T> Part<T> {
-    pub(super) fn new(token: T, call: &Group) -> Self {
-        let infos = &call.directives;
-        let shared = infos.iter().filter(|info| info.key.is(keys::GROUP_INFO));
-        let proc = match value(infos, keys::PROCID) {
-            Some(Value::Proc(proc)) => Some(proc.clone().into_owned()),
-            _ => None,
-        };
-        let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&call.procs);
-        let user = value(infos, keys::USERID).and_then(|user| user.to_number().ok());
-        Self {
-            token,
-            proc,
-            user,
-            listed: Proc::owned_list(listed),
-            shared: shared.cloned().collect(),
-            wants_context_id: is_set(infos, keys::GROUP_ASSIGN_CONTEXT_ID),
-        }
-    }
-}
 
 /// One construction.
 #[derive(Debug)]
@@ -78,6 +34,8 @@ pub(super) struct One<T> {
     num_said: usize,
     /// Those of them, and those of the leaders who call for themselves, who have called.
     called: HashSet<Proc<'static>>,
+    /// Those of them who have ended since: they are members, and may be started again and call in their own place.
+    lost: HashSet<Proc<'static>>,
     /// The jobs of the leaders that have called for themselves.
     own_jobs: HashSet<Nspace<'static>>,
     /// How many calls of leaders there were.
@@ -157,6 +115,7 @@ impl<T> One<T> {
             concerned_by: Vec::new(),
             num_said: 0,
             called: HashSet::new(),
+            lost: HashSet::new(),
             own_jobs: HashSet::new(),
             num_led: 0,
             awaited: HashMap::new(),
@@ -187,9 +146,10 @@ impl<T> One<T> {
             (Leaders::Counted(count), Leaders::Counted(other)) => {
                 let proc = part.proc.as_ref();
                 let has_called = proc.is_some_and(|proc| self.has_called(proc));
+                let is_back = proc.is_some_and(|proc| self.lost.contains(proc));
                 // One of these jobs that says another number belongs to it, and ends it.
                 let is_own = proc.is_some_and(|proc| self.own_jobs.contains(&proc.nspace));
-                let is_open = !has_called && self.num_led < *count;
+                let is_open = (!has_called && self.num_led < *count) || is_back;
                 is_open && self.may_have(part) && (count == other || is_own)
             }
             _ => false,
@@ -209,8 +169,7 @@ impl<T> One<T> {
         processes: &impl Processes,
     ) {
         let infos = &call.directives;
-        self.called_by(&part);
-        self.num_led = self.num_led.saturating_add(1);
+        self.led_once(&part);
         self.awaited.remove(&server);
         self.have_called.insert(server);
         self.led_by(&part, processes);
@@ -247,6 +206,15 @@ impl<T> One<T> {
             self.fails(Status::ERR_LOST_CONNECTION);
         }
         self.add_all(infos, processes);
+    }
+
+    /// Counts the call of a leader, unless it has ended since an earlier one and calls again.
+    fn led_once(&mut self, part: &Part<T>) {
+        let is_known = |proc: &Proc<'static>| self.leads.contains(proc);
+        let has_led = part.proc.as_ref().is_some_and(is_known);
+        if !(self.called_by(part) && has_led) {
+            self.num_led = self.num_led.saturating_add(1);
+        }
     }
 
     /// One of the members leads: the servers of those that are gone call when it has decided what follows.
@@ -347,7 +315,8 @@ impl<T> One<T> {
     }
 
     fn lacks(&self, part: &Part<T>) -> bool {
-        let is_lacking = |proc: &Proc<'static>| self.lacking.contains(proc);
+        let is_back = |proc: &Proc<'static>| self.lost.contains(proc) && self.added.contains(proc);
+        let is_lacking = |proc: &Proc<'static>| self.lacking.contains(proc) || is_back(proc);
         part.proc.as_ref().is_some_and(is_lacking)
     }
 
@@ -369,21 +338,33 @@ impl<T> One<T> {
         self.came.push(part);
     }
 
-    fn called_by(&mut self, part: &Part<T>) {
-        if let Some(proc) = &part.proc {
-            self.lacking.remove(proc);
-            self.called.insert(proc.clone());
+    /// Takes note of who calls for itself. Returns whether it calls in its own place, as it has ended since an earlier
+    /// call.
+    fn called_by(&mut self, part: &Part<T>) -> bool {
+        let Some(proc) = &part.proc else {
+            return false;
+        };
+        self.lacking.remove(proc);
+        if self.called.insert(proc.clone()) && !self.added.contains(proc) {
+            self.concerned_by.push(proc.clone());
         }
+        let is_back = self.lost.remove(proc);
+        if is_back {
+            let parts = self.led.iter_mut().chain(&mut self.came);
+            let own = parts.filter(|part| part.proc.as_ref() == Some(proc));
+            own.for_each(Part::is_replaced);
+        }
+        is_back
     }
 
-    /// Whether one has called for itself.
+    /// Whether one has called for itself, and has not ended since.
     pub(super) fn has_called(&self, proc: &Proc<'static>) -> bool {
-        self.called.contains(proc)
+        self.called.contains(proc) && !self.lost.contains(proc)
     }
 
-    /// Those who have called for themselves.
+    /// Those who have called for themselves, and have not ended since.
     pub(super) fn called(&self) -> impl Iterator<Item = &Proc<'static>> {
-        self.called.iter()
+        self.called.iter().filter(|proc| !self.lost.contains(proc))
     }
 
     /// Returns whose end concerns this, which was not said yet.
@@ -403,6 +384,10 @@ impl<T> One<T> {
         if self.lacking.remove(&proc) {
             self.added.remove(&proc);
             return true;
+        }
+        // Who was told how it ended calls for another.
+        if self.failed.is_none() && self.called.contains(&proc) {
+            self.lost.insert(proc.clone());
         }
         let Leaders::Listed(_) = &self.leaders else {
             return false;
@@ -447,8 +432,7 @@ impl<T> One<T> {
         call: &Group,
         processes: &impl Processes,
     ) {
-        self.called_by(&part);
-        self.num_led = self.num_led.saturating_add(1);
+        self.led_once(&part);
         self.awaited.remove(&server);
         self.have_called.insert(server);
         self.led.push(part);
@@ -464,7 +448,7 @@ impl<T> One<T> {
     /// not called.
     pub(super) fn is_deserted(&self, num_running: usize, processes: &impl Processes) -> bool {
         self.waits_for_unknown() && num_running <= self.called.len() && {
-            let called = self.called.iter();
+            let called = self.called();
             called.filter(|proc| !processes.has_ended(proc)).count() >= num_running
         }
     }
@@ -485,6 +469,7 @@ impl<T> One<T> {
     }
 
     pub(super) fn take_tokens(&mut self) -> Vec<T> {
+        self.lost.clear();
         let parts = std::mem::take(&mut self.led).into_iter();
         let parts = parts.chain(std::mem::take(&mut self.came));
         parts.map(|part| part.token).collect()
@@ -506,6 +491,9 @@ impl<T> One<T> {
         let mut infos = vec![Info::new(keys::GROUP_MEMBERSHIP, members)];
         let parts = || self.led.iter().chain(&self.came);
         infos.extend(parts().flat_map(|part| part.shared.clone()));
+        if parts().any(|part| part.notifies) {
+            infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+        }
         let wants_context_id = parts().any(|part| part.wants_context_id);
         EndedConstruction {
             wants_context_id,
@@ -540,15 +528,6 @@ impl<T> One<T> {
                 procs
             }
         }
-    }
-}
-
-/// The processes that infos list under a key.
-pub(super) fn procs_of<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i [Proc<'i>]> {
-    match value(infos, key)? {
-        Value::Proc(proc) => Some(std::slice::from_ref(proc)),
-        Value::DataArray(DataArray::Proc(procs)) => Some(procs),
-        _ => None,
     }
 }
 

@@ -219,3 +219,97 @@ impl Processes for TwoJobs {
         Some(0)
     }
 }
+
+#[test]
+fn one_that_has_called_and_ends_is_a_member_and_may_call_again_in_its_place() {
+    let shares = |text: &'static str| Info::new(keys::GROUP_INFO, text);
+    let all_run = Job(vec![], 6);
+    for back in [false, true] {
+        let mut all = Constructions::default();
+        let now = Instant::now();
+        let mut take = |token, call: &Group| all.take(token, 0, call, &all_run, now);
+        let first = leader(0, 2, vec![adds(&[4]), shares("old")]);
+        assert_eq!(take(0, &first), []);
+        assert_eq!(take(1, &joins(4)), []);
+        for rank in [0, 4] {
+            let ended = all.proc_ended(&procs(&[rank])[0], &Job(vec![rank], 6));
+            assert_eq!(ended, []);
+        }
+        let mut take = |token, call: &Group| all.take(token, 0, call, &all_run, now);
+        let mut tokens = vec![0, 1];
+        if back {
+            // It waits for others again, and a second call of it is refused again.
+            assert_eq!(take(2, &leader(0, 2, vec![shares("new")])), []);
+            assert_eq!(take(3, &joins(4)), []);
+            for (token, call) in [(4, leader(0, 2, vec![])), (5, joins(4))] {
+                let refused = take(token, &call).into_iter().map(outcome);
+                let bad = Err(Status::ERR_BAD_PARAM);
+                assert_eq!(refused.collect::<Vec<_>>(), [(vec![token], bad)]);
+            }
+            tokens.extend([2, 3]);
+        }
+        let ended = take(6, &leader(3, 2, vec![shares("other")]));
+        tokens.push(6);
+        let shared: Vec<_> = { ended.iter().flat_map(|one| one.outcome.iter().flatten()) }
+            .filter(|info| info.key.is(keys::GROUP_INFO))
+            .cloned()
+            .collect();
+        let own = if back { "new" } else { "old" };
+        assert_eq!(shared.len(), 2);
+        assert!(
+            [shares(own), shares("other")]
+                .iter()
+                .all(|info| shared.contains(info))
+        );
+        let told: Vec<_> = ended.into_iter().map(outcome).collect();
+        assert_eq!(told, [(tokens, Ok(vec![0, 3, 4]))]);
+        assert!(is_empty(&all));
+    }
+}
+
+#[test]
+fn one_that_ends_and_comes_back_may_call_otherwise() {
+    let all_run = Job(vec![], 6);
+    let ends = |all: &mut Constructions<usize>, rank| {
+        assert_eq!(all.proc_ended(&procs(&[rank])[0], &Job(vec![rank], 6)), []);
+    };
+    let now = Instant::now();
+    // One that was added leads.
+    let mut all = Constructions::default();
+    assert_eq!(
+        all.take(0, 0, &leader(0, 2, vec![adds(&[4, 5])]), &all_run, now),
+        []
+    );
+    assert_eq!(all.take(1, 0, &joins(4), &all_run, now), []);
+    ends(&mut all, 4);
+    assert_eq!(all.take(2, 0, &leader(4, 2, vec![]), &all_run, now), []);
+    let ended = all.take(3, 0, &joins(5), &all_run, now);
+    let told: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(told, [(vec![0, 1, 2, 3], Ok(vec![0, 4, 5]))]);
+    assert!(is_empty(&all));
+    // One that led waits for another to add it: it leads still, and is told so when its time is over.
+    assert_eq!(all.take(0, 0, &leader(0, 2, vec![]), &all_run, now), []);
+    ends(&mut all, 0);
+    let limit = Info::new(keys::TIMEOUT, 1u32);
+    let mut waits = joins(0);
+    waits.directives.push(limit);
+    assert_eq!(all.take(1, 0, &waits, &all_run, now), []);
+    let ended = all.take(2, 0, &leader(1, 2, vec![]), &all_run, now);
+    let told: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(told, [(vec![0, 2], Ok(vec![0, 1]))]);
+    let late = all.handle_timeout(now + std::time::Duration::from_secs(2));
+    let late: Vec<_> = late.into_iter().map(outcome).collect();
+    assert_eq!(late, [(vec![1], Err(Status::ERR_TIMEOUT))]);
+    assert!(is_empty(&all));
+    // One that failed is over for who comes back.
+    assert_eq!(
+        all.take(0, 0, &leader(0, 2, vec![adds(&[5])]), &all_run, now),
+        []
+    );
+    let ended = all.proc_ended(&procs(&[5])[0], &Job(vec![5], 6));
+    assert_eq!(ended.len(), 1);
+    ends(&mut all, 0);
+    let ended = all.take(1, 0, &leader(0, 1, vec![]), &all_run, now);
+    let told: Vec<_> = ended.into_iter().map(outcome).collect();
+    assert_eq!(told, [(vec![1], Ok(vec![0]))]);
+}
