@@ -43,7 +43,9 @@ mod recent;
 mod table;
 mod tracker;
 
-pub(crate) use group_call::{EndedGroup, GroupCall, GroupNews, MemberLeft, is_gathered, listed};
+pub(crate) use group_call::{
+    EndedGroup, GroupCall, GroupNews, MemberLeft, MembersNews, NoneLeft, is_gathered, listed,
+};
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
 pub(crate) use leadership::{Announcement, LedEvent};

@@ -12,7 +12,7 @@ use gds_hash::{Codec, Registered, Request, Store};
 use pmix_proto::{Frame, PeerForm, Tag, reply};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
-use crate::collective::{GroupNews, MemberLeft};
+use crate::collective::{GroupNews, MembersNews};
 use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
@@ -48,8 +48,8 @@ pub(crate) struct Cx {
     /// What became of groups in collectives, which the groups are told when the subsystem at work
     /// is done.
     pub(crate) group_news: VecDeque<GroupNews>,
-    /// Members that left groups, for the collectives.
-    pub(crate) members_left: VecDeque<MemberLeft>,
+    /// What became of members of groups, for the collectives.
+    pub(crate) members_news: VecDeque<MembersNews>,
     /// Connections that are to be closed when the subsystem at work is done, and why.
     refused: VecDeque<(PeerId, Error)>,
     /// When long messages have to have come on, while others wait to come.
@@ -73,7 +73,7 @@ impl Cx {
             host: HostCalls::default(),
             driver_events: VecDeque::new(),
             group_news: VecDeque::new(),
-            members_left: VecDeque::new(),
+            members_news: VecDeque::new(),
             refused: VecDeque::new(),
             intake_due: None,
             has_skipped_turn: false,
@@ -268,7 +268,7 @@ impl Cx {
             + self.host.num_queued()
             + self.driver_events.len()
             + self.group_news.len()
-            + self.members_left.len();
+            + self.members_news.len();
         self.shared.count(stats);
     }
 

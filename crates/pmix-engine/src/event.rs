@@ -59,7 +59,7 @@ pub enum EngineEvent {
     FenceMissing {
         /// The operation.
         operation: Collective,
-        /// The name of the group that it makes or takes apart.
+        /// The name of the group that it constructs or destructs.
         group: Option<Text<'static>>,
         /// The participants.
         procs: Vec<Proc<'static>>,
@@ -68,7 +68,7 @@ pub enum EngineEvent {
         /// The status that the participants get.
         status: Status,
     },
-    /// A group was made or taken apart, or a member left it.
+    /// A group was constructed or destructed, or a member left it.
     Group {
         /// Its name.
         name: Text<'static>,
@@ -86,6 +86,6 @@ pub enum GroupChange {
     Formed(Vec<Proc<'static>>),
     /// This member left it.
     Left(Proc<'static>),
-    /// It was taken apart; these were its members when it was made.
+    /// It was destructed; these were its members when it was made.
     TakenApart(Vec<Proc<'static>>),
 }

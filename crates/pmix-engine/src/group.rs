@@ -13,7 +13,7 @@
 //!   a group of their own.
 //! - A name stands for the members in the requests of a member, with their ranks in the group or
 //!   the wildcard ([`Groups::translate`]); the host is only told of processes.
-//! - A group is forgotten when it is taken apart, or when no local process is left in it.
+//! - A group is forgotten when it is destructed, or when no local process is left in it.
 
 mod index;
 mod invitation;

@@ -53,6 +53,18 @@ impl Procs {
         }
     }
 
+    /// Those that are named one by one.
+    pub(crate) fn procs(&self) -> impl Iterator<Item = Proc<'static>> {
+        self.0.iter().flat_map(|(nspace, ranks)| {
+            let ranks = match ranks {
+                Ranks::All => None,
+                Ranks::Some(ranks) => Some(ranks.iter()),
+            };
+            let ranks = ranks.into_iter().flatten();
+            ranks.map(|rank| Proc::new(nspace.clone(), *rank))
+        })
+    }
+
     /// Whether any process of a job is one of them.
     pub(crate) fn names_job(&self, nspace: &Nspace<'_>) -> bool {
         self.0.contains_key(nspace.as_bytes())

@@ -7,7 +7,7 @@ use pmix_proto::{Frame, Request, Tag, request};
 use pmix_types::{Nspace, Proc, Status};
 
 use crate::admission::Admission;
-use crate::collective::{Collectives, GroupNews, LedEvent};
+use crate::collective::{Collectives, GroupNews, LedEvent, MembersNews};
 use crate::control::Control;
 use crate::cx::Cx;
 use crate::events::{Events, Notification};
@@ -232,12 +232,23 @@ impl Subsystems {
         }
     }
 
-    /// Hands to the collectives who left groups, and to the groups what became of them in collectives.
+    /// Hands to the collectives what became of members of groups, and to the groups what became of them in collectives.
     pub(crate) fn heed_groups(&mut self, cx: &mut Cx) {
-        while let Some(left) = cx.members_left.pop_front() {
-            self.collectives.member_left(cx, &left);
-        }
-        while let Some(news) = cx.group_news.pop_front() {
+        loop {
+            match cx.members_news.pop_front() {
+                Some(MembersNews::Left(left)) => {
+                    self.collectives.member_left(cx, &left);
+                    continue;
+                }
+                Some(MembersNews::NoneLeft(group)) => {
+                    self.collectives.none_left(cx, group);
+                    continue;
+                }
+                None => {}
+            }
+            let Some(news) = cx.group_news.pop_front() else {
+                return;
+            };
             let news = match news {
                 GroupNews::Led(told) => {
                     self.tell_led(cx, told);

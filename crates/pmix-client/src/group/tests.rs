@@ -347,6 +347,29 @@ fn who_leads_in_the_place_of_another_asks_for_what_that_one_wanted() {
 }
 
 #[test]
+fn the_library_takes_acceptances_of_its_own_invitations_and_of_no_other() {
+    let mut operations = Operations::new(proc(0));
+    let procs = vec![proc(0), proc(1), proc(2)];
+    operations.invite(&name(), procs, &[], None).unwrap();
+    assert!(sent(&mut operations).is_some());
+    let accepts = |source| heard(Status::GROUP_INVITE_ACCEPTED, source, vec![]);
+    assert!(operations.hear(&accepts(1)));
+    assert_eq!(ended(&mut operations), None);
+    let mut other = accepts(2);
+    for info in &mut other.infos {
+        if info.key.is(keys::GROUP_ID) {
+            info.value = Value::from("h");
+        }
+    }
+    assert!(!operations.hear(&other));
+    assert_eq!(ended(&mut operations), None);
+    assert!(operations.hear(&accepts(2)));
+    assert_eq!(ended(&mut operations), Some(Status::SUCCESS));
+    // Nobody waits for it any longer.
+    assert!(!operations.hear(&accepts(2)));
+}
+
+#[test]
 fn the_last_who_invited_and_was_not_answered_leads() {
     let mut operations = Operations::new(proc(1));
     let missing = operations.leader_of(&name()).unwrap_err();

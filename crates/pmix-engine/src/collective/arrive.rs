@@ -68,6 +68,7 @@ impl Collectives {
         {
             return cx.reply_error(call.ticket, error);
         }
+        self.begin_without(cx, &call);
         self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
     }
 
@@ -267,10 +268,27 @@ impl Collectives {
 
     /// Whether a local participant is gone and not expected to come back.
     pub(super) fn has_lost(cx: &Cx, participants: &Participants) -> bool {
+        Self::any_lost(cx, participants, |_| true)
+    }
+
+    /// Whether a local participant of which something is true is gone and not expected to come back.
+    pub(super) fn any_lost(
+        cx: &Cx,
+        participants: &Participants,
+        is_so: impl Fn(&Proc<'static>) -> bool,
+    ) -> bool {
         let mut jobs = participants.local_jobs(&cx.registry).into_iter();
-        let is_gone = jobs.any(|(_, ranks, job)| job.gone.iter().any(|rank| ranks.has(*rank)));
+        let is_gone = jobs.any(|(nspace, ranks, job)| {
+            let mut gone = job.gone.iter().filter(|rank| ranks.has(**rank));
+            gone.any(|rank| is_so(&Proc::new(nspace.clone(), *rank)))
+        });
         let mut local = Self::local(cx, participants).into_iter();
-        is_gone || local.any(|client| Self::is_lost(cx, client))
+        is_gone || {
+            local.any(|id| {
+                let client = cx.registry.client(id);
+                Self::is_lost(cx, id) && client.is_none_or(|client| is_so(&client.proc))
+            })
+        }
     }
 
     /// Whether a process is gone and not expected to come back.

@@ -203,7 +203,7 @@ impl Collectives {
         }
     }
 
-    /// Notes who is told that a group could not be taken apart, if this is what failed.
+    /// Notes who is told that the destruct of a group failed, if this is what failed.
     pub(super) fn destruct_failed(&self, cx: &mut Cx, id: TrackerId, tickets: &[Ticket]) {
         if let Some(tracker) = self.get(id)
             && let (Collective::GroupDestruct, _, Some(name)) = &tracker.key

@@ -19,6 +19,8 @@ pub(crate) struct GroupCall {
     pub(crate) ticket: Ticket,
     pub(crate) what: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
+    /// Those of them who have left the group that is destructed.
+    pub(crate) left: Vec<Proc<'static>>,
     pub(crate) infos: Vec<Info<'static>>,
     /// Why no collective may begin by this call; it may still be a part of one that has begun, so
     /// that all members are told alike how it ends.
@@ -47,13 +49,37 @@ pub(crate) enum GroupNews {
     Announced(Announcement),
 }
 
+/// What becomes of the members of a group, to be handed to the collectives.
+#[derive(Debug)]
+pub(crate) enum MembersNews {
+    /// One has left it.
+    Left(MemberLeft),
+    /// Those of this node have left it or are lost.
+    NoneLeft(NoneLeft),
+}
+
 /// A member has left a group.
 #[derive(Debug)]
 pub(crate) struct MemberLeft {
     pub(crate) name: Text<'static>,
-    /// The members, with it and without.
+    pub(crate) proc: Proc<'static>,
+    /// The members when the group was constructed.
+    pub(crate) members: Vec<Proc<'static>>,
+    /// Those that have not left it, with this one and without.
     pub(crate) before: Vec<Proc<'static>>,
     pub(crate) now: Vec<Proc<'static>>,
+}
+
+/// A group has no member on this node any longer.
+#[derive(Debug)]
+pub(crate) struct NoneLeft {
+    pub(crate) name: Text<'static>,
+    /// The members when it was constructed.
+    pub(crate) members: Vec<Proc<'static>>,
+    /// The job of one of them that was of this node.
+    pub(crate) job: Nspace<'static>,
+    /// Whether a destruct fails as members are lost of whom the others are not told.
+    pub(crate) fails: bool,
 }
 
 /// What each local participant said, in the order in which they called.
@@ -76,6 +102,15 @@ pub(crate) struct EndedGroup {
     pub(crate) status: Status,
     /// The answers that are owed.
     pub(crate) tickets: Vec<Ticket>,
+}
+
+impl EndedGroup {
+    /// Whether the members are told of those that are lost: any of them asked for it, here or on another node.
+    pub(crate) fn notifies(&self) -> bool {
+        let said = self.said.iter().map(|(_, infos)| infos);
+        let mut infos = said.chain([&self.answered]);
+        infos.any(|infos| is_set(infos, keys::GROUP_NOTIFY_TERMINATION))
+    }
 }
 
 /// Whether processes that are lost before they took part are done without.

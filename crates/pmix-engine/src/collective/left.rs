@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the members of a group do together goes on when one of them leaves it.
 //!
-//! Their calls name the members that the group had when they called, so what has begun with one more is
-//! begun again with those who are left. A destruct always is; a fence, connect or disconnect if one of
-//! those who called said `PMIX_GROUP_FT_COLLECTIVE`. What the host was told of goes on as it is.
+//! The names of groups in fences, connects and disconnects stand for the members that there are when one calls, so what
+//! has begun with one more is begun again with those who are left, if one of those who called said
+//! `PMIX_GROUP_FT_COLLECTIVE`. What the host was told of goes on as it is.
+//!
+//! A destruct is for all members with which the group was constructed, so that all servers tell their host of the same
+//! ones, whatever they have heard of. Nobody waits for the call of one that has left. Where no member of this node is
+//! there any longer, nobody calls here: the host is told at once what it waits for from this server.
 
-use pmix_types::{Info, Nspace, Status};
+use pmix_types::{Info, Nspace, Proc, Status};
 
-use super::group_call::MemberLeft;
+use super::group_call::{GroupCall, MemberLeft, NoneLeft};
 use super::kind::Collective;
 use super::participants::Participants;
 use super::table::Collectives;
@@ -15,6 +19,7 @@ use super::tracker::{Key, Phase, Slot, Tracker};
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
 use crate::peers::Ticket;
+use crate::procs::Procs;
 
 impl Collectives {
     /// Begins what the members of a group do together again, without the one that left.
@@ -22,22 +27,86 @@ impl Collectives {
         let Some(first) = left.before.first() else {
             return;
         };
-        let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
-        let before = Participants::of(&left.before, &first.nspace, size, |_, _| true);
-        let Ok(before) = before else {
+        let of = |procs: &[Proc<'static>]| {
+            let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
+            Participants::of(procs, &first.nspace, size, |_, _| true)
+        };
+        let (Ok(before), Ok(members)) = (of(&left.before), of(&left.members)) else {
             return;
         };
         let is_theirs = |tracker: &Tracker| {
             let (kind, participants, name) = &tracker.key;
-            let is_concerned = match kind {
-                Collective::GroupDestruct => name.as_ref() == Some(&left.name),
-                Collective::GroupConstruct => false,
-                _ => tracker.is_tolerant,
-            };
+            let is_concerned = !kind.is_of_group() && name.is_none() && tracker.is_tolerant;
             is_concerned && tracker.phase == Phase::Gathering && *participants == before
         };
         for id in self.which(is_theirs) {
             self.begin_again(cx, id, left);
+        }
+        let key = (Collective::GroupDestruct, members, Some(left.name.clone()));
+        let is_open = |tracker: &Tracker| tracker.phase == Phase::Gathering;
+        if let Some(id) = self.first(&key, is_open) {
+            self.do_without(cx, id, std::slice::from_ref(&left.proc));
+            self.go_on(cx, id);
+        }
+    }
+
+    /// Begins the destruct of a group, if the call is the first, so that those who have left it are not waited for.
+    pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
+        let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
+        let Ok((client, participants)) = found else {
+            return;
+        };
+        if call.left.is_empty() || Self::is_early(cx, &participants) {
+            return;
+        }
+        let (kind, name) = call.what.clone();
+        let key = (kind, participants, name);
+        if self.find(&key, client).is_some() {
+            return;
+        }
+        let mut left = Procs::default();
+        left.extend(&call.left);
+        let has_lost = Self::any_lost(cx, &key.1, |proc| !left.has(proc));
+        // Why there is no room for it is said when the call is taken.
+        if let Ok(id) = self.tracker_of(cx, client, key) {
+            if let Some(tracker) = self.get_mut(id) {
+                tracker.has_lost_participant = has_lost;
+            }
+            self.do_without(cx, id, &call.left);
+        }
+    }
+
+    /// Does without participants of a destruct who have left the group.
+    fn do_without(&mut self, cx: &mut Cx, id: TrackerId, procs: &[Proc<'static>]) {
+        for proc in procs {
+            let client = cx.registry.find(&proc.nspace, proc.rank);
+            if let (Some(client), Some(tracker)) = (client, self.get_mut(id))
+                && let Some(ticket) = tracker.do_without(client)
+            {
+                cx.reply_status(ticket, Status::ERR_NOT_FOUND);
+            }
+        }
+    }
+
+    /// Tells the host what becomes of the destruct of a group here that has no member on this node any longer.
+    pub(crate) fn none_left(&mut self, cx: &mut Cx, group: NoneLeft) {
+        let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
+        let Ok(members) = Participants::of(&group.members, &group.job, size, |_, _| true) else {
+            return;
+        };
+        let key: Key = (Collective::GroupDestruct, members, Some(group.name));
+        let is_begun = self.by_key.contains_key(&key);
+        if is_begun || Self::is_early(cx, &key.1) || Self::is_local(cx, &key.1) {
+            return;
+        }
+        if let Err(error) = self.check_room(&group.job) {
+            tracing::warn!(%error, "other nodes wait for the destruct of a group");
+            return;
+        }
+        let id = self.add(Tracker::new(key, group.job));
+        match group.fails {
+            true => self.fail_silently(cx, id, Status::ERR_LOST_CONNECTION),
+            false => self.go_on(cx, id),
         }
     }
 
@@ -63,6 +132,15 @@ impl Collectives {
 }
 
 impl Tracker {
+    /// Does without a participant. Returns its request, if it has called.
+    fn do_without(&mut self, client: ClientId) -> Option<Ticket> {
+        self.missing.remove(&client);
+        match std::mem::replace(self.slots.get_mut(&client)?, Slot::Done) {
+            Slot::Arrived(ticket) => Some(ticket),
+            Slot::Expected | Slot::Done => None,
+        }
+    }
+
     /// The answers that are owed, and to whom.
     fn take_arrived(&mut self) -> Vec<(ClientId, Ticket)> {
         let slots = std::mem::take(&mut self.slots).into_iter();

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::invited::Key;
+use super::invited::{Invitation, Key};
 use super::known::Groups;
 use super::learn::affected;
 use super::news::event;
-use super::selections::{absent, chosen, key_of, leads};
+use super::selections::{absent, chosen, key_of, leads, was_here};
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -139,13 +139,17 @@ impl Groups {
         }
     }
 
-    /// A leader says that its group is there, or is not.
-    pub(super) fn invitation_ended(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
+    /// A leader says that its group is there, or is not. Returns its invitation.
+    pub(super) fn invitation_ended(
+        &mut self,
+        name: &Text<'_>,
+        leader: &Proc<'_>,
+    ) -> Option<Invitation> {
         let key = (name.clone().into_owned(), leader.clone().into_owned());
-        if let Some(invitation) = self.invitations.remove(&key) {
-            self.take_bytes(&leader.nspace, invitation.bytes);
-            self.note_over(key);
-        }
+        let invitation = self.invitations.remove(&key)?;
+        self.take_bytes(&leader.nspace, invitation.bytes);
+        self.note_over(key);
+        Some(invitation)
     }
 
     /// Notes that an invitation has ended.
@@ -208,11 +212,7 @@ impl Groups {
         infos: &[Info<'_>],
     ) -> Option<Vec<Notification>> {
         let list = targets(infos);
-        let is_here = |proc: &Proc<'_>| match proc.rank {
-            Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
-            rank => cx.registry.was_here(&Proc::new(proc.nspace.clone(), rank)),
-        };
-        let is_for_here = list.iter().any(is_here);
+        let is_for_here = list.iter().any(|proc| was_here(cx, proc));
         // Servers say which process is gone: the loss may have been known here before.
         let is_server = cx.store.job(&source.nspace).is_none();
         let about = match value(infos, keys::EVENT_AFFECTED_PROC) {
@@ -232,8 +232,15 @@ impl Groups {
         };
         if let Some(leader) = ended {
             let key = (name.clone().into_owned(), leader.clone());
-            let is_open = self.invitations.get(&key).is_some();
-            if !is_open && is_for_here && !self.is_answer(&key, list) {
+            // Of those whom its leader invited last, the invitation may still be on its way.
+            let is_due = |to: &Proc<'_>, known: &Invitation| {
+                to != leader && was_here(cx, to) && !known.set.has(to)
+            };
+            let is_overtaken = match self.invitations.get(&key) {
+                Some(known) => list.iter().any(|to| is_due(to, known)),
+                None => is_for_here && !self.is_answer(&key, list),
+            };
+            if is_overtaken {
                 self.overtaken.truncate(MAX_OVERTAKEN - 1);
                 self.overtaken.push_front((key, cx.now));
             }
@@ -334,7 +341,7 @@ impl Groups {
                 return self.invited(cx, name, &source, infos);
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
-            Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
+            Status::GROUP_CONSTRUCT_ABORT => _ = self.invitation_ended(name, &source),
             // Servers alone say who leads.
             Status::GROUP_LEADER_SELECTED => {
                 return Err(Error::denied(

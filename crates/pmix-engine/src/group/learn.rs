@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What events say about groups: that members who were invited have formed one, that one left.
 
+use std::collections::HashSet;
+
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
 use super::members::Members;
-use super::selections::absent;
+use super::selections::{absent, key_of};
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -81,10 +83,12 @@ impl Groups {
         if !group.members.has(source) {
             return Err(Error::bad("the leader of a group is not among its members"));
         }
-        let leader = source.clone();
+        let (leader, notifies) = (source.clone(), group.notifies);
         self.add(cx, group)?;
-        self.invitation_ended(name, &leader);
-        Ok(Vec::new())
+        let invitation = self.invitation_ended(name, &leader);
+        let joined = invitation.map(|known| known.joined).unwrap_or_default();
+        let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
+        Ok(self.gone_already(cx, &name, &list, notifies, &joined))
     }
 
     /// Learns from an event of the host, which brings it from another server. Returns the events that
@@ -100,7 +104,12 @@ impl Groups {
             return Some(Vec::new());
         };
         let source = source.clone().into_owned();
-        let follow = self.learn_of_invitation(cx, status, name, &source, infos)?;
+        let invitation = self.invitations.get(&key_of(name, &source));
+        let joined = match (invitation, status) {
+            (Some(known), Status::GROUP_CONSTRUCT_COMPLETE) => known.joined.clone(),
+            _ => HashSet::new(),
+        };
+        let mut follow = self.learn_of_invitation(cx, status, name, &source, infos)?;
         if is_about_invitation(status) {
             return Some(follow);
         }
@@ -113,15 +122,22 @@ impl Groups {
             }
             return Some(follow);
         }
-        if let Some(list) = listed(infos)
-            && let Err(error) = self.brought(cx, name, &source, list, infos)
-        {
-            tracing::debug!(%error, %name, "a group that the host tells of is not known here");
+        if let Some(list) = listed(infos) {
+            match self.brought(cx, name, &source, list, infos) {
+                Ok(notifies) => {
+                    let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
+                    follow.extend(self.gone_already(cx, &name, &list, notifies, &joined));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, %name, "a group that the host tells of is not known here");
+                }
+            }
         }
         Some(follow)
     }
 
-    /// Learns of a group that the host tells of, if processes of this node are in it.
+    /// Learns of a group that the host tells of, if processes of this node are in it. Returns whether its members are
+    /// told of those that end.
     fn brought(
         &mut self,
         cx: &mut Cx,
@@ -129,15 +145,16 @@ impl Groups {
         source: &Proc<'static>,
         list: &[Proc<'_>],
         infos: &[Info<'_>],
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         self.check_name(cx, source, Some(name))?;
         Members::check(list)?;
         self.check_free(name, list)?;
         let group = Known::completed(name, source, list, infos);
+        let notifies = group.notifies;
         if group.members.any_local(cx) {
             self.add(cx, group)?;
         }
-        Ok(())
+        Ok(notifies)
     }
 
     /// Refuses a group with members that are in another of its name.

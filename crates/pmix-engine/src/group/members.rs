@@ -83,6 +83,16 @@ impl Members {
         self.set.has(proc) && !not_any_longer.iter().any(|procs| procs.has(proc))
     }
 
+    /// Whether a process left the group, or was told that its destruct failed.
+    pub(super) fn is_done_with(&self, proc: &Proc<'_>) -> bool {
+        self.left.has(proc) || self.released.has(proc)
+    }
+
+    /// Whether members were told that its destruct failed.
+    pub(super) fn is_destructed_here(&self) -> bool {
+        self.released.len() > 0
+    }
+
     /// Notes that a member left or is gone; tells whether it was one.
     pub(super) fn remove(&mut self, proc: &Proc<'_>, has_left: bool) -> bool {
         let was_member = self.has(proc);
@@ -96,7 +106,7 @@ impl Members {
         was_member
     }
 
-    /// Notes that a member is done with the group, though it could not be taken apart.
+    /// Notes that a member is done with the group, though its destruct failed.
     pub(super) fn release(&mut self, proc: &Proc<'_>) {
         self.released.extend(std::slice::from_ref(proc));
     }
@@ -139,6 +149,15 @@ impl Members {
         self.set.meets(procs)
     }
 
+    /// Whether all of them are of these, or of their jobs.
+    pub(super) fn are_of(&self, procs: &Procs) -> bool {
+        let is_of = |proc: &Proc<'_>| match proc.rank {
+            Rank::WILDCARD => procs.names_job(&proc.nspace),
+            _ => procs.has(proc),
+        };
+        self.list.iter().all(is_of)
+    }
+
     /// Whether one of these is one of them that is still there; of a whole job that may be any.
     pub(super) fn any_of(&self, procs: &Procs) -> bool {
         let is_one = |proc: &Proc<'_>| match proc.rank {
@@ -146,6 +165,22 @@ impl Members {
             _ => procs.has(proc) && self.has(proc),
         };
         self.set.meets(procs) && self.list.iter().any(is_one)
+    }
+
+    /// Those that left it.
+    pub(super) fn those_who_left(&self, cx: &Cx) -> Vec<Proc<'static>> {
+        if self.left.len() == 0 {
+            return Vec::new();
+        }
+        let mut each = each(cx, &self.list);
+        each.retain(|proc| self.left.has(proc));
+        each
+    }
+
+    /// Whether any of them is lost that was of this node.
+    pub(super) fn any_lost_here(&self, cx: &Cx) -> bool {
+        let mut lost = self.gone.procs();
+        lost.any(|proc| cx.registry.was_here(&proc))
     }
 
     /// Those that have not left, gone or not.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of groups: they are made and taken apart, and members leave them or are lost.
+//! What becomes of groups: they are constructed and destructed, and members leave them or are lost.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use pmix_types::{
 
 use super::known::{Groups, Known, changed};
 use super::members::Members;
-use super::selections::absent;
+use super::selections::{absent, was_here};
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, MemberLeft, Participants, each, in_wanted_order,
-    is_gathered, listed, members_now, present,
+    Collective, EndedGroup, GroupNews, MemberLeft, MembersNews, NoneLeft, Participants, each,
+    in_wanted_order, is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
-use crate::infos::{is_set, value};
+use crate::infos::value;
 use crate::peers::Member;
 use crate::procs::Procs;
 
@@ -30,13 +30,14 @@ impl Groups {
             GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
                 let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
                 let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
-                let mut told: Vec<_> = self.constructed(cx, ended).into_iter().collect();
-                // Who was lost after it had called was in no group then.
-                for proc in called {
-                    if !absent(cx, &proc).is_empty() {
-                        told.extend(self.proc_gone(cx, &proc));
-                    }
-                }
+                let name = ended.name.clone();
+                let notifies = ended.notifies();
+                let Some((members, update)) = self.constructed(cx, ended, &called) else {
+                    return Vec::new();
+                };
+                let mut told: Vec<_> = update.into_iter().collect();
+                let joined = called.iter();
+                told.extend(self.gone_already(cx, &name, &members, notifies, joined));
                 told
             }
             GroupNews::Ended(ended) => {
@@ -59,29 +60,84 @@ impl Groups {
         }
     }
 
-    /// All members have called: from now on the group is known, if there is room for it. Returns the event that
-    /// tells those who called who the members are, if some whom they named are done without.
-    fn constructed(&mut self, cx: &mut Cx, ended: EndedGroup) -> Option<Notification> {
+    /// Members that were lost after they had called, or accepted, were in no group then: the others are told that they
+    /// are gone. A group of which this server has no other member is not kept.
+    pub(super) fn gone_already<'p>(
+        &mut self,
+        cx: &mut Cx,
+        name: &Text<'static>,
+        members: &[Proc<'static>],
+        notifies: bool,
+        joined: impl IntoIterator<Item = &'p Proc<'static>>,
+    ) -> Vec<Notification> {
+        let gone = joined.into_iter().flat_map(|proc| absent(cx, proc));
+        let gone: Vec<_> = gone.collect();
+        let mut told = Vec::new();
+        // Who calls for itself is answered for itself, and may have been lost to the group by then.
+        let is_kept = { self.named(name.as_bytes()).iter() }.any(|id| {
+            let known = self.groups.get(id);
+            known.is_some_and(|known| known.members.list() == members)
+        });
+        let mut known = Procs::default();
+        for proc in &gone {
+            match self.of(name.as_bytes(), proc) {
+                Some(_) => told.extend(self.proc_gone(cx, proc)),
+                None if notifies && !is_kept => {
+                    if known.len() == 0 {
+                        known.extend(members);
+                    }
+                    if known.has(proc) {
+                        let others = present(cx, members.to_vec(), &gone);
+                        told.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
+                    }
+                }
+                None => {}
+            }
+        }
+        if !is_kept && !gone.is_empty() {
+            none_left(cx, name, members, !notifies);
+        }
+        told
+    }
+
+    /// All members have called: from now on the group is known, if there is room for it. Returns the members, and
+    /// the event that tells those who called who these are, if some whom they named are done without.
+    fn constructed(
+        &mut self,
+        cx: &mut Cx,
+        ended: EndedGroup,
+        called: &[Proc<'static>],
+    ) -> Option<(Vec<Proc<'static>>, Option<Notification>)> {
         let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
         let list = final_members(cx, &ended);
         let infos = shared(&ended);
-        let members = each(cx, &list);
+        let (named, members) = (list.clone(), each(cx, &list));
         let update = update(cx, &ended, &members);
-        let notifies = |(_, infos): &(_, Vec<_>)| is_set(infos, keys::GROUP_NOTIFY_TERMINATION);
+        let notifies = ended.notifies();
         let group = Known {
             name: ended.name,
             job: ended.job,
             members: Members::new(list),
-            notifies: ended.said.iter().any(notifies),
+            notifies,
         };
-        // Those who call for themselves are answered one by one.
-        let is_known = is_gathered(&ended.said)
-            && self.named(group.name.as_bytes()).iter().any(|id| {
-                let known = self.groups.get(id);
-                known.is_some_and(|known| known.members.list() == group.members.list())
-            });
-        if !is_known && let Err(error) = self.add(cx, group) {
+        // Those who call for themselves are answered one by one, and the leaders of this node apart from them: the
+        // group is there since the first answer. One that a caller is done with is another.
+        let is_it = |id: &&u64| {
+            let known = self.groups.get(*id).map(|known| &known.members);
+            known.is_some_and(|known| {
+                known.list() == group.members.list()
+                    && !called.iter().any(|proc| known.is_done_with(proc))
+            })
+        };
+        let known = self
+            .named(group.name.as_bytes())
+            .iter()
+            .find(is_it)
+            .copied();
+        if let Some(known) = known.and_then(|id| self.groups.get_mut(&id)) {
+            known.notifies |= notifies;
+        } else if let Err(error) = self.add(cx, group) {
             for ticket in ended.tickets {
                 cx.reply_error(ticket, &error);
             }
@@ -119,16 +175,17 @@ impl Groups {
                 Err(error) => cx.reply_error(ticket, &error.into()),
             }
         }
-        update
+        Some((named, update))
     }
 
     /// Forgets the groups of a name that these processes were members of.
     fn forget(&mut self, cx: &mut Cx, name: &Text<'static>, participants: &Participants) {
         let mut procs = Procs::default();
         procs.extend(&participants.to_procs());
+        // One that left it may be in another one of the name, with others.
         let has = |id: &&u64| {
             let group = self.groups.get(*id);
-            group.is_some_and(|group| group.members.meet(&procs))
+            group.is_some_and(|group| group.members.meet(&procs) && group.members.are_of(&procs))
         };
         let gone: Vec<_> = self
             .named(name.as_bytes())
@@ -175,16 +232,22 @@ impl Groups {
         }
         if let Some(before) = before {
             changed(cx, &group.name, GroupChange::Left(proc.clone()));
-            cx.members_left.push_back(MemberLeft {
+            cx.members_news.push_back(MembersNews::Left(MemberLeft {
                 name: group.name.clone(),
+                proc: proc.clone(),
+                members: group.members.list().to_vec(),
                 before,
                 now: group.members.remaining(cx),
-            });
+            }));
         }
         let is_told = status == Status::GROUP_LEFT || group.notifies;
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
-        if !group.members.any_local(cx) {
-            self.remove(id);
+        if !group.members.any_local(cx)
+            && let Some(group) = self.remove(id)
+            && !group.members.is_destructed_here()
+        {
+            let fails = !group.notifies && group.members.any_lost_here(cx);
+            none_left(cx, &group.name, group.members.list(), fails);
         }
         told.flatten()
     }
@@ -220,6 +283,19 @@ impl Groups {
         }
         self.forget_invitations(cx, nspace);
         self.forget_selections(cx, nspace);
+    }
+}
+
+/// Tells the collectives that a group has no member on this node any longer, if it had one.
+fn none_left(cx: &mut Cx, name: &Text<'static>, members: &[Proc<'static>], fails: bool) {
+    let of_here = members.iter().find(|proc| was_here(cx, proc));
+    if let Some(job) = of_here.map(|proc| proc.nspace.clone()) {
+        cx.members_news.push_back(MembersNews::NoneLeft(NoneLeft {
+            name: name.clone(),
+            members: members.to_vec(),
+            job,
+            fails,
+        }));
     }
 }
 

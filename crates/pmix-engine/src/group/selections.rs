@@ -116,6 +116,14 @@ pub(super) fn key_of(name: &Text<'_>, leader: &Proc<'_>) -> Key {
     (name.clone().into_owned(), leader.clone().into_owned())
 }
 
+/// Whether a process, or any of a whole job, is or was of this node.
+pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
+    match proc.rank {
+        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
+        _ => cx.registry.was_here(proc),
+    }
+}
+
 /// The local processes that a name stands for and that have been here and are not any longer.
 pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
     let Some(job) = cx.registry.job(&proc.nspace) else {

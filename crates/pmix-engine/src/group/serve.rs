@@ -49,6 +49,7 @@ impl Groups {
                     ticket,
                     what: (Collective::GroupConstruct, Some(name)),
                     procs,
+                    left: Vec::new(),
                     infos,
                     refusal: refusal.err(),
                 })
@@ -139,11 +140,11 @@ impl Groups {
                     infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
                 }
                 let name = group.name.clone();
-                let procs = group.members.remaining(cx);
                 Some(GroupCall {
                     ticket,
                     what: (Collective::GroupDestruct, Some(name)),
-                    procs,
+                    procs: group.members.list().to_vec(),
+                    left: group.members.those_who_left(cx),
                     infos,
                     refusal: None,
                 })

@@ -291,8 +291,13 @@ upcalls! {
 
     /// All local members of a group have called to construct or destruct it, or that failed here
     /// (`group`): [`Infos`](super::Answer::Infos), for a construction the context id
-    /// (`pmix.grp.ctxid`) if one is asked for, the members in their order (`pmix.grp.mbrs`) and what
-    /// they share (`pmix.grp.info`), each as the servers said it together.
+    /// (`pmix.grp.ctxid`) if one is asked for, the members in their order (`pmix.grp.mbrs`), what
+    /// they share (`pmix.grp.info`), each as the servers said it together, and whether the members
+    /// are told of those that are lost (`pmix.grp.notterm`), if any server says so.
+    ///
+    /// A destruct is for all members with which the group was constructed, also those that are lost
+    /// or have left it. A server none of whose members is there any longer makes the call by itself,
+    /// when that is so.
     Group {
         /// The operation.
         operation: GroupOperation,

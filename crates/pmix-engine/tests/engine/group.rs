@@ -310,8 +310,15 @@ fn what_the_host_cannot_do_is_answered_at_once() {
     let tags = ask_all(&mut world, &all, &construct("g", &[0, 1], vec![]));
     let refused = Some(Status::ERR_NOT_SUPPORTED);
     assert_eq!(statuses(&world, &all, &tags), [refused; 2]);
-    // What needs nobody else needs no host.
     let local = [Info::new(keys::GROUP_LOCAL_ONLY, true)];
+    // One of them does not say that it needs nobody else, or wants a number of the host.
+    for second in [vec![], [&local[..], &context()].concat()] {
+        let first = world.ask(all[0], &construct("g", &[0, 1], local.to_vec()));
+        let second = world.ask(all[1], &construct("g", &[0, 1], second));
+        world.run();
+        assert_eq!(statuses(&world, &all, &[first, second]), [refused; 2]);
+    }
+    // What needs nobody else needs no host.
     make_with(&mut world, &all, "g", &[0, 1], &local);
 }
 

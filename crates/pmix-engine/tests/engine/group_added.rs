@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pmix_engine::{Answer, HostObject, Upcall};
+use pmix_engine::{Answer, Credentials, HostObject, Upcall};
 use pmix_proto::{Request, Tag, reply};
 use pmix_types::{GroupOperation, Info, Proc, Rank, Status, Value, keys};
 
 use crate::collective::{DONE, ask_all, fence_of, limit, procs, statuses};
 use crate::event_rights::listens;
-use crate::group::{construct, construct_of, context, destruct, num_groups, world};
+use crate::group::{construct, construct_of, context, destruct, heard, listen, num_groups, world};
 use crate::world::{Reaction, UID, Who, World, hello};
 
 fn ranks(list: &[u32]) -> Vec<Proc<'static>> {
@@ -274,6 +274,46 @@ fn a_second_call_of_a_leader_or_of_one_that_waits_to_be_added_is_refused() {
 }
 
 #[test]
+fn a_leader_or_one_that_is_added_that_is_started_again_calls_in_its_place() {
+    for (per_node, lost) in [(&[3][..], 0), (&[2, 1], 0), (&[3], 1), (&[2, 1], 1)] {
+        for is_registered_anew in [false, true] {
+            let (mut world, mut all) = world(per_node);
+            let call = |rank: u32| match rank {
+                1 => joins(vec![]),
+                0 => construct("g", &[0], vec![one_of(2), adds(&[1])]),
+                _ => construct("g", &[2], vec![one_of(2)]),
+            };
+            let rank = u32::try_from(lost).unwrap();
+            let mut tags = [0, 1].map(|rank| world.ask(all[usize::from(rank == 1)], &call(rank)));
+            world.run();
+            world.kill(all[lost]);
+            world.end_proc("job", rank);
+            if is_registered_anew {
+                let engine = &mut world.nodes[0].engine;
+                let proc = Proc::new("job", Rank::new(rank));
+                engine.deregister_client(&proc).unwrap();
+                let user = Credentials::new(UID, UID);
+                engine.register_client(&proc, user, HostObject(0)).unwrap();
+            }
+            all[lost] = world.join(0, "job", rank);
+            tags[lost] = world.ask(all[lost], &call(rank));
+            // It has called now, and a second time is once too often.
+            let bad = Some(Status::ERR_BAD_PARAM);
+            assert_eq!(world.status_of(all[lost], &call(rank)), bad);
+            let last = world.ask(all[2], &call(2));
+            world.run();
+            let case = format!("{per_node:?} {lost} {is_registered_anew}");
+            for (who, tag) in all.iter().zip([tags[0], tags[1], last]) {
+                let expected = (Status::SUCCESS, vec![0, 2, 1], None);
+                assert_eq!(told(&world, *who, tag), expected, "{case}");
+            }
+            assert_eq!(num_groups(&world), per_node.len(), "{case}");
+            use_and_part(&mut world, &all);
+        }
+    }
+}
+
+#[test]
 fn a_host_that_does_not_say_who_the_members_are_cannot_add_any() {
     let (mut world, all) = world(&[2]);
     world.rule(|_, call| match call {
@@ -313,6 +353,37 @@ fn one_that_is_added_and_lost_ends_it_for_all_but_where_it_may_be_missing() {
             assert_eq!(told(&world, *who, tag), expected);
         }
     }
+}
+
+#[test]
+fn a_group_is_known_once_where_one_that_is_added_is_answered_before_a_leader() {
+    let (mut world, all) = world(&[1, 2]);
+    listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
+    world.rule(|_, call| match call {
+        Upcall::Group(_) => Reaction::Later,
+        _ => Reaction::Usual,
+    });
+    let notifies = vec![Info::new(keys::GROUP_NOTIFY_TERMINATION, true)];
+    let added = world.ask(all[1], &joins(vec![]));
+    world.run();
+    let led = world.ask(all[2], &construct("g", &[0, 2], notifies));
+    world.run();
+    let members = vec![Info::new(keys::GROUP_MEMBERSHIP, ranks(&[0, 2, 1]))];
+    for _ in 0..2 {
+        world.answer("Group", Answer::Infos(Status::SUCCESS, members.clone()));
+        assert_eq!(num_groups(&world), 1);
+    }
+    for (rank, tag) in [(1, added), (2, led)] {
+        let expected = (Status::SUCCESS, vec![0, 2, 1], None);
+        assert_eq!(told(&world, all[rank], tag), expected);
+    }
+    world.kill(all[1]);
+    let failed = (
+        Status::GROUP_MEMBER_FAILED,
+        "g".to_owned(),
+        Some(Rank::new(1)),
+    );
+    assert_eq!(heard(&world, all[2]), [failed]);
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn a_fence_goes_on_without_who_leaves_if_it_may_and_a_destruct_always_does() {
                 infos: with,
             });
             for what in [fence, connect, destruct("g", limit())] {
-                // A server without a member that has called has told the host nothing.
-                let has_told = per_node.len() > 1 && is_alone(per_node, first);
+                // A server all of whose members have called has told the host of the one that leaves.
+                let is_destruct = matches!(what, Request::GroupDestruct(_));
+                let has_told = per_node.len() > 1 && is_alone(per_node, first) && !is_destruct;
                 let seen = outcome(per_node, &what, first, leaver);
                 match has_told {
                     false => assert_eq!(seen, [DONE; 4], "{per_node:?} {first} {leaver} {what:?}"),
@@ -212,6 +213,72 @@ fn a_member_that_finalizes_is_a_member_no_longer() {
                 "{per_node:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_destruct_does_not_wait_for_a_node_whose_members_are_lost() {
+    for (per_node, lost) in [
+        (&[1, 1][..], &[1][..]),
+        (&[1, 2], &[2, 1]),
+        (&[2, 1], &[2]),
+        (&[1, 1, 1], &[2, 1]),
+    ] {
+        for (notifies, leaves) in [(true, false), (false, false), (true, true), (false, true)] {
+            let (mut world, all) = world(per_node);
+            let more = [Info::new(keys::GROUP_NOTIFY_TERMINATION, notifies)];
+            let ranks: Vec<_> = (0..).zip(&all).map(|(rank, _)| rank).collect();
+            make_with(&mut world, &all, "g", &ranks, &more);
+            let (last, first) = lost.split_last().unwrap();
+            first.iter().for_each(|rank| world.kill(all[*rank]));
+            // Of one that leaves nobody waits for anything.
+            match leaves {
+                true => assert_eq!(world.status_of(all[*last], &leave("g")), DONE),
+                false => world.kill(all[*last]),
+            }
+            let rest: Vec<_> = { (0..all.len()).filter(|rank| !lost.contains(rank)) }
+                .map(|rank| all[rank])
+                .collect();
+            let tags = ask_all(&mut world, &rest, &destruct("g", vec![]));
+            let fails = !notifies && (!leaves || !first.is_empty());
+            let expected = if fails { LOST } else { DONE };
+            let seen = statuses(&world, &rest, &tags);
+            let case = format!("{per_node:?} {lost:?} {notifies} {leaves}");
+            assert_eq!(seen, vec![expected; rest.len()], "{case}");
+            // The host has answered all that it was told.
+            for node in &world.nodes {
+                let stats = node.engine.stats();
+                let left = (stats.num_groups, stats.num_host_calls);
+                assert_eq!((left, stats.num_collectives), ((0, 0), 0), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn members_are_told_of_one_that_is_lost_where_nobody_asked_for_it() {
+    for per_node in [&[1, 2][..], &[2, 1], &[1, 1, 1]] {
+        let (mut world, all) = world(per_node);
+        listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
+        let asks = vec![Info::new(keys::GROUP_NOTIFY_TERMINATION, true)];
+        let construct = |infos| construct("g", &[0, 1, 2], infos);
+        let tags = [asks, vec![], vec![]].map(construct);
+        let tags: Vec<_> = { all.iter().zip(tags) }
+            .map(|(who, request)| world.ask(*who, &request))
+            .collect();
+        world.run();
+        assert_eq!(statuses(&world, &all, &tags), [DONE; 3]);
+        world.kill(all[2]);
+        let failed = (
+            Status::GROUP_MEMBER_FAILED,
+            "g".to_owned(),
+            Some(Rank::new(2)),
+        );
+        for who in &all[..2] {
+            assert_eq!(heard(&world, *who), std::slice::from_ref(&failed));
+        }
+        let tags = ask_all(&mut world, &all[..2], &destruct("g", vec![]));
+        assert_eq!(statuses(&world, &all[..2], &tags), [DONE; 2]);
     }
 }
 

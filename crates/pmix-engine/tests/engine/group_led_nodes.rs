@@ -7,11 +7,11 @@ use pmix_engine::{Answer, Config, HostObject, Upcall};
 use pmix_proto::{Request, Tag, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
-use crate::collective::{DONE, limit, procs, statuses};
-use crate::group::{construct_of, heard, listen, world};
+use crate::collective::{DONE, ask_all, limit, procs, statuses};
+use crate::group::{construct_of, destruct, heard, listen, world};
 use crate::group_led_steps::{
-    ABORTED, LEADER_GONE, about, call, called, called_unheard, check_members, check_over, codes,
-    leads, lose, of, of_four, without,
+    ABORTED, LEADER_GONE, LOST, about, call, called, called_unheard, check_members, check_over,
+    codes, leads, lose, of, of_four, without,
 };
 use crate::world::{Reaction, Who, World};
 
@@ -228,6 +228,8 @@ fn a_leader_is_not_asked_about_a_member_that_is_lost_where_it_is_heard_of_too_la
     }
     world.advance(Config::default().leader_time);
     assert_eq!(codes(&world, all[0]), []);
+    let tags = ask_all(&mut world, &all[..3], &destruct("g", vec![]));
+    assert_eq!(statuses(&world, &all[..3], &tags), [LOST; 3]);
     check_over(&world);
 }
 

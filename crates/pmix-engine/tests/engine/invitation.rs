@@ -5,8 +5,8 @@ use pmix_engine::Config;
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, Proc, Rank, Status, keys};
 
-use crate::collective::{DONE, procs};
-use crate::group::{heard, listen, world, world_with};
+use crate::collective::{DONE, ask_all, procs, statuses};
+use crate::group::{construct, heard, listen, world, world_with};
 use crate::meter;
 use crate::world::{Who, World};
 
@@ -216,6 +216,87 @@ fn the_end_of_an_invitation_that_came_first_ends_it_for_a_minute() {
             world.advance(std::time::Duration::from_secs(after));
         }
         assert_eq!(world.status_of(all[1], &accept()), expected);
+    }
+}
+
+#[test]
+fn the_end_of_an_invitation_that_came_before_the_last_of_it_ends_that_too() {
+    let (abort, invited) = (Status::GROUP_CONSTRUCT_ABORT, Status::GROUP_INVITED);
+    let first = [("job", 1)];
+    let (last, all_of_them) = ([("job", 2)], [("job", 1), ("job", 2)]);
+    let in_order = [(invited, &last[..]), (abort, &all_of_them[..])];
+    let overtaken = [(abort, &all_of_them[..]), (invited, &last[..])];
+    for order in [in_order, overtaken] {
+        let (mut world, all) = world(&[1, 2]);
+        let leader = Proc::new("job", Rank::new(0));
+        let brings = |world: &mut World, status, to: &[(&'static str, u32)]| {
+            let Request::Notify(told) = say(status, to, vec![]) else {
+                unreachable!();
+            };
+            let (now, engine) = (world.now, &mut world.nodes[1].engine);
+            engine
+                .notify(status, &leader, told.range, &told.infos, now)
+                .unwrap();
+            world.run();
+        };
+        brings(&mut world, invited, &first);
+        assert_eq!(world.status_of(all[1], &accept()), DONE);
+        for (status, to) in order {
+            brings(&mut world, status, to);
+        }
+        assert_eq!(world.status_of(all[2], &accept()), ABORTED);
+        // The next one is another.
+        brings(&mut world, invited, &all_of_them);
+        assert_eq!(world.status_of(all[2], &accept()), DONE);
+    }
+}
+
+#[test]
+fn members_that_are_lost_while_the_group_is_formed_are_told_to_the_others() {
+    let failed = [(Status::GROUP_MEMBER_FAILED, Some(Rank::new(2)))];
+    for per_node in [&[3][..], &[2, 1], &[1, 2], &[1, 1, 1]] {
+        for notifies in [true, false] {
+            let (mut world, all) = world(per_node);
+            listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
+            let invited = [("job", 1), ("job", 2)];
+            assert_eq!(world.status_of(all[0], &invite(&invited)), DONE);
+            for who in &all[1..] {
+                assert_eq!(world.status_of(*who, &accept()), DONE);
+            }
+            world.kill(all[2]);
+            let more = [Info::new(keys::GROUP_NOTIFY_TERMINATION, notifies)];
+            let members = [("job", 0), ("job", 1), ("job", 2)];
+            let formed = say(Status::GROUP_CONSTRUCT_COMPLETE, &members, more.into());
+            assert_eq!(world.status_of(all[0], &formed), DONE);
+            let expected = if notifies { &failed[..] } else { &[] };
+            for who in &all[..2] {
+                assert_eq!(told(&world, *who), expected, "{per_node:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn members_that_are_lost_while_the_host_is_asked_are_told_to_the_others() {
+    let failed = [(Status::GROUP_MEMBER_FAILED, Some(Rank::new(2)))];
+    for per_node in [&[3][..], &[2, 1], &[1, 2], &[1, 1, 1]] {
+        for notifies in [true, false] {
+            let (mut world, all) = world(per_node);
+            listen(&mut world, &all, &[Status::GROUP_MEMBER_FAILED]);
+            world.slow_host(true);
+            let more = vec![Info::new(keys::GROUP_NOTIFY_TERMINATION, notifies)];
+            let tags = ask_all(&mut world, &all, &construct("g", &[0, 1, 2], more));
+            world.run();
+            world.kill(all[2]);
+            world.slow_host(false);
+            world.run();
+            let both = &all[..2];
+            assert_eq!(statuses(&world, both, &tags[..2]), [DONE; 2]);
+            let expected = if notifies { &failed[..] } else { &[] };
+            for who in both {
+                assert_eq!(told(&world, *who), expected, "{per_node:?}");
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use pmix_types::{Info, Proc, Rank, Status, keys};
 use crate::agenda::Event;
 use crate::client::{Client, What, Who};
 use crate::fault::Fault;
-use crate::process::{Collective, FIRST_EXTENDED, Kind, Phase, ProcId, Stamp};
+use crate::process::{Collective, FIRST_ADD_MEMBERS, Kind, Phase, ProcId, Stamp};
 use crate::world::World;
 
 /// How often a process may live.
@@ -84,6 +84,7 @@ impl World {
         self.parent_died(place);
         let proc = &mut self.procs[place];
         proc.client = None;
+        proc.ended_at = self.now;
         proc.then.clear();
         let life = proc.stamp.life;
         if !self.constructs.is_empty() {
@@ -170,8 +171,8 @@ impl World {
                 let is_it = |(made, _): &(Collective, usize)| *made == collective;
                 self.destruct_last(who, place, is_it, timeout)
             }
-            Phase::DestructExtended(number) => {
-                let is_it = |(_, round): &(Collective, usize)| *round == FIRST_EXTENDED + number;
+            Phase::DestructAddMembers(number) => {
+                let is_it = |(_, round): &(Collective, usize)| *round == FIRST_ADD_MEMBERS + number;
                 let timeout = (!self.random.once_in(3)).then_some(3);
                 self.destruct_last(who, place, is_it, timeout)
             }
@@ -208,7 +209,7 @@ impl World {
         let procs = self.named(&collective, is_short);
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        self.say(|| format!("process {place} comes to {collective:?}, {round}"));
+        self.say(|| format!("process {place} calls for {collective:?}, {round}"));
         let (kind, what) = (collective.kind, What::Collective(collective.clone(), round));
         match kind {
             Kind::Fence => {
@@ -237,7 +238,7 @@ impl World {
                     core.group_construct(&name, &procs, &infos, end)
                 })
             }
-            Kind::Destruct(_) => unreachable!("taken apart is what was made"),
+            Kind::Destruct(_) => unreachable!("a process destructs a group that it is in"),
         }
     }
 
@@ -275,7 +276,8 @@ impl World {
             kind: Kind::Destruct(0),
             members: made.members,
         };
-        self.oracle.calls_destruct(place, &collective, round);
+        self.oracle
+            .calls_destruct(place, &collective, round, self.now);
         let mut infos = Vec::new();
         if let Some(seconds) = timeout {
             infos.push(Info::new(keys::TIMEOUT, seconds));
@@ -283,7 +285,7 @@ impl World {
         let name = collective.group(round);
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
-        self.say(|| format!("process {place} takes apart {collective:?}, {round}"));
+        self.say(|| format!("process {place} destructs {collective:?}, {round}"));
         let what = What::Collective(collective, round);
         Some(self.ask(who, what, own, |core, end| {
             core.group_destruct(&name, &infos, end)
@@ -315,7 +317,7 @@ impl World {
         }))
     }
 
-    /// The names of those who meet: one by one, or whole jobs where they are whole.
+    /// The names of the participants: one by one, or whole jobs where they are whole.
     fn named(&self, collective: &Collective, is_short: bool) -> Vec<Proc<'static>> {
         let mut names = Vec::new();
         for job in &self.jobs {

@@ -16,7 +16,9 @@ use crate::agenda::{self, Call};
 use crate::client::{What, Who};
 use crate::fault::Fault;
 use crate::oracle::led::constructed;
-use crate::process::{Collective, FIRST_EXTENDED, Job, Kind, Phase, ProcId, group_name, round_of};
+use crate::process::{
+    Collective, FIRST_ADD_MEMBERS, Job, Kind, Phase, ProcId, group_name, round_of,
+};
 use crate::random::Random;
 use crate::world::World;
 
@@ -37,8 +39,10 @@ pub(crate) struct AddMembersConstruct {
     pub(crate) order: Option<Vec<ProcId>>,
     /// Whether the last of the leaders wants another order.
     pub(crate) is_contradicted: bool,
-    /// Whether the group may be formed without some of them.
-    pub(crate) is_optional: bool,
+    /// Whether the leaders say that it may be formed without some of them.
+    is_optional: bool,
+    /// Whether members are told of those that end later, and the group is formed without those that end before.
+    pub(crate) notifies: bool,
     /// The one of those who lead that decides about those of them that are lost, if one does.
     pub(crate) decider: Option<ProcId>,
     /// In seconds.
@@ -62,6 +66,7 @@ impl AddMembersConstruct {
         let sum: usize = members.iter().sum();
         let decides = !is_counted && !sum.is_multiple_of(3);
         let decider = decides.then(|| members[sum % num_leaders]);
+        let notifies = sum % 5 < 2;
         let order = random.once_in(3).then(|| {
             let mut order = members.clone();
             let by = random.below(order.len());
@@ -72,6 +77,7 @@ impl AddMembersConstruct {
             num_leaders,
             is_counted,
             decider,
+            notifies,
             adds,
             is_contradicted: order.is_some() && num_leaders > 1 && random.once_in(4),
             order,
@@ -79,6 +85,11 @@ impl AddMembersConstruct {
             timeout: (!random.once_in(3)).then(|| 1 + random.below_u32(5)),
             members,
         }
+    }
+
+    /// Whether the group may be formed without some of them.
+    pub(crate) const fn may_lack_members(&self) -> bool {
+        self.is_optional || self.notifies
     }
 
     pub(crate) fn leaders(&self) -> &[ProcId] {
@@ -116,7 +127,7 @@ pub(crate) fn add_constructs(
         script.insert(at, Phase::AddMembers(number));
         if !random.once_in(3) {
             let at = at + 1 + random.below(script.len() - at);
-            script.insert(at, Phase::DestructExtended(number));
+            script.insert(at, Phase::DestructAddMembers(number));
         }
     }
     constructs
@@ -208,10 +219,14 @@ impl World {
         if construct.is_optional && leads {
             infos.push(Info::new(keys::GROUP_OPTIONAL, true));
         }
+        if construct.notifies {
+            self.hear_of_terminations(who);
+            infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+        }
         let own = timeout.map(|seconds| Duration::from_secs(seconds.into()));
         let own = own.or(self.config.collective_time);
         let name = Self::construct_name(number);
-        self.say(|| format!("process {place} comes to {name}, {construct:?}"));
+        self.say(|| format!("process {place} constructs {name}, {construct:?}"));
         self.construct_called(number, place);
         let id = self.ask(who, What::AddMembers(number), own, |core, end| {
             core.group_construct(&name, &procs, &infos, end)
@@ -271,13 +286,13 @@ impl World {
         };
         members.sort_unstable();
         let kind = Kind::Group(0);
-        let group = (Collective { kind, members }, FIRST_EXTENDED + number);
+        let group = (Collective { kind, members }, FIRST_ADD_MEMBERS + number);
         self.clients[who].groups.push(group);
     }
 
     /// The name of such a group.
     pub(crate) fn construct_name(number: usize) -> String {
-        group_name(&[], FIRST_EXTENDED + number)
+        group_name(&[], FIRST_ADD_MEMBERS + number)
     }
 
     fn names(&self, places: &[ProcId]) -> Vec<Proc<'static>> {
@@ -310,7 +325,7 @@ impl World {
     /// A server calls for such a construction.
     pub(crate) fn construct_call(&mut self, call: Call, group: &Group) {
         let process_states = self.process_states();
-        let number = round_of(&group.id) - FIRST_EXTENDED;
+        let number = round_of(&group.id) - FIRST_ADD_MEMBERS;
         self.host.constructions.open.insert(call, number);
         if !group.procs.is_empty() {
             self.oracle.constructs[number].called_host.insert(call.node);
@@ -396,6 +411,6 @@ impl World {
 /// The number of the construction of such a group that infos are about.
 fn number_in(infos: &[Info<'_>]) -> Option<usize> {
     let name = constructed(infos)?;
-    let number = name.strip_prefix("extended-")?.parse::<usize>().ok()?;
-    number.checked_sub(FIRST_EXTENDED)
+    let number = name.strip_prefix("added-")?.parse::<usize>().ok()?;
+    number.checked_sub(FIRST_ADD_MEMBERS)
 }

@@ -71,6 +71,8 @@ pub(crate) enum Event {
     Replaced(String, ProcId),
     /// By now one that was told that a construction ended without a leader knows that nobody leads.
     Leaderless(Who, String),
+    /// By now all who are in a group know that this member has ended.
+    Terminated(String, ProcId),
     /// A process ends without a word.
     Crash(Who),
     /// The host sees that a process has ended.

@@ -70,13 +70,15 @@ pub(crate) struct Client {
     pub(crate) brought: BTreeSet<ProcId>,
     /// The groups that it is in, as it was told: who made them, and which of theirs.
     pub(crate) groups: Vec<(Collective, usize)>,
-    /// Those that it was told are taken apart.
+    /// Those that it was told are destructed.
     pub(crate) destructed: Vec<(Collective, usize)>,
     /// Whether it was told that it hears of invitations, and of what becomes of them.
     pub(crate) hears_invitations: bool,
     pub(crate) hears_groups: bool,
     /// Whether it has asked to hear what is asked about constructions.
     pub(crate) hears_losses: bool,
+    /// Whether it was told that it hears of members of groups that end.
+    pub(crate) hears_terminations: bool,
     /// Whether bytes were sent that no client sends.
     pub(crate) is_spoiled: bool,
     /// Whether bytes came that its server did not send.
@@ -151,6 +153,7 @@ pub(crate) enum What {
     Init,
     /// To hear of invitations, and of what becomes of them.
     HearInvitations,
+    HearTerminations,
     HearGroups,
     /// To lead, or to join, the group of an invitation of a number.
     Lead(usize),
@@ -242,6 +245,7 @@ impl Client {
             hears_invitations: false,
             hears_groups: false,
             hears_losses: false,
+            hears_terminations: false,
             is_spoiled: false,
             is_lied_to: false,
         }

@@ -14,7 +14,7 @@ use crate::add_members::HostConstructions;
 use crate::agenda::{Call, Event};
 use crate::fault::Fault;
 use crate::oracle::tools::name_of;
-use crate::process::{Collective, FIRST_EXTENDED, Kind, ProcId, round_of};
+use crate::process::{Collective, FIRST_ADD_MEMBERS, Kind, ProcId, round_of};
 use crate::world::World;
 
 /// The host of all nodes.
@@ -41,6 +41,8 @@ pub(crate) type RoundId = (Collective, usize);
 pub(crate) struct Round {
     /// What servers contributed, and under which call.
     contributed: BTreeMap<usize, (Option<Call>, Vec<u8>)>,
+    /// Who takes part, as each server says.
+    waited_for: BTreeMap<usize, Vec<ProcId>>,
     /// How it ended.
     result: Option<Result<Vec<u8>, Status>>,
 }
@@ -97,7 +99,7 @@ impl World {
             }
             Upcall::Group(call)
                 if call.operation == GroupOperation::CONSTRUCT
-                    && round_of(&call.id) >= FIRST_EXTENDED =>
+                    && round_of(&call.id) >= FIRST_ADD_MEMBERS =>
             {
                 self.construct_call(id, &call);
             }
@@ -265,6 +267,15 @@ impl World {
         let failed = part.as_ref().err().copied();
         let data = part.unwrap_or_default();
         round.contributed.insert(call.node, (Some(call), data));
+        round.waited_for.insert(call.node, waited_for.clone());
+        let mut named = round.waited_for.values();
+        // A server leaves those out of a construct that it does without.
+        let is_same = named.all(|named| *named == waited_for);
+        assert!(
+            is_same || is_dead || matches!(kind, Kind::Group(_)),
+            "{kind:?}: {:?}",
+            round.waited_for
+        );
         let id = (collective, place);
         let limit = infos.iter().find(|info| info.key.is(keys::TIMEOUT));
         let limit = limit.and_then(|info| info.value.to_number::<u32>().ok());

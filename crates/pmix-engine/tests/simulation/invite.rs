@@ -6,6 +6,7 @@ use std::time::Duration;
 use pmix_client::OperationId;
 use pmix_types::{Info, Status, Value, keys};
 
+use crate::agenda::Event;
 use crate::client::{What, Who};
 use crate::fault::Fault;
 use crate::oracle::groups::Invitation;
@@ -21,7 +22,7 @@ impl World {
     pub(crate) fn do_invite(&mut self, who: Who, place: ProcId) -> Option<OperationId> {
         let soon = Some(Duration::ZERO);
         if !self.clients[who].hears_invitations {
-            let codes = [Status::GROUP_INVITED];
+            let codes = [Status::GROUP_INVITED, Status::GROUP_MEMBER_FAILED];
             return Some(self.ask(who, What::HearInvitations, soon, |core, end| {
                 core.register_events(&codes, &[], end)
             }));
@@ -34,13 +35,16 @@ impl World {
             return None;
         }
         let number = self.oracle.invitations.len();
-        let invitation = Invitation::new(place, who, self.procs[place].stamp.life, invited.clone());
+        let led_by = (who, self.procs[place].stamp.life);
+        // Nothing is drawn for it, so that the other invitations stay what they were.
+        let notifies = number.is_multiple_of(2);
+        let invitation = Invitation::new(place, led_by, invited.clone(), notifies);
         self.oracle.invitations.push(invitation);
         let all = invited.into_iter().chain([place]);
         let all = all.map(|proc| self.procs[proc].name()).collect();
         let (name, now) = (name_of(number), self.instant());
         let id = self.ask_in_steps(who, What::Lead(number), PATIENCE, |core, end| {
-            core.group_invite(&name, all, &[], end, now)
+            core.group_invite(&name, all, &infos(notifies), end, now)
         });
         self.random.once_in(3).then_some(id)
     }
@@ -49,6 +53,7 @@ impl World {
     pub(crate) fn answer_invitation(&mut self, who: Who, number: usize) {
         let leader = self.procs[self.oracle.invitations[number].leader].name();
         let (name, now) = (name_of(number), self.instant());
+        let notifies = self.oracle.invitations[number].notifies;
         if self.random.once_in(4) {
             let what = What::Invitation(number, crate::client::Saying::Decline);
             self.ask(who, what, Some(Duration::ZERO), |core, end| {
@@ -61,12 +66,23 @@ impl World {
             false => JOIN_TIME,
         };
         self.ask_in_steps(who, What::Join(number), time, |core, end| {
-            core.group_join(&name, &leader, &[], end, now)
+            core.group_join(&name, &leader, &infos(notifies), end, now)
         });
+        // It may be lost before its leader says that the group is there, or soon after.
+        if notifies && self.strikes(Fault::Crash, 4) {
+            let soon = self.random.millis(1, 400);
+            self.after(soon, Event::Crash(who));
+        }
     }
 }
 
-fn name_of(number: usize) -> String {
+/// The directives of who leads, or may in the place of another.
+fn infos(notifies: bool) -> Vec<Info<'static>> {
+    let info = notifies.then(|| Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+    info.into_iter().collect()
+}
+
+pub(crate) fn name_of(number: usize) -> String {
     format!("invited-{number}")
 }
 

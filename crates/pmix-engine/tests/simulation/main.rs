@@ -13,6 +13,7 @@
 //!   there is none; nobody waits for those who will not call.
 //! - Who was invited to a group, and who leads it, agree whether it is formed; who waits for one that is
 //!   gone is told so.
+//! - Who is in a group that asked for it is told, once, of each member that ends, and of no other.
 //! - A get brings what its process committed last, never another's or an older life's. What it brings of
 //!   others is for who asks, and comes once.
 //! - Who listens to events hears each once, in the order in which its server took them in.
@@ -123,7 +124,10 @@ fn ten_thousand_seeds() {
         "{constructed} groups have added members, {smaller} of them lack one that was lost"
     )
     .unwrap();
+    let told = oracle::terminations::NUM_TOLD.load(Ordering::Relaxed);
+    writeln!(out, "{told} members were told that another has ended").unwrap();
     if num_seeds >= NUM_SEEDS {
+        assert!(told > 200, "hardly any");
         assert!(constructed > 200 && smaller > 20, "hardly any");
         assert!(without > 20 && replaced > 0, "hardly any");
         assert!(unasked > 100, "hardly any");

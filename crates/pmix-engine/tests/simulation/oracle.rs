@@ -9,6 +9,7 @@ pub(crate) mod groups;
 pub(crate) mod led;
 mod news;
 mod operations;
+pub(crate) mod terminations;
 pub(crate) mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,7 @@ pub(crate) struct Oracle {
     pub(crate) invitations: Vec<groups::Invitation>,
     pub(crate) led: led::Led,
     pub(crate) constructs: Vec<add_members::SeenConstruct>,
+    pub(crate) terminations: terminations::Terminations,
     pub(crate) spawns: Vec<Spawning>,
     /// The jobs whose output tools have asked for.
     pub(crate) wanted: BTreeSet<(Who, &'static str)>,
@@ -58,6 +60,8 @@ pub(crate) struct Oracle {
 struct Seen {
     /// Who has called, and what it had shared by then.
     callers: BTreeMap<ProcId, Option<Stamp>>,
+    /// When the last of them did, where a group is destructed.
+    last_called: Duration,
     /// What each server told its clients.
     told: BTreeMap<usize, Status>,
     /// Whether any of them wants data.
@@ -153,6 +157,7 @@ impl World {
         if let Some(place) = self.procs.iter().position(|proc| proc.name() == *name) {
             self.expect_bad_news(node, place, Duration::ZERO);
             self.expect_news_of_groups(place);
+            self.expect_news_of_termination(place);
         }
     }
 
@@ -227,7 +232,10 @@ impl World {
 
     fn check_answer(&mut self, who: Who, asked: &Asked, status: Status, payload: &[u8]) {
         match &asked.what {
-            What::Any | What::Init | What::HearInvitations => {}
+            What::Any | What::Init => {}
+            What::HearInvitations | What::HearTerminations => {
+                self.clients[who].hears_terminations |= status.is_success();
+            }
             What::Lead(_) | What::Join(_) => {}
             What::Finalize => {
                 self.check_heard(who);

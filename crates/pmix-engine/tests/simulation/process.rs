@@ -76,6 +76,8 @@ pub(crate) struct Process {
     pub(crate) settled: BTreeMap<usize, u16>,
     /// Whether its last life ended without notice.
     pub(crate) was_lost: bool,
+    /// When that life ended.
+    pub(crate) ended_at: Duration,
     /// The last life that its server let in, and how many this server has.
     pub(crate) admitted: u16,
     /// When that was.
@@ -165,11 +167,11 @@ pub(crate) enum Kind {
     /// They make a group: its number among those of the same processes, or 0 where that does not
     /// matter.
     Group(usize),
-    /// They take that group apart.
+    /// They destruct that group.
     Destruct(usize),
 }
 
-/// Who meets for what.
+/// What processes do together, and which ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Collective {
     pub(crate) kind: Kind,
@@ -193,12 +195,12 @@ impl Collective {
 }
 
 /// The first number of groups whose members do not all know each other.
-pub(crate) const FIRST_EXTENDED: usize = 1000;
+pub(crate) const FIRST_ADD_MEMBERS: usize = 1000;
 
 /// The name of the group of a number that processes make; where members are added it does not say whose it is.
 pub(crate) fn group_name(members: &[ProcId], round: usize) -> String {
-    if round >= FIRST_EXTENDED {
-        return format!("extended-{round}");
+    if round >= FIRST_ADD_MEMBERS {
+        return format!("added-{round}");
     }
     let mut hasher = DefaultHasher::new();
     members.hash(&mut hasher);
@@ -224,14 +226,14 @@ pub(crate) enum Phase {
         is_short: bool,
         /// In seconds.
         timeout: Option<u32>,
-        /// Whether they go on before they have met.
+        /// Whether they go on before it has ended.
         is_loose: bool,
     },
     /// Those who are a part of the construction of a number call for it.
     AddMembers(usize),
-    /// Those who are in that group take it apart.
-    DestructExtended(usize),
-    /// Those who are in a group take apart the last that they made.
+    /// Those who are in that group destruct it.
+    DestructAddMembers(usize),
+    /// Those who are in a group destruct the last that they made.
     Destruct {
         /// Who made it.
         collective: Collective,

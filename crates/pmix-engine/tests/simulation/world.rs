@@ -259,6 +259,7 @@ impl World {
             }
             Event::Replaced(name, old) => self.check_replaced(&name, old),
             Event::Leaderless(who, name) => self.check_leaderless(who, &name),
+            Event::Terminated(name, lost) => self.check_terminated(&name, lost),
             Event::Crash(who) => {
                 if self.clients[who].is_live() && !self.is_over {
                     self.cut_off(who, false);
@@ -533,6 +534,7 @@ fn process(place: usize, job: &Job, node: usize, rank: u32) -> Process {
         settled: BTreeMap::new(),
         admitted_at: Duration::ZERO,
         was_lost: false,
+        ended_at: Duration::ZERO,
         admitted: 0,
         num_admitted: 0,
         is_registered: true,

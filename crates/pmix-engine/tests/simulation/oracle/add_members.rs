@@ -13,7 +13,7 @@ use crate::add_members::AddMembersConstruct;
 use crate::agenda::Event;
 use crate::client::{What, Who};
 use crate::fault::Fault;
-use crate::process::{FIRST_EXTENDED, ProcId, group_name};
+use crate::process::{FIRST_ADD_MEMBERS, ProcId, group_name};
 use crate::world::World;
 
 /// How many groups were formed, how many of them without one of those who were to be members.
@@ -89,7 +89,7 @@ impl World {
         };
         let mut members = self.places_of(members);
         members.sort_unstable();
-        let name = group_name(&[], FIRST_EXTENDED + number);
+        let name = group_name(&[], FIRST_ADD_MEMBERS + number);
         self.host.groups.insert(name, members);
     }
 
@@ -162,6 +162,9 @@ impl World {
         let form = self.clients[who].form.as_ref().unwrap();
         let group = reply::Group::decode(form, None, payload).unwrap();
         let told = (self.places_of(&group.members), group.context_id);
+        if construct.notifies {
+            self.in_group_that_notifies(who, &Self::construct_name(number), told.0.clone());
+        }
         assert!(told.1.is_some(), "a group without a context id");
         let seen = &mut self.oracle.constructs[number];
         if let Some(known) = &seen.formed {
@@ -187,7 +190,7 @@ impl World {
             // Nobody adds those whose leader did not come.
             let adder = construct.adder(*missing);
             let is_added = adder.is_none_or(|adder| members.contains(&adder));
-            let is_done_without = construct.is_optional && self.has_ended(*missing)
+            let is_done_without = construct.may_lack_members() && self.has_ended(*missing)
                 || self.oracle.led.does_without(&name, *missing);
             assert!(
                 is_done_without || !is_added,
@@ -337,6 +340,7 @@ impl World {
         let are_leaders_known = !construct.is_counted || !never().any(leads);
         let lacks_one =
             never().any(|place| is_added(place) || leads(place) && !construct.is_counted);
-        is_part && (have_all_called && are_leaders_known || lacks_one && !construct.is_optional)
+        is_part
+            && (have_all_called && are_leaders_known || lacks_one && !construct.may_lack_members())
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What participants are told of what they do together.
 
+use std::time::Duration;
+
 use pmix_proto::reply;
 use pmix_types::{Proc, Status};
 
@@ -9,6 +11,9 @@ use crate::client::Who;
 use crate::fault::Fault;
 use crate::process::{Collective, Kind, ProcId};
 use crate::world::World;
+
+/// Within which time all servers hear of one that finalizes and does not come again, and the host of what follows.
+const SOON: Duration = Duration::from_secs(6);
 
 impl World {
     /// All local participants are told the same, and so are those of other nodes unless the host
@@ -35,9 +40,11 @@ impl World {
         // Who calls before the job is registered may be told at another time than the others, and
         // of another reason.
         let is_early = self.plan.has(Fault::LateJob);
-        // A group that could not be taken apart is gone for those who were told so: who comes later is
+        // A group whose destruct failed is gone for those who were told so: who comes later is
         // told why it cannot be now.
         let is_early = is_early || matches!(collective.kind, Kind::Destruct(_));
+        // Who comes later is told the same.
+        let is_first = round.told.is_empty();
         if let Some(before) = round.told.insert(node, status) {
             let agree =
                 before == status || (is_early && before.is_success() == status.is_success());
@@ -46,7 +53,21 @@ impl World {
                 "participants of one node are told {before} and {status}"
             );
         }
+        // The members are told of those that end, and do without them.
+        let is_cut_off = [Fault::CrashServer, Fault::Deregister].map(|fault| self.plan.has(fault));
+        assert!(
+            status != Status::ERR_LOST_CONNECTION
+                || !self.destruct_notifies(collective, place)
+                || is_cut_off.contains(&true),
+            "connection {who} is told {status} of the destruct of a group that does without the lost"
+        );
         let round = &self.oracle.rounds[&id];
+        assert!(
+            status != Status::ERR_TIMEOUT
+                || !is_first
+                || self.may_be_late(collective, place, round),
+            "connection {who} waits for a destruct without anybody who could call"
+        );
         self.compare_nodes(node, &id, round);
         if status.is_success() {
             self.check_attendance(collective, place, round);
@@ -117,6 +138,41 @@ impl World {
         }
     }
 
+    /// Whether a collective may run out of time: it is no destruct, or one who is in the group has not called, or the
+    /// host or a server may not have heard of all.
+    fn may_be_late(&self, collective: &Collective, place: usize, round: &Seen) -> bool {
+        let faults = [
+            Fault::CrashServer,
+            Fault::Deregister,
+            Fault::Dismiss,
+            Fault::LateJob,
+            Fault::Again,
+            Fault::HostLate,
+            Fault::HostSilent,
+            Fault::HostDrops,
+            Fault::HostTwice,
+            Fault::Jump,
+            Fault::Slow,
+            Fault::Delay,
+            Fault::Lie,
+            Fault::Haste,
+            Fault::Duplicate,
+            Fault::Garbage,
+        ];
+        let is_destruct = matches!(collective.kind, Kind::Destruct(_));
+        let mut members = collective.members.iter();
+        let is_waited_for = |proc: &ProcId| {
+            let process = &self.procs[*proc];
+            let is_gone = self.has_ended(*proc) && process.ended_at + SOON < self.now;
+            let has_called = round.callers.contains_key(proc);
+            !is_gone && !has_called && !self.oracle.has_left(collective, place, *proc)
+        };
+        !is_destruct
+            || faults.iter().any(|fault| self.plan.has(*fault))
+            || round.last_called + SOON > self.now
+            || members.any(is_waited_for)
+    }
+
     /// All have come, if there was success.
     fn check_attendance(&self, collective: &Collective, place: usize, round: &Seen) {
         for member in &collective.members {
@@ -126,7 +182,8 @@ impl World {
                 .oracle
                 .led
                 .does_without(&collective.group(place), *member);
-            let has_come = has_come || is_out;
+            let is_told_of = self.destruct_notifies(collective, place) && self.has_ended(*member);
+            let has_come = has_come || is_out || is_told_of;
             assert!(has_come, "process {member} did not come");
         }
     }

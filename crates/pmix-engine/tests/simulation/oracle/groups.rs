@@ -11,7 +11,7 @@ use super::Oracle;
 use crate::agenda;
 use crate::client::{Saying, What, Who};
 use crate::fault::Fault;
-use crate::invite::number_of;
+use crate::invite::{name_of, number_of};
 use crate::process::{Collective, ProcId};
 use crate::world::World;
 
@@ -37,6 +37,8 @@ pub(crate) struct Invitation {
     /// Those of them whose server was told so before it chose another.
     ended_with: BTreeSet<ProcId>,
     pub(crate) invited: Vec<ProcId>,
+    /// Whether members are told of those that end.
+    pub(crate) notifies: bool,
     /// How it ends, as each leader wants it.
     pub(crate) end: BTreeMap<ProcId, Outcome>,
     /// Of which leaders the server took that.
@@ -69,7 +71,12 @@ pub(crate) enum Outcome {
 }
 
 impl Invitation {
-    pub(crate) fn new(leader: ProcId, led_by: Who, life: u16, invited: Vec<ProcId>) -> Self {
+    pub(crate) fn new(
+        leader: ProcId,
+        (led_by, life): (Who, u16),
+        invited: Vec<ProcId>,
+        notifies: bool,
+    ) -> Self {
         Self {
             leader,
             leads: BTreeMap::from([(leader, (led_by, life))]),
@@ -78,6 +85,7 @@ impl Invitation {
             given_up_with: BTreeSet::new(),
             ended_with: BTreeSet::new(),
             invited,
+            notifies,
             end: BTreeMap::new(),
             ended: BTreeMap::new(),
             is_open: false,
@@ -109,11 +117,18 @@ impl Invitation {
 
 impl Oracle {
     /// A process calls for the destruction of a group.
-    pub(crate) fn calls_destruct(&mut self, proc: ProcId, collective: &Collective, round: usize) {
+    pub(crate) fn calls_destruct(
+        &mut self,
+        proc: ProcId,
+        collective: &Collective,
+        round: usize,
+        now: Duration,
+    ) {
         let calls = self.calls.entry((collective.clone(), proc)).or_default();
         *calls = (*calls).max(round + 1);
         let round = self.rounds.entry((collective.clone(), round)).or_default();
         round.callers.insert(proc, None);
+        round.last_called = now;
     }
 
     /// A process leaves a group.
@@ -131,7 +146,7 @@ impl Oracle {
 }
 
 impl World {
-    /// A group that a process is in can be left, and one that was taken apart cannot.
+    /// A group that a process is in can be left, and one that was destructed cannot.
     pub(super) fn check_left(&self, who: Who, is_in: bool, status: Status) {
         let place = self.clients[who].proc.unwrap();
         // Another life may have been in it.
@@ -266,6 +281,9 @@ impl World {
     /// A server tells a client of an event that concerns an invitation.
     pub(super) fn group_event_sent(&mut self, who: Who, form: &PeerForm, payload: &[u8]) {
         let event = Event::decode(form, None, payload).expect("an event that can be read");
+        if event.status == Status::GROUP_MEMBER_FAILED {
+            return self.termination_told(who, &event);
+        }
         let Some(number) = number_of(&event.infos) else {
             return self.led_event_sent(who, &event);
         };
@@ -483,6 +501,10 @@ impl World {
             invitation.formed.len() == 1 || is_excused,
             "invitation {number} is formed twice: {invitation:?}"
         );
+        if invitation.notifies {
+            let members = places.into_iter().flatten().collect();
+            self.in_group_that_notifies(who, &name_of(number), members);
+        }
     }
 
     /// Whether who joins was told to give it up: by its leader, or by one that did so for all.

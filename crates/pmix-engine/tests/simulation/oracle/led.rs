@@ -60,7 +60,7 @@ pub(crate) fn constructed(infos: &[Info<'_>]) -> Option<String> {
     match &name.value {
         Value::String(Some(name)) => {
             let name = name.as_str()?;
-            let is_constructed = name.starts_with("group-") || name.starts_with("extended-");
+            let is_constructed = name.starts_with("group-") || name.starts_with("added-");
             is_constructed.then(|| name.to_owned())
         }
         _ => None,
@@ -271,7 +271,7 @@ impl World {
             .chosen
             .contains_key(&(name.to_owned(), about));
         let is_done = match result {
-            // One leads already, or the host was called: those that still gather end it.
+            // One leads already, or the host was called: servers that wait for members end it.
             HandlerResult::Abort | HandlerResult::End => {
                 is_chosen || self.has_called_host(what, self.procs[about].node)
             }

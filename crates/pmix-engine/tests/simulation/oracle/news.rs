@@ -61,7 +61,7 @@ impl World {
         // Those who may be missing are not asked about, nor those who are added.
         let leads = |place: &ProcId| construct.leaders().contains(place);
         let is_asked = leads(&lost) && self.clients[who].proc.as_ref().is_some_and(leads);
-        let is_asked = is_asked && !construct.is_optional;
+        let is_asked = is_asked && !construct.may_lack_members();
         let has_come = self.oracle.constructs[number].has_called(lost);
         is_asked && !has_come && asked.answer.is_none()
     }
@@ -75,6 +75,7 @@ impl World {
         let mut members = collective.members.iter();
         let is_restless = members.any(|member| self.procs[*member].is_restless);
         let has_left = self.oracle.has_left(collective, *place, lost);
+        let has_left = has_left || self.destruct_notifies(collective, *place);
         collective.members.contains(&lost) && !came && !has_left && !is_restless
     }
 

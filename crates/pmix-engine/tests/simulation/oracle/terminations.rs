@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups whose members are told of each that ends (`PMIX_GROUP_NOTIFY_TERMINATION`): all who are still in one are,
+//! once, and nobody is told of one that is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pmix_proto::Event;
+use pmix_types::{Status, Value, keys};
+
+use super::groups::proc_in;
+use crate::agenda;
+use crate::client::{What, Who};
+use crate::fault::Fault;
+use crate::process::{Collective, FIRST_ADD_MEMBERS, Kind, ProcId};
+use crate::world::World;
+
+/// How many members were told of another that ended.
+pub(crate) static NUM_TOLD: AtomicU64 = AtomicU64::new(0);
+
+/// Within which time a server hears that a group is there, and tells of those that are not.
+const SOON: Duration = Duration::from_secs(8);
+
+/// What was seen of such groups, by their names.
+#[derive(Debug, Default)]
+pub(crate) struct Terminations {
+    /// The members that each was told who is in the group.
+    groups: BTreeMap<(String, Who), Vec<ProcId>>,
+    /// Who was told of whom.
+    told: BTreeSet<(String, Who, ProcId)>,
+}
+
+impl World {
+    /// Registers a process, once, for the event that says that a member of a group has ended.
+    pub(crate) fn hear_of_terminations(&mut self, who: Who) {
+        if !self.clients[who].hears_terminations {
+            let (codes, soon) = ([Status::GROUP_MEMBER_FAILED], Some(Duration::ZERO));
+            self.ask(who, What::HearTerminations, soon, |core, end| {
+                core.register_events(&codes, &[], end)
+            });
+        }
+    }
+
+    /// A process is told that it is in a group, some of whose members may have ended meanwhile.
+    pub(super) fn in_group_that_notifies(&mut self, who: Who, name: &str, members: Vec<ProcId>) {
+        for place in &members {
+            if self.procs[*place].was_lost {
+                self.after(SOON, agenda::Event::Terminated(name.to_owned(), *place));
+            }
+        }
+        let groups = &mut self.oracle.terminations.groups;
+        groups.insert((name.to_owned(), who), members);
+    }
+
+    /// A process is lost: the other members of its groups are told.
+    pub(super) fn expect_news_of_termination(&mut self, lost: ProcId) {
+        let groups = self.oracle.terminations.groups.iter();
+        let groups = groups.filter(|(_, members)| members.contains(&lost));
+        let names: BTreeSet<_> = groups.map(|((name, _), _)| name.clone()).collect();
+        for name in names {
+            self.after(SOON, agenda::Event::Terminated(name, lost));
+        }
+    }
+
+    /// A server tells a member that another has ended.
+    pub(super) fn termination_told(&mut self, who: Who, event: &Event<'_>) {
+        let info = event.infos.iter().find(|info| info.key.is(keys::GROUP_ID));
+        let name = match info.map(|info| &info.value) {
+            Some(Value::String(Some(name))) => name.to_string(),
+            _ => panic!("a member of a group without a name has ended"),
+        };
+        let about = proc_in(&event.infos, keys::EVENT_AFFECTED_PROC);
+        let about = about.and_then(|name| self.place_of(&name));
+        let about = about.expect("a member");
+        assert!(
+            self.notifies(&name),
+            "connection {who} is told of {about} in {name}, which nobody asked for"
+        );
+        let proc = &self.procs[about];
+        let leaves = proc.client.is_some_and(|who| self.finalizes(who));
+        let is_cut = (proc.client).is_some_and(|who| !self.clients[who].is_known);
+        let is_ended = self.jobs[proc.job].is_gone || proc.client.is_none();
+        assert!(
+            leaves || is_cut || is_ended || proc.is_restless || self.is_over,
+            "connection {who} is told that {about} in {name} has ended, which is there"
+        );
+        let (is_restless, node) = (proc.is_restless, proc.node);
+        // A server keeps no group without a member, and may be answered the call of one that is gone after that.
+        let groups = self.oracle.terminations.groups.iter();
+        let mut groups = groups.filter(|((group, _), _)| *group == name);
+        let is_gone = |place: &ProcId| self.procs[*place].client.is_none();
+        let is_forgotten = groups.any(|(_, members)| {
+            let mut here = members
+                .iter()
+                .filter(|place| self.procs[**place].node == node);
+            here.all(is_gone)
+        });
+        self.say(|| format!("connection {who} is told that {about} in {name} has ended"));
+        let is_news = self
+            .oracle
+            .terminations
+            .told
+            .insert((name.clone(), who, about));
+        assert!(
+            is_news || is_restless || is_forgotten,
+            "connection {who} is told twice that {about} in {name} has ended"
+        );
+        NUM_TOLD.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All who are in a group were told that a member is lost, unless it left before.
+    pub(crate) fn check_terminated(&self, name: &str, lost: ProcId) {
+        let seen = &self.oracle.terminations;
+        let groups = seen.groups.iter();
+        for ((_, who), members) in groups.filter(|((group, _), _)| group == name) {
+            let is_told = seen.told.contains(&(name.to_owned(), *who, lost));
+            let is_other = members.contains(&lost) && self.clients[*who].proc != Some(lost);
+            assert!(
+                is_told || !is_other || self.is_unsure(*who, name, members, lost),
+                "connection {who} is in {name} of {members:?}, and is not told that {lost} has ended"
+            );
+        }
+    }
+
+    /// Whether the members of a group are told of those that end.
+    fn notifies(&self, name: &str) -> bool {
+        match (construct_in(name), invitation_in(name)) {
+            (Some(number), _) => self.constructs[number].notifies,
+            (_, Some(number)) => self.oracle.invitations[number].notifies,
+            _ => false,
+        }
+    }
+
+    /// Whether something is the destruct of a group whose members are told of those that end.
+    pub(super) fn destruct_notifies(&self, collective: &Collective, round: usize) -> bool {
+        let number = round.checked_sub(FIRST_ADD_MEMBERS);
+        let construct = number.and_then(|number| self.constructs.get(number));
+        matches!(collective.kind, Kind::Destruct(_)) && construct.is_some_and(|it| it.notifies)
+    }
+
+    fn finalizes(&self, who: Who) -> bool {
+        let mut asked = self.clients[who].asked.values();
+        asked.any(|asked| asked.what == What::Finalize)
+    }
+
+    /// Whether a member may not be told that another is lost: it is not in the group any longer, or the other one
+    /// was not, or a fault took place after which servers may know of different groups.
+    fn is_unsure(&self, who: Who, name: &str, members: &[ProcId], lost: ProcId) -> bool {
+        let faults = [
+            Fault::CrashServer,
+            Fault::Deregister,
+            Fault::LateJob,
+            Fault::Again,
+            Fault::Duplicate,
+            Fault::Dismiss,
+            Fault::Garbage,
+            Fault::Slow,
+            Fault::Lie,
+        ];
+        let is_unsure = self.is_over
+            || !self.oracle.jumped.is_empty()
+            || faults.iter().any(|fault| self.plan.has(*fault));
+        let client = &self.clients[who];
+        let hears = client.is_live() && client.hears_terminations && !self.finalizes(who);
+        if is_unsure || !hears {
+            return true;
+        }
+        let Some(number) = construct_in(name) else {
+            return false;
+        };
+        let round = FIRST_ADD_MEMBERS + number;
+        let mut all = members.to_vec();
+        all.sort_unstable();
+        let left = self.oracle.left.contains(&(all.clone(), round, lost));
+        let destruct = Collective {
+            kind: Kind::Destruct(0),
+            members: all,
+        };
+        let calls = self.oracle.calls.get(&(destruct, lost));
+        let has_called = calls.is_some_and(|calls| *calls > round);
+        let is_in = client.groups.iter().any(|(_, known)| *known == round);
+        let is_excused = !self.oracle.constructs[number].excused.is_empty();
+        left || has_called || !is_in || is_excused
+    }
+}
+
+/// The number of the construct or of the invitation that a group was formed by.
+fn construct_in(name: &str) -> Option<usize> {
+    let round = name.strip_prefix("added-")?.parse::<usize>().ok()?;
+    round.checked_sub(FIRST_ADD_MEMBERS)
+}
+
+fn invitation_in(name: &str) -> Option<usize> {
+    name.strip_prefix("invited-")?.parse().ok()
+}
