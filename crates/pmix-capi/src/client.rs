@@ -199,7 +199,10 @@ fn known_to_server(
         (server.clone(), stored, state.connection().is_some())
     };
     let name = key.as_text().to_str_lossy();
-    let own = || own_value(of, server.proc(), &name);
+    let own = || match name == keys::MYSERVER_URI && of == server.proc() {
+        true => Some(Value::from(server.uri().to_owned())),
+        false => own_value(of, server.proc(), &name),
+    };
     if let Some(known) = stored.or_else(own) {
         return Some(Ok(known));
     }

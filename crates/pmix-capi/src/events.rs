@@ -373,8 +373,11 @@ exported! {
             };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
-                later(tell_here)?;
-                return answer_now(cbfunc, cbdata);
+                // The launcher that a tool started is its server, and no client of its own any more.
+                if client().is_err() {
+                    later(tell_here)?;
+                    return answer_now(cbfunc, cbdata);
+                }
             }
             let client = client()?;
             if range == DataRange::PROC_LOCAL {

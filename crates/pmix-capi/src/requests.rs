@@ -20,6 +20,7 @@ use crate::record::there;
 use crate::server::{CHost, To, own_host};
 use crate::state::client;
 use crate::status::{code, write_to};
+use crate::tool;
 use crate::values::info_at;
 
 /// Waits for what is answered with a status alone.
@@ -394,6 +395,7 @@ exported! {
             // SAFETY: C says so.
             let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
             let name = match own_host() {
+                _ if tool::starts_itself() => tool::start(&infos, &apps)?,
                 Some(own) => own.wait(|host, own, to| {
                     host.spawn(own, &infos, &apps, to);
                     Ok(())
@@ -414,6 +416,10 @@ exported! {
             // SAFETY: C says so.
             let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
             let then = spawned(cbfunc, cbdata)?;
+            if tool::starts_itself() {
+                let name = tool::start(&infos, &apps)?;
+                return later(move || then(Ok(name)));
+            }
             match own_host() {
                 Some(own) => own.start(
                     |host, own, to| {

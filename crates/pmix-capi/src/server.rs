@@ -32,7 +32,7 @@ use crate::status::{code, outcome};
 pub(crate) use host::{CHost, common_part};
 #[allow(unused_imports)]
 pub(crate) use inventory::*;
-pub(crate) use own::own_host;
+pub(crate) use own::{give, has_spawn, own_host};
 pub(crate) use pending::To;
 
 /// Attributes of init that ask for what this library has no part in.

@@ -12,6 +12,7 @@ use pmix_tool::Tool;
 use pmix_topology::Topology;
 use pmix_types::{Info, Key, Nspace, Proc, Rank, Status, Value};
 
+use crate::launchers::Launchers;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 
@@ -39,6 +40,8 @@ pub(crate) struct OwnTool {
     pub(crate) infos: Vec<Info<'static>>,
     /// Whether the server of this process is the tool's and ends with it.
     pub(crate) has_server: bool,
+    /// The launchers that it started itself.
+    pub(crate) launchers: Launchers,
 }
 
 impl State {

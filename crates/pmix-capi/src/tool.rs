@@ -4,12 +4,14 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers"; Extension of Tool Interaction Support, for the
 //! server that is looked for first.
 
+mod command_line;
+mod launch;
 mod wishes;
 
 use std::time::{Duration, Instant};
 
 use pmix_client::SharedClient;
-use pmix_tool::{Attachment, ClientEvent, FoundServer, Identity, Tool};
+use pmix_tool::{Attachment, ClientEvent, Identity, Tool};
 use pmix_types::{Info, Proc, Status};
 
 use crate::abi::*;
@@ -17,6 +19,7 @@ use crate::convert::{hand_out, infos_at};
 use crate::events::{self, Happened};
 use crate::guard::exported;
 use crate::later;
+use crate::launchers::Launchers;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
@@ -25,6 +28,7 @@ use crate::server::{self, common_part};
 use crate::state::{OwnTool, State, changed, name_of, state, wait_for_change};
 use crate::status::code;
 
+pub(crate) use launch::{start, starts_itself};
 use wishes::Wishes;
 
 fn refused(error: &pmix_tool::Error) -> Status {
@@ -47,13 +51,12 @@ fn attached(identity: &Identity, wishes: &Wishes) -> Result<Attachment> {
     if is_known {
         return Err(Status::ERR_EXISTS);
     }
-    let made = identity.attach(&found, listener(&found));
+    let made = identity.attach(&found, listener(found.uri.server.clone()));
     made.map_err(|error| refused(&error))
 }
 
 /// Hears what a server says unasked. Its loss is an event, whose source is the server.
-fn listener(found: &FoundServer) -> impl FnMut(ClientEvent) + Send + 'static {
-    let server = found.uri.server.clone();
+fn listener(server: Proc<'static>) -> impl FnMut(ClientEvent) + Send + 'static {
     move |event| match event {
         ClientEvent::Lost => {
             changed();
@@ -69,13 +72,13 @@ fn listener(found: &FoundServer) -> impl FnMut(ClientEvent) + Send + 'static {
 
 /// Changes the servers of the tool; a server that is primary then and was not before hears who listens
 /// to which events.
-fn change<T>(with: impl FnOnce(&mut Tool) -> Result<T>) -> Result<T> {
+fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
     let (done, primary) = {
         let mut state = state();
-        let tool = &mut state.tool.as_mut().ok_or(Status::ERR_INIT)?.tool;
-        let before = primary_of(tool).map(|(name, _)| name);
-        let done = with(tool)?;
-        let after = primary_of(tool).filter(|(name, _)| before.as_ref() != Some(name));
+        let own = state.tool.as_mut().ok_or(Status::ERR_INIT)?;
+        let before = primary_of(&own.tool).map(|(name, _)| name);
+        let done = with(own)?;
+        let after = primary_of(&own.tool).filter(|(name, _)| before.as_ref() != Some(name));
         (done, after)
     };
     changed();
@@ -94,7 +97,8 @@ fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
 fn take(made: Attachment, is_primary: bool) -> Result<()> {
     let name = made.server().clone();
     let mut made = Some(made);
-    let taken = change(|tool| {
+    let taken = change(|own| {
+        let tool = &mut own.tool;
         if let Some(new) = made.take()
             && let Err(again) = tool.add(new)
         {
@@ -177,13 +181,23 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
                     count: 1,
                     infos,
                     has_server: false,
+                    launchers: Launchers::default(),
                 });
                 None
             }
         }
     };
-    if let Some(tool) = unused {
-        let _ = tool.finalize();
+    match unused {
+        Some(tool) => {
+            let _ = tool.finalize();
+        }
+        None if wishes.is_launcher && crate::state::client().is_err() => {
+            if let Err(status) = serve(None) {
+                let _ = finalize();
+                return Err(status);
+            }
+        }
+        None => {}
     }
     crate::state::proc()
 }
@@ -212,6 +226,7 @@ pub(crate) fn finalize() -> Option<Result<()>> {
         return Some(Ok(()));
     };
     changed();
+    own.launchers.end();
     let left = own.tool.finalize().map_err(|error| refused(&error));
     let ended = match own.has_server && state().server.is_some() {
         true => server::finalize(),
@@ -243,8 +258,23 @@ fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'st
 }
 
 fn disconnect(server: &Proc<'_>) -> Result<()> {
-    let left = change(|tool| tool.remove(server).map_err(|error| error.status()))?;
+    let left = change(|own| own.tool.remove(server).map_err(|error| error.status()))?;
     left.leave().map_err(|error| refused(&error))
+}
+
+/// Makes a server primary that the tool is attached to, or a launcher that has connected.
+fn select(own: &mut OwnTool, server: &Proc<'_>) -> Result<()> {
+    if let Some(launcher) = own.launchers.take(server)
+        && let Err(again) = own.tool.add(launcher)
+    {
+        // The tool found it by other means.
+        drop(again);
+    }
+    let selected = own.tool.set_server(server).map_err(|error| error.status());
+    match own.launchers.has_ended(server) {
+        true => selected.map_err(|_| Status::ERR_UNREACH),
+        false => selected,
+    }
 }
 
 /// Makes a server primary; waits until it is attached if that is wished for.
@@ -253,7 +283,7 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
         .limit
         .and_then(|limit| Instant::now().checked_add(limit));
     loop {
-        match change(|tool| tool.set_server(server).map_err(|error| error.status())) {
+        match change(|own| select(own, server)) {
             Err(Status::ERR_NOT_FOUND) if wishes.waits => {}
             other => return other,
         }
@@ -263,27 +293,35 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
         }
         let is_there = |state: &State| {
             let own = state.tool.as_ref();
-            own.is_none_or(|own| own.tool.is_attached_to(server))
+            own.is_none_or(|own| {
+                let launchers = &own.launchers;
+                own.tool.is_attached_to(server)
+                    || launchers.has_connected(server)
+                    || launchers.has_ended(server)
+            })
         };
         wait_for_change(left, is_there);
     }
 }
 
-/// Starts a server in the process of a tool, with the functions of its host.
+/// Starts a server in the process of a tool, with the functions of its host if there is one; or gives the server
+/// that it has the functions of its host.
 ///
-/// DEVIATION: a tool with `PMIX_LAUNCHER` listens from here on and not from its init on, as OpenPMIx has it, so that no
-/// request comes before there is a host to answer it; a_tool_that_launches_listens_with_its_module
-fn serve(module: &pmix_server_module_t) -> Result<()> {
+/// DEVIATION: a tool with `PMIX_LAUNCHER` that is connected to a server listens from here on and not from its init
+/// on, as OpenPMIx has it, so that no request comes before there is a host to answer it;
+/// a_tool_that_launches_listens_with_its_module
+fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
     let (name, infos) = {
         let state = state();
         let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
         if state.server.is_some() {
-            return Err(Status::ERR_EXISTS);
+            let is_given = module.is_some_and(|module| own.has_server && server::give(module));
+            return is_given.then_some(()).ok_or(Status::ERR_EXISTS);
         }
         (own.tool.proc().cloned(), own.infos.clone())
     };
     let infos = wishes::for_server(infos, name.as_ref());
-    server::init(Some(module), &infos)?;
+    server::init(module, &infos)?;
     if let Some(own) = &mut state().tool {
         own.has_server = true;
         return Ok(());
@@ -363,7 +401,7 @@ exported! {
             is_tool()?;
             // SAFETY: only what all releases have in common is read, whatever the tool's has.
             let module = unsafe { common_part(module) };
-            serve(&module.ok_or(Status::ERR_BAD_PARAM)?)
+            serve(Some(&module.ok_or(Status::ERR_BAD_PARAM)?))
         })())
     }
 

@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::OnceLock;
 
 use pmix_server::{Completion, Credential, Host, ServerEvent, upcall};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Value, keys};
@@ -40,16 +41,28 @@ pub(crate) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix
 
 /// A host of C.
 pub(crate) struct CHost {
-    pub(super) module: pmix_server_module_t,
+    /// Its functions; the server of a tool may have them later.
+    given: OnceLock<pmix_server_module_t>,
 }
+
+/// What a host has that has given no functions.
+// SAFETY: a module without functions is zeros.
+static NO_FUNCTIONS: pmix_server_module_t = unsafe { std::mem::zeroed() };
 
 impl CHost {
     pub(super) fn new(module: Option<&pmix_server_module_t>) -> Self {
-        // SAFETY: a module without functions is zeros.
-        let none = || unsafe { std::mem::zeroed() };
         Self {
-            module: module.copied().unwrap_or_else(none),
+            given: module.copied().map(OnceLock::from).unwrap_or_default(),
         }
+    }
+
+    /// Gives it its functions. Returns whether it had none.
+    pub(super) fn give(&self, module: &pmix_server_module_t) -> bool {
+        self.given.set(*module).is_ok()
+    }
+
+    pub(super) fn module(&self) -> &pmix_server_module_t {
+        self.given.get().unwrap_or(&NO_FUNCTIONS)
     }
 }
 
@@ -69,7 +82,7 @@ macro_rules! host {
             })*
 
             fn server_event(&self, event: ServerEvent) {
-                noticed(event, self.module.tool_connected.is_some());
+                noticed(event, self.module().tool_connected.is_some());
             }
         }
     };

@@ -8,7 +8,7 @@ use pmix_client::Error;
 use pmix_server::Reply;
 use pmix_types::{ErrorDetail, Proc, Status};
 
-use crate::abi::pmix_op_cbfunc_t;
+use crate::abi::{pmix_op_cbfunc_t, pmix_server_module_t};
 use crate::answers::op;
 use crate::later::later;
 use crate::memory::Result;
@@ -34,6 +34,18 @@ fn host() -> MutexGuard<'static, Option<Arc<CHost>>> {
 /// Says who the host is, or that there is none any longer.
 pub(super) fn set_host(new: Option<Arc<CHost>>) {
     *host() = new;
+}
+
+/// Gives the host of this process its functions. Returns whether there is one that had none.
+pub(crate) fn give(module: &pmix_server_module_t) -> bool {
+    host().as_ref().is_some_and(|host| host.give(module))
+}
+
+/// Whether the host of this process starts jobs.
+pub(crate) fn has_spawn() -> bool {
+    let host = host();
+    host.as_ref()
+        .is_some_and(|host| host.module().spawn.is_some())
 }
 
 /// The host, if this process is a server. One that is connected to another server, too, asks

@@ -83,7 +83,7 @@ fn pointer(object: HostObject) -> *mut c_void {
 /// The function of a slot; without one the host does not do that.
 macro_rules! slot {
     ($host:expr, $slot:ident, $done:ident) => {
-        match $host.module.$slot {
+        match $host.module().$slot {
             Some(function) => function,
             None => return $done.not_supported(),
         }
@@ -94,7 +94,7 @@ impl CHost {
     pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: To<()>) {
         let proc = one(&asked.proc);
         let (at, object) = (proc.0, pointer(asked.object));
-        if let Some(function) = self.module.client_connected2 {
+        if let Some(function) = self.module().client_connected2 {
             let infos = Shown::of(&asked.infos);
             let (info, ninfo) = (infos.0, infos.1);
             // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -105,7 +105,7 @@ impl CHost {
             );
             return;
         }
-        let Some(function) = self.module.client_connected else {
+        let Some(function) = self.module().client_connected else {
             return done.succeed(());
         };
         // Releases that know this slot alone give no callback, and hosts call none.
@@ -118,7 +118,7 @@ impl CHost {
     }
 
     pub(super) fn client_finalized(&self, asked: upcall::ClientFinalized, done: To<()>) {
-        let Some(function) = self.module.client_finalized else {
+        let Some(function) = self.module().client_finalized else {
             return done.succeed(());
         };
         let proc = one(&asked.proc);

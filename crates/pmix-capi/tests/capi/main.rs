@@ -3,6 +3,7 @@
 
 mod build;
 mod headers;
+mod launches;
 mod log;
 mod nulls;
 mod programs;

@@ -145,6 +145,7 @@ fn cases(
     let mut cases = programs::cases(OURS, &swap.library, &servers)?;
     if let Launcher::Ours(command) = pmix {
         cases.extend(debugged::cases(OURS, &swap.library, command)?);
+        cases.push(debugged::initiator(OURS, &swap.library, command)?);
     }
     // Our library as the server, with each client.
     let host = [Launcher::host_of(OURS, &swap.library)?];

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a tool asks for that starts a launcher itself: the command, its environment and what the launcher is told.
+//!
+//! | attribute | what it does |
+//! | --- | --- |
+//! | `PMIX_LAUNCH_DIRECTIVES`, `PMIX_DEBUG_STOP_IN_INIT` | the launcher finds it in its job info |
+//! | `PMIX_SET_ENVAR` and its like, `PMIX_LAUNCHER_RENDEZVOUS_FILE` | the environment |
+//! | `PMIX_WDIR` | the directory |
+//! | `PMIX_FWD_STDIN` | the launcher reads what the tool would; otherwise it reads nothing |
+//! | `PMIX_SPAWN_TOOL`, `PMIX_FWD_STDOUT`, `PMIX_FWD_STDERR`, `PMIX_NOTIFY_COMPLETION`, `PMIX_PERSONALITY`, `PMIX_NON_PMI` | nothing: it is so |
+//! | others | `PMIX_ERR_NOT_SUPPORTED` if they are required, else nothing |
+//!
+//! Source: PMIx Standard, chapter "Process Management", `PMIx_Spawn`, and chapter "Tools and Debuggers".
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use pmix_mca::Environment;
+use pmix_types::{App, Envar, Info, InfoFlags, Status, Text, Value, keys};
+
+use crate::memory::Result;
+
+/// Variables that are about the process of the tool: beginnings of their names.
+const OF_TOOL: &[&str] = &[
+    "PMIX_SERVER_URI",
+    "PMIX_LAUNCHER_",
+    "PMIX_KEEPALIVE_PIPE",
+    "PMIXRS_",
+];
+
+/// What is of the launcher in any case.
+const GIVEN: &[&str] = &[
+    keys::SPAWN_TOOL,
+    keys::FWD_STDOUT,
+    keys::FWD_STDERR,
+    keys::NOTIFY_COMPLETION,
+    keys::PERSONALITY,
+    keys::NON_PMI,
+];
+
+/// What does something to a variable.
+const OF_VARIABLES: &[&str] = &[
+    keys::SET_ENVAR,
+    keys::ADD_ENVAR,
+    keys::PREPEND_ENVAR,
+    keys::APPEND_ENVAR,
+    keys::FIRST_ENVAR,
+    keys::UNSET_ENVAR,
+    keys::LAUNCHER_RENDEZVOUS_FILE,
+];
+
+/// A launcher that is to be started.
+pub(super) struct CommandLine {
+    words: Vec<OsString>,
+    wdir: Option<PathBuf>,
+    vars: BTreeMap<OsString, OsString>,
+    reads: bool,
+    /// What the launcher finds in its job info.
+    pub(super) job_info: Vec<Info<'static>>,
+}
+
+impl CommandLine {
+    /// Reads what is asked for. The variables of the server are those that its process needs.
+    pub(super) fn of(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Self> {
+        let [app] = apps else {
+            tracing::warn!("a tool without a server starts one launcher at a time");
+            return Err(Status::ERR_NOT_SUPPORTED);
+        };
+        match app.maxprocs {
+            0 | 1 => {}
+            ..0 => return Err(Status::ERR_BAD_PARAM),
+            _ => return Err(Status::ERR_NOT_SUPPORTED),
+        }
+        let words = app.argv.iter().map(own);
+        let mut line = Self {
+            words: words.collect(),
+            wdir: app.cwd.as_ref().map(|cwd| own(cwd).into()),
+            vars: inherited(),
+            reads: false,
+            job_info: Vec::new(),
+        };
+        if let Some(cmd) = app.cmd.as_ref().map(own).filter(|cmd| !cmd.is_empty()) {
+            match line.words.first_mut() {
+                Some(first) => *first = cmd,
+                None => line.words.push(cmd),
+            }
+        }
+        if line.words.first().is_none_or(|program| program.is_empty()) {
+            return Err(Status::ERR_JOB_NO_EXE_SPECIFIED);
+        }
+        for text in &app.env {
+            let text = text.as_bytes();
+            if let Some(at) = text.iter().position(|byte| *byte == b'=') {
+                let (name, value) = text.split_at(at);
+                let value = value.get(1..).unwrap_or_default();
+                line.set(OsStr::from_bytes(name), OsStr::from_bytes(value));
+            }
+        }
+        for info in infos.iter().chain(&app.info) {
+            line.take(info)?;
+        }
+        Ok(line)
+    }
+
+    fn take(&mut self, info: &Info<'static>) -> Result<()> {
+        let is_any = |keys: &[&str]| keys.iter().any(|key| info.key.is(key));
+        if is_any(&[keys::LAUNCH_DIRECTIVES, keys::DEBUG_STOP_IN_INIT]) {
+            self.job_info.push(Info {
+                flags: InfoFlags::default(),
+                ..info.clone()
+            });
+        } else if is_any(OF_VARIABLES) {
+            self.variable(info)?;
+        } else if is_any(&[keys::WDIR]) {
+            self.wdir = Some(text(info)?.into());
+        } else if is_any(&[keys::FWD_STDIN]) {
+            self.reads = info.truth().is_true();
+        } else if !is_any(GIVEN) && info.flags.contains(InfoFlags::REQD) {
+            tracing::warn!(
+                "a tool that starts a launcher itself cannot obey {}",
+                info.key
+            );
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, info: &Info<'static>) -> Result<()> {
+        let is = |key: &str| info.key.is(key);
+        if is(keys::UNSET_ENVAR) {
+            self.vars.remove(&text(info)?);
+            return Ok(());
+        }
+        if is(keys::LAUNCHER_RENDEZVOUS_FILE) {
+            let file = text(info)?;
+            self.set("PMIX_LAUNCHER_RENDEZVOUS_FILE".as_ref(), &file);
+            return Ok(());
+        }
+        let Value::Envar(envar) = &info.value else {
+            return Err(Status::ERR_BAD_PARAM);
+        };
+        let Envar {
+            envar,
+            value,
+            separator,
+        } = &**envar;
+        let name = envar.as_ref().map(own).unwrap_or_default();
+        let value = value.as_ref().map(own).unwrap_or_default();
+        if name.is_empty() || name.as_bytes().contains(&b'=') {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        let known = self.vars.get(&name).filter(|known| !known.is_empty());
+        let joined = |first: &OsStr, second: &OsStr| {
+            let bytes = [first.as_bytes(), &[*separator], second.as_bytes()].concat();
+            OsString::from_vec(bytes)
+        };
+        let new = match known {
+            Some(_) if is(keys::ADD_ENVAR) => return Ok(()),
+            Some(known) if is(keys::APPEND_ENVAR) => joined(known, &value),
+            Some(known) if !is(keys::SET_ENVAR) => joined(&value, known),
+            _ => value,
+        };
+        self.set(&name, &new);
+        Ok(())
+    }
+
+    /// Sets a variable. One that cannot be passed on is not there.
+    fn set(&mut self, name: &OsStr, value: &OsStr) {
+        let has_end = |text: &OsStr| text.as_bytes().contains(&0);
+        if !(name.is_empty() || has_end(name) || has_end(value)) {
+            self.vars.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// Returns the command, with variables that take the place of those of their names.
+    ///
+    /// # Errors
+    /// Its directory is not there.
+    pub(super) fn command(self, more: Vec<(OsString, OsString)>) -> Result<Command> {
+        let (program, args) = self.words.split_first().ok_or(Status::ERR_BAD_PARAM)?;
+        let mut command = Command::new(program);
+        command.args(args).env_clear().envs(self.vars).envs(more);
+        if let Some(wdir) = self.wdir.filter(|wdir| !wdir.as_os_str().is_empty()) {
+            if !wdir.is_dir() {
+                return Err(Status::ERR_JOB_WDIR_NOT_FOUND);
+            }
+            command.current_dir(wdir);
+        }
+        if !self.reads {
+            command.stdin(Stdio::null());
+        }
+        Ok(command)
+    }
+}
+
+/// The variables of this process that are not about itself.
+fn inherited() -> BTreeMap<OsString, OsString> {
+    let all = Environment::of_process().vars.into_iter();
+    let is_of_tool = |name: &OsString| {
+        let mut beginnings = OF_TOOL.iter();
+        beginnings.any(|beginning| name.as_bytes().starts_with(beginning.as_bytes()))
+    };
+    all.filter(|(name, _)| !is_of_tool(name)).collect()
+}
+
+fn own(text: &Text<'_>) -> OsString {
+    OsString::from_vec(text.as_bytes().to_vec())
+}
+
+fn text(info: &Info<'_>) -> Result<OsString> {
+    match &info.value {
+        Value::String(Some(text)) if !text.is_empty() => Ok(own(text)),
+        _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app() -> App<'static> {
+        App {
+            argv: ["launcher", "run"].map(Into::into).to_vec(),
+            maxprocs: 1,
+            ..App::default()
+        }
+    }
+
+    fn line(infos: &[Info<'static>], app: App<'static>) -> Result<CommandLine> {
+        CommandLine::of(infos, &[app])
+    }
+
+    fn var(key: &'static str, name: &'static str, value: &'static str) -> Info<'static> {
+        let envar = Envar {
+            envar: Some(name.into()),
+            value: Some(value.into()),
+            separator: b':',
+        };
+        Info::new(key, Value::Envar(Box::new(envar)))
+    }
+
+    #[test]
+    fn variables_are_set_and_changed_in_their_order() {
+        let infos = [
+            var(keys::SET_ENVAR, "S", "set"),
+            var(keys::ADD_ENVAR, "S", "added"),
+            var(keys::ADD_ENVAR, "N", "added"),
+            var(keys::APPEND_ENVAR, "A", "behind"),
+            var(keys::PREPEND_ENVAR, "A", "before"),
+            Info::new(keys::UNSET_ENVAR, "U"),
+            Info::new(keys::LAUNCHER_RENDEZVOUS_FILE, "/file"),
+        ];
+        let app = App {
+            env: ["A=x=y", "U=x", "none", "=x"].map(Into::into).to_vec(),
+            ..app()
+        };
+        let line = line(&infos, app).unwrap_or_else(|_| panic!("a command"));
+        let of = |name: &str| line.vars.get(OsStr::new(name)).and_then(|it| it.to_str());
+        assert_eq!((of("S"), of("N")), (Some("set"), Some("added")));
+        assert_eq!((of("A"), of("U")), (Some("before:x=y:behind"), None));
+        assert_eq!(of("PMIX_LAUNCHER_RENDEZVOUS_FILE"), Some("/file"));
+        assert_eq!((of("none"), of("")), (None, None));
+    }
+
+    #[test]
+    fn what_cannot_be_started_so_is_refused() {
+        let refused = |infos: &[Info<'static>], app: App<'static>| line(infos, app).err();
+        let with = |maxprocs| App { maxprocs, ..app() };
+        assert_eq!(refused(&[], with(0)), None);
+        assert_eq!(refused(&[], with(2)), Some(Status::ERR_NOT_SUPPORTED));
+        assert_eq!(refused(&[], with(-1)), Some(Status::ERR_BAD_PARAM));
+        let nameless = App {
+            argv: Vec::new(),
+            ..app()
+        };
+        assert_eq!(
+            refused(&[], nameless),
+            Some(Status::ERR_JOB_NO_EXE_SPECIFIED)
+        );
+        let tag = Info::new(keys::TAG_OUTPUT, true);
+        assert_eq!(refused(std::slice::from_ref(&tag), app()), None);
+        assert_eq!(
+            refused(&[tag.required()], app()),
+            Some(Status::ERR_NOT_SUPPORTED)
+        );
+        let spawned = Info::new(keys::SPAWN_TOOL, true).required();
+        assert_eq!(refused(&[spawned], app()), None);
+        let both = CommandLine::of(&[], &[app(), app()]);
+        assert_eq!(both.err(), Some(Status::ERR_NOT_SUPPORTED));
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Launchers that a tool without a server starts as its children, and that connect with its own server.
+//!
+//! Such a launcher is a job of one process to the server of the tool. When it has its job info its connection goes over
+//! to the tool, which sends requests to it once it has made it its server (`PMIx_tool_set_server`).
+//!
+//! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `pfexec`, for the pipe by which
+//! a launcher knows that its tool is there.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Child;
+use std::thread;
+
+use pmix_client::{Settings, Uri};
+use pmix_proto::{PeerForm, Role};
+use pmix_server::{Credentials, HostObject, Server};
+use pmix_tool::Attachment;
+use pmix_types::{App, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+
+use super::command_line::CommandLine;
+use crate::events::{self, Happened};
+use crate::later::later;
+use crate::memory::Result;
+use crate::server::has_spawn;
+use crate::state::{changed, state};
+
+/// The variable that tells a launcher which of its descriptors it is to write to: while that can be, its tool is there.
+const KEEPALIVE: &str = "PMIX_KEEPALIVE_PIPE";
+
+/// Whether this process is a tool that starts launchers itself: it has a server, whose host starts nothing, and
+/// is connected to none.
+pub(crate) fn starts_itself() -> bool {
+    let state = state();
+    let has_server = state.tool.as_ref().is_some_and(|own| own.has_server);
+    has_server && state.connection().is_none() && !has_spawn()
+}
+
+/// Starts a launcher, and returns the name of the job that it is.
+pub(crate) fn start(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Nspace<'static>> {
+    let line = CommandLine::of(infos, apps)?;
+    let (server, number) = {
+        let mut state = state();
+        let server = state.server.as_ref().map(|(server, _)| server.clone());
+        let own = state.tool.as_mut().ok_or(Status::ERR_INIT)?;
+        (server.ok_or(Status::ERR_INIT)?, own.launchers.next())
+    };
+    let launcher = name_of(server.proc(), number);
+    let started = register(&server, &launcher, &line.job_info)
+        .and_then(|environment| run(&server, &launcher, line, environment));
+    if started.is_err() {
+        // What was not registered is gone already.
+        let _ = server.deregister_nspace(&launcher.nspace);
+    }
+    started.map(|()| launcher.nspace)
+}
+
+/// The name of a launcher: that of the server, with a number.
+fn name_of(server: &Proc<'_>, number: u64) -> Proc<'static> {
+    let suffix = format!("@{number}");
+    let name = server.nspace.as_bytes();
+    let room = Nspace::MAX_LEN.saturating_sub(suffix.len());
+    let name = name.get(..room).unwrap_or(name);
+    Proc::new([name, suffix.as_bytes()].concat(), Rank::new(0))
+}
+
+/// Makes the job known that a launcher is, and returns the variables that the launcher needs.
+fn register(
+    server: &Server,
+    launcher: &Proc<'static>,
+    job_info: &[Info<'static>],
+) -> Result<Vec<(OsString, OsString)>> {
+    let refused = |error: pmix_server::Error| {
+        tracing::warn!("a launcher is not started: {error}");
+        error.status()
+    };
+    let environment = server.setup_fork(launcher).map_err(refused)?;
+    let host = var(&environment, "PMIX_HOSTNAME").unwrap_or_default();
+    let text = |bytes: &[u8]| Value::String(Some(Text::new(bytes.to_vec())));
+    let mut infos = vec![
+        Info::new(keys::NODE_MAP, text(host.as_bytes())),
+        Info::new(keys::PROC_MAP, "0"),
+        Info::new(keys::JOBID, text(launcher.nspace.as_bytes())),
+        Info::new(keys::SPAWNED, true),
+        Info::new(keys::PARENT_ID, server.proc().clone()),
+    ];
+    infos.extend_from_slice(job_info);
+    let nspace = &launcher.nspace;
+    server.register_nspace(nspace, 1, &infos).map_err(refused)?;
+    let user = Credentials::new(geteuid().as_raw(), getegid().as_raw());
+    let registered = server.register_client(launcher, user, HostObject::default());
+    registered.map_err(refused)?;
+    Ok(environment)
+}
+
+fn var(environment: &[(OsString, OsString)], wanted: &str) -> Option<String> {
+    let mut found = environment.iter().filter(|(name, _)| name == wanted);
+    found
+        .next()
+        .map(|(_, value)| value.to_string_lossy().into_owned())
+}
+
+/// Starts the process of a launcher, and has its connection taken when it comes.
+fn run(
+    server: &Server,
+    launcher: &Proc<'static>,
+    line: CommandLine,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<()> {
+    let no_pipe = |error: rustix::io::Errno| {
+        tracing::warn!("a launcher is not started without a pipe: {error}");
+        Status::ERR_JOB_FAILED_TO_LAUNCH
+    };
+    let (is_there, told) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
+    // Another process that is started at this time has this end as well, which tells nothing: it is the other one
+    // that the tool alone holds.
+    fcntl_setfd(&told, FdFlags::empty()).map_err(no_pipe)?;
+    let (own, of) = (server.proc().clone(), launcher.clone());
+    let release = var(&environment, "PMIX_VERSION");
+    let mut more = environment;
+    more.push((KEEPALIVE.into(), told.as_raw_fd().to_string().into()));
+    let mut command = line.command(more)?;
+    server.take_connection(launcher, move |stream, form| {
+        match attached(own, of, release, stream, form) {
+            Ok(made) => add(made),
+            Err(why) => tracing::warn!("a launcher that connected is lost: {why}"),
+        }
+    });
+    let child = command.spawn().map_err(|error| {
+        let program = command.get_program().to_string_lossy();
+        tracing::warn!("{program} is not started: {error}");
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Status::ERR_JOB_EXE_NOT_FOUND,
+            io::ErrorKind::PermissionDenied => Status::ERR_JOB_APP_NOT_EXECUTABLE,
+            _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+        }
+    })?;
+    watch(server, launcher, child, is_there)
+}
+
+/// Waits for the end of a launcher on a thread of its own.
+fn watch(
+    server: &Server,
+    launcher: &Proc<'static>,
+    mut child: Child,
+    is_there: OwnedFd,
+) -> Result<()> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let process = pid.ok_or(rustix::io::Errno::SRCH);
+    let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    let mut unwatched = |why: String| {
+        tracing::warn!("a launcher is ended that cannot be watched: {why}");
+        // It may have ended.
+        let _ = child.kill().and_then(|()| child.wait());
+        Status::ERR_JOB_FAILED_TO_LAUNCH
+    };
+    let process = process.map_err(|error| unwatched(error.to_string()))?;
+    if let Some(own) = &mut state().tool {
+        own.launchers.started(launcher.clone(), process, is_there);
+    }
+    let (server, launcher) = (server.clone(), launcher.clone());
+    let named = thread::Builder::new().name("pmix-launcher".to_owned());
+    let begun = named.stack_size(128 << 10).spawn(move || {
+        // A program that takes all of its children itself leaves this one nothing to say.
+        let code = child.wait().ok();
+        let code = code.and_then(|it| it.code().or_else(|| Some(128 + it.signal()?)));
+        ended(&server, &launcher, code);
+    });
+    begun.map(drop).map_err(|error| {
+        tracing::warn!("a launcher is not watched: {error}");
+        Status::ERR_OUT_OF_RESOURCE
+    })
+}
+
+/// A launcher has ended: its job is gone, and who listens is told.
+fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
+    // The server may have ended before.
+    let _ = server.deregister_nspace(&launcher.nspace);
+    let is_known = {
+        let mut state = state();
+        let own = state.tool.as_mut();
+        own.is_some_and(|own| own.launchers.ended(launcher))
+    };
+    // It may have been another tool's, which has ended.
+    if !is_known {
+        return;
+    }
+    changed();
+    let status = match code {
+        Some(0) => Status::SUCCESS,
+        _ => Status::ERR_JOB_NON_ZERO_TERM,
+    };
+    let mut infos = vec![
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::JOB_TERM_STATUS, Value::Status(status)),
+        Info::new(keys::EVENT_AFFECTED_PROC, launcher.clone()),
+    ];
+    infos.extend(code.map(|code| Info::new(keys::EXIT_CODE, code)));
+    let event = Happened {
+        status: Status::EVENT_JOB_END,
+        source: launcher.clone(),
+        infos,
+    };
+    // A tool that ends meanwhile has no thread for it.
+    let _ = later(move || events::tell(event));
+}
+
+/// The connection of the tool with its launcher.
+fn attached(
+    own: Proc<'static>,
+    launcher: Proc<'static>,
+    release: Option<String>,
+    stream: TcpStream,
+    form: PeerForm,
+) -> std::result::Result<Attachment, String> {
+    let address = stream.peer_addr().map_err(|error| error.to_string())?;
+    let server = launcher.clone();
+    let mut settings = Settings::new(own, Uri { server, address });
+    settings.role = Role::TOOL_WITH_ID;
+    settings.layout = form.layout;
+    settings.server_version = release;
+    let made = Attachment::of_launcher(settings, stream, super::listener(launcher));
+    made.map_err(|error| error.to_string())
+}
+
+/// A launcher has connected, and may be made a server of the tool.
+fn add(made: Attachment) {
+    let unused = match &mut state().tool {
+        Some(own) => {
+            own.launchers.connected(made);
+            None
+        }
+        None => Some(made),
+    };
+    changed();
+    if let Some(unused) = unused {
+        let _ = unused.leave();
+    }
+}
