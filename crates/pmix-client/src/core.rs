@@ -169,11 +169,8 @@ impl Core {
         let (server, most) = (settings.server.server.clone(), settings.max_reply_bytes);
         let connection = ClientConnection::with_client(form, server, most);
         let known = Known::new(form, &settings);
-        known.begin(JobCache::of_tool(
-            form,
-            &settings.proc,
-            settings.host.as_deref(),
-        ));
+        let (proc, host) = (&settings.proc, settings.host.as_deref());
+        known.begin(JobCache::of_unknown(form, proc, host));
         Self {
             form,
             link: Link::Open(Box::new(connection)),

@@ -7,10 +7,11 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `pfexec`, for the pipe by which
 //! a launcher knows that its tool is there.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
 use std::thread;
@@ -124,6 +125,10 @@ fn run(
     let (own, of) = (server.proc().clone(), launcher.clone());
     let release = var(&environment, "PMIX_VERSION");
     let mut more = environment;
+    // Those of PRRTE call themselves, and with that their servers, as these say.
+    let nspace = OsStr::from_bytes(launcher.nspace.as_bytes()).to_owned();
+    more.push(("PMIX_SERVER_NSPACE".into(), nspace));
+    more.push(("PMIX_SERVER_RANK".into(), launcher.rank.to_string().into()));
     more.push((KEEPALIVE.into(), told.as_raw_fd().to_string().into()));
     let mut command = line.command(more)?;
     server.take_connection(launcher, move |stream, form| {

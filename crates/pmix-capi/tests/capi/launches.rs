@@ -56,6 +56,15 @@ fn launcher() {
         made.job_info(keys::PARENT_ID),
         Some(Value::Proc(made.tool.clone()))
     );
+    // By these those of PRRTE learn their names.
+    for (name, value) in [
+        ("PMIX_SERVER_NSPACE", made.launcher.nspace.to_string()),
+        ("PMIX_SERVER_RANK", made.launcher.rank.to_string()),
+    ] {
+        let mut vars = environment.vars.iter();
+        let found = vars.find(|(known, _)| known == name);
+        assert_eq!(found.map(|(_, found)| found), Some(&value.into()), "{name}");
+    }
     let (sender, released) = mpsc::channel();
     let server = Server::builder()
         .host(Hears(sender))

@@ -145,7 +145,10 @@ fn cases(
     let mut cases = programs::cases(OURS, &swap.library, &servers)?;
     if let Launcher::Ours(command) = pmix {
         cases.extend(debugged::cases(OURS, &swap.library, command)?);
-        cases.push(debugged::initiator(OURS, &swap.library, command)?);
+    }
+    let prteruns = peers.iter().filter_map(Launcher::prterun);
+    for launcher in std::iter::once(pmix.clone()).chain(prteruns) {
+        cases.push(debugged::initiator(OURS, &swap.library, &launcher)?);
     }
     // Our library as the server, with each client.
     let host = [Launcher::host_of(OURS, &swap.library)?];

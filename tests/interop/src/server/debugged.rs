@@ -74,23 +74,32 @@ pub(crate) fn cases(release: &str, library: &Library, pmix: &Path) -> Result<Vec
     Ok(POINTS.into_iter().map(case).collect())
 }
 
-/// The run of a tool with a server of its own, with which the launcher connects that it starts.
+/// The run of a tool with a server of its own, with which the launcher connects that it starts. Launchers of PRRTE do
+/// not show what the processes of such a job write.
 ///
 /// # Errors
 /// A program does not compile.
-pub(crate) fn initiator(release: &str, library: &Library, pmix: &Path) -> Result<Case, String> {
+pub(crate) fn initiator(
+    release: &str,
+    library: &Library,
+    launcher: &Launcher,
+) -> Result<Case, String> {
     let program = programs::compile_for(release, library, "stopped")?;
     let mut command = Command::new(programs::compile_for(release, library, "initiator")?);
     Launcher::clean(&mut command);
-    command.arg(pmix).args(["run", "-n", "4"]).arg(program);
-    let says = vec![
+    let job = launcher.command(4);
+    command.arg(job.get_program()).args(job.get_args());
+    command.arg(program);
+    let mut says = vec![
         ("the launcher has connected", 1),
         ("4 processes wait", 1),
-        ("has initialised", 4),
-        ("goes on", 4),
         ("the launcher has ended", 1),
     ];
-    Ok(named(release, "initiator", command, Judge::Says(says, &[])))
+    if matches!(launcher, Launcher::Ours(_)) {
+        says.extend([("has initialised", 4), ("goes on", 4)]);
+    }
+    let name = format!("initiator of {}", launcher.title());
+    Ok(named(release, &name, command, Judge::Says(says, &[])))
 }
 
 /// The run of the example: it starts `client` stopped, and a daemon beside it, which waits for 10 seconds and ends.

@@ -63,7 +63,7 @@ pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &all)?);
         cases.extend(debugged::cases(&peer.version, &peer.library, &pmix)?);
-        cases.push(debugged::initiator(&peer.version, &peer.library, &pmix)?);
+        cases.push(debugged::initiator(&peer.version, &peer.library, &ours)?);
         match examples::cases(&peer.version, &peer.library, std::slice::from_ref(&ours)) {
             Ok(examples) => cases.extend(examples),
             Err(why) => missing(&why, tally),
