@@ -2,10 +2,11 @@
 //! The launchers that a tool has started itself: which run, and which have connected with it.
 
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pmix_tool::Attachment;
 use pmix_types::Proc;
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The launchers of a tool.
 #[derive(Default)]
@@ -24,9 +25,39 @@ struct Started {
 }
 
 struct Running {
-    process: OwnedFd,
+    process: Process,
     /// The end of a pipe that the tool holds as long as it is there.
     _is_there: OwnedFd,
+}
+
+/// The process of a launcher, until somebody waits for its end: its number is not that of another process as long.
+#[derive(Clone)]
+pub(crate) struct Process(Arc<Mutex<Option<Pid>>>);
+
+impl Process {
+    pub(crate) fn new(pid: Pid) -> Self {
+        Self(Arc::new(Mutex::new(Some(pid))))
+    }
+
+    /// Has its end waited for, and forgets its number.
+    pub(crate) fn reap<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let mut pid = self.lock();
+        *pid = None;
+        wait()
+    }
+
+    /// Asks it to end, if it is there.
+    fn terminate(&self) {
+        if let Some(pid) = *self.lock()
+            && let Err(error) = kill_process(pid, Signal::TERM)
+        {
+            tracing::debug!("a launcher is not asked to end: {error}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Launchers {
@@ -37,7 +68,7 @@ impl Launchers {
     }
 
     /// A launcher runs: its process, and the end of a pipe by which it knows that the tool is there.
-    pub(crate) fn started(&mut self, proc: Proc<'static>, process: OwnedFd, is_there: OwnedFd) {
+    pub(crate) fn started(&mut self, proc: Proc<'static>, process: Process, is_there: OwnedFd) {
         let running = Some(Running {
             process,
             _is_there: is_there,
@@ -81,9 +112,7 @@ impl Launchers {
             let _ = attached.leave();
         }
         for running in self.started.into_iter().filter_map(|one| one.running) {
-            if let Err(error) = pidfd_send_signal(&running.process, Signal::TERM) {
-                tracing::debug!("a launcher has ended by itself: {error}");
-            }
+            running.process.terminate();
         }
     }
 }

@@ -21,13 +21,14 @@ use pmix_proto::{PeerForm, Role};
 use pmix_server::{Credentials, HostObject, Server};
 use pmix_tool::Attachment;
 use pmix_types::{App, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+use rustix::process::{Pid, WaitId, WaitIdOptions, getegid, geteuid, waitid};
 
 use super::command_line::CommandLine;
 use crate::events::{self, Happened};
 use crate::later::later;
+use crate::launchers::Process;
 use crate::memory::Result;
 use crate::server::has_spawn;
 use crate::state::{changed, state};
@@ -114,7 +115,7 @@ fn run(
     line: CommandLine,
     environment: Vec<(OsString, OsString)>,
 ) -> Result<()> {
-    let no_pipe = |error: rustix::io::Errno| {
+    let no_pipe = |error: Errno| {
         tracing::warn!("a launcher is not started without a pipe: {error}");
         Status::ERR_JOB_FAILED_TO_LAUNCH
     };
@@ -157,23 +158,19 @@ fn watch(
     is_there: OwnedFd,
 ) -> Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let process = pid.ok_or(rustix::io::Errno::SRCH);
-    let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
-    let mut unwatched = |why: String| {
-        tracing::warn!("a launcher is ended that cannot be watched: {why}");
-        // It may have ended.
-        let _ = child.kill().and_then(|()| child.wait());
-        Status::ERR_JOB_FAILED_TO_LAUNCH
-    };
-    let process = process.map_err(|error| unwatched(error.to_string()))?;
+    let pid = pid.ok_or(Status::ERR_JOB_FAILED_TO_LAUNCH)?;
+    let process = Process::new(pid);
     if let Some(own) = &mut state().tool {
-        own.launchers.started(launcher.clone(), process, is_there);
+        let (proc, process) = (launcher.clone(), process.clone());
+        own.launchers.started(proc, process, is_there);
     }
     let (server, launcher) = (server.clone(), launcher.clone());
     let named = thread::Builder::new().name("pmix-launcher".to_owned());
     let begun = named.stack_size(128 << 10).spawn(move || {
         // A program that takes all of its children itself leaves this one nothing to say.
-        let code = child.wait().ok();
+        let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(Errno::INTR) = waitid(WaitId::Pid(pid), ends) {}
+        let code = process.reap(|| child.wait()).ok();
         let code = code.and_then(|it| it.code().or_else(|| Some(128 + it.signal()?)));
         ended(&server, &launcher, code);
     });

@@ -11,7 +11,7 @@ use pmix_server::upcall::NotifyEvent;
 use pmix_server::{Completion, ConnectedTool, Host, Server};
 use pmix_types::{DataArray, Info, Status, Value, keys};
 
-use crate::build::must;
+use crate::build::{is_under_tool, must};
 use crate::programs::each;
 
 /// Has a tool start a launcher, and returns what both say.
@@ -108,8 +108,11 @@ fn a_launcher_that_ends_is_waited_for_no_longer_and_one_that_runs_ends_with_its_
         // It has the output of its tool, which is read to the end.
         let said = launched(program, library, "stays", &["sleep", "1000"]);
         assert_eq!(said, "stays: ok\n");
-        // What is no launcher that can be started is refused by its status.
-        let said = launched(program, library, "refused", &["true"]);
-        assert_eq!(said, "refused: ok\n");
+        // What is no launcher that can be started is refused by its status. Under valgrind the system does not say of a
+        // program that it is not there (posix_spawn).
+        if !is_under_tool() {
+            let said = launched(program, library, "refused", &["true"]);
+            assert_eq!(said, "refused: ok\n");
+        }
     });
 }
