@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool. Its first argument says what it does:
+ * A tool and its servers. Its first argument says what it does:
  *   alone        is a tool without a server
  *   two A B      is a tool of the two servers that have their files below A and below B
  *   several A    finds several servers below A
  *   ways A B U   finds the server of the system and of a session below A, whose address is U, in each way that there
  *                is, and what of that there is below B, where one of a session is
- *   loses A      loses the server whose file is below A when it asks for that
+ *   loses A B    loses the server whose file is below A when it asks for that
  *   started      is a tool that a server started
- *   resolves A   asks which processes of the job `one.job`, of the server below A, are on its own node
- *   queries A    asks the server below A, and this library, all that they know
- *   serves A F   is a launcher with a job of its own, whose file is F
- *   finds F      is a tool of the launcher whose file is F
- *   client       is the process of that job
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
-#include <pmix_tool.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "check.h"
+#include "tools.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -35,185 +23,6 @@ static pmix_proc_t told_by;
 static int same(const pmix_proc_t *one, const pmix_proc_t *other)
 {
     return 0 == strcmp(one->nspace, other->nspace) && one->rank == other->rank;
-}
-
-static pmix_status_t below(const char *directory, const pmix_info_t *more, pmix_proc_t *own,
-                           pmix_proc_t *server, int is_init)
-{
-    pmix_info_t infos[3];
-    pmix_status_t status;
-    size_t count = 2;
-    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
-    PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
-    if (NULL != more) {
-        infos[count++] = *more;
-    }
-    status = is_init ? PMIx_tool_init(own, infos, count)
-                     : PMIx_tool_attach_to_server(own, server, infos, count);
-    PMIX_INFO_DESTRUCT(&infos[0]);
-    PMIX_INFO_DESTRUCT(&infos[1]);
-    return status;
-}
-
-/* The first job that the primary server says it has. */
-static void asks(const char *expected)
-{
-    pmix_query_t query;
-    pmix_info_t *found = NULL;
-    size_t count = 0;
-    PMIX_QUERY_CONSTRUCT(&query);
-    PMIX_ARGV_APPEND(count, query.keys, PMIX_QUERY_NAMESPACES);
-    count = 0;
-    IS(PMIX_SUCCESS, PMIx_Query_info(&query, 1, &found, &count));
-    HOLDS(count == 1 && PMIX_STRING == found[0].value.type);
-    HOLDS(0 == strcmp(found[0].value.data.string, expected));
-    PMIX_INFO_FREE(found, count);
-    PMIX_QUERY_DESTRUCT(&query);
-}
-
-/* The value of one key, with so many qualifiers. */
-static pmix_status_t answer_to(const char *key, const pmix_info_t *qualifiers, size_t nqual, pmix_value_t *value)
-{
-    pmix_query_t query;
-    pmix_info_t *found = NULL;
-    pmix_status_t status;
-    size_t count = 0, n;
-    PMIX_QUERY_CONSTRUCT(&query);
-    PMIX_ARGV_APPEND(count, query.keys, key);
-    if (nqual > 0) {
-        PMIX_QUERY_QUALIFIERS_CREATE(&query, nqual);
-        for (n = 0; n < nqual; n++) {
-            PMIX_INFO_XFER(&query.qualifiers[n], &qualifiers[n]);
-        }
-    }
-    count = 0;
-    status = PMIx_Query_info(&query, 1, &found, &count);
-    if (PMIX_SUCCESS == status) {
-        HOLDS(count == 1 && 0 == strcmp(found[0].key, key));
-        PMIX_VALUE_XFER(status, value, &found[0].value);
-    } else {
-        HOLDS(count == 0);
-    }
-    if (NULL != found) {
-        PMIX_INFO_FREE(found, count);
-    }
-    PMIX_QUERY_DESTRUCT(&query);
-    return status;
-}
-
-/* What is supported at a level for a function is told by the function's name. */
-static void supports(const char *level, const char *function)
-{
-    pmix_info_t qualifier;
-    pmix_value_t value;
-    pmix_info_t *first;
-    PMIX_INFO_LOAD(&qualifier, level, function, PMIX_STRING);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_ATTRIBUTE_SUPPORT, &qualifier, 1, &value));
-    HOLDS(PMIX_DATA_ARRAY == value.type && PMIX_INFO == value.data.darray->type);
-    HOLDS(1 == value.data.darray->size);
-    first = value.data.darray->array;
-    HOLDS(0 == strcmp(first->key, function) && PMIX_DATA_ARRAY == first->value.type);
-    HOLDS(PMIX_REGATTR == first->value.data.darray->type && 0 < first->value.data.darray->size);
-    PMIX_VALUE_DESTRUCT(&value);
-    PMIX_INFO_DESTRUCT(&qualifier);
-}
-
-/* The server has one job of three processes on two nodes, and a host that knows nothing. */
-static void queries(const char *directory)
-{
-    pmix_proc_t own, asked;
-    pmix_value_t value;
-    pmix_info_t nodes[2], now, none;
-    uint32_t id;
-    bool yes = true;
-
-    IS(PMIX_SUCCESS, below(directory, NULL, &own, NULL, 1));
-    supports(PMIX_CLIENT_ATTRIBUTES, "PMIx_Get");
-    supports(PMIX_TOOL_ATTRIBUTES, "PMIx_tool_init");
-    supports(PMIX_SERVER_ATTRIBUTES, "PMIx_Fence");
-    PMIX_INFO_LOAD(&none, PMIX_HOST_ATTRIBUTES, "PMIx_Spawn", PMIX_STRING);
-    IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_ATTRIBUTE_SUPPORT, &none, 1, &value));
-    PMIX_INFO_DESTRUCT(&none);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_STABLE_ABI_VERSION, NULL, 0, &value));
-    HOLDS(PMIX_STRING == value.type);
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_PROVISIONAL_ABI_VERSION, NULL, 0, &value));
-    HOLDS(PMIX_STRING == value.type);
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_NUM_PSETS, NULL, 0, &value));
-    HOLDS(PMIX_SIZE == value.type && 0 == value.data.size);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_NUM_GROUPS, NULL, 0, &value));
-    HOLDS(PMIX_SIZE == value.type && 0 == value.data.size);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_JOB_STATUS, NULL, 0, &value));
-    HOLDS(PMIX_STATUS == value.type && PMIX_SUCCESS == value.data.status);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_AVAIL_SERVERS, NULL, 0, &value));
-    HOLDS(PMIX_DATA_ARRAY == value.type && 1 == value.data.darray->size);
-    HOLDS(0 == strcmp(((pmix_info_t *) value.data.darray->array)->key, PMIX_SERVER_INFO_ARRAY));
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_SERVER_START_TIME, NULL, 0, &value));
-    HOLDS(PMIX_STRING == value.type && 24 == strlen(value.data.string));
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_NAMESPACE_INFO, NULL, 0, &value));
-    HOLDS(PMIX_DATA_ARRAY == value.type && 1 == value.data.darray->size);
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_PROC_TABLE, NULL, 0, &value));
-    HOLDS(PMIX_PROC_INFO == value.data.darray->type && 3 == value.data.darray->size);
-    PMIX_VALUE_DESTRUCT(&value);
-    pmix_nspace_t all_jobs = {0};
-    pmix_proc_t *peers = NULL;
-    size_t npeers = 0;
-    char *names = NULL;
-    IS(PMIX_SUCCESS, PMIx_Resolve_peers("n01", all_jobs, &peers, &npeers));
-    HOLDS(2 == npeers && 0 == peers[0].rank && 1 == peers[1].rank);
-    PMIX_PROC_FREE(peers, npeers);
-    IS(PMIX_SUCCESS, PMIx_Resolve_nodes(all_jobs, &names));
-    HOLDS(NULL != strstr(names, "n01"));
-    free(names);
-    PMIX_INFO_LOAD(&none, PMIX_HOSTNAME, "n01", PMIX_STRING);
-    IS(PMIX_SUCCESS, answer_to(PMIX_QUERY_LOCAL_PROC_TABLE, &none, 1, &value));
-    PMIX_INFO_DESTRUCT(&none);
-    HOLDS(PMIX_PROC_INFO == value.data.darray->type && 2 == value.data.darray->size);
-    PMIX_VALUE_DESTRUCT(&value);
-    PMIX_INFO_LOAD(&now, PMIX_QUERY_REFRESH_CACHE, &yes, PMIX_BOOL);
-    IS(PMIX_SUCCESS, answer_to(PMIX_JOB_SIZE, &now, 1, &value));
-    HOLDS(PMIX_UINT32 == value.type && 3 == value.data.uint32);
-    /* Of several nodes, as the RFC has it. */
-    for (id = 0; id < 2; id++) {
-        PMIX_INFO_LOAD(&nodes[id], PMIX_NODEID, &id, PMIX_UINT32);
-    }
-    IS(PMIX_SUCCESS, answer_to(PMIX_LOCAL_PROCS, nodes, 2, &value));
-    HOLDS(PMIX_DATA_ARRAY == value.type && PMIX_PROC == value.data.darray->type);
-    HOLDS(3 == value.data.darray->size);
-    PMIX_VALUE_DESTRUCT(&value);
-    IS(PMIX_SUCCESS, answer_to(PMIX_LOCAL_PROCS, &nodes[1], 1, &value));
-    HOLDS(1 == value.data.darray->size && 2 == ((pmix_proc_t *) value.data.darray->array)->rank);
-    PMIX_VALUE_DESTRUCT(&value);
-    /* Of a process, by its name. */
-    PMIX_LOAD_PROCID(&asked, "one.job", 2);
-    PMIX_INFO_LOAD(&none, PMIX_PROCID, &asked, PMIX_PROC);
-    IS(PMIX_SUCCESS, answer_to(PMIX_NODEID, &none, 1, &value));
-    HOLDS(PMIX_UINT32 == value.type && 1 == value.data.uint32);
-    PMIX_INFO_DESTRUCT(&none);
-    IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_QUEUE_LIST, NULL, 0, &value));
-    IS(PMIX_ERR_NOT_SUPPORTED, answer_to(PMIX_QUERY_ALLOC_STATUS, NULL, 0, &value));
-    IS(PMIX_SUCCESS, PMIx_tool_finalize());
-}
-
-/* Without a node the processes are those of the node that the tool is on. */
-static void resolves(const char *directory)
-{
-    pmix_nspace_t all_jobs = {0}, job = "one.job";
-    pmix_proc_t own, *peers = NULL;
-    size_t npeers = 0;
-
-    IS(PMIX_SUCCESS, below(directory, NULL, &own, NULL, 1));
-    IS(PMIX_SUCCESS, PMIx_Resolve_peers(NULL, all_jobs, &peers, &npeers));
-    HOLDS(2 == npeers && 0 == peers[0].rank && 1 == peers[1].rank);
-    PMIX_PROC_FREE(peers, npeers);
-    IS(PMIX_SUCCESS, PMIx_Resolve_peers(NULL, job, &peers, &npeers));
-    HOLDS(2 == npeers && 0 == strcmp(peers[1].nspace, job));
-    PMIX_PROC_FREE(peers, npeers);
-    IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
 static void no_tool(void)
@@ -482,106 +291,6 @@ static void started(void)
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
-static void client(void)
-{
-    pmix_proc_t own, job;
-    pmix_value_t *found = NULL;
-
-    IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
-    PMIX_LOAD_PROCID(&job, own.nspace, PMIX_RANK_WILDCARD);
-    IS(PMIX_SUCCESS, PMIx_Get(&job, PMIX_JOBID, NULL, 0, &found));
-    HOLDS(PMIX_STRING == found->type && 0 == strcmp(found->data.string, "hello"));
-    PMIX_VALUE_RELEASE(found);
-    IS(PMIX_SUCCESS, PMIx_Abort(3, "as asked", NULL, 0));
-    IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
-}
-
-static atomic_int aborted;
-
-static pmix_status_t aborts(const pmix_proc_t *proc, void *object, int status, const char *message,
-                            pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *cbdata)
-{
-    (void) object, (void) procs, (void) nprocs, (void) done, (void) cbdata;
-    HOLDS(0 == strcmp(proc->nspace, "launched") && status == 3 && 0 == strcmp(message, "as asked"));
-    aborted++;
-    return PMIX_OPERATION_SUCCEEDED;
-}
-
-/* A tool of the launcher: the file names the launcher, by what it is called as a tool of its own server. */
-static void finds(const char *file)
-{
-    pmix_proc_t own;
-    pmix_info_t info;
-    PMIX_INFO_LOAD(&info, PMIX_TOOL_ATTACHMENT_FILE, file, PMIX_STRING);
-    IS(PMIX_SUCCESS, PMIx_tool_init(&own, &info, 1));
-    PMIX_INFO_DESTRUCT(&info);
-    asks("launched");
-    IS(PMIX_SUCCESS, PMIx_tool_finalize());
-}
-
-/* Runs this program as a process of its own, which does something else. */
-static void runs(const char *self, const char *what, const char *with, char **env)
-{
-    int status = -1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        for (; NULL != env && NULL != *env; env++) {
-            putenv(*env);
-        }
-        alarm(60);
-        execl(self, self, what, with, (char *) NULL);
-        _exit(127);
-    }
-    HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
-}
-
-static void serves(const char *self, const char *directory, const char *file)
-{
-    pmix_server_module_t module;
-    pmix_proc_t own, proc;
-    pmix_info_t info, infos[4];
-    pmix_value_t *found = NULL;
-    bool yes = true;
-    char **env = NULL;
-    size_t n;
-
-    PMIX_INFO_LOAD(&infos[0], PMIX_LAUNCHER, &yes, PMIX_BOOL);
-    PMIX_INFO_LOAD(&infos[1], PMIX_LAUNCHER_RENDEZVOUS_FILE, file, PMIX_STRING);
-    PMIX_INFO_REQUIRED(&infos[1]);
-    PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TMPDIR, directory, PMIX_STRING);
-    PMIX_INFO_LOAD(&infos[3], PMIX_SYSTEM_TMPDIR, directory, PMIX_STRING);
-    IS(PMIX_SUCCESS, PMIx_tool_init(&own, infos, 4));
-    for (n = 0; n < 4; n++) {
-        PMIX_INFO_DESTRUCT(&infos[n]);
-    }
-    /* Nobody is to ask before there are functions that answer. */
-    HOLDS(0 != access(file, F_OK));
-    memset(&module, 0, sizeof(module));
-    module.abort = aborts;
-    IS(PMIX_SUCCESS, PMIx_tool_set_server_module(&module));
-    HOLDS(0 == access(file, R_OK));
-    IS(PMIX_ERR_EXISTS, PMIx_tool_set_server_module(&module));
-    PMIX_LOAD_PROCID(&proc, "launched", 0);
-    PMIX_INFO_LOAD(&info, PMIX_JOBID, "hello", PMIX_STRING);
-    IS(PMIX_OPERATION_SUCCEEDED, PMIx_server_register_nspace(proc.nspace, 1, &info, 1, NULL, NULL));
-    PMIX_INFO_DESTRUCT(&info);
-    IS(PMIX_OPERATION_SUCCEEDED, PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL));
-    IS(PMIX_SUCCESS, PMIx_server_setup_fork(&proc, &env));
-    runs(self, "client", NULL, env);
-    HOLDS(aborted == 1);
-    HOLDS(0 == access(file, R_OK));
-    runs(self, "finds", file, NULL);
-    PMIX_ARGV_FREE(env);
-    /* Of its own job it knows itself, of others its server does. */
-    proc.rank = PMIX_RANK_WILDCARD;
-    IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_JOBID, NULL, 0, &found));
-    HOLDS(0 == strcmp(found->data.string, "hello"));
-    PMIX_VALUE_RELEASE(found);
-    asks("one.job");
-    IS(PMIX_SUCCESS, PMIx_tool_finalize());
-    HOLDS(!PMIx_Initialized() && 0 != access(file, F_OK));
-}
-
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -601,18 +310,6 @@ int main(int argc, char **argv)
         loses(first, second);
     } else if (0 == strcmp(what, "started")) {
         started();
-    } else if (0 == strcmp(what, "resolves")) {
-        resolves(first);
-    } else if (0 == strcmp(what, "queries")) {
-        queries(first);
-    } else if (0 == strcmp(what, "serves")) {
-        serves(argv[0], first, second);
-    } else if (0 == strcmp(what, "finds")) {
-        finds(first);
-        return 0;
-    } else if (0 == strcmp(what, "client")) {
-        client();
-        return 0;
     } else {
         return 2;
     }

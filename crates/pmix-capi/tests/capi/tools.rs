@@ -117,7 +117,7 @@ fn a_tool_finds_its_server_in_each_way_that_there_is() {
 
 #[test]
 fn a_tool_that_launches_listens_with_its_module() {
-    each("tool.c", |program, library| {
+    each("tool_serves.c", |program, library| {
         let top = folder();
         let server = server("one", top.path());
         let file = top.path().join("launcher");
@@ -129,7 +129,7 @@ fn a_tool_that_launches_listens_with_its_module() {
 
 #[test]
 fn queries_of_a_tool_are_answered_by_its_library_and_its_server() {
-    each("tool.c", |program, library| {
+    each("tool_asks.c", |program, library| {
         let top = folder();
         let server = server("one", top.path());
         let infos = [
@@ -150,7 +150,7 @@ fn queries_of_a_tool_are_answered_by_its_library_and_its_server() {
 
 #[test]
 fn a_tool_resolves_the_processes_of_its_own_node_without_naming_it() {
-    each("tool.c", |program, library| {
+    each("tool_asks.c", |program, library| {
         let top = folder();
         let server = server("one", top.path());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
