@@ -5,12 +5,13 @@ mod command;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_proto::Event;
-use pmix_types::{App, Status, Value, keys};
+use pmix_types::{App, Info, Status, Value, keys};
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
@@ -153,5 +154,57 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
     }
     tool.finalize().unwrap();
     running.signal("TERM");
+    assert_eq!(running.end().0, Some(128 + 15));
+}
+
+#[test]
+fn jobs_that_wait_when_the_session_ends_are_canceled_and_who_listens_is_told() {
+    const NUM_JOBS: usize = 16;
+    let script = "echo up; exec sleep 1000";
+    let mut running = Running::start(&["--node-name", "n1", "sh", "-c", script]);
+    assert_eq!(running.line(), "up");
+    let (tool, events) = running.attach();
+    let canceled = vec![Status::ERR_JOB_CANCELED];
+    tool.wait(Ask::register_events(canceled, Vec::new()))
+        .unwrap();
+    let client = tool.primary().unwrap();
+    let (sender, answers) = mpsc::channel();
+    // The launcher learns of all at once.
+    running.signal("STOP");
+    for _ in 0..NUM_JOBS {
+        let app = App {
+            cmd: Some("sleep".into()),
+            argv: ["sleep", "1000"].map(Into::into).to_vec(),
+            maxprocs: 1,
+            ..App::default()
+        };
+        let sender = sender.clone();
+        let answer = move |answer: Result<_, pmix_client::Error>| {
+            let status = answer.map_or_else(|error| error.status(), |_| Status::SUCCESS);
+            sender.send(status).unwrap();
+        };
+        client
+            .start(Ask::spawn(Vec::new(), vec![app]), answer)
+            .unwrap();
+    }
+    let end = vec![Info::new(keys::SESSION_TERMINATE, true)];
+    client
+        .start(Ask::session_control(u32::MAX, end), |_| {})
+        .unwrap();
+    running.signal("CONT");
+    let answers = (0..NUM_JOBS).map(|_| answers.recv_timeout(LIMIT).unwrap());
+    let (canceled, started): (Vec<_>, Vec<_>) =
+        answers.partition(|status| *status == Status::ERR_JOB_CANCELED);
+    // Those that were started before it came to the end of the session are no less than that.
+    assert!(started.iter().all(|status| *status == Status::SUCCESS));
+    assert!(!canceled.is_empty());
+    for _ in canceled {
+        let event = events.recv_timeout(LIMIT).unwrap();
+        assert_eq!(event.status, Status::ERR_JOB_CANCELED);
+        assert_eq!(
+            about(&event, keys::REQUESTOR),
+            &Value::from(tool.proc().unwrap().clone())
+        );
+    }
     assert_eq!(running.end().0, Some(128 + 15));
 }

@@ -60,8 +60,10 @@ impl Session<'_> {
 
     /// Refuses the jobs that were asked for and not started, because everything ends.
     pub(super) fn refuse_waiting(&mut self) {
-        for waiting in self.waiting.drain(..) {
-            waiting.done.fail(Status::ERR_JOB_CANCELED);
+        for Waiting { call, done, .. } in std::mem::take(&mut self.waiting) {
+            let status = Status::ERR_JOB_CANCELED;
+            self.tell_refused(status, &call.proc, "all jobs are being ended");
+            done.fail(status);
         }
     }
 
