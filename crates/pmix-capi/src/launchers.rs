@@ -2,11 +2,16 @@
 //! The launchers that a tool has started itself: which run, and which have connected with it.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use pmix_tool::Attachment;
 use pmix_types::Proc;
 use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a launcher may take to end when its tool does. `pmix run` gives its own processes half of that.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The launchers of a tool.
 #[derive(Default)]
@@ -22,6 +27,8 @@ struct Started {
     proc: Proc<'static>,
     /// None when it has ended.
     running: Option<Running>,
+    /// The thread that waits for its end.
+    watcher: Option<JoinHandle<()>>,
 }
 
 struct Running {
@@ -32,31 +39,51 @@ struct Running {
 
 /// The process of a launcher, until somebody waits for its end: its number is not that of another process as long.
 #[derive(Clone)]
-pub(crate) struct Process(Arc<Mutex<Option<Pid>>>);
+pub(crate) struct Process(Arc<Number>);
+
+struct Number {
+    pid: Mutex<Option<Pid>>,
+    /// Told when there is none any more.
+    is_gone: Condvar,
+}
 
 impl Process {
     pub(crate) fn new(pid: Pid) -> Self {
-        Self(Arc::new(Mutex::new(Some(pid))))
+        Self(Arc::new(Number {
+            pid: Mutex::new(Some(pid)),
+            is_gone: Condvar::new(),
+        }))
     }
 
     /// Has its end waited for, and forgets its number.
     pub(crate) fn reap<T>(&self, wait: impl FnOnce() -> T) -> T {
         let mut pid = self.lock();
         *pid = None;
+        self.0.is_gone.notify_all();
         wait()
     }
 
-    /// Asks it to end, if it is there.
-    fn terminate(&self) {
+    /// Sends it a signal, if it is there.
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = *self.lock()
-            && let Err(error) = kill_process(pid, Signal::TERM)
+            && let Err(error) = kill_process(pid, signal)
         {
-            tracing::debug!("a launcher is not asked to end: {error}");
+            tracing::debug!("a launcher does not get a signal: {error}");
         }
     }
 
+    /// Waits until it has ended, so long at the most. Returns whether it has.
+    fn wait(&self, limit: Duration) -> bool {
+        let is_there = |pid: &mut Option<Pid>| pid.is_some();
+        let waited = self
+            .0
+            .is_gone
+            .wait_timeout_while(self.lock(), limit, is_there);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_none()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Pid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,7 +100,19 @@ impl Launchers {
             process,
             _is_there: is_there,
         });
-        self.started.push(Started { proc, running });
+        self.started.push(Started {
+            proc,
+            running,
+            watcher: None,
+        });
+    }
+
+    /// A thread waits for the end of a launcher.
+    pub(crate) fn watched(&mut self, launcher: &Proc<'_>, watcher: JoinHandle<()>) {
+        let mut started = self.started.iter_mut();
+        if let Some(one) = started.find(|one| one.proc == *launcher) {
+            one.watcher = Some(watcher);
+        }
     }
 
     /// A launcher has ended. Returns whether it is one of these.
@@ -105,14 +144,28 @@ impl Launchers {
         started.any(|one| one.proc == *launcher && one.running.is_none())
     }
 
-    /// Ends those that still run: nobody is there any more whom they serve.
+    /// Ends those that still run: nobody is there any more whom they serve. No thread waits for one when this returns.
     pub(crate) fn end(self) {
         for attached in self.connected {
             // It ends anyway.
             let _ = attached.leave();
         }
-        for running in self.started.into_iter().filter_map(|one| one.running) {
-            running.process.terminate();
+        let running = self.started.iter().filter_map(|one| one.running.as_ref());
+        let running: Vec<_> = running.map(|running| running.process.clone()).collect();
+        running.iter().for_each(|one| one.signal(Signal::TERM));
+        let mut all_ended = true;
+        for process in running {
+            if !process.wait(GRACE) {
+                process.signal(Signal::KILL);
+                all_ended &= process.wait(GRACE);
+            }
+        }
+        // What the system does not end is not waited for.
+        let watchers = self.started.into_iter().filter_map(|one| one.watcher);
+        for watcher in watchers.filter(|_| all_ended) {
+            if watcher.join().is_err() {
+                tracing::error!("the thread of a launcher panicked");
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ use pmix_tool::Attachment;
 use pmix_types::{App, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitId, WaitIdOptions, getegid, geteuid, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getegid, geteuid, waitid};
 
 use super::command_line::CommandLine;
 use crate::events::{self, Happened};
@@ -164,7 +164,8 @@ fn watch(
         let (proc, process) = (launcher.clone(), process.clone());
         own.launchers.started(proc, process, is_there);
     }
-    let (server, launcher) = (server.clone(), launcher.clone());
+    let unwatched = process.clone();
+    let (server, launcher, of) = (server.clone(), launcher.clone(), launcher.clone());
     let named = thread::Builder::new().name("pmix-launcher".to_owned());
     let begun = named.stack_size(128 << 10).spawn(move || {
         // A program that takes all of its children itself leaves this one nothing to say.
@@ -174,10 +175,15 @@ fn watch(
         let code = code.and_then(|it| it.code().or_else(|| Some(128 + it.signal()?)));
         ended(&server, &launcher, code);
     });
-    begun.map(drop).map_err(|error| {
-        tracing::warn!("a launcher is not watched: {error}");
+    let watcher = begun.map_err(|error| {
+        tracing::warn!("a launcher is ended that cannot be watched: {error}");
+        unwatched.signal(Signal::KILL);
         Status::ERR_OUT_OF_RESOURCE
-    })
+    })?;
+    if let Some(own) = &mut state().tool {
+        own.launchers.watched(&of, watcher);
+    }
+    Ok(())
 }
 
 /// A launcher has ended: its job is gone, and who listens is told.
