@@ -12,7 +12,7 @@ use command::launcher::Running;
 use pmix_client::Ask;
 use pmix_proto::Event;
 use pmix_types::{App, Info, Status, Value, keys};
-use rustix::process::geteuid;
+use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 /// Longer than anything takes here, so that a fault of the test ends it.
@@ -152,6 +152,42 @@ fn each_reason_for_which_a_job_does_not_start_is_told() {
         };
         assert!(text.to_str_lossy().contains(said), "{text:?}");
     }
+    tool.finalize().unwrap();
+    running.signal("TERM");
+    assert_eq!(running.end().0, Some(128 + 15));
+}
+
+#[test]
+fn a_job_that_the_launcher_has_too_few_descriptors_for_is_refused_by_a_status_of_its_own() {
+    let script = "echo up; exec sleep 1000";
+    let mut running = Running::start(&["--node-name", "n1", "sh", "-c", script]);
+    assert_eq!(running.line(), "up");
+    let (tool, events) = running.attach();
+    let status = Status::ERR_JOB_INSUFFICIENT_RESOURCES;
+    let told = tool.wait(Ask::register_events(vec![status], Vec::new()));
+    told.unwrap();
+    let launcher = Pid::from_child(&running.child);
+    let few = Rlimit {
+        current: Some(64),
+        maximum: Some(64),
+    };
+    prlimit(Some(launcher), Resource::Nofile, few).unwrap();
+    let app = App {
+        argv: vec!["true".into()],
+        maxprocs: 64,
+        ..App::default()
+    };
+    let refused = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap_err();
+    assert_eq!(refused.status(), status, "{refused}");
+    let event = events.recv_timeout(LIMIT).unwrap();
+    let Value::String(Some(text)) = about(&event, keys::EVENT_TEXT_MESSAGE) else {
+        panic!("{event:?}");
+    };
+    let text = text.to_str_lossy();
+    assert!(
+        text.contains("descriptors") && text.contains("of 64 are in use"),
+        "{text}"
+    );
     tool.finalize().unwrap();
     running.signal("TERM");
     assert_eq!(running.end().0, Some(128 + 15));

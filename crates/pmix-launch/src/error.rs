@@ -59,6 +59,13 @@ impl Error {
         Self::new(Kind::Request, detail)
     }
 
+    /// What was asked for is more than there is room for.
+    #[cold]
+    pub(crate) fn no_room(message: impl Into<String>) -> Self {
+        let status = Status::ERR_JOB_INSUFFICIENT_RESOURCES;
+        Self::new(Kind::Request, ErrorDetail::new(status, message))
+    }
+
     /// What was asked for cannot be done, because of the system.
     #[cold]
     pub(crate) fn unusable(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
@@ -69,8 +76,9 @@ impl Error {
     /// The system refused something that the launcher needs.
     #[cold]
     pub(crate) fn system(what: impl fmt::Display, cause: impl Into<io::Error>) -> Self {
-        let kind = Kind::System;
-        Self::new(kind, ErrorDetail::caused(kind.status(), what, cause.into()))
+        let cause = cause.into();
+        let status = of_system(&cause);
+        Self::new(Kind::System, ErrorDetail::caused(status, what, cause))
     }
 
     /// The server refused something that the launcher needs.
@@ -131,7 +139,11 @@ impl Error {
             _ if cause.raw_os_error() == Some(8) => Kind::Refused,
             _ => Kind::System,
         };
-        Self::new(kind, ErrorDetail::caused(kind.status(), what, cause))
+        let status = match kind {
+            Kind::System => of_system(&cause),
+            kind => kind.status(),
+        };
+        Self::new(kind, ErrorDetail::caused(status, what, cause))
     }
 
     fn new(kind: Kind, detail: ErrorDetail) -> Self {
@@ -154,6 +166,16 @@ impl Error {
             Kind::Refused => 126,
             Kind::System | Kind::Late => 1,
         }
+    }
+}
+
+/// The status of what the system did not do: whether it had too little of something.
+fn of_system(cause: &io::Error) -> Status {
+    use rustix::io::Errno;
+    let lacks = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
+    match Errno::from_io_error(cause) {
+        Some(errno) if lacks.contains(&errno) => Status::ERR_JOB_INSUFFICIENT_RESOURCES,
+        _ => Kind::System.status(),
     }
 }
 

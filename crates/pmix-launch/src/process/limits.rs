@@ -37,7 +37,7 @@ fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Er
         0 => "",
         _ => ", or write to files by --output-dir alone",
     };
-    Err(Error::request(format!(
+    Err(Error::no_room(format!(
         "{num_procs} processes take {} descriptors of the launcher, where {open} of {limit} are in \
          use: start fewer, raise the limit (ulimit -n){cure}",
         num_procs * each
@@ -62,7 +62,7 @@ fn processes(num_procs: usize) -> Result<(), Error> {
 fn among(num_procs: usize, limits: impl Iterator<Item = Limit>) -> Result<(), Error> {
     let num_procs = u64::try_from(num_procs).unwrap_or(u64::MAX);
     match limits.min_by_key(|limit| limit.most) {
-        Some(limit) if num_procs > limit.most => Err(Error::request(format!(
+        Some(limit) if num_procs > limit.most => Err(Error::no_room(format!(
             "{num_procs} processes are more than the {} that {}: start fewer, or raise it",
             limit.most, limit.what
         ))),
