@@ -18,9 +18,9 @@ use skips::Expected;
 const RUNS: &[&str] = &[
     "test",
     "matrix",
-    "fuzz 30",
+    "fuzz 20",
     "faults --short",
-    "interop",
+    "interop --profile dev",
     "consumers --profile dev",
     "sanitize --only abi --profile dev",
     // The library and the tests are built by then.

@@ -260,7 +260,7 @@ fn run(options: &Options) -> Result<Outcome, String> {
         return Err(format!("no such scenario; there are {}", names.join(", ")));
     }
     let field = Field {
-        program: server::build()?,
+        program: server::build(options.short)?,
         home: install::scratch("faults")?,
         seed: options.seed,
         short: options.short,

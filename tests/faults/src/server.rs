@@ -18,14 +18,16 @@ use xtask::process::{self, cargo};
 /// How long the server may take for anything that it is told.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds the server as it is measured.
+/// Builds the server, as it is measured or as tests have it.
 ///
 /// # Errors
 /// It does not build.
-pub(super) fn build() -> Result<PathBuf, String> {
+pub(super) fn build(short: bool) -> Result<PathBuf, String> {
+    let profile = if short { "dev" } else { "release" };
     let example = ["--package", "pmix-server", "--example", "fault_host"];
-    process::run(cargo(["build", "--quiet", "--release", "--locked"]).args(example))?;
-    Ok(install::target().join("release/examples/fault_host"))
+    let mut command = cargo(["build", "--quiet", "--locked", "--profile", profile]);
+    process::run(command.args(example))?;
+    Ok(install::built(profile).join("examples/fault_host"))
 }
 
 /// The user and group of this process.

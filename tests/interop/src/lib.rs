@@ -84,7 +84,7 @@ pub struct Options {
     /// Runs the example programs about groups so many times each, and nothing else of `server`.
     #[arg(long, value_name = "TIMES")]
     groups: Option<usize>,
-    /// What `sanitize` and `--groups` build the library and the command with: a profile of cargo.
+    /// What the command is built with, and the library of `sanitize`: a profile of cargo.
     #[arg(long, default_value = "release")]
     profile: String,
     /// Writes the page of `skew` as it was measured, instead of comparing it.
@@ -157,13 +157,18 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     }
     if options.wants(Part::Gds) {
         println!("interop: gds, seed {}, {} jobs", options.seed, options.jobs);
-        gds::run(&peers, options.seed, options.jobs, &mut tally)?;
+        gds::run(
+            &peers,
+            (options.seed, options.jobs),
+            &options.profile,
+            &mut tally,
+        )?;
     }
     if options.wants(Part::Server) {
         println!("interop: server");
         match options.groups {
             Some(times) => server::groups(&peers, times, &options.profile, &mut tally)?,
-            None => server::run(&peers, &mut tally)?,
+            None => server::run(&peers, &options.profile, &mut tally)?,
         }
     }
     if options.wants(Part::Skew) {
@@ -173,7 +178,7 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Tools) {
         println!("interop: tools");
         install::packages(tools::PACKAGES);
-        tools::run(&peers, &mut tally)?;
+        tools::run(&peers, &options.profile, &mut tally)?;
     }
     if options.wants(Part::Topology) {
         println!("interop: topology");
@@ -196,7 +201,7 @@ fn maps(options: &Options, peers: &[Peer], tally: &mut Tally) -> Result<(), Stri
         "interop: seed {}, {} generated lists and the vectors",
         options.seed, options.lists
     );
-    let ours = Ours::build()?;
+    let ours = Ours::build(&options.profile)?;
     let mut cases = vectors::cases()?;
     cases.extend(lists::generate(options.seed, options.lists));
     for peer in peers {

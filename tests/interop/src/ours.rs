@@ -41,19 +41,11 @@ pub struct Decoded {
 }
 
 impl Ours {
-    /// Builds the command as it ships.
-    ///
-    /// # Errors
-    /// It does not build.
-    pub fn build() -> Result<Self, String> {
-        Self::build_as("release")
-    }
-
     /// Builds the command with a profile of cargo.
     ///
     /// # Errors
     /// It does not build.
-    pub fn build_as(profile: &str) -> Result<Self, String> {
+    pub fn build(profile: &str) -> Result<Self, String> {
         let package = ["build", "--quiet", "--package", "pmix-cli", "--profile"];
         process::run(process::cargo(package).arg(profile))?;
         let program = install::built(profile).join("pmix");

@@ -112,7 +112,7 @@ pub fn library(profile: &str) -> Result<Library, String> {
 /// Something of ours does not build.
 pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Result<(), String> {
     install::packages(PACKAGES);
-    let program = Ours::build_as(&options.profile)?.program;
+    let program = Ours::build(&options.profile)?.program;
     let pmix = Launcher::Ours(program.clone());
     let swap = Swap::build(&options.profile)?;
     let until = Instant::now() + options.limit();

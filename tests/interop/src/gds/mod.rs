@@ -100,7 +100,12 @@ struct Round {
 ///
 /// # Errors
 /// A program does not build or does not start.
-pub(super) fn run(peers: &[Peer], seed: u64, jobs: usize, tally: &mut Tally) -> Result<(), String> {
+pub(super) fn run(
+    peers: &[Peer],
+    (seed, jobs): (u64, usize),
+    profile: &str,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let mut random = Random::new(seed);
     let rounds: Vec<Round> = (0..jobs)
         .map(|number| {
@@ -109,7 +114,7 @@ pub(super) fn run(peers: &[Peer], seed: u64, jobs: usize, tally: &mut Tally) -> 
             Round { plan, questions }
         })
         .collect();
-    let ours = Ours::build()?;
+    let ours = Ours::build(profile)?;
     ours::check(&ours, &rounds, tally)?;
     faulty::check(&ours, peers, tally)?;
     let mut needed = BTreeMap::new();

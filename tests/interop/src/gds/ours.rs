@@ -12,18 +12,18 @@ use super::{Answer, Round, updated};
 use crate::tally::Tally;
 use xtask::install;
 
-/// The release binary of the command.
+/// The command, which answers questions about jobs.
 pub(super) struct Ours {
     program: PathBuf,
 }
 
 impl Ours {
-    /// Builds the command as it ships.
+    /// Builds the command with a profile of cargo.
     ///
     /// # Errors
     /// It does not build.
-    pub(super) fn build() -> Result<Self, String> {
-        let program = crate::ours::Ours::build()?.program;
+    pub(super) fn build(profile: &str) -> Result<Self, String> {
+        let program = crate::ours::Ours::build(profile)?.program;
         Ok(Self { program })
     }
 

@@ -130,7 +130,7 @@ pub(super) fn run(tool: &Tool, wanted: Wanted<'_>, tally: &mut Tally) -> Result<
     let sources = process::root().join("tests/server/host");
     let sources: Vec<_> = HOST.iter().map(|file| sources.join(file)).collect();
     let host = Launcher::Host(tool.compile("host", &sources)?, "ours".to_owned());
-    let pmix = Launcher::Ours(Ours::build_as(wanted.profile)?.program);
+    let pmix = Launcher::Ours(Ours::build(wanted.profile)?.program);
     for work in WORKS.iter().filter(|work| work.short || !wanted.short) {
         cases.push(case(tool, work, &host, &pmix)?);
     }

@@ -45,8 +45,8 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 ///
 /// # Errors
 /// Something of ours does not build.
-pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
-    let pmix = Ours::build()?.program;
+pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build(profile)?.program;
     let ours = Launcher::Ours(pmix.clone());
     let mut theirs = Vec::new();
     for peer in peers {
@@ -97,7 +97,7 @@ pub(super) fn groups(
     profile: &str,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let ours = Launcher::Ours(Ours::build_as(profile)?.program);
+    let ours = Launcher::Ours(Ours::build(profile)?.program);
     let mut cases = Vec::new();
     for peer in peers {
         let (release, library) = (&peer.version, &peer.library);

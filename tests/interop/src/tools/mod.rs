@@ -43,8 +43,8 @@ type Verdict<'a> = Box<dyn Fn(Option<i32>, &str) -> Result<(), String> + 'a>;
 ///
 /// # Errors
 /// Something of ours does not build.
-pub(super) fn run(peers: &[Peer], tally: &mut Tally) -> Result<(), String> {
-    let pmix = Ours::build()?.program;
+pub(super) fn run(peers: &[Peer], profile: &str, tally: &mut Tally) -> Result<(), String> {
+    let pmix = Ours::build(profile)?.program;
     let ours = Launcher::Ours(pmix.clone());
     let mut launchers = vec![
         ours.clone(),
