@@ -5,6 +5,7 @@
  *   connects   the launcher connects, and is asked which jobs it has until it ends
  *   ends       the launcher ends and never connects
  *   stays      the launcher runs when the tool ends
+ *   leaves     the same, of a launcher that is its server
  *   refused    what is asked for is no launcher that can be started
  */
 #define _GNU_SOURCE
@@ -198,6 +199,9 @@ int main(int argc, char **argv)
         IS(PMIX_ERR_UNREACH, make_server());
     } else if (0 == strcmp(argv[1], "stays")) {
         IS(PMIX_SUCCESS, start(words, 1, NULL));
+    } else if (0 == strcmp(argv[1], "leaves")) {
+        IS(PMIX_SUCCESS, start(words, 1, NULL));
+        IS(PMIX_SUCCESS, make_server());
     } else {
         refused(words);
     }

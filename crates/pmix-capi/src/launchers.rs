@@ -146,10 +146,6 @@ impl Launchers {
 
     /// Ends those that still run: nobody is there any more whom they serve. No thread waits for one when this returns.
     pub(crate) fn end(self) {
-        for attached in self.connected {
-            // It ends anyway.
-            let _ = attached.leave();
-        }
         let running = self.started.iter().filter_map(|one| one.running.as_ref());
         let running: Vec<_> = running.map(|running| running.process.clone()).collect();
         running.iter().for_each(|one| one.signal(Signal::TERM));
@@ -167,5 +163,7 @@ impl Launchers {
                 tracing::error!("the thread of a launcher panicked");
             }
         }
+        // Who might not answer is not asked whether it lets the tool go.
+        drop(self.connected);
     }
 }

@@ -226,8 +226,8 @@ pub(crate) fn finalize() -> Option<Result<()>> {
         return Some(Ok(()));
     };
     changed();
-    own.launchers.end();
     let left = own.tool.finalize().map_err(|error| refused(&error));
+    own.launchers.end();
     let ended = match own.has_server && state().server.is_some() {
         true => server::finalize(),
         false => {

@@ -97,6 +97,9 @@ fn a_tool_starts_a_launcher_and_asks_it_over_the_connection_that_it_made() {
     each("launches.c", |program, library| {
         let said = launched(program, library, "connects", &words);
         assert!(said.ends_with("connects: ok\n"), "{said}");
+        // One that waits for its release ends with its tool.
+        let said = launched(program, library, "leaves", &words);
+        assert!(said.ends_with("leaves: ok\n"), "{said}");
     });
 }
 
