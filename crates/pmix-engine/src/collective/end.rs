@@ -168,9 +168,10 @@ impl Collectives {
         }));
     }
 
-    /// Ends a collective without success, and says who is missing.
+    /// Ends a collective without success, and says who is missing. Of a destruct that the server calls for by itself,
+    /// nobody asks.
     pub(super) fn fail(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
-        if let Some(tracker) = self.get(id) {
+        if let Some(tracker) = self.get(id).filter(|tracker| !tracker.slots.is_empty()) {
             let missing = tracker.missing.iter().copied().collect();
             Self::report(cx, &tracker.key.clone(), missing, status);
         }
