@@ -20,7 +20,8 @@
 //!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
 //! - A construction that one of the members leads does not end with the loss of another, nor with that of the
 //!   leader, until it is decided what follows; see `led`.
-//! - When a member leaves a group, what its members do together is begun again without it; see `left`.
+//! - When a member leaves a group, a fence, connect or disconnect of the group may begin again without it, and a destruct
+//!   goes on; see `left`.
 //! - A participant that goes away before the host was called ends it for all; one that goes
 //!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
 //!   trackers that do not know it as lost.

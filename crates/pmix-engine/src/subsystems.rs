@@ -232,7 +232,7 @@ impl Subsystems {
         }
     }
 
-    /// Hands to the collectives what became of members of groups, and to the groups what became of them in collectives.
+    /// Hands to the collectives what became of members of groups, and to the groups how collectives about them ended.
     pub(crate) fn heed_groups(&mut self, cx: &mut Cx) {
         loop {
             match cx.members_news.pop_front() {
@@ -394,6 +394,7 @@ impl Subsystems {
         self.exchange.job_gone(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);
         self.collectives.led_job_gone(cx);
+        self.collectives.own_calls_of_job_gone(cx);
         cx.peers.forget_job(nspace);
         cx.shared.forget(nspace);
         self.groups.job_gone(cx, nspace);

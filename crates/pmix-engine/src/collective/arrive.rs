@@ -223,6 +223,12 @@ impl Collectives {
         let leads = is_set(&infos, keys::GROUP_LEADER);
         let is_of_other_user = tracker.is_of_other_user(&infos);
         tracker.arrive(client, ticket, infos);
+        if tracker.key.0 == Collective::GroupConstruct {
+            self.calls_again(cx, id, client);
+        }
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
         if let Phase::Failed(status) = tracker.phase {
             let tickets = tracker.take_tickets();
             self.destruct_failed(cx, id, &tickets);
@@ -271,7 +277,7 @@ impl Collectives {
         Self::any_lost(cx, participants, |_| true)
     }
 
-    /// Whether a local participant of which something is true is gone and not expected to come back.
+    /// Whether a local participant for which `is_so` holds is gone and not expected to come back.
     pub(super) fn any_lost(
         cx: &Cx,
         participants: &Participants,

@@ -79,7 +79,7 @@ impl Collectives {
                 continue;
             };
             let took_part = tracker.lose(client);
-            if took_part && tracker.phase == Phase::Gathering {
+            if took_part {
                 tracker.note_lost(client, proc);
             }
             match tracker.phase {
@@ -154,6 +154,7 @@ impl Collectives {
 
     /// Leaves it to the groups what the end means to the group, and the answers with it.
     fn end_group(cx: &mut Cx, tracker: Tracker, status: Status, tickets: Vec<Ticket>) {
+        let lost = tracker.lost_callers();
         let (kind, participants, name) = tracker.key;
         cx.group_news.push_back(GroupNews::Ended(EndedGroup {
             kind,
@@ -162,14 +163,15 @@ impl Collectives {
             job: tracker.job,
             said: tracker.said,
             absent: tracker.absent,
+            lost,
             answered: tracker.infos,
             status,
             tickets,
         }));
     }
 
-    /// Ends a collective without success, and says who is missing. Of a destruct that the server calls for by itself,
-    /// nobody asks.
+    /// Ends a collective without success, and says who is missing. A destruct without local participants is not
+    /// reported: nobody here called for it.
     pub(super) fn fail(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         if let Some(tracker) = self.get(id).filter(|tracker| !tracker.slots.is_empty()) {
             let missing = tracker.missing.iter().copied().collect();
@@ -207,13 +209,15 @@ impl Collectives {
     /// Notes who is told that the destruct of a group failed, if this is what failed.
     pub(super) fn destruct_failed(&self, cx: &mut Cx, id: TrackerId, tickets: &[Ticket]) {
         if let Some(tracker) = self.get(id)
-            && let (Collective::GroupDestruct, _, Some(name)) = &tracker.key
+            && let (Collective::GroupDestruct, participants, Some(name)) = &tracker.key
         {
             let told = tickets.iter().filter_map(|ticket| cx.member(ticket).ok());
             let told = told.map(|member| member.proc.clone()).collect();
-            let name = name.clone();
-            cx.group_news
-                .push_back(GroupNews::DestructFailed { name, told });
+            cx.group_news.push_back(GroupNews::DestructFailed {
+                name: name.clone(),
+                participants: participants.clone(),
+                told,
+            });
         }
     }
 

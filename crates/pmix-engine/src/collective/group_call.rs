@@ -19,8 +19,11 @@ pub(crate) struct GroupCall {
     pub(crate) ticket: Ticket,
     pub(crate) what: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
-    /// Those of them who have left the group that is destructed.
-    pub(crate) left: Vec<Proc<'static>>,
+    /// Those of them who are not waited for, where a group is destructed: they have left it, or are lost and the
+    /// others are told of that.
+    pub(crate) done_without: Vec<Proc<'static>>,
+    /// Whether a member of this node is lost to the group that is destructed, of whom the others are not told.
+    pub(crate) has_lost: bool,
     pub(crate) infos: Vec<Info<'static>>,
     /// Why no collective may begin by this call; it may still be a part of one that has begun, so
     /// that all members are told alike how it ends.
@@ -35,6 +38,7 @@ pub(crate) enum GroupNews {
     /// A destruct failed, and these processes were told: they have no such group any longer.
     DestructFailed {
         name: Text<'static>,
+        participants: Participants,
         told: Vec<Proc<'static>>,
     },
     /// A process is gone that was to take part in a construction.
@@ -76,9 +80,9 @@ pub(crate) struct NoneLeft {
     pub(crate) name: Text<'static>,
     /// The members when it was constructed.
     pub(crate) members: Vec<Proc<'static>>,
-    /// The job of one of them that was of this node.
+    /// The job of the last member of this node: the call for the destruct counts among what is under way of it.
     pub(crate) job: Nspace<'static>,
-    /// Whether a destruct fails as members are lost of whom the others are not told.
+    /// Whether a destruct fails: a member of this node is lost, and nobody asked for `PMIX_GROUP_NOTIFY_TERMINATION`.
     pub(crate) fails: bool,
 }
 
@@ -97,6 +101,8 @@ pub(crate) struct EndedGroup {
     pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
     /// The local participants that had not called when the host was.
     pub(crate) absent: Vec<Proc<'static>>,
+    /// Those of the local participants that called and are lost, though another incarnation may be here by now.
+    pub(crate) lost: Vec<Proc<'static>>,
     /// What the host said.
     pub(crate) answered: Vec<Info<'static>>,
     pub(crate) status: Status,

@@ -5,16 +5,16 @@
 //! has begun with one more is begun again with those who are left, if one of those who called said
 //! `PMIX_GROUP_FT_COLLECTIVE`. What the host was told of goes on as it is.
 //!
-//! A destruct is for all members with which the group was constructed, so that all servers tell their host of the same
-//! ones, whatever they have heard of. Nobody waits for the call of one that has left. Where no member of this node is
-//! there any longer, nobody calls here: the host is told at once what it waits for from this server.
+//! A destruct is for all members with which the group was constructed, so that all servers name the same processes to the
+//! host, whichever leaves and losses they know of. Nobody waits for the call of one that has left. Where no member is left
+//! on this node, the server calls the host by itself.
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
 use super::group_call::{GroupCall, MemberLeft, NoneLeft};
 use super::kind::Collective;
 use super::participants::Participants;
-use super::table::Collectives;
+use super::table::{Collectives, Queue};
 use super::tracker::{Key, Phase, Slot, Tracker};
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
@@ -43,20 +43,27 @@ impl Collectives {
             self.begin_again(cx, id, left);
         }
         let key = (Collective::GroupDestruct, members, Some(left.name.clone()));
-        let is_open = |tracker: &Tracker| tracker.phase == Phase::Gathering;
-        if let Some(id) = self.first(&key, is_open) {
+        let known = self.by_key.get(&key);
+        let known: Vec<_> = known.map_or_else(Vec::new, Queue::ids);
+        for id in known {
             self.do_without(cx, id, std::slice::from_ref(&left.proc));
-            self.go_on(cx, id);
+            match self.get(id).map(|tracker| tracker.phase) {
+                Some(Phase::Gathering) => self.go_on(cx, id),
+                Some(Phase::Failed(_)) => self.tidy(id),
+                Some(Phase::Hosting) | None => {}
+            }
         }
     }
 
-    /// Begins the destruct of a group, if the call is the first, so that those who have left it are not waited for.
+    /// Begins the destruct of a group, if the call is the first, so that those who have left it, or are lost to it,
+    /// are not waited for.
     pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
         let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
         let Ok((client, participants)) = found else {
             return;
         };
-        if call.left.is_empty() || Self::is_early(cx, &participants) {
+        let is_usual = call.done_without.is_empty() && !call.has_lost;
+        if is_usual || Self::is_early(cx, &participants) {
             return;
         }
         let (kind, name) = call.what.clone();
@@ -64,19 +71,20 @@ impl Collectives {
         if self.find(&key, client).is_some() {
             return;
         }
-        let mut left = Procs::default();
-        left.extend(&call.left);
-        let has_lost = Self::any_lost(cx, &key.1, |proc| !left.has(proc));
+        let mut without = Procs::default();
+        without.extend(&call.done_without);
+        let has_lost = Self::any_lost(cx, &key.1, |proc| !without.has(proc));
         // Why there is no room for it is said when the call is taken.
         if let Ok(id) = self.tracker_of(cx, client, key) {
             if let Some(tracker) = self.get_mut(id) {
-                tracker.has_lost_participant = has_lost;
+                tracker.has_lost_participant = call.has_lost || has_lost;
             }
-            self.do_without(cx, id, &call.left);
+            self.do_without(cx, id, &call.done_without);
         }
     }
 
-    /// Does without participants of a destruct who have left the group.
+    /// Does without participants of a destruct. Of those who have called and leave nobody waits for an answer but
+    /// themselves.
     fn do_without(&mut self, cx: &mut Cx, id: TrackerId, procs: &[Proc<'static>]) {
         for proc in procs {
             let client = cx.registry.find(&proc.nspace, proc.rank);
@@ -88,25 +96,57 @@ impl Collectives {
         }
     }
 
-    /// Tells the host what becomes of the destruct of a group here that has no member on this node any longer.
+    /// A process calls for a group for itself. If it was lost since an earlier call, it is a member in its own place.
+    pub(super) fn calls_again(&mut self, cx: &Cx, id: TrackerId, client: ClientId) {
+        let tracker = self.get(id).filter(|tracker| tracker.calls_for_itself());
+        let proc = cx.registry.client(client).map(|client| &client.proc);
+        let (Some(tracker), Some(proc)) = (tracker, proc) else {
+            return;
+        };
+        let earlier = self
+            .by_key
+            .get(&tracker.key)
+            .map_or_else(Vec::new, Queue::ids);
+        for id in earlier.into_iter().filter(|earlier| *earlier < id) {
+            if let Some(tracker) = self.get_mut(id) {
+                tracker.lost.retain(|_, lost| lost != proc);
+            }
+        }
+    }
+
+    /// Calls the host for the destruct of a group none of whose members is on this node any longer.
     pub(crate) fn none_left(&mut self, cx: &mut Cx, group: NoneLeft) {
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(members) = Participants::of(&group.members, &group.job, size, |_, _| true) else {
             return;
         };
         let key: Key = (Collective::GroupDestruct, members, Some(group.name));
-        let is_begun = self.by_key.contains_key(&key);
+        let is_open = |tracker: &Tracker| !matches!(tracker.phase, Phase::Failed(_));
+        let is_begun = self.first(&key, is_open).is_some();
         if is_begun || Self::is_early(cx, &key.1) || Self::is_local(cx, &key.1) {
             return;
         }
-        if let Err(error) = self.check_room(&group.job) {
-            tracing::warn!(%error, "other nodes wait for the destruct of a group");
-            return;
+        let tracker = Tracker::new(key, group.job);
+        let failed = group.fails.then_some(Status::ERR_LOST_CONNECTION);
+        let call = tracker.call(Vec::new(), Vec::new(), failed);
+        let has_room = self.check_room(&tracker.job).is_ok();
+        match has_room.then(|| self.add_own_call(tracker)).flatten() {
+            Some(id) => self.queue_upcall(cx, id, Some(call)),
+            None => tracing::debug!(
+                "other nodes wait for the destruct of a group until their time is over"
+            ),
         }
-        let id = self.add(Tracker::new(key, group.job));
-        match group.fails {
-            true => self.fail_silently(cx, id, Status::ERR_LOST_CONNECTION),
-            false => self.go_on(cx, id),
+    }
+
+    /// Forgets the destructs for which the server called by itself, if no participant is of a job that is registered.
+    pub(crate) fn own_calls_of_job_gone(&mut self, cx: &Cx) {
+        if self.has_own_calls() {
+            let is_of_nobody = |tracker: &Tracker| {
+                tracker.is_own_call && tracker.key.1.local_jobs(&cx.registry).is_empty()
+            };
+            for id in self.which(is_of_nobody) {
+                self.remove(id);
+            }
         }
     }
 

@@ -16,7 +16,8 @@ use crate::timer::Timer;
 use crate::{Error, Stats};
 
 /// How many collectives that processes of a job began may have failed without all participants
-/// knowing, and how many participants they may have. With more the oldest are forgotten.
+/// knowing, and how many participants they may have. With more the oldest are forgotten. As many may be the destructs
+/// without local participants that the host has not answered; with more it is not called.
 const MAX_FAILED: usize = 4096;
 const MAX_FAILED_MEMBERS: usize = 1 << 20;
 
@@ -41,6 +42,9 @@ pub(crate) struct Collectives {
     under_way: HashMap<Nspace<'static>, usize>,
     /// Those that failed, by the job of who began them, and how many participants they have.
     failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
+    /// How many destructs without local participants the host was called for, by the job that they are counted for,
+    /// and how many participants they have.
+    own_calls: HashMap<Nspace<'static>, (usize, usize)>,
 }
 
 /// Collectives of the same participants, in the order in which they began.
@@ -51,7 +55,19 @@ pub(super) struct Queue {
     joined: HashMap<ClientId, TrackerId>,
 }
 
+impl Queue {
+    /// All of them.
+    pub(super) fn ids(&self) -> Vec<TrackerId> {
+        self.trackers.iter().copied().collect()
+    }
+}
+
 impl Collectives {
+    /// Whether the host was called for destructs without local participants.
+    pub(super) fn has_own_calls(&self) -> bool {
+        !self.own_calls.is_empty()
+    }
+
     /// Adds what is under way to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_collectives = self.trackers.len() + self.early.len();
@@ -84,6 +100,9 @@ impl Collectives {
         let has_failed = |tracker: &&Tracker| matches!(tracker.phase, Phase::Failed(_));
         let led = trackers().filter(|tracker| !has_failed(tracker) && tracker.leadership.is_some());
         recount.compare("constructions that are led", self.led.len(), led.count());
+        let own_calls = trackers().filter(|tracker| tracker.is_own_call);
+        let counted: usize = self.own_calls.values().map(|(count, _)| count).sum();
+        recount.compare("destructs without participants", counted, own_calls.count());
         let failed = trackers().filter(has_failed);
         let found = failed.fold((0, 0), |(count, weight), tracker| {
             (count + 1, weight + tracker.weight)
@@ -183,6 +202,15 @@ impl Collectives {
                 self.by_key.remove(&tracker.key);
             }
         }
+        if tracker.is_own_call
+            && let Some((count, num_members)) = self.own_calls.get_mut(&tracker.job)
+        {
+            *count = count.saturating_sub(1);
+            *num_members = num_members.saturating_sub(tracker.weight);
+            if *count == 0 {
+                self.own_calls.remove(&tracker.job);
+            }
+        }
         if let Some((failed, num_members)) = self.failed.get_mut(&tracker.job)
             && let Some(place) = failed.iter().position(|other| *other == id)
         {
@@ -193,6 +221,22 @@ impl Collectives {
             }
         }
         Some(tracker)
+    }
+
+    /// Adds a destruct without local participants, for which the host is called. Returns nothing if a job has too many.
+    pub(super) fn add_own_call(&mut self, mut tracker: Tracker) -> Option<TrackerId> {
+        tracker.weight = tracker.key.1.weight();
+        tracker.is_own_call = true;
+        tracker.phase = Phase::Hosting;
+        let known = self.own_calls.get(&tracker.job);
+        let (count, num_members) = known.copied().unwrap_or_default();
+        let num_members = num_members + tracker.weight;
+        if count >= MAX_FAILED || num_members > MAX_FAILED_MEMBERS {
+            return None;
+        }
+        let job = tracker.job.clone();
+        self.own_calls.insert(job, (count + 1, num_members));
+        Some(self.add(tracker))
     }
 
     /// Keeps a collective that failed until all participants know, but not too many of them.

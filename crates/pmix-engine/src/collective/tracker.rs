@@ -30,7 +30,7 @@ pub(super) struct Tracker {
     pub(super) slots: BTreeMap<ClientId, Slot>,
     /// Those of them that were not there yet.
     pub(super) missing: BTreeSet<ClientId>,
-    /// Whether one of them was gone when it began.
+    /// Whether one of them was gone when it began, of those who had not left the group.
     pub(super) has_lost_participant: bool,
     /// What the participants said about it.
     pub(super) infos: Vec<Info<'static>>,
@@ -41,7 +41,8 @@ pub(super) struct Tracker {
     /// The local participants that had not called when the host was: one that is registered anew after that
     /// is still a member.
     pub(super) absent: Vec<Proc<'static>>,
-    /// The local members of a group that were lost while it gathered: they may be removed before the host is called.
+    /// The local members of a group that were lost since it began: they may be removed, or come back as another
+    /// incarnation, before it ends.
     pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
     /// Whether participants that are lost, or leave the group, are done without.
     pub(super) is_tolerant: bool,
@@ -54,8 +55,10 @@ pub(super) struct Tracker {
     pub(super) leadership: Option<Leadership>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,
-    /// How much there is to remember of it, once it has failed.
+    /// How much there is to remember of it, once it has failed, or if the server called by itself.
     pub(super) weight: usize,
+    /// Whether the server called by itself, for a destruct without local participants.
+    pub(super) is_own_call: bool,
 }
 
 /// How far a collective has come.
@@ -100,6 +103,7 @@ impl Tracker {
             leadership: None,
             until: None,
             weight: 0,
+            is_own_call: false,
         }
     }
 
@@ -168,6 +172,14 @@ impl Tracker {
         }
     }
 
+    /// Those that have called and are lost since.
+    pub(super) fn lost_callers(&self) -> Vec<Proc<'static>> {
+        let called: BTreeSet<_> = self.said.iter().map(|(client, _)| *client).collect();
+        let lost = self.lost.iter();
+        let lost = lost.filter(|(client, _)| called.contains(client));
+        lost.map(|(_, proc)| proc.clone()).collect()
+    }
+
     /// What the host is told: all local participants are there and contribute data, or it failed
     /// here.
     pub(super) fn call(
@@ -196,6 +208,12 @@ impl Tracker {
                 group_call::upcall(kind, name, procs, &self.said, infos, failed).into()
             }
         }
+    }
+
+    /// Whether its one participant called for itself.
+    pub(super) fn calls_for_itself(&self) -> bool {
+        let is = |info: &Info<'_>| info.key.is(keys::PROCID);
+        self.said.iter().any(|(_, infos)| infos.iter().any(is))
     }
 
     /// Whether processes have a part in it of whom the host alone knows.

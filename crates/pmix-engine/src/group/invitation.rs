@@ -139,17 +139,13 @@ impl Groups {
         }
     }
 
-    /// A leader says that its group is there, or is not. Returns its invitation.
-    pub(super) fn invitation_ended(
-        &mut self,
-        name: &Text<'_>,
-        leader: &Proc<'_>,
-    ) -> Option<Invitation> {
+    /// A leader says that its group is there, or is not.
+    pub(super) fn invitation_ended(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
         let key = (name.clone().into_owned(), leader.clone().into_owned());
-        let invitation = self.invitations.remove(&key)?;
-        self.take_bytes(&leader.nspace, invitation.bytes);
-        self.note_over(key);
-        Some(invitation)
+        if let Some(invitation) = self.invitations.remove(&key) {
+            self.take_bytes(&leader.nspace, invitation.bytes);
+            self.note_over(key);
+        }
     }
 
     /// Notes that an invitation has ended.
@@ -341,7 +337,7 @@ impl Groups {
                 return self.invited(cx, name, &source, infos);
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
-            Status::GROUP_CONSTRUCT_ABORT => _ = self.invitation_ended(name, &source),
+            Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
             // Servers alone say who leads.
             Status::GROUP_LEADER_SELECTED => {
                 return Err(Error::denied(

@@ -27,6 +27,9 @@ pub(crate) struct Groups {
     pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
     /// The last invitations that ended.
     pub(super) over: VecDeque<Key>,
+    /// The last groups of which no member of this node is left, by a number of their members: calls for them may still
+    /// be answered.
+    pub(super) deserted: VecDeque<(Text<'static>, u64)>,
     /// How many bytes they take, by the job of who made them; invitations by that of the leader.
     bytes: HashMap<Nspace<'static>, usize>,
 }
@@ -40,6 +43,8 @@ pub(super) struct Known {
     pub(super) members: Members,
     /// Whether the loss of members is told to the others, who then do without them.
     pub(super) notifies: bool,
+    /// Whether the host was told that its destruct failed here.
+    pub(super) destruct_failed: bool,
 }
 
 impl Known {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What events say about groups: that members who were invited have formed one, that one left.
 
-use std::collections::HashSet;
-
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
 use super::members::Members;
-use super::selections::{absent, key_of};
+use super::news::gone_of;
+use super::selections::absent;
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -85,10 +84,10 @@ impl Groups {
         }
         let (leader, notifies) = (source.clone(), group.notifies);
         self.add(cx, group)?;
-        let invitation = self.invitation_ended(name, &leader);
-        let joined = invitation.map(|known| known.joined).unwrap_or_default();
+        self.invitation_ended(name, &leader);
         let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
-        Ok(self.gone_already(cx, &name, &list, notifies, &joined))
+        let gone = gone_of(cx, &list, Vec::new());
+        Ok(self.gone_already(cx, &name, &list, notifies, &gone))
     }
 
     /// Learns from an event of the host, which brings it from another server. Returns the events that
@@ -104,11 +103,6 @@ impl Groups {
             return Some(Vec::new());
         };
         let source = source.clone().into_owned();
-        let invitation = self.invitations.get(&key_of(name, &source));
-        let joined = match (invitation, status) {
-            (Some(known), Status::GROUP_CONSTRUCT_COMPLETE) => known.joined.clone(),
-            _ => HashSet::new(),
-        };
         let mut follow = self.learn_of_invitation(cx, status, name, &source, infos)?;
         if is_about_invitation(status) {
             return Some(follow);
@@ -117,7 +111,9 @@ impl Groups {
             let about = affected(infos).unwrap_or(&source);
             // A process says of itself alone that it leaves, and servers say which one is gone.
             let is_process = cx.store.job(&source.nspace).is_some();
-            if *about == source || (status == Status::GROUP_MEMBER_FAILED && !is_process) {
+            // Of its own processes this server knows better.
+            let is_failed = status == Status::GROUP_MEMBER_FAILED && !cx.registry.was_here(about);
+            if *about == source || (is_failed && !is_process) {
                 self.leaves(cx, name, &about.clone().into_owned(), status);
             }
             return Some(follow);
@@ -126,7 +122,8 @@ impl Groups {
             match self.brought(cx, name, &source, list, infos) {
                 Ok(notifies) => {
                     let (name, list) = (name.clone().into_owned(), Proc::owned_list(list));
-                    follow.extend(self.gone_already(cx, &name, &list, notifies, &joined));
+                    let gone = gone_of(cx, &list, Vec::new());
+                    follow.extend(self.gone_already(cx, &name, &list, notifies, &gone));
                 }
                 Err(error) => {
                     tracing::debug!(%error, %name, "a group that the host tells of is not known here");
@@ -196,6 +193,7 @@ impl Known {
             job: leader.nspace.clone(),
             members: Members::new(Proc::owned_list(list)),
             notifies: is_set(infos, keys::GROUP_NOTIFY_TERMINATION),
+            destruct_failed: false,
         }
     }
 }

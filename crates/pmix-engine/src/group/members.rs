@@ -88,11 +88,6 @@ impl Members {
         self.left.has(proc) || self.released.has(proc)
     }
 
-    /// Whether members were told that its destruct failed.
-    pub(super) fn is_destructed_here(&self) -> bool {
-        self.released.len() > 0
-    }
-
     /// Notes that a member left or is gone; tells whether it was one.
     pub(super) fn remove(&mut self, proc: &Proc<'_>, has_left: bool) -> bool {
         let was_member = self.has(proc);
@@ -149,15 +144,6 @@ impl Members {
         self.set.meets(procs)
     }
 
-    /// Whether all of them are of these, or of their jobs.
-    pub(super) fn are_of(&self, procs: &Procs) -> bool {
-        let is_of = |proc: &Proc<'_>| match proc.rank {
-            Rank::WILDCARD => procs.names_job(&proc.nspace),
-            _ => procs.has(proc),
-        };
-        self.list.iter().all(is_of)
-    }
-
     /// Whether one of these is one of them that is still there; of a whole job that may be any.
     pub(super) fn any_of(&self, procs: &Procs) -> bool {
         let is_one = |proc: &Proc<'_>| match proc.rank {
@@ -167,14 +153,10 @@ impl Members {
         self.set.meets(procs) && self.list.iter().any(is_one)
     }
 
-    /// Those that left it.
-    pub(super) fn those_who_left(&self, cx: &Cx) -> Vec<Proc<'static>> {
-        if self.left.len() == 0 {
-            return Vec::new();
-        }
-        let mut each = each(cx, &self.list);
-        each.retain(|proc| self.left.has(proc));
-        each
+    /// Those that left it, and those that are lost if the others are told of them.
+    pub(super) fn done_without(&self, notifies: bool) -> Vec<Proc<'static>> {
+        let lost = self.gone.procs().filter(|_| notifies);
+        self.left.procs().chain(lost).collect()
     }
 
     /// Whether any of them is lost that was of this node.

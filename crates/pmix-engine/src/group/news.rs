@@ -28,17 +28,7 @@ impl Groups {
     pub(crate) fn heed(&mut self, cx: &mut Cx, news: GroupNews) -> Vec<Notification> {
         match news {
             GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
-                let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
-                let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
-                let name = ended.name.clone();
-                let notifies = ended.notifies();
-                let Some((members, update)) = self.constructed(cx, ended, &called) else {
-                    return Vec::new();
-                };
-                let mut told: Vec<_> = update.into_iter().collect();
-                let joined = called.iter();
-                told.extend(self.gone_already(cx, &name, &members, notifies, joined));
-                told
+                self.construct_ended(cx, ended)
             }
             GroupNews::Ended(ended) => {
                 self.forget(cx, &ended.name, &ended.participants);
@@ -47,7 +37,16 @@ impl Groups {
                 }
                 Vec::new()
             }
-            GroupNews::DestructFailed { name, told } => {
+            GroupNews::DestructFailed {
+                name,
+                participants,
+                told,
+            } => {
+                for id in self.constructed_by(cx, &name, &participants) {
+                    if let Some(group) = self.groups.get_mut(&id) {
+                        group.destruct_failed = true;
+                    }
+                }
                 self.release(cx, &name, &told);
                 Vec::new()
             }
@@ -60,54 +59,129 @@ impl Groups {
         }
     }
 
-    /// Members that were lost after they had called, or accepted, were in no group then: the others are told that they
-    /// are gone. A group of which this server has no other member is not kept.
-    pub(super) fn gone_already<'p>(
+    /// Does what the end of a construct means. Returns the events that follow.
+    fn construct_ended(&mut self, cx: &mut Cx, ended: EndedGroup) -> Vec<Notification> {
+        let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
+        let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
+        let (name, notifies, lost) = (ended.name.clone(), ended.notifies(), ended.lost.clone());
+        // The last answers about a group of which no member of this node is left do not make it again.
+        let mut lost_now = called.iter().chain(&lost);
+        let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
+        let is_over = is_gathered(&ended.said)
+            && are_lost
+            && self.was_deserted(&name, &final_members(cx, &ended));
+        let Some(done) = self.constructed(cx, ended, &called, is_over) else {
+            return Vec::new();
+        };
+        if is_over {
+            return done.update.into_iter().collect();
+        }
+        let among = if done.is_new { &done.members } else { &called };
+        let gone = gone_of(cx, among, lost);
+        let mut told: Vec<_> = done.update.into_iter().collect();
+        told.extend(self.gone_already(cx, &name, &done.members, notifies, &gone));
+        told
+    }
+
+    /// Tells the others of members that were lost between their call, or acceptance, and the end of the construct: there
+    /// was no group yet when that was. A group without any other member on this node is not kept.
+    pub(super) fn gone_already(
         &mut self,
         cx: &mut Cx,
         name: &Text<'static>,
         members: &[Proc<'static>],
         notifies: bool,
-        joined: impl IntoIterator<Item = &'p Proc<'static>>,
+        gone: &[Proc<'static>],
     ) -> Vec<Notification> {
-        let gone = joined.into_iter().flat_map(|proc| absent(cx, proc));
-        let gone: Vec<_> = gone.collect();
+        let Some(first) = gone.first() else {
+            return Vec::new();
+        };
         let mut told = Vec::new();
-        // Who calls for itself is answered for itself, and may have been lost to the group by then.
+        // An earlier answer may have made the group, and a loss removed the process from it.
         let is_kept = { self.named(name.as_bytes()).iter() }.any(|id| {
             let known = self.groups.get(id);
             known.is_some_and(|known| known.members.list() == members)
         });
-        let mut known = Procs::default();
-        for proc in &gone {
-            match self.of(name.as_bytes(), proc) {
-                Some(_) => told.extend(self.proc_gone(cx, proc)),
-                None if notifies && !is_kept => {
-                    if known.len() == 0 {
-                        known.extend(members);
-                    }
-                    if known.has(proc) {
-                        let others = present(cx, members.to_vec(), &gone);
-                        told.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
-                    }
+        if is_kept {
+            for proc in gone {
+                if let Some((id, _)) = self.of(name.as_bytes(), proc) {
+                    told.extend(self.member_leaves(cx, id, proc, Status::GROUP_MEMBER_FAILED));
                 }
-                None => {}
+            }
+            return told;
+        }
+        let mut known = Procs::default();
+        known.extend(members);
+        if notifies {
+            let others = present(cx, members.to_vec(), gone);
+            for proc in gone.iter().filter(|proc| known.has(proc)) {
+                let others = others.clone();
+                told.extend(event(cx, Status::GROUP_MEMBER_FAILED, name, others, proc));
             }
         }
-        if !is_kept && !gone.is_empty() {
-            none_left(cx, name, members, !notifies);
-        }
+        self.none_left(cx, name, members, (&first.nspace, !notifies));
         told
     }
 
-    /// All members have called: from now on the group is known, if there is room for it. Returns the members, and
-    /// the event that tells those who called who these are, if some whom they named are done without.
+    /// A group has no member on this node any longer, if it had one: the collectives are told. The last was of a job.
+    fn none_left(
+        &mut self,
+        cx: &mut Cx,
+        name: &Text<'static>,
+        members: &[Proc<'static>],
+        (job, fails): (&Nspace<'static>, bool),
+    ) {
+        if !members.iter().any(|proc| was_here(cx, proc)) {
+            return;
+        }
+        let mut known = Procs::default();
+        known.extend(members);
+        self.deserted.truncate(MAX_DESERTED - 1);
+        self.deserted
+            .push_front((name.clone(), known.fingerprint()));
+        cx.members_news.push_back(MembersNews::NoneLeft(NoneLeft {
+            name: name.clone(),
+            members: members.to_vec(),
+            job: job.clone(),
+            fails,
+        }));
+    }
+
+    /// Whether a group is one of the last of which no member of this node was left.
+    fn was_deserted(&self, name: &Text<'_>, members: &[Proc<'static>]) -> bool {
+        let mut known = Procs::default();
+        known.extend(members);
+        let number = known.fingerprint();
+        let mut deserted = self.deserted.iter();
+        deserted.any(|(other, members)| other == name && *members == number)
+    }
+
+    /// The groups of a name that were constructed by these processes.
+    fn constructed_by(&self, cx: &Cx, name: &Text<'_>, participants: &Participants) -> Vec<u64> {
+        let mut procs = Procs::default();
+        procs.extend(&participants.to_procs());
+        let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
+        let is_it = |id: &&u64| {
+            // One that left it may be in another group of this name.
+            self.groups.get(*id).is_some_and(|group| {
+                let list = group.members.list();
+                group.members.meet(&procs)
+                    && Participants::of(list, &group.job, size, |_, _| true)
+                        .is_ok_and(|members| members == *participants)
+            })
+        };
+        let named = self.named(name.as_bytes()).iter();
+        named.filter(is_it).copied().collect()
+    }
+
+    /// All members have called: from now on the group is known, if there is room for it and it is not over by now.
     fn constructed(
         &mut self,
         cx: &mut Cx,
         ended: EndedGroup,
         called: &[Proc<'static>],
-    ) -> Option<(Vec<Proc<'static>>, Option<Notification>)> {
+        is_over: bool,
+    ) -> Option<Constructed> {
         let context_id = value(&ended.answered, keys::GROUP_CONTEXT_ID);
         let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
         let list = final_members(cx, &ended);
@@ -120,6 +194,7 @@ impl Groups {
             job: ended.job,
             members: Members::new(list),
             notifies,
+            destruct_failed: false,
         };
         // Those who call for themselves are answered one by one, and the leaders of this node apart from them: the
         // group is there since the first answer. One that a caller is done with is another.
@@ -135,9 +210,10 @@ impl Groups {
             .iter()
             .find(is_it)
             .copied();
+        let is_new = known.is_none();
         if let Some(known) = known.and_then(|id| self.groups.get_mut(&id)) {
             known.notifies |= notifies;
-        } else if let Err(error) = self.add(cx, group) {
+        } else if !is_over && let Err(error) = self.add(cx, group) {
             for ticket in ended.tickets {
                 cx.reply_error(ticket, &error);
             }
@@ -175,25 +251,16 @@ impl Groups {
                 Err(error) => cx.reply_error(ticket, &error.into()),
             }
         }
-        Some((named, update))
+        Some(Constructed {
+            members: named,
+            update,
+            is_new,
+        })
     }
 
-    /// Forgets the groups of a name that these processes were members of.
+    /// Forgets the group of a name that these processes constructed.
     fn forget(&mut self, cx: &mut Cx, name: &Text<'static>, participants: &Participants) {
-        let mut procs = Procs::default();
-        procs.extend(&participants.to_procs());
-        // One that left it may be in another one of the name, with others.
-        let has = |id: &&u64| {
-            let group = self.groups.get(*id);
-            group.is_some_and(|group| group.members.meet(&procs) && group.members.are_of(&procs))
-        };
-        let gone: Vec<_> = self
-            .named(name.as_bytes())
-            .iter()
-            .filter(has)
-            .copied()
-            .collect();
-        for id in gone {
+        for id in self.constructed_by(cx, name, participants) {
             if let Some(group) = self.remove(id) {
                 let members = group.members.list().to_vec();
                 changed(cx, name, GroupChange::TakenApart(members));
@@ -244,10 +311,11 @@ impl Groups {
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
         if !group.members.any_local(cx)
             && let Some(group) = self.remove(id)
-            && !group.members.is_destructed_here()
+            && !group.destruct_failed
         {
             let fails = !group.notifies && group.members.any_lost_here(cx);
-            none_left(cx, &group.name, group.members.list(), fails);
+            let members = group.members.list();
+            self.none_left(cx, &group.name, members, (&proc.nspace, fails));
         }
         told.flatten()
     }
@@ -286,17 +354,29 @@ impl Groups {
     }
 }
 
-/// Tells the collectives that a group has no member on this node any longer, if it had one.
-fn none_left(cx: &mut Cx, name: &Text<'static>, members: &[Proc<'static>], fails: bool) {
-    let of_here = members.iter().find(|proc| was_here(cx, proc));
-    if let Some(job) = of_here.map(|proc| proc.nspace.clone()) {
-        cx.members_news.push_back(MembersNews::NoneLeft(NoneLeft {
-            name: name.clone(),
-            members: members.to_vec(),
-            job,
-            fails,
-        }));
-    }
+/// What became of the members that called for a group.
+struct Constructed {
+    /// The members as they are listed.
+    members: Vec<Proc<'static>>,
+    /// The event that tells those who called who the members are, if some whom they named are done without.
+    update: Option<Notification>,
+    /// Whether the group was not known before.
+    is_new: bool,
+}
+
+/// How many groups of which no member of this node is left are remembered.
+const MAX_DESERTED: usize = 64;
+
+/// The processes of this node among some, and these, that are not there any longer.
+pub(super) fn gone_of(
+    cx: &Cx,
+    among: &[Proc<'static>],
+    mut lost: Vec<Proc<'static>>,
+) -> Vec<Proc<'static>> {
+    lost.extend(among.iter().flat_map(|proc| absent(cx, proc)));
+    lost.sort_unstable();
+    lost.dedup();
+    lost
 }
 
 /// The members that a group has in the end: as the host says, or else those who were listed, without

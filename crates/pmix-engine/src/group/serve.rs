@@ -49,7 +49,8 @@ impl Groups {
                     ticket,
                     what: (Collective::GroupConstruct, Some(name)),
                     procs,
-                    left: Vec::new(),
+                    done_without: Vec::new(),
+                    has_lost: false,
                     infos,
                     refusal: refusal.err(),
                 })
@@ -144,7 +145,8 @@ impl Groups {
                     ticket,
                     what: (Collective::GroupDestruct, Some(name)),
                     procs: group.members.list().to_vec(),
-                    left: group.members.those_who_left(cx),
+                    done_without: group.members.done_without(group.notifies),
+                    has_lost: !group.notifies && group.members.any_lost_here(cx),
                     infos,
                     refusal: None,
                 })

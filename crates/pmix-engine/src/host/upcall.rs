@@ -296,8 +296,9 @@ upcalls! {
     /// are told of those that are lost (`pmix.grp.notterm`), if any server says so.
     ///
     /// A destruct is for all members with which the group was constructed, also those that are lost
-    /// or have left it. A server none of whose members is there any longer makes the call by itself,
-    /// when that is so.
+    /// or have left it. A server calls by itself, without a time, when none of its members is there any
+    /// longer: that call waits for those of the other servers, and may be given up when they have
+    /// deregistered the jobs of the other members.
     Group {
         /// The operation.
         operation: GroupOperation,

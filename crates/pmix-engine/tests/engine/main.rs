@@ -20,6 +20,7 @@ mod group_leave;
 mod group_led;
 mod group_led_nodes;
 mod group_led_steps;
+mod group_lost;
 mod group_names;
 mod group_random;
 #[path = "../../../bfrops/tests/meter/growth.rs"]

@@ -85,17 +85,7 @@ impl World {
             leaves || is_cut || is_ended || proc.is_restless || self.is_over,
             "connection {who} is told that {about} in {name} has ended, which is there"
         );
-        let (is_restless, node) = (proc.is_restless, proc.node);
-        // A server keeps no group without a member, and may be answered the call of one that is gone after that.
-        let groups = self.oracle.terminations.groups.iter();
-        let mut groups = groups.filter(|((group, _), _)| *group == name);
-        let is_gone = |place: &ProcId| self.procs[*place].client.is_none();
-        let is_forgotten = groups.any(|(_, members)| {
-            let mut here = members
-                .iter()
-                .filter(|place| self.procs[**place].node == node);
-            here.all(is_gone)
-        });
+        let is_restless = proc.is_restless;
         self.say(|| format!("connection {who} is told that {about} in {name} has ended"));
         let is_news = self
             .oracle
@@ -103,7 +93,7 @@ impl World {
             .told
             .insert((name.clone(), who, about));
         assert!(
-            is_news || is_restless || is_forgotten,
+            is_news || is_restless,
             "connection {who} is told twice that {about} in {name} has ended"
         );
         NUM_TOLD.fetch_add(1, Ordering::Relaxed);
