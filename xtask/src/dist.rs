@@ -22,7 +22,7 @@ use crate::{manual, sbom};
 const SONAME: &str = "libpmix.so.2";
 
 /// What the stripped library of a release may take, in bytes.
-const MAX_BYTES: u64 = 6_000_000;
+const MAX_BYTES: u64 = 6_500_000;
 
 /// What it needs, as Debian calls it.
 const PACKAGES: &[&str] = &["gcc", "libc6-dev", "binutils", "pkg-config", "groff-base"];
