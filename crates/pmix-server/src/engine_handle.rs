@@ -36,6 +36,8 @@ pub(crate) struct EngineHandle {
     /// The connections that the host is to have when they come that far, and how many there are.
     wanted: Mutex<Vec<Wanted>>,
     num_wanted: AtomicUsize,
+    /// Whether one was asked for since the progress thread began to wait last: it may be there by now.
+    has_new_wanted: AtomicBool,
 }
 
 /// A connection that the host is to have, and what takes it.
@@ -127,6 +129,7 @@ impl EngineHandle {
             waits: AtomicBool::new(true),
             wanted: Mutex::default(),
             num_wanted: AtomicUsize::new(0),
+            has_new_wanted: AtomicBool::new(false),
         }
     }
 
@@ -136,6 +139,7 @@ impl EngineHandle {
         all.push(wanted);
         self.num_wanted.store(all.len(), Ordering::SeqCst);
         drop(all);
+        self.has_new_wanted.store(true, Ordering::SeqCst);
         self.wake();
     }
 
@@ -300,6 +304,7 @@ impl EngineHandle {
     /// Says that the progress thread is about to wait: whether it may, and until when.
     pub(crate) fn begin_wait(&self) -> Wait {
         self.waits.store(true, Ordering::SeqCst);
+        let has_new_wanted = self.has_new_wanted.swap(false, Ordering::SeqCst);
         let mut core = self.lock();
         core.settle();
         let State::Running(engine) = &core.state else {
@@ -309,7 +314,7 @@ impl EngineHandle {
             };
         };
         core.wakes_at = engine.poll_timeout();
-        if core.work.is_empty() {
+        if core.work.is_empty() && !has_new_wanted {
             Wait::Until(core.wakes_at)
         } else {
             Wait::Not

@@ -130,6 +130,17 @@ fn requests_go_over_the_connection_that_the_launcher_made() {
 }
 
 #[test]
+fn a_connection_that_waits_for_nothing_already_is_taken_at_once() {
+    let (own, vars) = tool_server();
+    let made = connect(vars);
+    assert_eq!(made.job_info("example.wish"), Some(Value::from("red")));
+    let (sender, taken) = mpsc::channel();
+    own.take_connection(&launcher(), move |stream, _| sender.send(stream).unwrap());
+    assert!(taken.recv_timeout(LIMIT).is_ok());
+    own.finalize().unwrap();
+}
+
+#[test]
 fn what_is_to_take_a_connection_that_never_comes_is_dropped() {
     let (own, _) = tool_server();
     let wanted = |proc: &Proc<'_>| {
