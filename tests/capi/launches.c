@@ -6,15 +6,18 @@
  *   ends       the launcher ends and never connects
  *   stays      the launcher runs when the tool ends
  *   leaves     the same, of a launcher that is its server
+ *   stopped    the same, of one that is stopped and answers nothing
  *   refused    what is asked for is no launcher that can be started
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
 #include <pmix_tool.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "check.h"
 
@@ -152,6 +155,17 @@ static void connects(char **words)
     IS(PMIX_ERR_UNREACH, make_server());
 }
 
+/* Stops the launcher, which has written its number. */
+static void stop(void)
+{
+    FILE *file = fopen("launcher.pid", "r");
+    siginfo_t info;
+    int pid = 0;
+    HOLDS(NULL != file && 1 == fscanf(file, "%d", &pid));
+    fclose(file);
+    HOLDS(0 == kill(pid, SIGSTOP) && 0 == waitid(P_PID, pid, &info, WSTOPPED | WNOWAIT));
+}
+
 /* A host that starts jobs, whose functions the tool has later than its server. */
 static pmix_status_t spawns(const pmix_proc_t *proc, const pmix_info_t infos[], size_t num_infos,
                             const pmix_app_t apps[], size_t num_apps, pmix_spawn_cbfunc_t done, void *cbdata)
@@ -202,6 +216,10 @@ int main(int argc, char **argv)
     } else if (0 == strcmp(argv[1], "leaves")) {
         IS(PMIX_SUCCESS, start(words, 1, NULL));
         IS(PMIX_SUCCESS, make_server());
+    } else if (0 == strcmp(argv[1], "stopped")) {
+        IS(PMIX_SUCCESS, start(words, 1, NULL));
+        IS(PMIX_SUCCESS, make_server());
+        stop();
     } else {
         refused(words);
     }

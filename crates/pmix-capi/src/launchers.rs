@@ -4,14 +4,17 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pmix_tool::Attachment;
+use pmix_tool::{Attachment, Tool};
 use pmix_types::Proc;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a launcher may take to end when its tool does. `pmix run` gives its own processes half of that.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long launchers may take to answer that their tool leaves them.
+const LEAVING: Duration = Duration::from_secs(3);
 
 /// The launchers of a tool.
 #[derive(Default)]
@@ -144,26 +147,45 @@ impl Launchers {
         started.any(|one| one.proc == *launcher && one.running.is_none())
     }
 
-    /// Ends those that still run: nobody is there any more whom they serve. No thread waits for one when this returns.
-    pub(crate) fn end(self) {
+    /// Leaves those that are servers of the tool, and ends those that still run: nobody is there any more whom they
+    /// serve. No thread waits for one when this returns.
+    pub(crate) fn end(mut self, tool: &mut Tool) {
+        let end = Instant::now() + LEAVING;
+        for one in &self.started {
+            let Ok(server) = tool.remove(&one.proc) else {
+                continue;
+            };
+            // One that does not answer is ended all the same.
+            if let Err(error) = server.leave_within(until(end)) {
+                tracing::warn!("a launcher does not let its tool go: {error}");
+            }
+        }
+        // One that the tool asks for nothing is not asked whether it lets the tool go.
+        self.connected.drain(..).for_each(Attachment::close);
         let running = self.started.iter().filter_map(|one| one.running.as_ref());
         let running: Vec<_> = running.map(|running| running.process.clone()).collect();
-        running.iter().for_each(|one| one.signal(Signal::TERM));
-        let mut all_ended = true;
-        for process in running {
-            if !process.wait(GRACE) {
-                process.signal(Signal::KILL);
-                all_ended &= process.wait(GRACE);
+        for signal in [Signal::TERM, Signal::KILL] {
+            running.iter().for_each(|one| one.signal(signal));
+            // One that is stopped hears no signal but the last.
+            running.iter().for_each(|one| one.signal(Signal::CONT));
+            let end = Instant::now() + GRACE;
+            if running.iter().all(|one| one.wait(until(end))) {
+                break;
             }
         }
         // What the system does not end is not waited for.
+        let all_ended = running.iter().all(|one| one.wait(Duration::ZERO));
         let watchers = self.started.into_iter().filter_map(|one| one.watcher);
-        for watcher in watchers.filter(|_| all_ended) {
-            if watcher.join().is_err() {
-                tracing::error!("the thread of a launcher panicked");
-            }
-        }
-        // Who might not answer is not asked whether it lets the tool go.
-        drop(self.connected);
+        watchers.filter(|_| all_ended).for_each(join);
+    }
+}
+
+fn until(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now())
+}
+
+fn join(watcher: JoinHandle<()>) {
+    if watcher.join().is_err() {
+        tracing::error!("the thread of a launcher panicked");
     }
 }

@@ -222,12 +222,12 @@ fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
 /// Is no tool any longer with the last call; none if this process is no tool.
 pub(crate) fn finalize() -> Option<Result<()>> {
     state().tool.as_ref()?;
-    let Some(own) = end_one(|_| false) else {
+    let Some(mut own) = end_one(|_| false) else {
         return Some(Ok(()));
     };
     changed();
+    own.launchers.end(&mut own.tool);
     let left = own.tool.finalize().map_err(|error| refused(&error));
-    own.launchers.end();
     let ended = match own.has_server && state().server.is_some() {
         true => server::finalize(),
         false => {

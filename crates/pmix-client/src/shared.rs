@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_proto::{Event, Request};
 use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value};
@@ -474,9 +474,32 @@ impl SharedClient {
     /// What the server answers, or that it was lost; the threads have ended all the same.
     pub fn finalize(&self) -> Result<(), Error> {
         let left = self.wait(Ask::done(Request::Finalize));
+        self.close();
+        left
+    }
+
+    /// Disconnects from the server as [`finalize`](Self::finalize) does, also if the server does not answer in time.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers, or that it was lost; `PMIX_ERR_TIMEOUT`; the threads have ended all the same.
+    pub fn finalize_within(&self, limit: Duration) -> Result<(), Error> {
+        let (sender, answers) = mpsc::sync_channel(1);
+        let asked = self.start(Ask::done(Request::Finalize), move |answer| {
+            // Who no longer waits does not want it.
+            let _ = sender.send(answer);
+        });
+        let late = |_| Err(Error::timeout("PMIx_Finalize"));
+        let left = asked.and_then(|()| answers.recv_timeout(limit).unwrap_or_else(late));
+        self.close();
+        left
+    }
+
+    /// Ends the connection and the threads as [`finalize`](Self::finalize) does, without telling the server: to the
+    /// server this process is lost.
+    pub fn close(&self) {
         self.0.close();
         self.0.worker.end();
-        left
     }
 }
 

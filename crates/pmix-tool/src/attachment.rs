@@ -183,12 +183,34 @@ impl Attachment {
     ///
     /// What the server answers.
     pub fn leave(self) -> Result<(), Error> {
+        self.leave_by(SharedClient::finalize)
+    }
+
+    /// Leaves the server as [`leave`](Self::leave) does, also if it does not answer in time.
+    ///
+    /// # Errors
+    ///
+    /// What the server answers; `PMIX_ERR_TIMEOUT`.
+    pub fn leave_within(self, limit: Duration) -> Result<(), Error> {
+        self.leave_by(|client| client.finalize_within(limit))
+    }
+
+    fn leave_by(
+        self,
+        leave: impl FnOnce(&SharedClient) -> Result<(), pmix_client::Error>,
+    ) -> Result<(), Error> {
         self.is_left.store(true, Ordering::Release);
         let was_connected = self.is_connected();
-        let left = self.client.finalize();
+        let left = leave(&self.client);
         match was_connected {
             true => Ok(left?),
             false => Ok(()),
         }
+    }
+
+    /// Ends the connection without asking the server; its threads have ended when this returns.
+    pub fn close(self) {
+        self.is_left.store(true, Ordering::Release);
+        self.client.close();
     }
 }

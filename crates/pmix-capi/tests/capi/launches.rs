@@ -20,6 +20,7 @@ fn launched(program: &Path, library: &Path, what: &str, launcher: &[&str]) -> St
     command
         .arg(what)
         .args(launcher)
+        .current_dir(library)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("TMPDIR", library)
@@ -100,6 +101,11 @@ fn a_tool_starts_a_launcher_and_asks_it_over_the_connection_that_it_made() {
         // One that waits for its release ends with its tool.
         let said = launched(program, library, "leaves", &words);
         assert!(said.ends_with("leaves: ok\n"), "{said}");
+        // And so does one that does not answer.
+        let numbered = r#"echo $$ >launcher.pid; exec "$0" "$@""#;
+        let numbered = [&["sh", "-c", numbered], &words[..]].concat();
+        let said = launched(program, library, "stopped", &numbered);
+        assert!(said.ends_with("stopped: ok\n"), "{said}");
     });
 }
 
