@@ -14,7 +14,7 @@ use pmix_types::{Info, Nspace, Proc, Status};
 use super::group_call::{GroupCall, MemberLeft, NoneLeft};
 use super::kind::Collective;
 use super::participants::Participants;
-use super::table::{Collectives, Queue};
+use super::table::Collectives;
 use super::tracker::{Key, Phase, Slot, Tracker};
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
@@ -34,18 +34,21 @@ impl Collectives {
         let (Ok(before), Ok(members)) = (of(&left.before), of(&left.members)) else {
             return;
         };
-        let is_theirs = |tracker: &Tracker| {
-            let (kind, participants, name) = &tracker.key;
-            let is_concerned = !kind.is_of_group() && name.is_none() && tracker.is_tolerant;
-            is_concerned && tracker.phase == Phase::Gathering && *participants == before
-        };
-        for id in self.which(is_theirs) {
-            self.begin_again(cx, id, left);
+        for kind in [
+            Collective::Fence,
+            Collective::Connect,
+            Collective::Disconnect,
+        ] {
+            for id in self.of_key(&(kind, before.clone(), None)) {
+                let may =
+                    |tracker: &Tracker| tracker.is_tolerant && tracker.phase == Phase::Gathering;
+                if self.get(id).is_some_and(may) {
+                    self.begin_again(cx, id, left);
+                }
+            }
         }
         let key = (Collective::GroupDestruct, members, Some(left.name.clone()));
-        let known = self.by_key.get(&key);
-        let known: Vec<_> = known.map_or_else(Vec::new, Queue::ids);
-        for id in known {
+        for id in self.of_key(&key) {
             self.do_without(cx, id, std::slice::from_ref(&left.proc));
             match self.get(id).map(|tracker| tracker.phase) {
                 Some(Phase::Gathering) => self.go_on(cx, id),
@@ -103,10 +106,7 @@ impl Collectives {
         let (Some(tracker), Some(proc)) = (tracker, proc) else {
             return;
         };
-        let earlier = self
-            .by_key
-            .get(&tracker.key)
-            .map_or_else(Vec::new, Queue::ids);
+        let earlier = self.of_key(&tracker.key);
         for id in earlier.into_iter().filter(|earlier| *earlier < id) {
             if let Some(tracker) = self.get_mut(id) {
                 tracker.lost.retain(|_, lost| lost != proc);

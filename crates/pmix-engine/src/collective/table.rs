@@ -55,14 +55,14 @@ pub(super) struct Queue {
     joined: HashMap<ClientId, TrackerId>,
 }
 
-impl Queue {
-    /// All of them.
-    pub(super) fn ids(&self) -> Vec<TrackerId> {
-        self.trackers.iter().copied().collect()
-    }
-}
-
 impl Collectives {
+    /// The collectives of these participants, in the order in which they began.
+    pub(super) fn of_key(&self, key: &Key) -> Vec<TrackerId> {
+        let queue = self.by_key.get(key);
+        let ids = queue.into_iter().flat_map(|queue| &queue.trackers);
+        ids.copied().collect()
+    }
+
     /// Whether the host was called for destructs without local participants.
     pub(super) fn has_own_calls(&self) -> bool {
         !self.own_calls.is_empty()
