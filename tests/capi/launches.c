@@ -7,6 +7,7 @@
  *   stays      the launcher runs when the tool ends
  *   leaves     the same, of a launcher that is its server
  *   stopped    the same, of one that is stopped and answers nothing
+ *   client     what is started is this program as a client, which the address of the tool is not told
  *   refused    what is asked for is no launcher that can be started
  */
 #define _GNU_SOURCE
@@ -25,6 +26,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int num_registered, num_ended, num_lost, exit_code = -1;
 static pmix_proc_t own, launcher;
+static bool is_told = true;
 
 static void heard(size_t reference, pmix_status_t status, const pmix_proc_t *source, pmix_info_t *infos,
                   size_t num_infos, pmix_info_t *results, size_t num_results,
@@ -93,8 +95,10 @@ static pmix_status_t start(char **words, int maxprocs, pmix_info_t *more)
         PMIX_ARGV_APPEND(status, app.argv, *words);
         IS(PMIX_SUCCESS, status);
     }
-    PMIX_ARGV_APPEND(status, app.env, address);
-    IS(PMIX_SUCCESS, status);
+    if (is_told) {
+        PMIX_ARGV_APPEND(status, app.env, address);
+        IS(PMIX_SUCCESS, status);
+    }
     free(address);
     PMIX_INFO_LOAD(&directive, PMIX_TAG_OUTPUT, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&infos[0], PMIX_SPAWN_TOOL, &yes, PMIX_BOOL);
@@ -201,6 +205,12 @@ int main(int argc, char **argv)
     pmix_info_t infos[2];
     bool yes = true;
     char **words = argv + 2;
+    if (2 == argc) {
+        IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
+        IS(PMIX_SUCCESS, PMIx_Fence(NULL, 0, NULL, 0));
+        IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
+        return 0;
+    }
     HOLDS(argc > 2);
     PMIX_INFO_LOAD(&infos[0], PMIX_TOOL_DO_NOT_CONNECT, &yes, PMIX_BOOL);
     PMIX_INFO_LOAD(&infos[1], PMIX_LAUNCHER, &yes, PMIX_BOOL);
@@ -216,6 +226,13 @@ int main(int argc, char **argv)
     } else if (0 == strcmp(argv[1], "leaves")) {
         IS(PMIX_SUCCESS, start(words, 1, NULL));
         IS(PMIX_SUCCESS, make_server());
+    } else if (0 == strcmp(argv[1], "client")) {
+        char *client[] = {argv[0], "client", NULL};
+        is_told = false;
+        listen_for_ends();
+        IS(PMIX_SUCCESS, start(client, 1, NULL));
+        wait_for(&num_ended);
+        HOLDS(0 == exit_code);
     } else if (0 == strcmp(argv[1], "stopped")) {
         IS(PMIX_SUCCESS, start(words, 1, NULL));
         IS(PMIX_SUCCESS, make_server());

@@ -99,6 +99,12 @@ impl Launchers {
 
     /// A launcher runs: its process, and the end of a pipe by which it knows that the tool is there.
     pub(crate) fn started(&mut self, proc: Proc<'static>, process: Process, is_there: OwnedFd) {
+        // Threads of those that have ended before are not kept.
+        for one in &mut self.started {
+            if let Some(done) = one.watcher.take_if(|watcher| watcher.is_finished()) {
+                join(done);
+            }
+        }
         let running = Some(Running {
             process,
             _is_there: is_there,
@@ -116,6 +122,11 @@ impl Launchers {
         if let Some(one) = started.find(|one| one.proc == *launcher) {
             one.watcher = Some(watcher);
         }
+    }
+
+    /// A launcher that was started is none of these.
+    pub(crate) fn forget(&mut self, launcher: &Proc<'_>) {
+        self.started.retain(|one| one.proc != *launcher);
     }
 
     /// A launcher has ended. Returns whether it is one of these.

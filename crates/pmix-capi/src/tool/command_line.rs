@@ -15,9 +15,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::{fs, io};
 
+use pmix_client::Uri;
 use pmix_mca::Environment;
 use pmix_types::{App, Envar, Info, InfoFlags, Status, Text, Value, keys};
 
@@ -54,6 +57,8 @@ const OF_VARIABLES: &[&str] = &[
 
 /// A launcher that is to be started.
 pub(super) struct CommandLine {
+    /// What is started, if it is not the first of the words.
+    program: Option<OsString>,
     words: Vec<OsString>,
     wdir: Option<PathBuf>,
     vars: BTreeMap<OsString, OsString>,
@@ -75,20 +80,17 @@ impl CommandLine {
             _ => return Err(Status::ERR_NOT_SUPPORTED),
         }
         let words = app.argv.iter().map(own);
+        let cmd = app.cmd.as_ref().map(own);
         let mut line = Self {
+            program: cmd.filter(|cmd| !cmd.is_empty()),
             words: words.collect(),
             wdir: app.cwd.as_ref().map(|cwd| own(cwd).into()),
             vars: inherited(),
             reads: false,
             job_info: Vec::new(),
         };
-        if let Some(cmd) = app.cmd.as_ref().map(own).filter(|cmd| !cmd.is_empty()) {
-            match line.words.first_mut() {
-                Some(first) => *first = cmd,
-                None => line.words.push(cmd),
-            }
-        }
-        if line.words.first().is_none_or(|program| program.is_empty()) {
+        let program = line.program.as_ref().or_else(|| line.words.first());
+        if program.is_none_or(|program| program.is_empty()) {
             return Err(Status::ERR_JOB_NO_EXE_SPECIFIED);
         }
         for text in &app.env {
@@ -175,17 +177,36 @@ impl CommandLine {
         }
     }
 
+    /// Whether the launcher is told to connect with the server of this address.
+    pub(super) fn connects_with(&self, uri: &str) -> bool {
+        let named = self.vars.get(OsStr::new("PMIX_LAUNCHER_RNDZ_URI"));
+        let parsed = |text: &str| text.parse::<Uri>().ok();
+        named.and_then(|named| named.to_str()).is_some_and(|named| {
+            named == uri || parsed(named).is_some_and(|named| parsed(uri) == Some(named))
+        })
+    }
+
     /// Returns the command, with variables that take the place of those of their names.
     ///
     /// # Errors
-    /// Its directory is not there.
+    /// Its directory is not there, or may not be entered.
     pub(super) fn command(self, more: Vec<(OsString, OsString)>) -> Result<Command> {
-        let (program, args) = self.words.split_first().ok_or(Status::ERR_BAD_PARAM)?;
-        let mut command = Command::new(program);
+        let name = self.words.first();
+        let program = self.program.as_ref().or(name);
+        let mut command = Command::new(program.ok_or(Status::ERR_BAD_PARAM)?);
+        if let Some(name) = name {
+            command.arg0(name);
+        }
+        let args = self.words.iter().skip(1);
         command.args(args).env_clear().envs(self.vars).envs(more);
         if let Some(wdir) = self.wdir.filter(|wdir| !wdir.as_os_str().is_empty()) {
-            if !wdir.is_dir() {
-                return Err(Status::ERR_JOB_WDIR_NOT_FOUND);
+            // Behind it stands what says whether it may be entered.
+            match fs::metadata(wdir.join(".")).map_err(|error| error.kind()) {
+                Ok(_) => {}
+                Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    return Err(Status::ERR_JOB_WDIR_NOT_FOUND);
+                }
+                Err(_) => return Err(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE),
             }
             command.current_dir(wdir);
         }
@@ -263,6 +284,53 @@ mod tests {
         assert_eq!((of("A"), of("U")), (Some("before:x=y:behind"), None));
         assert_eq!(of("PMIX_LAUNCHER_RENDEZVOUS_FILE"), Some("/file"));
         assert_eq!((of("none"), of("")), (None, None));
+    }
+
+    #[test]
+    fn a_command_has_the_first_argument_for_its_name() {
+        let named = App {
+            cmd: Some("sh".into()),
+            argv: ["name", "-c", "echo $0"].map(Into::into).to_vec(),
+            ..app()
+        };
+        let line = line(&[], named).unwrap_or_else(|_| panic!("a command"));
+        let said = line.command(Vec::new()).unwrap().output().unwrap();
+        assert_eq!(said.stdout, b"name\n");
+    }
+
+    #[test]
+    fn a_directory_that_is_none_is_told_of() {
+        let of = |wdir: &'static str| {
+            let app = App {
+                cwd: Some(wdir.into()),
+                ..app()
+            };
+            line(&[], app)
+                .and_then(|line| line.command(Vec::new()))
+                .err()
+        };
+        assert_eq!(of("/"), None);
+        assert_eq!(of("/no/such/place"), Some(Status::ERR_JOB_WDIR_NOT_FOUND));
+        assert_eq!(of("/dev/null"), Some(Status::ERR_JOB_WDIR_NOT_FOUND));
+        // The system says of a path that is too long that it may not be entered.
+        let long: &'static str = "/a".repeat(4096).leak();
+        assert_eq!(of(long), Some(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE));
+    }
+
+    #[test]
+    fn a_launcher_connects_with_the_server_whose_address_it_is_told() {
+        let of = |var: &'static str| {
+            let app = App {
+                env: vec![var.into()],
+                ..app()
+            };
+            let line = line(&[], app).unwrap_or_else(|_| panic!("a command"));
+            line.connects_with("tool.0;tcp4://127.0.0.1:4711")
+        };
+        assert!(of("PMIX_LAUNCHER_RNDZ_URI=tool.0;tcp4://127.0.0.1:4711"));
+        assert!(!of("PMIX_LAUNCHER_RNDZ_URI=tool.0;tcp4://127.0.0.1:4712"));
+        assert!(!of("PMIX_LAUNCHER_RNDZ_URI=x"));
+        assert!(!of("OTHER=tool.0;tcp4://127.0.0.1:4711"));
     }
 
     #[test]

@@ -21,9 +21,11 @@ use pmix_proto::{PeerForm, Role};
 use pmix_server::{Credentials, HostObject, Server};
 use pmix_tool::Attachment;
 use pmix_types::{App, Info, Nspace, Proc, Rank, Status, Text, Value, keys};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getegid, geteuid, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getegid, geteuid, waitid, waitpid,
+};
 
 use super::command_line::CommandLine;
 use crate::events::{self, Happened};
@@ -117,9 +119,12 @@ fn run(
 ) -> Result<()> {
     let no_pipe = |error: Errno| {
         tracing::warn!("a launcher is not started without a pipe: {error}");
-        Status::ERR_JOB_FAILED_TO_LAUNCH
+        of_system(Some(error))
     };
     let (is_there, told) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
+    // A program may have closed its standard streams, whose places those of the launcher take.
+    let behind = |fd: OwnedFd| fcntl_dupfd_cloexec(&fd, 3).map_err(no_pipe);
+    let (is_there, told) = (behind(is_there)?, behind(told)?);
     // Another process that is started at this time has this end as well, which tells nothing: it is the other one
     // that the tool alone holds.
     fcntl_setfd(&told, FdFlags::empty()).map_err(no_pipe)?;
@@ -131,23 +136,37 @@ fn run(
     more.push(("PMIX_SERVER_NSPACE".into(), nspace));
     more.push(("PMIX_SERVER_RANK".into(), launcher.rank.to_string().into()));
     more.push((KEEPALIVE.into(), told.as_raw_fd().to_string().into()));
+    let connects = line.connects_with(server.uri());
     let mut command = line.command(more)?;
-    server.take_connection(launcher, move |stream, form| {
-        match attached(own, of, release, stream, form) {
-            Ok(made) => add(made),
-            Err(why) => tracing::warn!("a launcher that connected is lost: {why}"),
-        }
-    });
+    // Others are clients of the server, and stay so.
+    if connects {
+        server.take_connection(launcher, move |stream, form| {
+            match attached(own, of, release, stream, form) {
+                Ok(made) => add(made),
+                Err(why) => tracing::warn!("a launcher that connected is lost: {why}"),
+            }
+        });
+    }
     let child = command.spawn().map_err(|error| {
         let program = command.get_program().to_string_lossy();
         tracing::warn!("{program} is not started: {error}");
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Status::ERR_JOB_EXE_NOT_FOUND,
             io::ErrorKind::PermissionDenied => Status::ERR_JOB_APP_NOT_EXECUTABLE,
-            _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            _ => of_system(Errno::from_io_error(&error)),
         }
     })?;
     watch(server, launcher, child, is_there)
+}
+
+/// The status of what the system did not do: whether it had too little of something.
+fn of_system(error: Option<Errno>) -> Status {
+    match error {
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+            Status::ERR_JOB_INSUFFICIENT_RESOURCES
+        }
+        _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+    }
 }
 
 /// Waits for the end of a launcher on a thread of its own.
@@ -178,6 +197,12 @@ fn watch(
     let watcher = begun.map_err(|error| {
         tracing::warn!("a launcher is ended that cannot be watched: {error}");
         unwatched.signal(Signal::KILL);
+        if let Err(error) = unwatched.reap(|| waitpid(Some(pid), WaitOptions::empty())) {
+            tracing::debug!("its end is not waited for: {error}");
+        }
+        if let Some(own) = &mut state().tool {
+            own.launchers.forget(&of);
+        }
         Status::ERR_OUT_OF_RESOURCE
     })?;
     if let Some(own) = &mut state().tool {
@@ -190,10 +215,9 @@ fn watch(
 fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
     // The server may have ended before.
     let _ = server.deregister_nspace(&launcher.nspace);
-    let is_known = {
-        let mut state = state();
-        let own = state.tool.as_mut();
-        own.is_some_and(|own| own.launchers.ended(launcher))
+    let (is_known, unused) = match &mut state().tool {
+        Some(own) => (own.launchers.ended(launcher), own.launchers.take(launcher)),
+        None => (false, None),
     };
     // It may have been another tool's, which has ended.
     if !is_known {
@@ -217,6 +241,9 @@ fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
     };
     // A tool that ends meanwhile has no thread for it.
     let _ = later(move || events::tell(event));
+    if let Some(unused) = unused {
+        unused.close();
+    }
 }
 
 /// The connection of the tool with its launcher.
@@ -240,14 +267,15 @@ fn attached(
 /// A launcher has connected, and may be made a server of the tool.
 fn add(made: Attachment) {
     let unused = match &mut state().tool {
-        Some(own) => {
+        Some(own) if !own.launchers.has_ended(made.server()) => {
             own.launchers.connected(made);
             None
         }
-        None => Some(made),
+        _ => Some(made),
     };
     changed();
     if let Some(unused) = unused {
-        let _ = unused.leave();
+        // Nothing may wait for an answer here.
+        unused.close();
     }
 }

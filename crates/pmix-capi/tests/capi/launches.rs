@@ -117,6 +117,9 @@ fn a_launcher_that_ends_is_waited_for_no_longer_and_one_that_runs_ends_with_its_
         // It has the output of its tool, which is read to the end.
         let said = launched(program, library, "stays", &["sleep", "1000"]);
         assert_eq!(said, "stays: ok\n");
+        // One that is a client of its server stays so.
+        let said = launched(program, library, "client", &["client"]);
+        assert_eq!(said, "client: ok\n");
         // What is no launcher that can be started is refused by its status. Under valgrind the system does not say of a
         // program that it is not there (posix_spawn).
         if !is_under_tool() {
