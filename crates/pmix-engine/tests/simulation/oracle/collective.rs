@@ -168,7 +168,7 @@ impl World {
             !is_gone && !has_called && !self.oracle.has_left(collective, place, *proc)
         };
         !is_destruct
-            || faults.iter().any(|fault| self.plan.has(*fault))
+            || self.has_any(&faults)
             || round.last_called + SOON > self.now
             || members.any(is_waited_for)
     }

@@ -145,6 +145,17 @@ impl Oracle {
     }
 }
 
+/// Faults after which servers may know of different groups.
+pub(super) const UNCLEAR_GROUPS: &[Fault] = &[
+    Fault::CrashServer,
+    Fault::Deregister,
+    Fault::LateJob,
+    Fault::Again,
+    Fault::Duplicate,
+    Fault::Dismiss,
+    Fault::Garbage,
+];
+
 impl World {
     /// A group that a process is in can be left, and one that was destructed cannot.
     pub(super) fn check_left(&self, who: Who, is_in: bool, status: Status) {
@@ -256,21 +267,12 @@ impl World {
 
     /// Whether a fault that no server hears of took place.
     fn is_groups_excused(&self, number: usize, who: Who) -> bool {
-        let faults = [
-            Fault::CrashServer,
-            Fault::Deregister,
-            Fault::LateJob,
-            Fault::Again,
-            Fault::Duplicate,
-            Fault::Dismiss,
-            Fault::Garbage,
-        ];
         let invitation = &self.oracle.invitations[number];
         let client = &self.clients[who];
         let mut leads = invitation.leads.values();
         let is_late =
             client.held.is_some() || leads.any(|(by, _)| self.clients[*by].held.is_some());
-        self.is_over || is_late || faults.iter().any(|fault| self.plan.has(*fault))
+        self.is_over || is_late || self.has_any(UNCLEAR_GROUPS)
     }
 
     /// The process of a name.

@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    fn has_any(&self, faults: &[Fault]) -> bool {
+    pub(super) fn has_any(&self, faults: &[Fault]) -> bool {
         faults.iter().any(|fault| self.plan.has(*fault))
     }
 

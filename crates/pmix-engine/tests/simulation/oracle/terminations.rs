@@ -9,7 +9,7 @@ use std::time::Duration;
 use pmix_proto::Event;
 use pmix_types::{Status, Value, keys};
 
-use super::groups::proc_in;
+use super::groups::{UNCLEAR_GROUPS, proc_in};
 use crate::agenda;
 use crate::client::{What, Who};
 use crate::fault::Fault;
@@ -137,20 +137,10 @@ impl World {
     /// Whether a member may not be told that another is lost: it is not in the group any longer, or the other one
     /// was not, or a fault took place after which servers may know of different groups.
     fn is_unsure(&self, who: Who, name: &str, members: &[ProcId], lost: ProcId) -> bool {
-        let faults = [
-            Fault::CrashServer,
-            Fault::Deregister,
-            Fault::LateJob,
-            Fault::Again,
-            Fault::Duplicate,
-            Fault::Dismiss,
-            Fault::Garbage,
-            Fault::Slow,
-            Fault::Lie,
-        ];
         let is_unsure = self.is_over
             || !self.oracle.jumped.is_empty()
-            || faults.iter().any(|fault| self.plan.has(*fault));
+            || self.has_any(UNCLEAR_GROUPS)
+            || self.has_any(&[Fault::Slow, Fault::Lie]);
         let client = &self.clients[who];
         let hears = client.is_live() && client.hears_terminations && !self.finalizes(who);
         if is_unsure || !hears {
