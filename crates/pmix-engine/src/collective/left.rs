@@ -61,12 +61,14 @@ impl Collectives {
     /// Begins the destruct of a group, if the call is the first, so that those who have left it, or are lost to it,
     /// are not waited for.
     pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
+        if call.done_without.is_empty() && !call.has_lost {
+            return;
+        }
         let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
         let Ok((client, participants)) = found else {
             return;
         };
-        let is_usual = call.done_without.is_empty() && !call.has_lost;
-        if is_usual || Self::is_early(cx, &participants) {
+        if Self::is_early(cx, &participants) {
             return;
         }
         let (kind, name) = call.what.clone();

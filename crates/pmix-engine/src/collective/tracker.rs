@@ -213,7 +213,9 @@ impl Tracker {
     /// Whether its one participant called for itself.
     pub(super) fn calls_for_itself(&self) -> bool {
         let is = |info: &Info<'_>| info.key.is(keys::PROCID);
-        self.said.iter().any(|(_, infos)| infos.iter().any(is))
+        // No other process takes part in it then.
+        let first = self.said.first();
+        first.is_some_and(|(_, infos)| infos.iter().any(is))
     }
 
     /// Whether processes have a part in it of whom the host alone knows.
