@@ -10,10 +10,11 @@ use pmix_tool::{Attachment, Tool};
 use pmix_types::Proc;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a launcher may take to end when its tool does. `pmix run` gives its own processes half of that.
+/// How long `PMIx_tool_finalize` waits for launchers to end after SIGTERM, and again after SIGKILL. `pmix run` waits half as
+/// long for the processes of its job.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long launchers may take to answer that their tool leaves them.
+/// How long `PMIx_tool_finalize` waits for the answers of the launchers that are servers of the tool, all together.
 const LEAVING: Duration = Duration::from_secs(3);
 
 /// The launchers of a tool.
@@ -36,17 +37,17 @@ struct Started {
 
 struct Running {
     process: Process,
-    /// The end of a pipe that the tool holds as long as it is there.
+    /// The read end of the keepalive pipe, which the system closes when the tool ends.
     _is_there: OwnedFd,
 }
 
-/// The process of a launcher, until somebody waits for its end: its number is not that of another process as long.
+/// The process of a launcher. Its pid is kept only until the process is reaped, so that no signal goes to another process.
 #[derive(Clone)]
 pub(crate) struct Process(Arc<Number>);
 
 struct Number {
     pid: Mutex<Option<Pid>>,
-    /// Told when there is none any more.
+    /// Notified when the pid is forgotten.
     is_gone: Condvar,
 }
 
@@ -58,7 +59,7 @@ impl Process {
         }))
     }
 
-    /// Has its end waited for, and forgets its number.
+    /// Forgets the pid, then reaps the process.
     pub(crate) fn reap<T>(&self, wait: impl FnOnce() -> T) -> T {
         let mut pid = self.lock();
         *pid = None;

@@ -73,7 +73,7 @@ impl JobCache {
         cache
     }
 
-    /// Creates a cache for a tool of whose job the server has nothing to say: it is a launcher that the tool started.
+    /// Creates an empty cache: a launcher is not asked for the job info of its tool.
     pub(crate) fn of_unknown(form: PeerForm, proc: &Proc<'_>, host: Option<&str>) -> Self {
         let host = host.map(|host| host.as_bytes().to_vec());
         Self::empty(form, proc, host, None)

@@ -150,10 +150,10 @@ impl SharedClient {
         Self::begin(settings, listener, None)
     }
 
-    /// Takes a launcher for the server that this process, its tool, sends requests to, over the connection that the
-    /// launcher made with the tool and on which it awaits no replies any more ([`ToolConnection`](crate::ToolConnection)
-    /// is its side). The settings name both, and the form in which the tool packs, which is the one that the launcher
-    /// chose, of the release that the tool said in the launcher's environment. Nothing is sent yet.
+    /// Makes a launcher the server of this process, which is its tool, over the connection that the launcher made with
+    /// it ([`ToolConnection`](crate::ToolConnection) is the launcher's side). The launcher awaits no replies on it any
+    /// more. `settings` name the launcher as the server, and this process; `layout` is what the launcher's hello said,
+    /// `server_version` the `PMIX_VERSION` in the launcher's environment. Nothing is sent yet.
     ///
     /// # Errors
     ///
@@ -482,7 +482,8 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it was lost; `PMIX_ERR_TIMEOUT`; the threads have ended all the same.
+    /// What the server answers, or that it was lost; `PMIX_ERR_TIMEOUT` if it did not answer within `limit`. The threads
+    /// have ended in each case.
     pub fn finalize_within(&self, limit: Duration) -> Result<(), Error> {
         let (sender, answers) = mpsc::sync_channel(1);
         let asked = self.start(Ask::done(Request::Finalize), move |answer| {

@@ -33,14 +33,14 @@ pub(crate) struct EngineHandle {
     waker: Waker,
     /// The progress thread waits, or is about to; whoever clears it wakes it.
     waits: AtomicBool,
-    /// The connections that the host is to have when they come that far, and how many there are.
+    /// The connections that are to be handed to the host when their processes wait for nothing, and how many there are.
     wanted: Mutex<Vec<Wanted>>,
     num_wanted: AtomicUsize,
     /// Whether one was asked for since the progress thread began to wait last: it may be there by now.
     has_new_wanted: AtomicBool,
 }
 
-/// A connection that the host is to have, and what takes it.
+/// A connection that is to be handed to the host, and what takes it.
 pub(crate) struct Wanted {
     pub(crate) proc: Proc<'static>,
     pub(crate) take: Taker,
@@ -133,7 +133,7 @@ impl EngineHandle {
         }
     }
 
-    /// Has a connection given up when its process waits for nothing.
+    /// Has a connection handed to the host when its process has its job info and waits for nothing.
     pub(crate) fn want(&self, wanted: Wanted) {
         let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(wanted);
@@ -143,7 +143,7 @@ impl EngineHandle {
         self.wake();
     }
 
-    /// Takes those out of the connections that are wanted that are there.
+    /// Removes and returns the wanted connections that `find` finds, with what takes each.
     pub(crate) fn take_wanted<T>(
         &self,
         mut find: impl FnMut(&Proc<'static>) -> Option<T>,

@@ -45,7 +45,7 @@ pub(crate) struct CHost {
     given: OnceLock<pmix_server_module_t>,
 }
 
-/// What a host has that has given no functions.
+/// The functions of a host that has given none.
 // SAFETY: a module without functions is zeros.
 static NO_FUNCTIONS: pmix_server_module_t = unsafe { std::mem::zeroed() };
 

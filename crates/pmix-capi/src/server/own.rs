@@ -41,7 +41,7 @@ pub(crate) fn give(module: &pmix_server_module_t) -> bool {
     host().as_ref().is_some_and(|host| host.give(module))
 }
 
-/// Whether the host of this process starts jobs.
+/// Whether the host of the server that this process is has a function for `PMIx_Spawn`.
 pub(crate) fn has_spawn() -> bool {
     let host = host();
     host.as_ref()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool asks for that starts a launcher itself: the command, its environment and what the launcher is told.
+//! What the infos and the application of `PMIx_Spawn` say about a launcher that a tool starts as its child: the command, its
+//! environment and its job info.
 //!
 //! | attribute | what it does |
 //! | --- | --- |
@@ -7,7 +8,7 @@
 //! | `PMIX_SET_ENVAR` and its like, `PMIX_LAUNCHER_RENDEZVOUS_FILE` | the environment |
 //! | `PMIX_WDIR` | the directory |
 //! | `PMIX_FWD_STDIN` | the launcher reads what the tool would; otherwise it reads nothing |
-//! | `PMIX_SPAWN_TOOL`, `PMIX_FWD_STDOUT`, `PMIX_FWD_STDERR`, `PMIX_NOTIFY_COMPLETION`, `PMIX_PERSONALITY`, `PMIX_NON_PMI` | nothing: it is so |
+//! | `PMIX_SPAWN_TOOL`, `PMIX_FWD_STDOUT`, `PMIX_FWD_STDERR`, `PMIX_NOTIFY_COMPLETION`, `PMIX_PERSONALITY`, `PMIX_NON_PMI` | nothing: the launcher always writes to the output and errors of the tool, and its end is always told |
 //! | others | `PMIX_ERR_NOT_SUPPORTED` if they are required, else nothing |
 //!
 //! Source: PMIx Standard, chapter "Process Management", `PMIx_Spawn`, and chapter "Tools and Debuggers".
@@ -34,7 +35,7 @@ const OF_TOOL: &[&str] = &[
     "PMIXRS_",
 ];
 
-/// What is of the launcher in any case.
+/// The attributes that ask for what holds for each launcher.
 const GIVEN: &[&str] = &[
     keys::SPAWN_TOOL,
     keys::FWD_STDOUT,
@@ -44,7 +45,7 @@ const GIVEN: &[&str] = &[
     keys::NON_PMI,
 ];
 
-/// What does something to a variable.
+/// The attributes that change variables of the launcher's environment.
 const OF_VARIABLES: &[&str] = &[
     keys::SET_ENVAR,
     keys::ADD_ENVAR,

@@ -35,11 +35,12 @@ use crate::memory::Result;
 use crate::server::has_spawn;
 use crate::state::{changed, state};
 
-/// The variable that tells a launcher which of its descriptors it is to write to: while that can be, its tool is there.
+/// Names the descriptor of the write end of a pipe, which the launcher polls: when the read end is closed, its tool has
+/// ended.
 const KEEPALIVE: &str = "PMIX_KEEPALIVE_PIPE";
 
-/// Whether this process is a tool that starts launchers itself: it has a server, whose host starts nothing, and
-/// is connected to none.
+/// Returns whether `PMIx_Spawn` of this process starts a launcher as a child: the process is a tool that has a server of
+/// its own, whose host has no function for spawns, and is connected to no server.
 pub(crate) fn starts_itself() -> bool {
     let state = state();
     let has_server = state.tool.as_ref().is_some_and(|own| own.has_server);
@@ -125,8 +126,7 @@ fn run(
     // A program may have closed its standard streams, whose places those of the launcher take.
     let behind = |fd: OwnedFd| fcntl_dupfd_cloexec(&fd, 3).map_err(no_pipe);
     let (is_there, told) = (behind(is_there)?, behind(told)?);
-    // Another process that is started at this time has this end as well, which tells nothing: it is the other one
-    // that the tool alone holds.
+    // Another child that is started now may inherit the write end. That is harmless, as the tool alone has the read end.
     fcntl_setfd(&told, FdFlags::empty()).map_err(no_pipe)?;
     let (own, of) = (server.proc().clone(), launcher.clone());
     let release = var(&environment, "PMIX_VERSION");

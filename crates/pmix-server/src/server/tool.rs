@@ -77,10 +77,10 @@ impl Server {
         })
     }
 
-    /// Gives the connection of a registered process to the host when the process has asked for its job info and
-    /// waits for nothing, which may be at once or never: a tool that started a launcher sends requests of its own
-    /// over the connection that the launcher made (`PMIX_LAUNCHER_RNDZ_URI`). To this server the process has left as it
-    /// should then; a connection that it makes later is another one.
+    /// Hands the connection of a registered process to the host, as soon as the process has its job info and waits for no
+    /// reply; never, if it does not connect. One call takes one connection. A tool that started a launcher sends requests
+    /// of its own over the connection that the launcher made (`PMIX_LAUNCHER_RNDZ_URI`). To this server the process has
+    /// left as if by `PMIx_Finalize`; a connection that it makes later is another one.
     ///
     /// `take` is called by whoever drives the server, and must not wait. It gets the socket, whose calls wait, and the
     /// form in which the process packs. It is dropped uncalled when the job is deregistered or the server ends.
