@@ -21,13 +21,53 @@ struct Terminal {
     child: Child,
     keyboard: File,
     screen: BufReader<File>,
-    _tmp: TempDir,
+    tmp: TempDir,
+}
+
+/// The process that leads the session of the terminal, so that the kernel signals it when the terminal hangs up.
+#[derive(Clone, Copy)]
+enum Leader {
+    Launcher,
+    /// A shell that goes on, so that nobody signals the launcher, and that runs it in the foreground. It writes the
+    /// exit code of the launcher to the file `code`.
+    Shell,
+    /// The same with the launcher in the background.
+    ShellWithBackground,
+}
+
+impl Leader {
+    /// The words that are put before those of the launcher.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Launcher => &[],
+            Self::Shell => &[
+                "sh",
+                "-c",
+                "trap : HUP; \"$@\"; echo $? > $TMPDIR/code",
+                "sh",
+            ],
+            Self::ShellWithBackground => &[
+                "bash",
+                "-mc",
+                "trap : HUP; \"$@\" & wait $!; echo $? > $TMPDIR/code",
+                "sh",
+            ],
+        }
+    }
 }
 
 impl Terminal {
     fn start(args: &[&str]) -> Self {
+        Self::led_by(Leader::Launcher, args)
+    }
+
+    fn led_by(leader: Leader, args: &[&str]) -> Self {
+        Self::started(leader, &[], args)
+    }
+
+    fn started(leader: Leader, before: &[&str], args: &[&str]) -> Self {
         let tmp = tempfile::tempdir().unwrap();
-        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&side).unwrap();
         unlockpt(&side).unwrap();
         let name = ptsname(&side, Vec::new()).unwrap().into_string().unwrap();
@@ -51,6 +91,8 @@ impl Terminal {
         let launcher = command::command(&[&["run"], args].concat());
         let child = Command::new("env")
             .args(["--default-signal", "setsid", "--ctty"])
+            .args(leader.words())
+            .args(before)
             .arg(env!("CARGO_BIN_EXE_pmix"))
             .args(launcher.get_args())
             .env_clear()
@@ -66,7 +108,7 @@ impl Terminal {
             child,
             keyboard: screen.try_clone().unwrap(),
             screen: BufReader::new(screen),
-            _tmp: tmp,
+            tmp,
         }
     }
 
@@ -94,6 +136,23 @@ impl Terminal {
             thread::sleep(Duration::from_millis(5));
         }
         true
+    }
+
+    /// Closes the terminal, waits until the shell ends that leads its session, and returns the exit code of the
+    /// launcher. `launcher` is the process id that the job printed.
+    fn hang_up(mut self, launcher: &str) -> String {
+        let none = || File::open("/dev/null").unwrap();
+        self.keyboard = none();
+        self.screen = BufReader::new(none());
+        if !self.ends_within(Duration::from_secs(60)) {
+            let about = fs::read_to_string(format!("/proc/{launcher}/stat"));
+            let launcher = Pid::from_raw(launcher.parse().unwrap()).unwrap();
+            // A launcher that spins would disturb every later test.
+            let _ = kill_process(launcher, Signal::KILL);
+            panic!("the launcher goes on: {about:?}");
+        }
+        let code = fs::read_to_string(self.tmp.path().join("code")).unwrap();
+        code.trim().to_owned()
     }
 
     /// The exit code.
@@ -188,4 +247,56 @@ fn the_job_stops_and_goes_on_with_the_launcher() {
     assert_eq!(terminal.line(), "awake");
     assert!(terminal.line().contains("exit code 3"));
     assert_eq!(terminal.end(), Some(3));
+}
+
+/// The time of the processor that a process has used, in ticks of a hundredth of a second.
+fn processor_ticks(pid: &str) -> u64 {
+    let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
+    let (_, fields) = about.rsplit_once(") ").unwrap();
+    let fields: Vec<_> = fields.split(' ').collect();
+    // The 14th and 15th of all fields (proc_pid_stat(5)).
+    fields[11..13]
+        .iter()
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn a_terminal_that_hangs_up_ends_the_job_whose_launcher_nobody_signals() {
+    // The second job stops when it reads the terminal, as an interactive shell in the background does.
+    let worker = "echo $PPID; read x; sleep 1000";
+    let stopped = "echo $PPID; kill -STOP $$; sleep 1000";
+    for (leader, worker) in [
+        (Leader::Shell, worker),
+        (Leader::Shell, stopped),
+        (Leader::ShellWithBackground, worker),
+    ] {
+        let mut terminal = Terminal::led_by(leader, &["-n", "1", "sh", "-c", worker]);
+        let launcher = terminal.line();
+        assert_eq!(terminal.hang_up(&launcher), "129", "{worker}");
+    }
+}
+
+#[test]
+fn a_launcher_that_ignores_hang_ups_goes_on_without_its_terminal() {
+    let ignoring = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"];
+    let worker = "echo $PPID; read x; [ -z \"$x\" ] && sleep 0.2; exit 7";
+    let mut terminal = Terminal::started(Leader::Shell, &ignoring, &["sh", "-c", worker]);
+    let launcher = terminal.line();
+    assert_eq!(terminal.hang_up(&launcher), "7");
+}
+
+#[test]
+fn what_is_typed_for_others_costs_a_launcher_in_the_background_nothing() {
+    let worker = "echo $PPID; while ! [ -e $TMPDIR/go ]; do sleep 0.1; done; read x; echo \"<$x>\"";
+    let leader = Leader::ShellWithBackground;
+    let mut terminal = Terminal::led_by(leader, &["-n", "1", "sh", "-c", worker]);
+    let launcher = terminal.line();
+    terminal.press(b"not for the job\n");
+    thread::sleep(Duration::from_millis(300));
+    let before = processor_ticks(&launcher);
+    thread::sleep(Duration::from_secs(1));
+    let used = processor_ticks(&launcher) - before;
+    assert!(used < 20, "{used} ticks in a second");
+    assert_eq!(terminal.hang_up(&launcher), "129");
 }

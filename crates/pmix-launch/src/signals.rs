@@ -30,6 +30,37 @@ const OTHERS: [i32; 5] = [SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2];
 /// Signals of the launcher.
 pub(crate) struct Signals {
     delivery: SignalDelivery<UnixStream, SignalOnly>,
+    hang_up: HangUp,
+}
+
+/// How the launcher learned of the hang-up of its terminal: by SIGHUP, from the terminal itself, or from both, of which
+/// the second says nothing new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HangUp {
+    /// Not yet.
+    Unknown,
+    /// The terminal was found closed; the signal may follow.
+    Terminal,
+    /// By the signal, which may come again.
+    Signal,
+    /// SIGHUP is ignored (`nohup`), and so is what it would say.
+    Ignored,
+}
+
+impl HangUp {
+    /// Notes a SIGHUP. Returns `true` unless the terminal has said the same.
+    fn note_signal(&mut self) -> bool {
+        std::mem::replace(self, Self::Signal) != Self::Terminal
+    }
+
+    /// Notes that the terminal was found closed. Returns `true` if the launcher is to act on it.
+    fn note_terminal(&mut self) -> bool {
+        let is_first = *self == Self::Unknown;
+        if is_first {
+            *self = Self::Terminal;
+        }
+        is_first
+    }
 }
 
 impl Signals {
@@ -49,12 +80,25 @@ impl Signals {
         registry
             .register(&mut SourceFd(&fd), token, Interest::READABLE)
             .map_err(cannot)?;
-        Ok(Self { delivery })
+        let hang_up = match contains(ignored, SIGHUP) {
+            true => HangUp::Ignored,
+            false => HangUp::Unknown,
+        };
+        Ok(Self { delivery, hang_up })
     }
 
-    /// Those that came since the last time, each once.
+    /// Returns the signals that came since the last call, each once.
     pub(crate) fn pending(&mut self) -> Vec<i32> {
-        self.delivery.pending().collect()
+        let pending = self.delivery.pending();
+        pending
+            .filter(|&signal| signal != SIGHUP || self.hang_up.note_signal())
+            .collect()
+    }
+
+    /// Notes that the terminal of the launcher hung up. Returns `true` if the launcher is to act as on SIGHUP: the
+    /// signal has not come before, and is not ignored.
+    pub(crate) fn is_first_hang_up(&mut self) -> bool {
+        self.hang_up.note_terminal()
     }
 }
 
@@ -85,4 +129,22 @@ fn ignored() -> u64 {
 
 fn contains(mask: u64, signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_and_the_signal_tell_of_one_hang_up() {
+        let mut by_terminal = HangUp::Unknown;
+        assert!(by_terminal.note_terminal());
+        assert!(!by_terminal.note_signal());
+        // A user sends it again to be obeyed at once.
+        assert!(by_terminal.note_signal());
+        let mut by_signal = HangUp::Unknown;
+        assert!(by_signal.note_signal());
+        assert!(!by_signal.note_terminal());
+        assert!(!HangUp::Ignored.note_terminal());
+    }
 }

@@ -7,6 +7,7 @@ mod terminal;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::process::{ChildStdin, Stdio};
+use std::time::Instant;
 
 use mio::{Registry, Token};
 use pmix_host::forward::StdinPipe;
@@ -57,13 +58,29 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Moves what can be moved. To be called when a poll names one of the tokens, and when the
-    /// launcher comes to the foreground.
-    pub(crate) fn turn(&mut self, registry: &Registry) {
+    /// Moves what can be moved. The session calls this when the poll names one of the tokens, at the
+    /// [`deadline`](Self::deadline), and when the launcher comes to the foreground.
+    pub(crate) fn turn(&mut self, registry: &Registry, now: Instant) {
         match self {
             Self::Own => {}
-            Self::Typed(keyboard) => keyboard.turn(registry),
+            Self::Typed(keyboard) => keyboard.turn(registry, now),
             Self::Pushed(feed) => feed.write(),
+        }
+    }
+
+    /// Returns when [`turn`](Self::turn) is due without news of the poll, if ever.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Typed(keyboard) => keyboard.deadline(),
+            Self::Own | Self::Pushed(_) => None,
+        }
+    }
+
+    /// Returns `true` once after the terminal hung up that rank 0 reads.
+    pub(crate) fn take_hang_up(&mut self) -> bool {
+        match self {
+            Self::Typed(keyboard) => keyboard.take_hang_up(),
+            Self::Own | Self::Pushed(_) => false,
         }
     }
 

@@ -25,6 +25,7 @@ mod restart;
 mod session;
 mod session_control;
 mod sets;
+mod signal;
 mod spawn;
 mod start;
 mod stop;

@@ -14,7 +14,6 @@ use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, CredentialService, Server};
 use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGCONT, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
 use super::Standard;
 use super::connected::Connected;
@@ -24,8 +23,8 @@ use super::log::Logs;
 use super::missing::Missing;
 use super::restart::WaitingRestarts;
 use super::sets::DefinedSets;
-use super::stop::{Interrupt, Order};
-use super::tool_wait::{WaitEnd, Waiting as WaitingForTool};
+use super::stop::Order;
+use super::tool_wait::Waiting as WaitingForTool;
 use crate::host::HostReceiver;
 use crate::input::Input;
 use crate::outcome::JobOutcome;
@@ -159,6 +158,9 @@ impl Session<'_> {
         let ended = self.constructions.handle_timeout(now);
         self.tell_constructed(ended);
         self.missing.tick(now);
+        if self.input.deadline().is_some_and(|until| until <= now) {
+            self.turn_input(now);
+        }
         for index in 0..self.jobs.len() {
             let order = self.jobs.get_mut(index).and_then(|job| job.stop.tick(now));
             if let Some(order) = order {
@@ -185,7 +187,15 @@ impl Session<'_> {
                     wait.hear();
                 }
             }
-            _ => self.input.turn(self.poll.registry()),
+            _ => self.turn_input(Instant::now()),
+        }
+    }
+
+    /// Moves the input of rank 0.
+    pub(super) fn turn_input(&mut self, now: Instant) {
+        self.input.turn(self.poll.registry(), now);
+        if self.input.take_hang_up() {
+            self.hung_up();
         }
     }
 
@@ -196,67 +206,6 @@ impl Session<'_> {
             let told = (self.server).iof_deliver(&chunk.source, channel, chunk.bytes, &[]);
             if let Err(e) = told {
                 tracing::warn!("output is not forwarded: {e}");
-            }
-        }
-    }
-
-    fn signal(&mut self, number: i32) {
-        match number {
-            SIGCHLD => self.collect(),
-            SIGUSR1 => self.signal_all(Signal::USR1),
-            SIGUSR2 => self.signal_all(Signal::USR2),
-            SIGTSTP => {
-                self.signal_all(Signal::TSTP);
-                // Now we stop too, as the shell expects.
-                let own = rustix::process::getpid();
-                if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
-                    tracing::debug!("the launcher goes on: {e}");
-                }
-            }
-            SIGCONT => {
-                self.signal_all(Signal::CONT);
-                self.input.turn(self.poll.registry());
-            }
-            // The error of the write says more.
-            SIGXFSZ => {}
-            ending => self.end_by(ending),
-        }
-    }
-
-    /// Sends a signal to the processes of all jobs.
-    pub(super) fn signal_all(&mut self, signal: Signal) {
-        self.jobs
-            .iter_mut()
-            .for_each(|job| job.table.signal(signal));
-    }
-
-    /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
-    /// processes do about it.
-    fn end_by(&mut self, number: i32) {
-        if let Some(wait) = &mut self.tool_wait {
-            return wait.set(WaitEnd::Signal(number));
-        }
-        let now = Instant::now();
-        let nobody_runs = self.jobs.num_running() == 0;
-        let interrupts = (self.jobs.iter_mut()).map(|job| job.stop.interrupted(number, now));
-        // The first job is there all the time.
-        let interrupt = match interrupts.collect::<Vec<_>>().first() {
-            Some(interrupt) if !nobody_runs => *interrupt,
-            _ => Interrupt::Again,
-        };
-        match (interrupt, Signal::from_named_raw(number)) {
-            (Interrupt::HandOn, Some(signal)) => {
-                self.signal_all(signal);
-                // Who is stopped on exec cannot end.
-                let jobs = self.jobs.iter_mut();
-                jobs.for_each(|job| job.table.continue_stopped(|_| true));
-            }
-            (Interrupt::HandOn | Interrupt::Same, _) => {}
-            (Interrupt::Again, _) => {
-                self.refuse_waiting();
-                for index in 0..self.jobs.len() {
-                    self.fail(index, Cause::Interrupted { signal: number }, now);
-                }
             }
         }
     }
@@ -366,6 +315,7 @@ impl Session<'_> {
             self.missing.deadline(),
             self.constructions.poll_timeout(),
             self.restarts.deadline(),
+            self.input.deadline(),
         ];
         stops.chain(others).flatten().min()
     }
