@@ -149,6 +149,52 @@ static int strings(void)
     return 0;
 }
 
+extern char **environ;
+
+/* Arrays that the caller did not allocate: the environment of the process, what is on its stack. */
+static int borrowed(char **argv, char **envp)
+{
+    char *words[] = {(char *)"A=1", (char *)"B=2", NULL}, **list = words, **before;
+
+    CHECK(PMIx_Setenv("UTIL_X", "v", true, &environ) == PMIX_SUCCESS);
+    CHECK(strcmp(getenv("UTIL_X"), "v") == 0);
+    CHECK(PMIx_Setenv("UTIL_X", "w", true, &environ) == PMIX_SUCCESS);
+    CHECK(PMIx_Setenv("UTIL_X", "no", false, &environ) == PMIX_SUCCESS);
+    CHECK(strcmp(getenv("UTIL_X"), "w") == 0);
+    before = environ;
+    CHECK(PMIx_Setenv("UTIL_Y", "y", true, &before) == PMIX_SUCCESS && before == environ);
+    CHECK(PMIx_Setenv("UTIL_X", NULL, true, &environ) == PMIX_SUCCESS && getenv("UTIL_X") == NULL);
+    CHECK(PMIx_Setenv("", "v", true, &environ) == PMIX_ERR_BAD_PARAM);
+    CHECK(PMIx_Setenv("A=B", "v", true, &environ) == PMIX_ERR_BAD_PARAM);
+
+    before = environ;
+    CHECK(PMIx_Argv_append_nosize(&environ, "UTIL_Z=z") == PMIX_SUCCESS && environ != before);
+    CHECK(strcmp(getenv("UTIL_Z"), "z") == 0 && strcmp(getenv("UTIL_Y"), "y") == 0);
+    PMIx_Argv_free(environ);
+    environ = before;
+
+    CHECK(PMIx_Setenv("A", "3", true, &list) == PMIX_SUCCESS && list != words);
+    CHECK(strcmp(list[0], "A=3") == 0 && strcmp(words[0], "A=1") == 0);
+    PMIx_Argv_free(list);
+    list = words;
+    CHECK(PMIx_Argv_prepend_nosize(&list, "first") == PMIX_SUCCESS && PMIx_Argv_count(list) == 3);
+    CHECK(strcmp(list[2], "B=2") == 0);
+    PMIx_Argv_free(list);
+    list = words;
+    CHECK(PMIx_Argv_append_unique_nosize(&list, "A=1") == PMIX_SUCCESS && list == words);
+    CHECK(PMIx_Argv_append_unique_nosize(&list, "C=3") == PMIX_SUCCESS && list != words);
+    PMIx_Argv_free(list);
+
+    list = argv;
+    CHECK(PMIx_Argv_append_nosize(&list, "last") == PMIX_SUCCESS && list != argv);
+    CHECK(strcmp(list[PMIx_Argv_count(argv)], "last") == 0);
+    PMIx_Argv_free(list);
+    list = envp;
+    CHECK(PMIx_Setenv("UTIL_W", "w", true, &list) == PMIX_SUCCESS && list != envp);
+    PMIx_Argv_free(list);
+    return 0;
+}
+
 static int buffers(void)
 {
     pmix_data_buffer_t buffer = PMIX_DATA_BUFFER_STATIC_INIT, other = PMIX_DATA_BUFFER_STATIC_INIT;
@@ -206,7 +252,8 @@ static int outside(void)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv, char **envp)
 {
-    return values() || infos() || strings() || buffers() || outside();
+    CHECK(argc == 1);
+    return values() || infos() || strings() || borrowed(argv, envp) || buffers() || outside();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! NULL-terminated arrays of strings (`PMIx_Argv_...`) and environments.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_ulong};
 use std::ptr;
 
 use pmix_types::{Argv, Status};
@@ -12,10 +12,10 @@ use crate::memory::{Result, argv, release_argv, resized, string, strings, text};
 use crate::record::there_mut;
 use crate::status::code;
 
-/// Puts a string into an array, which is reallocated.
+/// Puts a string into an array, which is reallocated, or copied where it did not come from `malloc`.
 ///
 /// # Safety
-/// `list` points to NULL or an array from the C library.
+/// `list` points to NULL or to an array.
 unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
     // SAFETY: the caller says so.
     let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
@@ -24,7 +24,8 @@ unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -
     let count = unsafe { strings(*list) }.len();
     // SAFETY: as above; there is room for one more and the NULL.
     unsafe {
-        let grown = resized(*list, count + 2)?;
+        let own = owned(*list)?;
+        let grown = resized(own, count + 2)?;
         *list = grown;
         let place = if first { 0 } else { count };
         ptr::copy(grown.add(place), grown.add(place + 1), count - place);
@@ -121,15 +122,26 @@ exported! {
     fn PMIx_Setenv(name: *const c_char, value: *const c_char, overwrite: bool, env: *mut *mut *mut c_char) -> pmix_status_t {
         // SAFETY: C says so.
         code(unsafe {
-            text(name).ok_or(Status::ERR_BAD_PARAM).and_then(|name| set(name, text(value).unwrap_or_default(), overwrite, env))
+            text(name).ok_or(Status::ERR_BAD_PARAM).and_then(|known| {
+                if value.is_null() && is_of_process(*there_mut(env)?) {
+                    // OpenPMIx does the same: no value removes a variable of the process.
+                    return unset_in_process(name, env);
+                }
+                set(known, text(value).unwrap_or_default(), overwrite, env)
+            })
         })
     }
 }
 
-/// Sets a variable in an environment, which is reallocated.
+/// Sets a variable in an environment, which is reallocated. The environment of the process itself is left to the C
+/// library.
+///
+/// # Errors
+/// `PMIX_ERR_EXISTS` where the variable of an array is set and may not be overwritten; `PMIX_ERR_BAD_PARAM` for an empty
+/// name and one with `=`.
 ///
 /// # Safety
-/// `env` points to NULL or an array from the C library.
+/// `env` points to NULL or to an array.
 pub(crate) unsafe fn set(
     name: &[u8],
     value: &[u8],
@@ -138,6 +150,13 @@ pub(crate) unsafe fn set(
 ) -> Result<()> {
     // SAFETY: the caller says so.
     let list = unsafe { there_mut(env)? };
+    if name.is_empty() || name.contains(&b'=') {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    if is_of_process(*list) {
+        // SAFETY: as above.
+        return unsafe { set_in_process(name, value, overwrite, env) };
+    }
     let entry = [name, b"=", value].concat();
     // SAFETY: as above.
     let known = unsafe { strings(*list) }.iter().position(|one| {
@@ -156,11 +175,109 @@ pub(crate) unsafe fn set(
         return Err(Status::ERR_EXISTS);
     }
     let made = string(&entry)?;
-    // SAFETY: there is a string at the place, from the C library.
+    // SAFETY: there is a string at the place, which the C library allocated here or for the caller.
     unsafe {
+        *list = owned(*list)?;
         let at = list.add(place);
         crate::memory::release(*at);
         *at = made;
     }
     Ok(())
+}
+
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+    fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
+    fn unsetenv(name: *const c_char) -> c_int;
+    fn getauxval(entry: c_ulong) -> c_ulong;
+}
+
+/// The entry of `getauxval` for the name of the program, which the kernel puts at the end of the first stack.
+const AT_EXECFN: c_ulong = 31;
+
+/// How much of the first stack is looked at, counted from its end.
+const STACK: usize = 8 << 20;
+
+/// Returns `true` for the environment of the process itself.
+fn is_of_process(list: *const *mut c_char) -> bool {
+    // SAFETY: the variable is read, not what it points to.
+    !list.is_null() && ptr::eq(list, unsafe { environ })
+}
+
+/// Returns `true` for an array that did not come from `malloc`: `environ`, `argv` and `envp` of `main` and what else is
+/// on the stack of the first thread.
+fn is_borrowed(list: *const *mut c_char) -> bool {
+    // SAFETY: the function has no conditions.
+    let end = unsafe { getauxval(AT_EXECFN) };
+    let from_end = usize::try_from(end).map_or(None, |end| end.checked_sub(list.addr()));
+    !list.is_null() && (is_of_process(list) || from_end.is_some_and(|bytes| bytes < STACK))
+}
+
+/// Returns the array itself if it came from `malloc`, otherwise a copy of the array and its strings. The original stays
+/// as it is.
+///
+/// # Safety
+/// `list` is NULL or an array.
+unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
+    if !is_borrowed(list) {
+        return Ok(list);
+    }
+    // SAFETY: the caller guarantees it.
+    let all = unsafe { strings(list) };
+    match all.is_empty() {
+        true => crate::memory::zeroed(1),
+        false => crate::memory::argv(&all),
+    }
+}
+
+/// Sets a variable in the environment of this process, as OpenPMIx does: the C library alone knows which of its strings
+/// were allocated.
+///
+/// # Safety
+/// `env` points to the environment of the process. No other thread uses the environment, as of `setenv`.
+unsafe fn set_in_process(
+    name: &[u8],
+    value: &[u8],
+    overwrite: bool,
+    env: *mut *mut *mut c_char,
+) -> Result<()> {
+    // SAFETY: the caller guarantees it.
+    let is_known = unsafe { strings(*env) }.iter().any(|one| {
+        one.strip_prefix(name)
+            .is_some_and(|rest| rest.first() == Some(&b'='))
+    });
+    // A variable that is set is no error here, as of `setenv` and in OpenPMIx.
+    if is_known && !overwrite {
+        return Ok(());
+    }
+    let (name, value) = (string(name)?, string(value)?);
+    // SAFETY: both are strings, and were allocated here.
+    let answer = unsafe {
+        let answer = setenv(name, value, 1);
+        crate::memory::release(name);
+        crate::memory::release(value);
+        // The C library may have moved the array.
+        *env = environ;
+        answer
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(Status::ERR_NOMEM),
+    }
+}
+
+/// Removes a variable from the environment of this process.
+///
+/// # Safety
+/// As of [`set_in_process`]; `name` is a string.
+unsafe fn unset_in_process(name: *const c_char, env: *mut *mut *mut c_char) -> Result<()> {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        let answer = unsetenv(name);
+        *env = environ;
+        match answer {
+            0 => Ok(()),
+            _ => Err(Status::ERR_BAD_PARAM),
+        }
+    }
 }

@@ -10,7 +10,8 @@ use crate::abi::*;
 use crate::depth::{free_nested, nested};
 use crate::memory::{self, Result, release};
 use crate::model::{Model, list, many};
-use crate::record::{Record, buffer_of, left_in};
+use crate::record::{MapObject, Record, buffer_of, left_in};
+use crate::regex;
 
 /// Where a value of C holds a datum.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ macro_rules! data {
         values { $($variant:ident $type:ident $place:ident;)* }
         arrays { $($only:ident $only_type:ident;)* }
     ) => {
-        /// What can be done with data of a type; none if nothing is known of it.
+        /// Returns how an array or a buffer has data of a type; none if nothing is known of the type.
         pub(crate) fn ops(of: DataType) -> Option<Ops> {
             Some(match of {
                 $(DataType::$type => Ops::of_variant(DataArray::$variant, Place::$place),)*
@@ -121,6 +122,7 @@ macro_rules! data {
                 unsafe {
                     Ok(match of {
                         $(DataType::$type => Value::$variant(one(at)?),)*
+                        DataType::REGEX => Value::Regex(regex::map_of(&*at.cast())?),
                         DataType::DATA_BUFFER => {
                             let left = left_in(&*at.cast::<pmix_data_buffer_t>());
                             Value::DataBuffer(left.to_vec().into())
@@ -135,6 +137,7 @@ macro_rules! data {
                 match self {
                     Value::Undef => {}
                     $(Value::$variant(datum) => put(&mut to, Place::$place, datum.to_c()?)?,)*
+                    Value::Regex(map) => to.data.bo = regex::object(map)?,
                     Value::DataBuffer(bytes) => {
                         put(&mut to, Place::Behind, buffer_of(bytes)?)?;
                     }
@@ -220,7 +223,6 @@ data! {
         Envar ENVAR Inline;
         Coord COORD Behind;
         Regattr REGATTR Behind;
-        Regex REGEX Inline;
         JobState JOB_STATE Inline;
         LinkState LINK_STATE Inline;
         Cpuset PROC_CPUSET Behind;
@@ -253,6 +255,15 @@ data! {
         Info INFO;
         Pdata PDATA;
         Query QUERY;
+        Regex REGEX;
+    }
+}
+
+/// Returns how a value has a datum of a type. Only a map (`PMIX_REGEX`) is not as in an array.
+pub(crate) fn ops_in_value(of: DataType) -> Option<Ops> {
+    match of {
+        DataType::REGEX => Some(Ops::of::<MapObject>(Place::Inline)),
+        _ => ops(of),
     }
 }
 
@@ -261,7 +272,8 @@ data! {
 /// # Safety
 /// The value is valid.
 unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
-    let known = ops(DataType::from_raw(value.r#type)).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    let of = DataType::from_raw(value.r#type);
+    let known = ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     let union = ptr::from_ref(&value.data).cast_mut().cast::<c_void>();
     match known.place {
         Place::Inline => Ok(union),
@@ -302,7 +314,7 @@ pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     let Ok(at) = (unsafe { place_of(value) }) else {
         return;
     };
-    if let Some(known) = ops(of)
+    if let Some(known) = ops_in_value(of)
         && !at.is_null()
     {
         // SAFETY: there is one, and behind a pointer it is in memory of its own.
@@ -336,7 +348,7 @@ pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_
 pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_value_t> {
     let mut to = pmix_value_t::initial();
     to.r#type = of.as_raw();
-    let known = ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    let known = ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     if at.is_null() {
         return Ok(to);
     }

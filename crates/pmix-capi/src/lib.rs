@@ -36,6 +36,7 @@ mod cpuset;
 #[allow(unsafe_code)]
 mod datum;
 mod depth;
+mod encoders;
 #[allow(unsafe_code)]
 mod events;
 #[allow(unsafe_code)]
@@ -70,6 +71,8 @@ mod process;
 mod pulls;
 #[allow(unsafe_code)]
 mod record;
+#[allow(unsafe_code)]
+mod regex;
 #[allow(unsafe_code)]
 mod requests;
 #[allow(unsafe_code)]

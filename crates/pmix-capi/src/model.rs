@@ -10,7 +10,8 @@ use crate::abi::*;
 use crate::memory::{
     Result, argv, bytes, fill, filled, maybe_string, read_text, read_texts, slice,
 };
-use crate::record::{OwnedString, Record, empty_list, fresh};
+use crate::record::{OwnedMap, OwnedString, Record, empty_list, fresh};
+use crate::regex;
 
 /// A datum of the model and what C has in its place.
 pub(crate) trait Model: Sized {
@@ -264,21 +265,16 @@ impl Model for Bytes<'_> {
 }
 
 impl Model for RegexBytes<'_> {
-    type C = pmix_byte_object_t;
+    type C = OwnedMap;
 
-    unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
-        // SAFETY: the caller says so.
-        unsafe { Bytes::from_c(from) }.map(Self)
+    unsafe fn from_c(from: &OwnedMap) -> Result<Self> {
+        // SAFETY: the caller guarantees that this is NULL or a map.
+        let map = unsafe { regex::map_at(from.0)? };
+        Ok(Self(map.to_vec().into()))
     }
 
-    fn to_c(&self) -> Result<pmix_byte_object_t> {
-        // C reads maps that are text as a string: a NUL follows them.
-        let size = self.0.len();
-        let with_nul = [&*self.0, &[0]].concat();
-        Ok(pmix_byte_object_t {
-            bytes: bytes(&with_nul)?,
-            size,
-        })
+    fn to_c(&self) -> Result<OwnedMap> {
+        regex::copy(&self.0).map(OwnedMap)
     }
 }
 

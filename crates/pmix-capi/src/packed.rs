@@ -17,6 +17,7 @@ use crate::guard::exported;
 use crate::memory::{self, Result, release, resized, slice};
 use crate::model::Model;
 use crate::record::{Record, buffer_of, holding, left_in, there, there_mut};
+use crate::regex::{self, Encoders};
 use crate::status::{code, make_at, write_to};
 use crate::{state, text};
 
@@ -75,7 +76,7 @@ exported! {
             // SAFETY: C says so.
             let data = unsafe { DataArray::from_c(&array)? };
             let mut packed = Vec::new();
-            Encoder::new(layout(), &mut packed).array(&data).map_err(|e| plain(&e))?;
+            Encoder::new(layout(), &mut packed).with_framer(&Encoders).array(&data).map_err(|e| plain(&e))?;
             // SAFETY: C says so.
             unsafe { append(buffer, &packed) }
         })())
@@ -97,7 +98,7 @@ exported! {
             }
             let of = DataType::from_raw(r#type);
             let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-            let mut decoder = Decoder::new(layout(), left);
+            let mut decoder = Decoder::new(layout(), left).with_framer(&Encoders);
             let data = decoder.array(of).map_err(|e| plain(&e))?;
             let read = decoder.offset();
             let made = data.to_c()?;
@@ -135,9 +136,11 @@ exported! {
                 return Err(Status::ERR_BAD_PARAM);
             }
             let make = || match of {
-                // A string is its own address, not that of a pointer to it.
+                // A string or a map is its own address, not that of a pointer to it.
                 // SAFETY: C says so.
                 DataType::STRING => Ok(unsafe { memory::duplicate(src.cast())? }.cast()),
+                // SAFETY: as above.
+                DataType::REGEX => Ok(unsafe { regex::duplicate(src.cast())? }.cast()),
                 // SAFETY: as above.
                 _ => unsafe { duplicate_one(&known, src) },
             };
@@ -219,10 +222,10 @@ exported! {
         code((|| {
             // SAFETY: C says so.
             let prefix = unsafe { memory::text(prefix) }.unwrap_or_default();
-            // A string is its own address, not that of a pointer to it.
+            // A string or a map is its own address, not that of a pointer to it.
             let mut string = src;
             let at = match DataType::from_raw(r#type) {
-                DataType::STRING => ptr::from_mut(&mut string).cast(),
+                DataType::STRING | DataType::REGEX => ptr::from_mut(&mut string).cast(),
                 _ => src,
             };
             let size = usize::from(!src.is_null());

@@ -10,6 +10,7 @@ use crate::abi::*;
 use crate::cpuset;
 use crate::datum;
 use crate::memory::{self, Result, duplicate, release, release_argv, slice, strings};
+use crate::regex;
 
 /// A datum of C: a number, or a structure and what its pointers lead to.
 pub(crate) trait Record: Copy {
@@ -48,6 +49,52 @@ impl Record for OwnedString {
     unsafe fn duplicate(&self) -> Result<Self> {
         // SAFETY: the caller says so.
         unsafe { duplicate(self.0) }.map(Self)
+    }
+}
+
+/// An encoded map (`PMIX_REGEX`) that an array owns.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct OwnedMap(pub(crate) *mut c_char);
+
+impl Record for OwnedMap {
+    fn initial() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller guarantees that the map came from the C library.
+        unsafe { release(self.0) };
+        *self = Self::initial();
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        if self.0.is_null() {
+            return Ok(Self::initial());
+        }
+        // SAFETY: the caller guarantees that this is a map.
+        unsafe { regex::duplicate(self.0) }.map(Self)
+    }
+}
+
+/// An encoded map (`PMIX_REGEX`) that a value owns.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct MapObject(pub(crate) pmix_byte_object_t);
+
+impl Record for MapObject {
+    fn initial() -> Self {
+        Self(pmix_byte_object_t::initial())
+    }
+
+    unsafe fn empty(&mut self) {
+        // SAFETY: the caller guarantees it.
+        unsafe { self.0.empty() };
+    }
+
+    unsafe fn duplicate(&self) -> Result<Self> {
+        // SAFETY: the caller guarantees it.
+        unsafe { regex::duplicate_object(&self.0) }.map(Self)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use pmix_types::{DataType, Info, InfoFlags, Status, Value};
+use pmix_types::{DataType, Info, InfoFlags, RegexBytes, Status, Value};
 
 use crate::abi::*;
 use crate::datum::{self, Place, duplicate_one, load_value};
@@ -12,13 +12,14 @@ use crate::guard::exported;
 use crate::memory::{self, Result, fill};
 use crate::model::Model;
 use crate::record::{Record, is_persistent, there, there_mut};
+use crate::regex;
 use crate::status::{code, make_at, write_to};
 
 /// A value of C with a copy of what C points to, as `PMIx_Value_load` takes it.
 ///
 /// # Safety
 /// `data` is NULL or points to a datum of the type; for a string it is the string, for a pointer the
-/// pointer.
+/// pointer, for a map (`PMIX_REGEX`) the map.
 pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_value_t> {
     let mut value = pmix_value_t::initial();
     value.r#type = of.as_raw();
@@ -29,26 +30,15 @@ pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_va
         // SAFETY: the caller says so.
         DataType::STRING => value.data.string = unsafe { memory::duplicate(data.cast())? },
         DataType::POINTER => value.data.ptr = data.cast_mut(),
-        // SAFETY: the caller says so.
-        DataType::REGEX => value.data.bo = unsafe { regex(data.cast())? },
+        DataType::REGEX if !data.is_null() => {
+            // SAFETY: the caller guarantees that this is a map.
+            let map = unsafe { regex::map_at(data.cast())? };
+            value.data.bo = regex::object(&RegexBytes(map.into()))?;
+        }
         // SAFETY: the caller says so.
         _ => return unsafe { load_value(of, data) },
     }
     Ok(value)
-}
-
-/// An encoded map, which is given as what `PMIx_generate_regex` made.
-///
-/// # Safety
-/// It is NULL or such a map.
-unsafe fn regex(at: *const c_char) -> Result<pmix_byte_object_t> {
-    // SAFETY: the caller says so.
-    let bytes = unsafe { crate::maps::encoded(at)? };
-    let size = bytes.len();
-    Ok(pmix_byte_object_t {
-        bytes: memory::bytes(bytes)?,
-        size,
-    })
 }
 
 /// Copies what a value holds to where a caller wants it.
@@ -57,7 +47,7 @@ unsafe fn regex(at: *const c_char) -> Result<pmix_byte_object_t> {
 /// The value is valid; `data` points to a pointer, which points to room for a datum that is inline.
 unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize) -> Result<()> {
     let of = DataType::from_raw(value.r#type);
-    let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    let known = datum::ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     if data.is_null() || size.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
@@ -69,16 +59,22 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
                 (memory::duplicate(value.data.string)?.cast(), text)
             }
             DataType::POINTER => (value.data.ptr, known.size),
+            // The map, as it was given to `PMIx_Value_load`.
+            DataType::REGEX => {
+                let copy = value.duplicate()?.data.bo;
+                (copy.bytes.cast(), copy.size)
+            }
             DataType::BYTE_OBJECT
             | DataType::COMPRESSED_STRING
-            | DataType::COMPRESSED_BYTE_OBJECT
-            | DataType::REGEX => match value.data.bo.bytes.is_null() || value.data.bo.size == 0 {
-                true => (ptr::null_mut(), 0),
-                false => (
-                    duplicate_one(&known, ptr::from_ref(&value.data.bo).cast())?,
-                    known.size,
-                ),
-            },
+            | DataType::COMPRESSED_BYTE_OBJECT => {
+                match value.data.bo.bytes.is_null() || value.data.bo.size == 0 {
+                    true => (ptr::null_mut(), 0),
+                    false => (
+                        duplicate_one(&known, ptr::from_ref(&value.data.bo).cast())?,
+                        known.size,
+                    ),
+                }
+            }
             DataType::ENVAR => (
                 duplicate_one(&known, ptr::from_ref(&value.data).cast())?,
                 known.size,

@@ -87,6 +87,14 @@ fn a_host_registers_resources_exchanges_inventories_and_has_input_wait() {
 }
 
 #[test]
+fn an_encoded_map_is_one_pointer_in_every_function_and_read_whole() {
+    each("maps.c", |program, folder| {
+        let said = must(Command::new(program).env("LD_LIBRARY_PATH", folder));
+        assert_eq!(said, "maps: ok\n");
+    });
+}
+
+#[test]
 fn the_process_of_a_server_reads_for_itself_and_its_host_serves_it() {
     each("own.c", |program, folder| {
         let said = must(

@@ -9,6 +9,9 @@ use pmix_types::Status;
 
 use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
+/// The most bytes of a value that tell its length after the first NUL.
+const LONGEST_HEADER: usize = 256;
+
 impl Preg {
     /// Encodes a node list into the string form.
     ///
@@ -81,6 +84,33 @@ impl Preg {
     /// The value carries a scheme's tag and its length cannot be told.
     pub fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
         Ok(self.owner(bytes)?.map(|(_, extent)| extent))
+    }
+
+    /// Returns the extent of a value in memory whose length is not known, as that of a C string.
+    ///
+    /// `first` returns that many bytes of the memory. It is asked for the text and its NUL, `text_len + 1` bytes, and
+    /// then for one byte more at a time while the scheme of the value reads its header. Nothing after the header is
+    /// asked for, so the extent may be longer than the bytes that were read.
+    ///
+    /// # Errors
+    /// The value carries a scheme's tag and its length cannot be told.
+    pub fn unbounded_len<'b>(
+        &self,
+        text_len: usize,
+        first: impl Fn(usize) -> &'b [u8],
+    ) -> Result<Extent, Error> {
+        let mut len = text_len.saturating_add(1);
+        let longest = len.saturating_add(LONGEST_HEADER);
+        loop {
+            let bytes = first(len);
+            match Self::first(self.readers(), |s| s.legacy_len(bytes)) {
+                Ok(None) => return Ok(Extent::of_text(bytes)),
+                Ok(Some((_, extent))) => return Ok(extent),
+                // The scheme misses the next byte and no other.
+                Err(error) if error.offset() == Some(len) && len < longest => len += 1,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub(super) fn owner(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Encoded maps of the string form (`PMIX_REGEX`), as functions of C take and return them.
+//!
+//! A map is a `char *`. Its end is the NUL of a text, or what the frame of its encoder says: the length that the frame
+//! contains. This is the element of a buffer and of an array, and what is copied, printed and loaded. Only a value has
+//! it as a byte object, whose size counts the NUL of a text. OpenPMIx 4.2 and 5.0 have the same forms.
+
+use std::ffi::c_char;
+use std::ptr;
+
+use bfrops::{RegexExtent, RegexFramer};
+use pmix_types::{RegexBytes, Status};
+use preg_core::Extent;
+
+use crate::abi::pmix_byte_object_t;
+use crate::encoders::of_all;
+use crate::memory::{Result, slice, text, zeroed};
+
+/// The encoders of this process, which are opened where the first map is met.
+pub(crate) struct Encoders;
+
+impl RegexFramer for Encoders {
+    fn regex_extent(&self, bytes: &[u8]) -> std::result::Result<Option<RegexExtent>, String> {
+        // Without encoders a map is a text.
+        of_all().map_or(Ok(None), |preg| preg.regex_extent(bytes))
+    }
+}
+
+/// Returns the bytes of a map at a pointer, without the NUL of a text.
+///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM` for NULL, and for a map that begins with the frame of an encoder and is damaged.
+///
+/// # Safety
+/// `at` is NULL or points to a map that lives as long as the result.
+pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
+    // SAFETY: a map has a NUL after its text, or after the tag of its frame.
+    let text = unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
+    let Ok(preg) = of_all() else {
+        return Ok(text);
+    };
+    // SAFETY: a scheme asks for the next byte only while it reads the header of its own frame.
+    let first = |len| unsafe { std::slice::from_raw_parts(at.cast::<u8>(), len) };
+    let extent = preg.unbounded_len(text.len(), first).map_err(|error| {
+        tracing::debug!("an encoded map: {error}");
+        error.status()
+    })?;
+    if i32::try_from(extent.len).is_err() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    // SAFETY: the frame says how many bytes the map has.
+    unsafe { slice(at.cast(), extent.len) }
+}
+
+/// Returns the bytes of the map in a byte object, without the NUL of a text. A damaged map keeps its bytes: the function
+/// that reads it names the fault.
+fn map_in(bytes: &[u8]) -> &[u8] {
+    let framed = of_all().map_or(Ok(None), |preg| preg.legacy_len(bytes));
+    let text = Extent::of_text(bytes).len;
+    let len = match framed {
+        Ok(Some(extent)) => extent.len,
+        Ok(None) if text + 1 == bytes.len() => text,
+        Ok(None) | Err(_) => bytes.len(),
+    };
+    bytes.get(..len).unwrap_or(bytes)
+}
+
+/// Returns a copy of a map with a NUL after it.
+pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
+    let at = zeroed::<u8>(map.len() + 1)?;
+    // SAFETY: there is room for the map, and the memory is new.
+    unsafe { ptr::copy_nonoverlapping(map.as_ptr(), at, map.len()) };
+    Ok(at.cast())
+}
+
+/// Returns a copy of the map at a pointer.
+///
+/// # Safety
+/// As of [`map_at`].
+pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
+    // SAFETY: the caller guarantees it.
+    copy(unsafe { map_at(at)? })
+}
+
+/// Returns a copy of the map in a byte object.
+///
+/// # Safety
+/// The object is valid.
+pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_byte_object_t> {
+    // SAFETY: the caller guarantees it.
+    object(&unsafe { map_of(from)? })
+}
+
+/// Returns the map in a byte object, without the NUL of a text.
+///
+/// # Safety
+/// As of [`duplicate_object`].
+pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'static>> {
+    // SAFETY: the caller guarantees it.
+    let bytes = unsafe { slice(from.bytes.cast::<u8>(), from.size)? };
+    Ok(RegexBytes(map_in(bytes).to_vec().into()))
+}
+
+/// Returns a byte object with a copy of a map; the size counts the NUL of a text.
+pub(crate) fn object(map: &RegexBytes<'_>) -> Result<pmix_byte_object_t> {
+    let map = &map.0;
+    if map.is_empty() {
+        return Ok(pmix_byte_object_t {
+            bytes: ptr::null_mut(),
+            size: 0,
+        });
+    }
+    Ok(pmix_byte_object_t {
+        bytes: copy(map)?,
+        size: map.len() + usize::from(!map.contains(&0)),
+    })
+}
