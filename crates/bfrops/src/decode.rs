@@ -33,6 +33,9 @@ pub struct Decoder<'a> {
     /// The memory that may be taken, and what is left of it.
     most_memory: usize,
     memory: usize,
+    /// The number of processes that lists may name, and how many of them are left.
+    max_procs: usize,
+    procs_left: usize,
     depth: u32,
     framer: Option<&'a dyn RegexFramer>,
     notes: Option<Box<FieldTrace>>,
@@ -51,6 +54,8 @@ impl<'a> Decoder<'a> {
             limits,
             most_memory: limits.memory(bytes.len()),
             memory: limits.memory(bytes.len()),
+            max_procs: usize::MAX,
+            procs_left: usize::MAX,
             depth: 0,
             framer: None,
             notes: None,
@@ -70,6 +75,15 @@ impl<'a> Decoder<'a> {
     pub const fn allow_memory(&mut self, bytes: usize) {
         self.most_memory = bytes;
         self.memory = bytes;
+    }
+
+    /// Sets how many processes all lists of the message may name together, arrays in values included. Without it
+    /// the memory of the message is the only limit.
+    #[must_use]
+    pub const fn with_max_procs(mut self, count: usize) -> Self {
+        self.max_procs = count;
+        self.procs_left = count;
+        self
     }
 
     /// Sets what tells the length of old encoded maps; without it they cannot be unpacked.
@@ -362,6 +376,25 @@ impl<'a> Decoder<'a> {
         }
         // What takes no memory takes time.
         self.claim(count.saturating_mul(size.max(1)))
+    }
+
+    /// Counts processes that a list names. The list is refused before one of them is read.
+    fn claim_procs(&mut self, count: usize) -> Result<(), Error> {
+        match self.procs_left.checked_sub(count) {
+            Some(left) => {
+                self.procs_left = left;
+                Ok(())
+            }
+            None => {
+                let (named, most) = (self.max_procs - self.procs_left, self.max_procs);
+                let named = named.saturating_add(count);
+                let message = format!(
+                    "{named} processes are listed, more than {most}: name all processes of a job by \
+                     PMIX_RANK_WILDCARD, or list fewer in each message"
+                );
+                Err(Error::limit(self.offset(), message))
+            }
+        }
     }
 
     /// Returns how many bytes of memory what was unpacked takes, beyond the message, since the limit

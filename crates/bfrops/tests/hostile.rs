@@ -5,7 +5,7 @@
 mod records;
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, wire_type};
-use pmix_types::{DataArray, DataType, Info, Status, Value};
+use pmix_types::{DataArray, DataType, Info, Proc, Rank, Status, Value};
 use records::Framer;
 
 const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
@@ -182,6 +182,32 @@ fn nesting_has_a_limit_that_can_be_set() {
         5,
         "1 deep",
     );
+}
+
+#[test]
+fn lists_name_so_many_processes_together_and_no_more() {
+    let proc = Proc::new("job", Rank::new(1));
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(V41, &mut bytes);
+    let list = Info::new("list", vec![proc.clone(); 3]);
+    let infos = [list, Info::new("one", proc.clone())];
+    encoder.call::<wire_type::Info>(&infos).expect("infos");
+    encoder
+        .call::<wire_type::Proc>(&[proc.clone(), proc])
+        .expect("a list");
+    let read = |most: usize| {
+        let mut decoder = Decoder::new(V41, &bytes).with_max_procs(most);
+        let infos = decoder.all::<wire_type::Info>()?;
+        decoder
+            .all::<wire_type::Proc>()
+            .map(|procs| infos.len() + procs.len())
+    };
+    assert_eq!(read(5).expect("five in lists"), 4);
+    let error = read(4).expect_err("one too many");
+    let said = "5 processes are listed, more than 4";
+    let start = error.offset().expect("a place");
+    says(&error, Status::ERR_OUT_OF_RESOURCE, start, said);
+    assert!(error.to_string().contains("PMIX_RANK_WILDCARD"));
 }
 
 #[test]

@@ -53,6 +53,10 @@ pub struct Config {
     /// others of its class wait and there is no room for what is there of it. One whose message cannot be
     /// handled because it does not read its replies does not come on either.
     pub input_time: Duration,
+    /// The number of processes that the lists of one request may name together, whatever the request and wherever the
+    /// lists are in it: to look at them is one step of the server, and the other peers wait meanwhile. A request that
+    /// lists more is refused before it is looked at. A whole job, which the wildcard rank names, is one.
+    pub procs_per_request: usize,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,
     /// The number of bytes that these requests may have. A request that would have to wait beyond
@@ -206,6 +210,7 @@ impl Default for Config {
             input_bytes: 256 << 20,
             input_turn: Duration::from_millis(250),
             input_time: Duration::from_secs(10),
+            procs_per_request: pmix_proto::MAX_REQUEST_PROCS,
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,
             request_bytes: 128 << 20,
@@ -249,9 +254,6 @@ pub struct EventLimits {
     pub codes_per_peer: usize,
     /// The number of processes that the registrations of one peer may name.
     pub procs_per_peer: usize,
-    /// The number of processes that one event of a peer may name, as those that it is for or about: to
-    /// look at them is one step of the server. An event that names more is refused.
-    pub procs_per_event: usize,
     /// The number of events that are kept; a new one replaces the oldest.
     pub kept: usize,
     /// The number of kept events of one process.
@@ -268,7 +270,6 @@ impl Default for EventLimits {
         Self {
             codes_per_peer: 1024,
             procs_per_peer: 4096,
-            procs_per_event: 32 << 10,
             // As many and as long as the libraries of 4.2 and 5.0 keep them.
             kept: 512,
             kept_for: Duration::from_secs(120),

@@ -22,7 +22,8 @@ pub enum EngineEvent {
         /// The reason.
         reason: Error,
     },
-    /// A request was refused for lack of permission; the connection stays.
+    /// A request was refused for lack of permission, or because it is beyond the limits of a request; the connection
+    /// stays.
     Denied {
         /// The connection.
         peer: PeerId,

@@ -5,9 +5,9 @@ use bfrops::RegexFramer;
 use pmix_proto::{Request, Tag};
 use pmix_types::Status;
 
-use crate::Error;
 use crate::cx::Cx;
 use crate::peers::{PeerId, Ticket};
+use crate::{EngineEvent, Error};
 
 /// A request that was taken in.
 #[derive(Debug)]
@@ -28,7 +28,9 @@ pub(crate) fn take_in<'p>(
     framer: &'p dyn RegexFramer,
 ) -> Option<Incoming<'p>> {
     let form = cx.form(peer)?;
-    let (request, memory) = match Request::decode_measured(&form, Some(framer), payload) {
+    let max_procs = cx.config.procs_per_request;
+    let (request, memory) = match Request::decode_measured(&form, Some(framer), payload, max_procs)
+    {
         Ok((request, memory)) => (Ok(request), memory),
         Err(error) => (Err(error), 0),
     };
@@ -50,6 +52,12 @@ pub(crate) fn take_in<'p>(
         (Err(error), _) => error.into(),
     };
     cx.reply_error(ticket, &refusal);
+    if refusal.status() == Status::ERR_OUT_OF_RESOURCE {
+        // The peer gets the status alone, so the text goes to the log.
+        let reason = refusal;
+        cx.driver_events
+            .push_back(EngineEvent::Denied { peer, reason });
+    }
     None
 }
 

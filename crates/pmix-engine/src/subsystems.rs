@@ -140,10 +140,7 @@ impl Subsystems {
                 }
             }
             Request::Finalize => self.finalizing.finalize(cx, ticket),
-            Request::Notify(request) => match Events::check_num_procs(cx, &request) {
-                Ok(()) => self.notify(cx, ticket, &request),
-                Err(error) => cx.reply_error(ticket, &error),
-            },
+            Request::Notify(request) => self.notify(cx, ticket, &request),
             Request::RegisterEvents(request) => self.events.register_events(cx, ticket, &request),
             Request::Query(request) => {
                 let groups = self.groups.asked_for(cx, &ticket, &request);

@@ -49,8 +49,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Limits the memory of a request, which any process may send.
-    pub(crate) fn of_request(mut self) -> Self {
+    /// Limits the memory of a request, which any process may send, and how many processes its lists name.
+    pub(crate) fn of_request(mut self, max_procs: usize) -> Self {
         let len = self.decoder.rest().len();
         let usual = len
             .saturating_mul(LIMITS.memory_factor)
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
             memory_factor: 0,
             memory_base: usual.min(len.saturating_add(MOST_OF_REQUEST)),
         };
-        self.decoder = self.decoder.with_limits(limits);
+        self.decoder = self.decoder.with_limits(limits).with_max_procs(max_procs);
         self
     }
 

@@ -87,6 +87,10 @@ impl Header {
 /// The longest payload of a request that servers take, in bytes, unless they are told otherwise.
 pub const MAX_REQUEST_BYTES: u32 = 64 << 20;
 
+/// The number of processes that the lists of one request name at most, in its fields and in its infos together, unless
+/// servers are told otherwise. A whole job, which `PMIX_RANK_WILDCARD` names, is one.
+pub const MAX_REQUEST_PROCS: usize = 32 << 10;
+
 /// The longest payload of a hello that servers take.
 pub(crate) const MAX_HELLO: u32 = 128 << 10;
 

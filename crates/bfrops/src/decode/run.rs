@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs: data of one wire type, one behind the other.
 
+use pmix_types::DataType;
+
 use super::Decoder;
 use crate::wire_type::Run;
 use crate::{Error, WireType, flex};
@@ -10,6 +12,9 @@ impl<'a> Decoder<'a> {
     pub(crate) fn run<K: WireType>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
         let run = K::start(self)?;
         self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
+        if matches!(K::TYPE, DataType::PROC | DataType::PROC_INFO) {
+            self.claim_procs(count)?;
+        }
         if self.notes.is_none() {
             return K::decode_run(self, run, count);
         }

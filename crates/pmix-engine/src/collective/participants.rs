@@ -124,11 +124,13 @@ impl Participants {
         found.ok()
     }
 
-    /// How much there is to remember.
+    /// Returns how many bytes of memory the participants take, about.
     pub(super) fn weight(&self) -> usize {
-        let jobs = self.jobs();
-        jobs.map(|(_, ranks)| ranks.listed().map_or(1, <[Rank]>::len))
-            .sum()
+        let of_job = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
+            let listed = ranks.listed().map_or(0, size_of_val);
+            size_of::<(Nspace<'_>, Ranks)>() + nspace.as_bytes().len() + listed
+        };
+        self.jobs().map(of_job).sum()
     }
 
     /// Whether a process takes part.

@@ -15,11 +15,11 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{Error, Stats};
 
-/// How many collectives that processes of a job began may have failed without all participants
-/// knowing, and how many participants they may have. With more the oldest are forgotten. As many may be the destructs
-/// without local participants that the host has not answered; with more it is not called.
+/// The number of collectives that processes of a job began and that may have failed without all participants
+/// knowing, and the number of bytes that their participants may take. Beyond these the oldest are forgotten. The same
+/// limits hold for destructs without local participants that the host has not answered; beyond them it is not called.
 const MAX_FAILED: usize = 4096;
-const MAX_FAILED_MEMBERS: usize = 1 << 20;
+const MAX_FAILED_BYTES: usize = 4 << 20;
 
 /// How many collectives that processes of a job began may be under way, here and with the host.
 const MAX_UNDER_WAY: usize = 1 << 16;
@@ -203,19 +203,19 @@ impl Collectives {
             }
         }
         if tracker.is_own_call
-            && let Some((count, num_members)) = self.own_calls.get_mut(&tracker.job)
+            && let Some((count, num_bytes)) = self.own_calls.get_mut(&tracker.job)
         {
             *count = count.saturating_sub(1);
-            *num_members = num_members.saturating_sub(tracker.weight);
+            *num_bytes = num_bytes.saturating_sub(tracker.weight);
             if *count == 0 {
                 self.own_calls.remove(&tracker.job);
             }
         }
-        if let Some((failed, num_members)) = self.failed.get_mut(&tracker.job)
+        if let Some((failed, num_bytes)) = self.failed.get_mut(&tracker.job)
             && let Some(place) = failed.iter().position(|other| *other == id)
         {
             failed.remove(place);
-            *num_members = num_members.saturating_sub(tracker.weight);
+            *num_bytes = num_bytes.saturating_sub(tracker.weight);
             if failed.is_empty() {
                 self.failed.remove(&tracker.job);
             }
@@ -229,13 +229,13 @@ impl Collectives {
         tracker.is_own_call = true;
         tracker.phase = Phase::Hosting;
         let known = self.own_calls.get(&tracker.job);
-        let (count, num_members) = known.copied().unwrap_or_default();
-        let num_members = num_members + tracker.weight;
-        if count >= MAX_FAILED || num_members > MAX_FAILED_MEMBERS {
+        let (count, num_bytes) = known.copied().unwrap_or_default();
+        let num_bytes = num_bytes + tracker.weight;
+        if count >= MAX_FAILED || num_bytes > MAX_FAILED_BYTES {
             return None;
         }
         let job = tracker.job.clone();
-        self.own_calls.insert(job, (count + 1, num_members));
+        self.own_calls.insert(job, (count + 1, num_bytes));
         Some(self.add(tracker))
     }
 
@@ -245,13 +245,13 @@ impl Collectives {
             return;
         };
         tracker.strip();
-        let (failed, num_members) = self.failed.entry(tracker.job.clone()).or_default();
+        let (failed, num_bytes) = self.failed.entry(tracker.job.clone()).or_default();
         failed.push_back(id);
-        *num_members += tracker.weight;
+        *num_bytes += tracker.weight;
         // One with many participants may take the place of many with few.
         let job = tracker.job.clone();
-        while let Some((failed, num_members)) = self.failed.get(&job)
-            && (failed.len() > MAX_FAILED || *num_members > MAX_FAILED_MEMBERS)
+        while let Some((failed, num_bytes)) = self.failed.get(&job)
+            && (failed.len() > MAX_FAILED || *num_bytes > MAX_FAILED_BYTES)
             && let Some(oldest) = failed.front().copied()
         {
             self.remove(oldest);

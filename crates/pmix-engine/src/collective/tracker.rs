@@ -256,7 +256,7 @@ impl Tracker {
         self.said = Vec::new();
         self.absent = Vec::new();
         self.lost = BTreeMap::new();
-        self.weight = self.key.1.weight() + self.missing.len();
+        self.weight = self.key.1.weight() + self.missing.len() * size_of::<ClientId>();
     }
 
     /// The requests of participants that wait.

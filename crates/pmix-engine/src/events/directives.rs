@@ -110,16 +110,6 @@ pub(super) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>>
     }
 }
 
-/// How many processes the lists of an event name.
-pub(super) fn num_procs(infos: &[Info<'_>]) -> usize {
-    let lists = infos.iter().map(|info| match &info.value {
-        Value::DataArray(DataArray::Proc(procs)) => procs.len(),
-        Value::Proc(_) => 1,
-        _ => 0,
-    });
-    lists.sum()
-}
-
 /// One process or an array of them; tools write either.
 fn procs<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Proc<'a>], Error> {
     match &info.value {

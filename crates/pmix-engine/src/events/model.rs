@@ -17,7 +17,6 @@ use crate::config::EventLimits;
 const LIMITS: EventLimits = EventLimits {
     codes_per_peer: 100,
     procs_per_peer: 100,
-    procs_per_event: 100,
     kept: 5,
     kept_per_source: 3,
     kept_bytes: usize::MAX,

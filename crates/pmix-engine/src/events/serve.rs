@@ -10,9 +10,7 @@ use gds_hash::{Request, Store};
 use pmix_proto::{Event, PeerForm, Tag, request};
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Rank, Status, Value, keys};
 
-use super::directives::num_procs;
 use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
-use crate::Error;
 use crate::cx::Cx;
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
 use crate::peers::{Member, PeerId, Ticket};
@@ -189,26 +187,6 @@ impl Events {
         let codes = self.no_longer_wanted();
         if !codes.is_empty() {
             cx.call_host(DeregisterEvents { codes }, Pending::Informed);
-        }
-    }
-
-    /// Checks that an event of a peer names no more processes than it may: whoever looks at them does so in one
-    /// step of the server.
-    ///
-    /// # Errors
-    ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if it names more than [`EventLimits`](crate::EventLimits) say.
-    pub(crate) fn check_num_procs(cx: &Cx, request: &request::Notify<'_>) -> Result<(), Error> {
-        let (num_procs, most) = (num_procs(&request.infos), cx.config.events.procs_per_event);
-        match num_procs > most {
-            true => Err(Error::new(
-                Status::ERR_OUT_OF_RESOURCE,
-                format!(
-                    "an event names {num_procs} processes, more than {most}: name a job as a whole, or send several \
-                     events"
-                ),
-            )),
-            false => Ok(()),
         }
     }
 

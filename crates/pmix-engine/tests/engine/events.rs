@@ -109,7 +109,7 @@ fn an_event_that_cannot_be_is_refused() {
 #[test]
 fn an_event_that_names_more_processes_than_it_may_is_refused() {
     let (mut world, all) = listening(2, &[CODE]);
-    let most = Config::default().events.procs_per_event;
+    let most = Config::default().procs_per_request;
     let named = |count: usize| {
         let ranks = (0..u32::try_from(count).unwrap()).map(Rank::new);
         let procs: Vec<_> = ranks.map(|rank| Proc::new("job", rank)).collect();

@@ -130,13 +130,13 @@ fn a_request_takes_so_much_memory_and_no_more() {
     world.job("job", &[1]);
     let who = world.join(0, "job", 0);
     let fence = |size| {
-        let procs = vec![Proc::new("far", Rank::new(7)); size];
-        let infos = vec![];
+        let procs = vec![Proc::new("far", Rank::new(7))];
+        let infos = vec![Info::new("key", true); size];
         Request::Fence(request::Fence { procs, infos })
     };
     let refused = world.status_of(who, &fence(2_000_000));
     assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
-    // The caller is not among them, which is seen when all of them are read.
+    // The caller is not among the participants, which is seen when all of the request is read.
     let read = world.status_of(who, &fence(100_000));
     assert_eq!(read, Some(Status::ERR_BAD_PARAM));
     // What is borrowed is not limited so.
@@ -391,6 +391,7 @@ fn collectives_that_failed_take_so_much_memory_in_whatever_order_they_come() {
         world.nodes[0].engine.stats().num_collectives
     };
     assert_eq!(fail(&[1, 2, 3, 4, 5, 6]), 6);
-    // The last of them takes the place of all small ones and of the first large one.
-    assert_eq!(fail(&[400_000, 400_001, 400_002]), 2);
+    // These have 4 MiB together, so that the last of them takes the place of all small ones and of a large one.
+    let large: Vec<_> = (30_000..30_036).collect();
+    assert_eq!(fail(&large), 34);
 }

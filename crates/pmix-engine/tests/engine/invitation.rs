@@ -320,7 +320,7 @@ fn those_who_are_gone_count_in_the_bytes_of_an_invitation() {
 #[test]
 fn an_invitation_of_more_processes_than_an_event_may_name_leaves_nothing() {
     let (mut world, all) = world(&[2]);
-    let most = Config::default().events.procs_per_event;
+    let most = Config::default().procs_per_request;
     let to: Vec<_> = (0..=u32::try_from(most).unwrap())
         .map(|rank| ("far", rank))
         .collect();

@@ -29,6 +29,7 @@ mod hostile;
 mod invitation;
 mod leaving;
 mod ledger;
+mod long_lists;
 #[path = "../../../bfrops/tests/meter/mod.rs"]
 mod meter;
 mod new_leader;

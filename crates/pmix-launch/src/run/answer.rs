@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answering the upcalls of the server.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use pmix_host::cleanup;
@@ -116,7 +117,10 @@ impl Session<'_> {
             },
             HostMessage::Missing(failed) => {
                 self.warn_of_missing(failed.operation, failed.status, &failed.missing);
-                self.groups.failed(failed);
+                // A request that names jobs which do not exist is refused: there was nothing to make.
+                if self.stranger(&failed.procs).is_none() {
+                    self.groups.failed(failed);
+                }
             }
             HostMessage::Fence(call, done) => match self.exist(Collective::Fence, &call.procs) {
                 true => done.succeed(call.data),
@@ -230,14 +234,23 @@ impl Session<'_> {
 
     /// Whether all participants are of a job that there is.
     pub(super) fn exist(&self, operation: Collective, procs: &[Proc<'_>]) -> bool {
-        let stranger = procs
-            .iter()
-            .find(|proc| self.jobs.named(&proc.nspace).is_none());
+        let stranger = self.stranger(procs);
         if let Some(proc) = stranger {
             let (nspace, rank) = (&proc.nspace, proc.rank);
             tracing::warn!(%operation, %nspace, %rank, "a participant that does not exist");
         }
         stranger.is_none()
+    }
+
+    /// Returns the first of some processes whose job does not exist. Each job is looked for once, since a list may name
+    /// its processes in any order and there may be many jobs.
+    fn stranger<'p, 'n>(&self, procs: &'p [Proc<'n>]) -> Option<&'p Proc<'n>> {
+        let mut known = HashSet::new();
+        let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
+        let mut firsts = runs.filter_map(<[_]>::first);
+        firsts.find(|proc| {
+            known.insert(proc.nspace.as_bytes()) && self.jobs.named(&proc.nspace).is_none()
+        })
     }
 
     /// What a process is called in messages: by its rank alone where it is of the first job.

@@ -5,18 +5,23 @@
 use std::collections::BTreeSet;
 
 use pmix_server::{Collective, GroupChange};
-use pmix_types::{Proc, Rank, Text};
+use pmix_types::{Proc, Rank, Status, Text};
 
 use crate::GroupOutcome;
 use crate::host::Failed;
 
-/// How many groups are kept; more that were not taken apart are counted alone.
+/// The number of groups that are kept; more that were not taken apart are counted alone.
 const MAX_KEPT: usize = 1000;
+
+/// The number of bytes that the kept groups take together. A group beyond them is counted alone.
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// The groups that were not taken apart, and those that could not be made.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     kept: Vec<Kept>,
+    /// The bytes that these take.
+    kept_bytes: usize,
     formed: u64,
 }
 
@@ -27,7 +32,28 @@ struct Kept {
     left: BTreeSet<Proc<'static>>,
     /// Those of its members that ended badly.
     lost: BTreeSet<Proc<'static>>,
-    failed: Option<Failed>,
+    failure: Option<Failure>,
+}
+
+/// The end of a construction or destruction that failed.
+#[derive(Debug)]
+struct Failure {
+    status: Status,
+    /// The processes that did not come.
+    missing: Vec<Proc<'static>>,
+}
+
+impl Kept {
+    /// Returns how many bytes the group takes, about. What becomes of single members later is not counted: each of
+    /// them is counted as a member.
+    fn num_bytes(&self) -> usize {
+        let missing = self
+            .failure
+            .as_ref()
+            .map_or(0, |failure| failure.missing.len());
+        let num_procs = self.members.len() + missing;
+        size_of::<Self>() + self.name.len() + num_procs * size_of::<Proc<'_>>()
+    }
 }
 
 impl Groups {
@@ -51,8 +77,14 @@ impl Groups {
                 }
             }
             GroupChange::TakenApart(members) => {
-                self.kept
-                    .retain(|group| group.name != name || group.members != members);
+                let kept_bytes = &mut self.kept_bytes;
+                self.kept.retain(|group| {
+                    let is_it = group.name == name && group.members == members;
+                    if is_it {
+                        *kept_bytes -= group.num_bytes();
+                    }
+                    !is_it
+                });
             }
             other => tracing::debug!(?other, %name, "a group changed"),
         }
@@ -60,31 +92,39 @@ impl Groups {
 
     /// Notes that a group could not be made or taken apart, if it was that.
     pub(super) fn failed(&mut self, failed: Failed) {
-        let Some(name) = failed.group.clone() else {
+        let Some(name) = failed.group else {
             return;
+        };
+        let failure = Failure {
+            status: failed.status,
+            missing: failed.missing,
         };
         if failed.operation == Collective::GroupDestruct {
             let is_it = |group: &&mut Kept| {
                 group.name == name && failed.procs.iter().any(|proc| has(&group.members, proc))
             };
             if let Some(group) = self.kept.iter_mut().rev().find(is_it) {
-                group.failed = Some(failed);
+                self.kept_bytes -= group.num_bytes();
+                group.failure = Some(failure);
+                self.kept_bytes += group.num_bytes();
                 return;
             }
         }
-        let members = failed.procs.clone();
-        self.keep(name, members, Some(failed));
+        self.keep(name, failed.procs, Some(failure));
     }
 
-    fn keep(&mut self, name: Text<'static>, members: Vec<Proc<'static>>, failed: Option<Failed>) {
-        if self.kept.len() < MAX_KEPT {
-            self.kept.push(Kept {
-                name,
-                members,
-                left: BTreeSet::new(),
-                lost: BTreeSet::new(),
-                failed,
-            });
+    fn keep(&mut self, name: Text<'static>, members: Vec<Proc<'static>>, failure: Option<Failure>) {
+        let group = Kept {
+            name,
+            members,
+            left: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            failure,
+        };
+        let kept_bytes = self.kept_bytes + group.num_bytes();
+        if self.kept.len() < MAX_KEPT && kept_bytes <= MAX_KEPT_BYTES {
+            self.kept_bytes = kept_bytes;
+            self.kept.push(group);
         }
     }
 
@@ -104,19 +144,20 @@ impl Groups {
                 members,
                 left,
                 lost,
-                failed,
+                failure,
             } = group;
             let mut members = members;
             members.retain(|proc| !left.contains(proc));
-            let missing: BTreeSet<_> = match &failed {
-                Some(failed) => failed.missing.iter().cloned().collect(),
+            let status = failure.as_ref().map(|failure| failure.status);
+            let missing: BTreeSet<_> = match failure {
+                Some(failure) => failure.missing.into_iter().collect(),
                 None => lost.difference(&left).cloned().collect(),
             };
             GroupOutcome {
                 name: String::from_utf8_lossy(name.as_bytes()).into_owned(),
                 members,
                 missing: missing.into_iter().collect(),
-                failure: failed.map(|failed| failed.status),
+                failure: status,
             }
         };
         self.kept.into_iter().map(outcome).collect()
@@ -205,6 +246,26 @@ mod tests {
             (&told[1].members, &told[1].missing[..]),
             (&everybody, &[of("b", 2)][..])
         );
+    }
+
+    #[test]
+    fn groups_of_many_members_are_kept_by_their_bytes() {
+        let mut groups = Groups::default();
+        let members: Vec<_> = (0..30_000).collect();
+        for number in 0..60 {
+            let name = Text::from(format!("g{number}"));
+            groups.changed(name, GroupChange::Formed(procs(&members)));
+        }
+        let most = MAX_KEPT_BYTES / (members.len() * size_of::<Proc<'_>>());
+        assert_eq!(groups.kept.len(), most);
+        // What was taken apart makes room.
+        for number in 0..most {
+            let name = Text::from(format!("g{number}"));
+            groups.changed(name, GroupChange::TakenApart(procs(&members)));
+        }
+        assert_eq!(groups.kept_bytes, 0);
+        groups.changed("last".into(), GroupChange::Formed(procs(&[0])));
+        assert_eq!(groups.outcomes().len(), 1);
     }
 
     #[test]
