@@ -447,39 +447,6 @@ fn processes_are_bound_before_they_run() {
 }
 
 #[test]
-fn signals_reach_every_process_and_what_it_started() {
-    let inner = "trap 'echo inner; exit 0' USR1; echo ready; while :; do sleep 1000 & wait; done";
-    let outer = format!("trap : USR1; sh -c \"{inner}\"; echo outer");
-    let mut running = Running::start(&["-n", "2", "sh", "-c", &outer]);
-    assert_eq!(
-        (running.line(), running.line()),
-        ("ready".into(), "ready".into())
-    );
-    running.signal("USR1");
-    let (code, rest, _) = running.end();
-    let mut lines: Vec<_> = rest.lines().collect();
-    lines.sort_unstable();
-    assert_eq!(lines, ["inner", "inner", "outer", "outer"]);
-    assert_eq!(code, Some(0));
-}
-
-#[test]
-fn the_second_signal_to_end_ends_whoever_ignores_it() {
-    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 1000 & wait; done";
-    let mut running = Running::start(&["--timeout", "60", "sh", "-c", stubborn]);
-    assert_eq!(running.line(), "ready");
-    running.signal("TERM");
-    assert_eq!(running.line(), "told");
-    // What follows within 50 ms is the same signal, and one that comes when the job has ended is the
-    // launcher's own end.
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    running.signal("TERM");
-    let (code, rest, errors) = running.end();
-    assert_eq!((code, rest.as_str()), (Some(143), ""));
-    assert_eq!(errors, "error: the launcher got SIGTERM twice\n");
-}
-
-#[test]
 fn what_a_process_leaves_behind_is_ended_with_the_job() {
     // The child outlives the rank and holds its output; only a signal ends it.
     let left = "sleep 1000 & echo $!";

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` at a terminal: what is typed, and the keys that send signals.
+//! `pmix run` at a terminal: what is typed, the keys that send signals, and signals that come from elsewhere.
 
 mod command;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use command::launcher::Running;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -156,12 +156,8 @@ impl Terminal {
     }
 
     /// The exit code.
-    fn end(self) -> Option<i32> {
-        self.status().code()
-    }
-
-    fn status(mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 }
 
@@ -199,23 +195,58 @@ fn what_is_typed_reaches_rank_0_to_its_end() {
     assert_eq!(terminal.end(), Some(0));
 }
 
+/// A program that says that it got an interrupt, and goes on.
+const STUBBORN: &str = "trap 'echo told' INT; echo ready; while :; do sleep 1000 & wait; done";
+
 #[test]
 fn an_interrupt_is_for_the_job_and_the_second_ends_it() {
-    let stubborn = "trap 'echo told' INT; echo ready; while :; do sleep 1000 & wait; done";
-    let mut terminal = Terminal::start(&["sh", "-c", stubborn]);
+    let mut terminal = Terminal::start(&["--grace", "1000", "sh", "-c", STUBBORN]);
     assert_eq!(terminal.line(), "ready");
     terminal.press(CTRL_C);
     assert_eq!(terminal.line(), "told");
-    // What follows at once is the same signal, so that it is pressed until the launcher ends.
+    let said = terminal.line();
+    let expected = "rank 0 did not end yet: killed after 1000s, or at once by another SIGINT";
+    assert!(said.contains("SIGINT was sent to run-"), "{said}");
+    assert!(said.ends_with(expected), "{said}");
     terminal.press(CTRL_C);
-    while !terminal.ends_within(Duration::from_secs(1)) {
-        terminal.press(CTRL_C);
-    }
     assert!(terminal.line().ends_with("the launcher got SIGINT twice"));
-    // A third one, after the job, ends the launcher itself, which is 130 for a shell as well.
-    let status = terminal.status();
-    let signal = Signal::INT.as_raw();
-    assert!(status.code() == Some(128 + signal) || status.signal() == Some(signal));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn processes_that_ignore_an_interrupt_are_killed_after_the_grace() {
+    let rank_1_obeys = format!("[ $PMIX_RANK = 1 ] && echo ready && exec sleep 1000; {STUBBORN}");
+    let args = [
+        "-n",
+        "3",
+        "--keep-going",
+        "--grace",
+        "0.8",
+        "sh",
+        "-c",
+        &rank_1_obeys,
+    ];
+    let mut terminal = Terminal::start(&args);
+    for _ in 0..3 {
+        assert_eq!(terminal.line(), "ready");
+    }
+    terminal.press(CTRL_C);
+    let lines: Vec<_> = (0..4).map(|_| terminal.line()).collect();
+    let lines: Vec<_> = lines.iter().filter(|line| *line != "told").collect();
+    let [said, killed] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        said.contains("ranks 0, 2 did not end yet: killed after 800ms"),
+        "{said}"
+    );
+    assert!(killed.contains("ranks 0, 2 of run-"), "{killed}");
+    assert!(
+        killed.ends_with("did not end within 800ms of SIGINT: killed (SIGKILL)"),
+        "{killed}"
+    );
+    assert!(terminal.line().contains("rank 1 ended with signal SIGINT"));
+    assert_eq!(terminal.end(), Some(130));
 }
 
 #[test]
@@ -299,4 +330,41 @@ fn what_is_typed_for_others_costs_a_launcher_in_the_background_nothing() {
     let used = processor_ticks(&launcher) - before;
     assert!(used < 20, "{used} ticks in a second");
     assert_eq!(terminal.hang_up(&launcher), "129");
+}
+
+#[test]
+fn signals_reach_every_process_and_what_it_started() {
+    let inner = "trap 'echo inner; exit 0' USR1; echo ready; while :; do sleep 1000 & wait; done";
+    let outer = format!("trap : USR1; sh -c \"{inner}\"; echo outer");
+    let mut running = Running::start(&["-n", "2", "sh", "-c", &outer]);
+    assert_eq!(
+        (running.line(), running.line()),
+        ("ready".into(), "ready".into())
+    );
+    running.signal("USR1");
+    let (code, rest, _) = running.end();
+    let mut lines: Vec<_> = rest.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["inner", "inner", "outer", "outer"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn the_second_signal_to_end_ends_whoever_ignores_it() {
+    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 1000 & wait; done";
+    let mut running = Running::start(&["--grace", "60", "sh", "-c", stubborn]);
+    assert_eq!(running.line(), "ready");
+    running.signal("TERM");
+    assert_eq!(running.line(), "told");
+    // What follows within 50 ms is the same signal, and one that comes when the job has ended is the
+    // launcher's own end.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    running.signal("TERM");
+    let (code, rest, errors) = running.end();
+    assert_eq!((code, rest.as_str()), (Some(143), ""));
+    // A slow test is told after half a second that the process goes on.
+    assert!(
+        errors.ends_with("error: the launcher got SIGTERM twice\n"),
+        "{errors}"
+    );
 }

@@ -143,6 +143,13 @@ pub enum Cause {
         /// Which one, as messages call it.
         by: String,
     },
+    /// Processes did not end by a signal that the launcher handed on, and were killed.
+    Unheeded {
+        /// The signal.
+        signal: i32,
+        /// How much time they had.
+        grace: Duration,
+    },
     /// The launcher was told twice to end.
     Interrupted {
         /// By this signal.
@@ -166,7 +173,7 @@ impl Cause {
             Self::TimedOut(_) => 124,
             // As processes end that are told to.
             Self::SessionEnded { .. } => of_signal(Signal::TERM.as_raw()),
-            Self::Interrupted { signal } => of_signal(*signal),
+            Self::Unheeded { signal, .. } | Self::Interrupted { signal } => of_signal(*signal),
         }
     }
 }
@@ -197,6 +204,13 @@ impl fmt::Display for Cause {
             Self::WithJob { nspace } => write!(f, "it was ended with {nspace}"),
             Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
             Self::SessionEnded { by } => write!(f, "{by} ended the session"),
+            Self::Unheeded { signal, grace } => {
+                let name = signal_name(*signal);
+                write!(
+                    f,
+                    "the job did not end within {grace:?} of {name} and was killed"
+                )
+            }
             Self::Interrupted { signal } => {
                 write!(f, "the launcher got {} twice", signal_name(*signal))
             }

@@ -158,6 +158,7 @@ pub(super) fn of_cause(cause: &Cause) -> (Rank, Status) {
         Cause::Spawned { .. }
         | Cause::WithJob { .. }
         | Cause::SessionEnded { .. }
+        | Cause::Unheeded { .. }
         | Cause::Interrupted { .. } => (Rank::WILDCARD, Status::ERR_JOB_KILLED_BY_CMD),
     }
 }

@@ -58,7 +58,9 @@ impl Session<'_> {
             job.is_none_or(|job| {
                 let process = job.table.with_rank(proc.rank);
                 let is_awaited = |process: &Process| process.restart == Restart::Awaited;
-                job.stop.is_ending() || !process.is_some_and(is_awaited)
+                job.stop.is_ending()
+                    || job.stop.is_interrupted()
+                    || !process.is_some_and(is_awaited)
             })
         });
         for proc in given_up {
@@ -127,7 +129,8 @@ impl Session<'_> {
         let process = job.table.get(place)?;
         let (ending, _) = process.ended?;
         let is_bad = !ending.is_success() || process.link == Link::Connected;
-        let may = is_bad && !job.stop.is_ending() && !process.was_killed_by_command();
+        let goes_on = !job.stop.is_ending() && !job.stop.is_interrupted();
+        let may = is_bad && goes_on && !process.was_killed_by_command();
         (may && process.num_restarts < most).then(|| process.num_restarts + 1)
     }
 

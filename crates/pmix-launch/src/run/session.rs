@@ -226,6 +226,7 @@ impl Session<'_> {
         match order {
             Order::Ask => tracing::info!("the processes of {nspace} are asked to end (SIGTERM)"),
             Order::Kill => tracing::info!("the processes of {nspace} are killed (SIGKILL)"),
+            Order::Say(unheeded) | Order::KillUnheeded(unheeded) => job.say_unheeded(&unheeded),
             Order::Abandon | Order::Lose => tracing::debug!("{nspace}: {order:?}"),
         }
         match order {
@@ -234,7 +235,8 @@ impl Session<'_> {
                 // Who is stopped cannot end.
                 job.table.signal(Signal::CONT);
             }
-            Order::Kill => {
+            Order::Say(_) => {}
+            Order::Kill | Order::KillUnheeded(_) => {
                 job.table.signal(Signal::KILL);
                 // Whose they are nobody knows while several jobs run.
                 if self.is_last(index) {

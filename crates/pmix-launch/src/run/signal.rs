@@ -3,13 +3,19 @@
 
 use std::time::Instant;
 
+use pmix_types::Rank;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
 
+use super::job::Job;
 use super::session::Session;
-use super::stop::Interrupt;
+use super::stop::{Interrupt, Unheeded};
 use super::tool_wait::WaitEnd;
 use crate::Cause;
+use crate::process::signal_name;
+
+/// The number of runs of ranks that a message names.
+const NAMED: usize = 8;
 
 impl Session<'_> {
     /// Acts on a signal of the launcher.
@@ -51,8 +57,8 @@ impl Session<'_> {
         }
     }
 
-    /// A signal that ends programs: handed on, and the second of a kind ends all jobs whatever their
-    /// processes do about it.
+    /// Hands on a signal that ends programs. Processes that do not end are killed after the grace, or by the second
+    /// signal of a kind.
     fn end_by(&mut self, number: i32) {
         if let Some(wait) = &mut self.tool_wait {
             return wait.set(WaitEnd::Signal(number));
@@ -81,5 +87,65 @@ impl Session<'_> {
                 }
             }
         }
+    }
+}
+
+impl Job<'_> {
+    /// Says which processes go on in spite of a signal, and what becomes of them.
+    pub(super) fn say_unheeded(&self, unheeded: &Unheeded) {
+        let Unheeded {
+            signal,
+            grace,
+            left,
+        } = *unheeded;
+        let (name, nspace) = (signal_name(signal), &self.nspace);
+        let running = self.table.iter().filter(|process| process.ended.is_none());
+        let ranks: Vec<_> = running.map(|process| process.rank).collect();
+        let ranks = named(&ranks);
+        match left.is_zero() {
+            false => tracing::warn!(
+                "{name} was sent to {nspace}, and {ranks} did not end yet: killed after {grace:?}, or at once by \
+                 another {name}"
+            ),
+            true => tracing::warn!(
+                "{ranks} of {nspace} did not end within {grace:?} of {name}: killed (SIGKILL)"
+            ),
+        }
+    }
+}
+
+/// Returns ranks in ascending order as a message names them: `ranks 0-3, 7`.
+fn named(ranks: &[Rank]) -> String {
+    let follows = |one: &Rank, other: &Rank| one.as_raw().checked_add(1) == Some(other.as_raw());
+    let runs: Vec<_> = ranks.chunk_by(follows).collect();
+    let mut words: Vec<_> = { runs.iter().take(NAMED) }
+        .filter_map(|run| match run {
+            [] => None,
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    let num_more: usize = runs.iter().skip(NAMED).map(|run| run.len()).sum();
+    if num_more > 0 {
+        words.push(format!("{num_more} more"));
+    }
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{noun} {}", words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_follow_each_other_are_one_word() {
+        let named = |ranks: &[u32]| {
+            let ranks: Vec<_> = ranks.iter().copied().map(Rank::new).collect();
+            named(&ranks)
+        };
+        assert_eq!(named(&[5]), "rank 5");
+        assert_eq!(named(&[0, 1, 2, 3, 7, 9, 10]), "ranks 0-3, 7, 9-10");
+        let even: Vec<_> = (0..20).map(|rank| 2 * rank).collect();
+        assert_eq!(named(&even), "ranks 0, 2, 4, 6, 8, 10, 12, 14, 12 more");
     }
 }

@@ -112,6 +112,11 @@ impl Session<'_> {
             let why = "it is being ended";
             return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
         }
+        // Processes of a job that starts now would not have the signal that all others got.
+        if self.jobs.iter().any(|job| job.stop.is_interrupted()) {
+            let why = "a signal ends all jobs of the launcher";
+            return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
+        }
         if request.is_late(asked, Instant::now()) {
             return Err(Refusal::of(&Error::late()));
         }

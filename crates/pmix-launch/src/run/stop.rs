@@ -16,20 +16,41 @@ const ABANDON: Duration = Duration::from_millis(200);
 /// its process group with the child in it.
 const SAME: Duration = Duration::from_millis(50);
 
+/// How long after a signal that ends programs the launcher names the processes that still run. Most obey sooner, and
+/// nothing need be said of them.
+const SAID: Duration = Duration::from_millis(500);
+
+/// The longest grace. What is longer is for ever, and would not fit into a time of the clock.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
 /// What is to be done with the processes of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
+    /// Say that they still run, and when they are killed.
+    Say(Unheeded),
     /// Ask them to end.
     Ask,
     /// End them.
     Kill,
+    /// End them, who did not end by a signal that the launcher handed on.
+    KillUnheeded(Unheeded),
     /// Wait no longer for what may still be written by what they left behind.
     Abandon,
     /// Wait no longer for readers either.
     Lose,
 }
 
-/// What a signal comes to that ends programs.
+/// A signal that ends programs, handed on to processes of which some still run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unheeded {
+    pub(super) signal: i32,
+    /// How long after the signal the processes are killed.
+    pub(super) grace: Duration,
+    /// How much of that is left.
+    pub(super) left: Duration,
+}
+
+/// The meaning of a signal that ends programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupt {
     /// The processes are to have it.
@@ -52,9 +73,13 @@ pub(super) struct Stop {
     next: Option<(Instant, Step)>,
     cause: Option<Cause>,
     killed: bool,
+    /// Whether all processes have ended.
+    has_ended: bool,
     impatient: bool,
     /// The signals that were handed on, and when.
     interrupts: Vec<(i32, Instant)>,
+    /// Whether the user knows which processes go on in spite of the first of them, or has no need to.
+    is_said: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +93,7 @@ enum Step {
 impl Stop {
     pub(super) fn new(plan: &Plan, now: Instant) -> Self {
         Self {
-            grace: plan.grace,
+            grace: plan.grace.min(LONGEST),
             keep_going: plan.keep_going,
             spares_exit_codes: false,
             limit: plan.timeout,
@@ -77,8 +102,10 @@ impl Stop {
                 .and_then(|t| Some((now.checked_add(t)?, Step::TimeUp))),
             cause: None,
             killed: false,
+            has_ended: false,
             impatient: false,
             interrupts: Vec::new(),
+            is_said: false,
         }
     }
 
@@ -91,7 +118,7 @@ impl Stop {
         }
     }
 
-    /// A signal came that ends programs.
+    /// Notes a signal that ends programs.
     pub(super) fn interrupted(&mut self, signal: i32, now: Instant) -> Interrupt {
         let mut known = self.interrupts.iter();
         match known.find(|(known, _)| *known == signal) {
@@ -102,6 +129,16 @@ impl Stop {
                 Interrupt::HandOn
             }
         }
+    }
+
+    /// Returns `true` after a signal that ends programs. Nothing more is started then.
+    pub(super) fn is_interrupted(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+
+    /// Returns the signal that the processes were given first, while they have time to obey it.
+    fn unheeded(&self) -> Option<(i32, Instant)> {
+        (self.interrupts.first().copied()).filter(|_| !self.killed && !self.has_ended)
     }
 
     /// Whether somebody wants to wait for nothing any more.
@@ -142,9 +179,14 @@ impl Stop {
         }
     }
 
-    /// When [`Stop::tick`] is to be called.
+    /// Returns when [`Stop::tick`] is to be called.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.next.map(|(when, _)| when)
+        let unheeded = self.unheeded().map(|(_, since)| match self.is_said {
+            true => since + self.grace,
+            false => since + self.grace.min(SAID),
+        });
+        let next = self.next.map(|(when, _)| when);
+        [unheeded, next].into_iter().flatten().min()
     }
 
     /// A process ended.
@@ -179,8 +221,9 @@ impl Stop {
         }
     }
 
-    /// All processes have ended, but not all pipes: what they left behind may still write.
+    /// Notes that all processes have ended. Not all pipes have: what the processes left behind may still write.
     pub(super) fn all_ended(&mut self, now: Instant) {
+        self.has_ended = true;
         let step = if self.killed {
             Step::Abandon
         } else {
@@ -193,8 +236,11 @@ impl Stop {
         }
     }
 
-    /// The time has come that [`Stop::deadline`] told, if it has.
+    /// Returns what is due at the time that [`Stop::deadline`] returned, if that has come.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Order> {
+        if let Some(order) = self.tick_unheeded(now) {
+            return Some(order);
+        }
         let (_, step) = self.next.take_if(|(when, _)| *when <= now)?;
         match step {
             Step::TimeUp => {
@@ -211,6 +257,27 @@ impl Stop {
             }
             Step::Lose => Some(Order::Lose),
         }
+    }
+
+    /// Returns what is due about processes that a signal did not end.
+    fn tick_unheeded(&mut self, now: Instant) -> Option<Order> {
+        let (signal, since) = self.unheeded()?;
+        let grace = self.grace;
+        let left = (since + grace).saturating_duration_since(now);
+        let unheeded = Unheeded {
+            signal,
+            grace,
+            left,
+        };
+        if left.is_zero() {
+            let cause = Cause::Unheeded { signal, grace };
+            self.cause.get_or_insert(cause);
+            self.kill(now);
+            return Some(Order::KillUnheeded(unheeded));
+        }
+        let is_due = !self.is_said && now >= since + SAID;
+        self.is_said |= is_due;
+        is_due.then_some(Order::Say(unheeded))
     }
 
     fn ask(&mut self, now: Instant) -> Option<Order> {
@@ -246,8 +313,10 @@ mod tests {
             next: limit.map(|limit| (now + limit, Step::TimeUp)),
             cause: None,
             killed: false,
+            has_ended: false,
             impatient: false,
             interrupts: Vec::new(),
+            is_said: false,
         };
         (stop, now)
     }
@@ -333,6 +402,71 @@ mod tests {
         assert_eq!(stop.interrupted(15, now), Interrupt::Same);
         assert_eq!(stop.interrupted(2, now), Interrupt::HandOn);
         assert_eq!(stop.interrupted(15, now + SAME), Interrupt::Again);
+    }
+
+    #[test]
+    fn processes_that_ignore_a_signal_are_named_and_then_killed() {
+        let (mut stop, now) = stop(None, true);
+        assert_eq!(stop.interrupted(2, now), Interrupt::HandOn);
+        assert!(stop.is_interrupted() && !stop.is_ending());
+        assert_eq!(stop.deadline(), Some(now + SAID));
+        assert_eq!(stop.tick(now + SAID / 2), None);
+        let unheeded = |left| Unheeded {
+            signal: 2,
+            grace: GRACE,
+            left,
+        };
+        let said = Order::Say(unheeded(GRACE - SAID));
+        assert_eq!(stop.tick(now + SAID), Some(said));
+        assert_eq!(stop.tick(now + SAID), None);
+        // Another signal gives no more time.
+        assert_eq!(stop.interrupted(15, now + SAID), Interrupt::HandOn);
+        let end = now + GRACE;
+        assert_eq!(stop.deadline(), Some(end));
+        let killed = Order::KillUnheeded(unheeded(Duration::ZERO));
+        assert_eq!(stop.tick(end), Some(killed));
+        assert_eq!(stop.cause().unwrap().exit_code(), 130);
+        assert_eq!(stop.tick(end + ABANDON), Some(Order::Abandon));
+    }
+
+    #[test]
+    fn processes_that_obey_a_signal_are_not_spoken_of() {
+        let (mut stop, now) = stop(None, false);
+        stop.interrupted(15, now);
+        let order = ended(&mut stop, 0, 143, Link::None, now);
+        assert_eq!(order, Some(Order::Ask));
+        stop.all_ended(now);
+        assert_eq!(stop.deadline(), Some(now + GRACE));
+        assert_eq!(stop.tick(now + GRACE), Some(Order::Kill));
+        // The time that a rank takes which failed by the signal does not start again for the others.
+        let (mut stop, now) = self::stop(None, false);
+        stop.interrupted(15, now);
+        let later = now + GRACE / 2;
+        assert_eq!(
+            ended(&mut stop, 0, 143, Link::None, later),
+            Some(Order::Ask)
+        );
+        assert!(matches!(stop.tick(later), Some(Order::Say(_))));
+        assert!(matches!(
+            stop.tick(now + GRACE),
+            Some(Order::KillUnheeded(_))
+        ));
+        assert_eq!(stop.cause().unwrap().exit_code(), 143);
+    }
+
+    #[test]
+    fn a_grace_for_ever_is_a_time_of_the_clock() {
+        let plan = Plan {
+            grace: Duration::MAX,
+            ..Plan::of_test(&[1])
+        };
+        let now = Instant::now();
+        let mut stop = Stop::new(&plan, now);
+        stop.interrupted(15, now);
+        assert!(matches!(stop.tick(now + SAID), Some(Order::Say(_))));
+        assert!(stop.deadline().is_some());
+        stop.fail(Cause::TimedOut(GRACE), now);
+        assert!(stop.deadline().is_some());
     }
 
     #[test]
