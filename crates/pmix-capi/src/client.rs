@@ -13,7 +13,7 @@ use pmix_types::{
 
 use crate::abi::*;
 use crate::answers::{op, value};
-use crate::convert::{fault, infos_at, key_at, procs_at, text_at};
+use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
 use crate::guard::exported;
 use crate::later::later;
@@ -35,9 +35,17 @@ fn says(infos: &[Info<'_>], key: &str) -> bool {
         .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
-/// Becomes a client, or counts one more call. Its program calls `PMIx_Progress` if it says so.
+/// Initializes this process as a client, or counts one more call. With `PMIX_EXTERNAL_PROGRESS` the program calls
+/// `PMIx_Progress`.
 fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     log::begin();
+    check_required("PMIx_Init", infos)?;
+    if says(infos, keys::BIND_REQUIRED) {
+        tracing::warn!(
+            "the threads of the library run where the process may, and PMIX_BIND_REQUIRED asks for more"
+        );
+        return Err(Status::ERR_NOT_SUPPORTED);
+    }
     let mut state = state();
     if let Some((client, count)) = &mut state.client {
         *count += 1;
@@ -66,8 +74,9 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     Ok(proc)
 }
 
-/// Is no client or tool any longer with the last call.
+/// Ends the client or tool with the last call.
 fn finalize(infos: &[Info<'_>]) -> Result<()> {
+    check_required("PMIx_Finalize", infos)?;
     if let Some(ended) = tool::finalize() {
         return ended;
     }
@@ -106,6 +115,11 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     let left = client.finalize();
     events::forget_all();
     left.map_err(|error| fault(&error))
+}
+
+/// Refuses what is required of a get that this library does not obey, whoever answers the get.
+fn check_get(infos: &[Info<'_>]) -> Result<()> {
+    pmix_client::check_get(infos).map_err(|error| fault(&error))
 }
 
 /// Of whom a value is asked; of this process if nobody is named.
@@ -394,6 +408,7 @@ exported! {
             let own = crate::state::proc()?;
             // SAFETY: C says so.
             let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
+            check_get(&infos)?;
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
@@ -424,6 +439,7 @@ exported! {
             let own = crate::state::proc()?;
             // SAFETY: C says so.
             let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
+            check_get(&infos)?;
             let then = value(cbfunc, cbdata)?;
             if key.is_null() {
                 let all = all_known_to_server(&of, &infos)?;

@@ -145,6 +145,11 @@ pub(crate) unsafe fn clear_out<T>(to: *mut *mut T, count: *mut usize) {
     }
 }
 
+/// Refuses what is required of a function and not obeyed by this library.
+pub(crate) fn check_required(function: &str, infos: &[Info<'_>]) -> Result<()> {
+    pmix_client::check_required(function, infos).map_err(|error| fault(&error))
+}
+
 /// The status of what a client answers.
 pub(crate) fn fault(error: &Error) -> Status {
     tracing::debug!("{error}");

@@ -8,7 +8,7 @@ use pmix_types::{DataArray, GroupOption, Info, Proc, Status, Text, Value, keys};
 
 use crate::abi::*;
 use crate::answers::{infos, op};
-use crate::convert::{clear_out, fault, hand_out, infos_at, procs_at, text_at};
+use crate::convert::{check_required, clear_out, fault, hand_out, infos_at, procs_at, text_at};
 use crate::guard::exported;
 use crate::memory::Result;
 use crate::names::proc_at;
@@ -173,13 +173,16 @@ exported! {
             let client = client()?;
             // SAFETY: as above.
             let (name, (leader, accepts)) = unsafe { (text_at(grp)?, answer(leader, opt)?) };
+            // SAFETY: as above.
+            let directives = unsafe { infos_at(info, ninfo)? };
+            check_required("PMIx_Group_join", &directives)?;
             if !accepts {
                 let leader = inviter(&client, &name, leader)?;
                 return client.wait(Ask::group_decline(&name, &leader)).map_err(|error| fault(&error));
             }
             // SAFETY: as above.
             unsafe { wait_group(results, nresult, |client| {
-                Ok(client.group_join(&name, leader.as_ref(), &infos_at(info, ninfo)?))
+                Ok(client.group_join(&name, leader.as_ref(), &directives))
             }) }
         })())
     }
@@ -191,6 +194,7 @@ exported! {
             let (name, (leader, accepts)) = unsafe { (text_at(grp)?, answer(leader, opt)?) };
             // SAFETY: as above.
             let directives = unsafe { infos_at(info, ninfo)? };
+            check_required("PMIx_Group_join", &directives)?;
             let begun = match accepts {
                 true => client.start_group_join(&name, leader.as_ref(), &directives, group(cbfunc, cbdata)?),
                 false => {

@@ -6,6 +6,7 @@ use std::ffi::c_char;
 use pmix_types::{Regex2, Status, WireRegex2};
 
 use crate::abi::*;
+use crate::convert::{check_required, infos_at};
 use crate::encoders::{of_all, of_text};
 use crate::guard::exported;
 use crate::memory::{bytes, string, text};
@@ -34,8 +35,10 @@ exported! {
         })())
     }
 
-    fn PMIx_generate_regex2(input: *const c_char, _info: *mut pmix_info_t, _ninfo: usize, regex: *mut pmix_regex2_t) -> pmix_status_t {
+    fn PMIx_generate_regex2(input: *const c_char, info: *mut pmix_info_t, ninfo: usize, regex: *mut pmix_regex2_t) -> pmix_status_t {
         code((|| {
+            // SAFETY: C says so.
+            check_required("PMIx_generate_regex2", &unsafe { infos_at(info, ninfo)? })?;
             // SAFETY: C says so.
             let list = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
             let made: Regex2 = of_all()?.generate_regex(list).map_err(|error| error.status())?;
@@ -51,8 +54,10 @@ exported! {
         })())
     }
 
-    fn PMIx_parse_regex2(regex: *const pmix_regex2_t, _info: *mut pmix_info_t, _ninfo: usize, output: *mut *mut c_char) -> pmix_status_t {
+    fn PMIx_parse_regex2(regex: *const pmix_regex2_t, info: *mut pmix_info_t, ninfo: usize, output: *mut *mut c_char) -> pmix_status_t {
         code((|| {
+            // SAFETY: C says so.
+            check_required("PMIx_parse_regex2", &unsafe { infos_at(info, ninfo)? })?;
             // SAFETY: C says so.
             let given = unsafe { WireRegex2::from_c(there(regex)?)? };
             let view = given.as_view().ok_or(Status::ERR_BAD_PARAM)?;

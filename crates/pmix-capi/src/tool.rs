@@ -136,7 +136,7 @@ fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> 
 /// Becomes a tool, or counts one more call. Returns who this process is.
 fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     log::begin();
-    let wishes = Wishes::of(&infos)?;
+    let wishes = Wishes::of("PMIx_tool_init", &infos)?;
     let known = counted(&mut state(), &wishes);
     if let Some((name, is_looking)) = known {
         if !is_looking {
@@ -241,7 +241,7 @@ pub(crate) fn finalize() -> Option<Result<()>> {
 
 /// Attaches to one more server. Returns the name of the tool and that of the server.
 fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
-    let mut wishes = Wishes::of(infos)?;
+    let mut wishes = Wishes::of("PMIx_tool_attach_to_server", infos)?;
     wishes.is_primary |= replaces;
     let (identity, before) = {
         let state = state();
@@ -392,7 +392,7 @@ exported! {
             is_tool()?;
             // SAFETY: C says so.
             let (server, infos) = unsafe { (proc_at(server).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
-            set_server(&server, &Wishes::of(&infos)?)
+            set_server(&server, &Wishes::of("PMIx_tool_set_server", &infos)?)
         })())
     }
 

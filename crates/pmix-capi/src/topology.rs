@@ -22,7 +22,7 @@ use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Text, Value, keys
 
 use crate::abi::*;
 use crate::answers::release_array;
-use crate::convert::{Data, clear_out, hand_out, infos_at};
+use crate::convert::{Data, check_required, clear_out, hand_out, infos_at};
 use crate::cpuset;
 use crate::guard::exported;
 use crate::later::later;
@@ -121,6 +121,7 @@ unsafe fn distances(
     let ours = this_node()?;
     // SAFETY: the caller says so.
     let (topo, cpuset, infos) = unsafe { (topo.as_ref(), cpuset.as_ref(), infos_at(info, ninfo)?) };
+    check_required("PMIx_Compute_distances", &infos)?;
     if let Some(topo) = topo
         && !is_ours(topo, &ours)
     {

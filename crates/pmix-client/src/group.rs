@@ -19,8 +19,6 @@ pub(crate) use arguments::{each, hears_all_the_same, limit};
 pub use operations::Question;
 pub(crate) use operations::{HEARD, OpId, Operations, Step};
 pub(crate) use own::OwnGroups;
-#[cfg(test)]
-pub(crate) use said::SERVED;
 pub(crate) use said::{check_name, ended_here, invitation};
 
 /// Holds what a process knows of a group that it is a member of.

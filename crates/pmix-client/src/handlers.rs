@@ -18,6 +18,7 @@ use pmix_types::{
 };
 
 use crate::Error;
+use crate::obeyed::check_required;
 
 use places::{Gap, Place, Places};
 
@@ -85,11 +86,13 @@ impl EventHandler {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a value of another type than its attribute has, by the key.
+    /// `PMIX_ERR_BAD_PARAM` for a value of another type than its attribute has, by the key;
+    /// `PMIX_ERR_NOT_SUPPORTED` for a required directive that handlers do not obey.
     pub fn from_infos(
         codes: impl IntoIterator<Item = Status>,
         infos: &[Info<'_>],
     ) -> Result<Self, Error> {
+        check_required("PMIx_Register_event_handler", infos)?;
         let mut handler = Self::new(codes);
         for info in infos {
             handler.take(info)?;

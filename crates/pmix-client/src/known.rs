@@ -22,6 +22,7 @@ use crate::get::{
 };
 use crate::group::OwnGroups;
 use crate::inflate::inflated;
+use crate::obeyed::check_get;
 use crate::prefetch::Prefetch;
 use crate::{Error, Found, Settings};
 
@@ -132,6 +133,9 @@ impl Known {
     /// Returns the value of a key, that there is none, or else what to ask the server for: the job info, if
     /// that was not asked for at init and may have the key, else what the process has put.
     pub(crate) fn look(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Found {
+        if let Err(error) = check_get(infos) {
+            return Found::Known(Err(error));
+        }
         if infos.iter().any(is_unmarked_qualifier) {
             let mut infos = infos.to_vec();
             for info in infos.iter_mut().filter(|info| is_unmarked_qualifier(info)) {

@@ -3,128 +3,11 @@
 //!
 //! Source: PMIx Standard, chapter "Query operations", and `PMIX_CLIENT_ATTRIBUTES` and its like.
 
-use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
+use pmix_proto::{SupportLevel, is_about_support};
 use pmix_types::{ABI_VERSION, Info, Key, Query, Status, Value, keys};
 
 use crate::Answers;
-
-/// The attributes that this library obeys, by function; others go to the server.
-const CLIENT: &[SupportedFunction<'static>] = &[
-    ("PMIx_Fence", &["COLLECT_DATA"]),
-    (
-        "PMIx_Get",
-        &[
-            "DATA_SCOPE",
-            "GET_POINTER_VALUES",
-            "GET_REFRESH_CACHE",
-            "GET_STATIC_VALUES",
-            "HOSTNAME",
-            "IMMEDIATE",
-            "NODEID",
-            "OPTIONAL",
-            "SESSION_INFO",
-            "TIMEOUT",
-        ],
-    ),
-    ("PMIx_Group_construct", &["GROUP_LEADER", "TIMEOUT"]),
-    (
-        "PMIx_Group_invite",
-        &[
-            "GROUP_ASSIGN_CONTEXT_ID",
-            "GROUP_NOTIFY_TERMINATION",
-            "GROUP_OPTIONAL",
-            "TIMEOUT",
-        ],
-    ),
-    (
-        "PMIx_Group_join",
-        &[
-            "GROUP_ASSIGN_CONTEXT_ID",
-            "GROUP_NOTIFY_TERMINATION",
-            "GROUP_OPTIONAL",
-            "TIMEOUT",
-        ],
-    ),
-    (
-        "PMIx_Notify_event",
-        &["EVENT_CUSTOM_RANGE", "EVENT_NON_DEFAULT", "RANGE"],
-    ),
-    (
-        "PMIx_Query_info",
-        &[
-            "CLIENT_ATTRIBUTES",
-            "CLIENT_FUNCTIONS",
-            "QUERY_ATTRIBUTE_SUPPORT",
-            "QUERY_PROVISIONAL_ABI_VERSION",
-            "QUERY_STABLE_ABI_VERSION",
-        ],
-    ),
-    (
-        "PMIx_Register_event_handler",
-        &[
-            "EVENT_AFFECTED_PROC",
-            "EVENT_AFFECTED_PROCS",
-            "EVENT_CUSTOM_RANGE",
-            "EVENT_HDLR_AFTER",
-            "EVENT_HDLR_APPEND",
-            "EVENT_HDLR_BEFORE",
-            "EVENT_HDLR_FIRST",
-            "EVENT_HDLR_FIRST_IN_CATEGORY",
-            "EVENT_HDLR_LAST",
-            "EVENT_HDLR_LAST_IN_CATEGORY",
-            "EVENT_HDLR_NAME",
-            "EVENT_HDLR_PREPEND",
-            "EVENT_ONESHOT",
-            "RANGE",
-        ],
-    ),
-];
-
-/// What a tool obeys besides.
-const TOOL: &[SupportedFunction<'static>] = &[
-    (
-        "PMIx_Query_info",
-        &["QUERY_AVAIL_SERVERS", "TOOL_ATTRIBUTES", "TOOL_FUNCTIONS"],
-    ),
-    (
-        "PMIx_tool_attach_to_server",
-        &[
-            "CONNECT_MAX_RETRIES",
-            "CONNECT_RETRY_DELAY",
-            "CONNECT_SYSTEM_FIRST",
-            "CONNECT_TO_SYSTEM",
-            "PRIMARY_SERVER",
-            "SERVER_NSPACE",
-            "SERVER_PIDINFO",
-            "SERVER_TMPDIR",
-            "SERVER_URI",
-            "SYSTEM_TMPDIR",
-            "TIMEOUT",
-            "TOOL_ATTACHMENT_FILE",
-        ],
-    ),
-    (
-        "PMIx_tool_init",
-        &[
-            "CONNECT_MAX_RETRIES",
-            "CONNECT_RETRY_DELAY",
-            "CONNECT_SYSTEM_FIRST",
-            "CONNECT_TO_SYSTEM",
-            "LAUNCHER",
-            "SERVER_NSPACE",
-            "SERVER_PIDINFO",
-            "SERVER_TMPDIR",
-            "SERVER_URI",
-            "SYSTEM_TMPDIR",
-            "TOOL_ATTACHMENT_FILE",
-            "TOOL_CONNECT_OPTIONAL",
-            "TOOL_DO_NOT_CONNECT",
-            "TOOL_NSPACE",
-            "TOOL_RANK",
-        ],
-    ),
-    ("PMIx_tool_set_server", &["TIMEOUT", "WAIT_FOR_CONNECTION"]),
-];
+use crate::obeyed::{CLIENT, TOOL};
 
 /// The part of queries that the library answers itself, and what is left of them for the server.
 #[derive(Debug, Default)]
@@ -220,8 +103,6 @@ impl OwnAnswers {
 
 #[cfg(test)]
 mod tests {
-    use pmix_types::Attribute;
-
     use super::*;
 
     fn query(names: &[&'static str], qualifiers: Vec<Info<'static>>) -> Query<'static> {
@@ -236,27 +117,6 @@ mod tests {
         let left = own.take_left();
         let found = own.found.iter().map(|info| info.key.to_string());
         (found.collect(), left)
-    }
-
-    #[test]
-    fn every_name_of_the_tables_is_an_attribute() {
-        for (function, attributes) in CLIENT.iter().chain(TOOL) {
-            for name in *attributes {
-                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_invitations_and_joins_obey_is_told() {
-        let served = crate::group::SERVED.map(|key| Attribute::by_key(key).unwrap().name());
-        for function in ["PMIx_Group_invite", "PMIx_Group_join"] {
-            let (_, told) = { CLIENT.iter() }
-                .find(|(name, _)| *name == function)
-                .unwrap();
-            assert_eq!(told.len(), served.len(), "{function}");
-            assert!(served.iter().all(|name| told.contains(name)), "{function}");
-        }
     }
 
     #[test]

@@ -54,4 +54,6 @@ pub use event::{Deleted, Event, Flow, LOST_OUTPUT, Output};
 pub use frame::{Frame, Header, Inbox, MAX_REQUEST_BYTES, MAX_REQUEST_PROCS, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
 pub use request::Request;
-pub use support::{SupportLevel, SupportedFunction, is_about_support};
+pub use support::{
+    SupportLevel, SupportedFunction, check_required, is_about_support, mark_processed,
+};

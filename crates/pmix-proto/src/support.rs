@@ -6,7 +6,10 @@
 //! behind the key; both are read. The answer has the form that those libraries read. Source: PMIx
 //! Standard, chapter "Query operations".
 
-use pmix_types::{Attribute, DataArray, DataType, Info, Key, Query, Regattr, Text, Value, keys};
+use pmix_types::{
+    Attribute, DataArray, DataType, ErrorDetail, Info, Key, Query, Regattr, Status, Text, Value,
+    keys,
+};
 
 /// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`.
 pub type SupportedFunction<'t> = (&'static str, &'t [&'static str]);
@@ -51,6 +54,46 @@ impl SupportLevel {
         }
         found
     }
+}
+
+/// Refuses the infos of a function that are marked as required (`PMIX_INFO_REQD`) where the tables do not list them
+/// for it and no layer has processed them (`PMIX_INFO_REQD_PROCESSED`).
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+pub fn check_required(
+    function: &str,
+    tables: &[&[SupportedFunction<'_>]],
+    infos: &[Info<'_>],
+) -> Result<(), ErrorDetail> {
+    let required = infos.iter().filter(|info| info.must_be_obeyed());
+    for info in required {
+        if !tables.iter().any(|table| lists(table, function, info)) {
+            let key = info.key.to_string();
+            let name = Attribute::name_of(&key);
+            let message = format!("{function} does not obey {name}, which is marked as required");
+            return Err(ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message));
+        }
+    }
+    Ok(())
+}
+
+/// Marks the required infos of a function that a table lists for it as processed, so that the next layer need not obey
+/// them.
+pub fn mark_processed(function: &str, table: &[SupportedFunction<'_>], infos: &mut [Info<'_>]) {
+    for info in infos {
+        if info.must_be_obeyed() && lists(table, function, info) {
+            info.set_processed();
+        }
+    }
+}
+
+/// Returns whether a table lists the attribute of an info for a function.
+fn lists(table: &[SupportedFunction<'_>], function: &str, info: &Info<'_>) -> bool {
+    let rows = table.iter().filter(|(name, _)| *name == function);
+    let mut names = rows.flat_map(|(_, names)| names.iter());
+    names.any(|name| Attribute::by_name(name).is_some_and(|found| info.key.is(found.key())))
 }
 
 /// Returns whether a query asks for supported attributes: the keys behind the first one are functions then. One for the
@@ -180,5 +223,34 @@ mod tests {
         assert_eq!(regattrs[0].name, Some("PMIX_IOF_CACHE_SIZE".into()));
         assert_eq!(regattrs[0].string, keys::IOF_CACHE_SIZE);
         assert_eq!(regattrs[0].data_type, DataType::UINT32);
+    }
+
+    #[test]
+    fn what_is_required_is_refused_unless_a_table_lists_it_or_a_layer_has_processed_it() {
+        let of = |function, key: &'static str| {
+            check_required(function, &[TABLE], &[Info::new(key, 1_u32).required()])
+        };
+        assert!(of("PMIx_Fence", keys::TIMEOUT).is_ok());
+        assert!(of("PMIx_Fence", keys::COLLECT_DATA).is_ok());
+        let refused = of("PMIx_Get", keys::COLLECT_DATA).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_NOT_SUPPORTED);
+        let text = refused.to_string();
+        assert!(
+            text.contains("PMIX_COLLECT_DATA") && text.contains("PMIx_Get"),
+            "{text}"
+        );
+        let none = of("PMIx_Publish", keys::TIMEOUT).unwrap_err();
+        assert_eq!(none.status(), Status::ERR_NOT_SUPPORTED);
+        let mut infos = [
+            Info::new(keys::COLLECT_DATA, true).required(),
+            Info::new(keys::RANGE, true),
+            Info::new("of.nobody", true).required(),
+        ];
+        mark_processed("PMIx_Fence", TABLE, &mut infos);
+        let processed = infos.clone().map(|info| info.was_processed());
+        assert_eq!(processed, [true, false, false]);
+        assert!(check_required("PMIx_Get", &[TABLE], &infos[..2]).is_ok());
+        infos[2].set_processed();
+        assert!(check_required("PMIx_Get", &[TABLE], &infos).is_ok());
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pmix_tool::{Search, Target};
 use pmix_types::{Info, InfoFlags, Nspace, Proc, Rank, Status, Text, Value, keys};
 
+use crate::convert::check_required;
 use crate::memory::Result;
 
 /// How long to wait between two tries where nobody says so.
@@ -47,8 +48,10 @@ const TARGETS: &[&str] = &[
 const REFUSED: &[&str] = &[keys::CONNECT_TO_SCHEDULER, keys::CONNECT_TO_SYS_CONTROLLER];
 
 impl Wishes {
-    /// Reads the attributes. One that is not known is passed over unless it is required.
-    pub(super) fn of(infos: &[Info<'_>]) -> Result<Self> {
+    /// Reads the attributes of a function. An attribute that the function does not obey is passed over unless it is
+    /// required.
+    pub(super) fn of(function: &str, infos: &[Info<'_>]) -> Result<Self> {
+        check_required(function, infos)?;
         let mut wishes = Self {
             search: Search::from_env(),
             connects: true,
@@ -80,9 +83,6 @@ impl Wishes {
                     wishes.search = wishes.search.host(text(value)?)
                 }
                 key if REFUSED.contains(&key) && info.truth().is_true() => {
-                    return Err(Status::ERR_NOT_SUPPORTED);
-                }
-                key if is_required(info) && !is_known(key) => {
                     return Err(Status::ERR_NOT_SUPPORTED);
                 }
                 _ => {}
@@ -156,15 +156,6 @@ pub(super) fn for_server(
     told
 }
 
-/// Attributes of tools that mean something here, or that a server of the tool's reads.
-fn is_known(key: &str) -> bool {
-    TARGETS.contains(&key) || REFUSED.contains(&key) || key == keys::LAUNCHER_RENDEZVOUS_FILE
-}
-
-fn is_required(info: &Info<'_>) -> bool {
-    info.flags.contains(InfoFlags::REQD)
-}
-
 fn flag(value: &Value<'_>) -> Result<bool> {
     value.truth().as_bool().ok_or(Status::ERR_BAD_PARAM)
 }
@@ -223,7 +214,7 @@ mod tests {
 
     #[test]
     fn wishes_of_a_wrong_type_or_that_cannot_be_met_are_refused() {
-        let status = |info: Info<'_>| Wishes::of(&[info]).err();
+        let status = |info: Info<'_>| Wishes::of("PMIx_tool_init", &[info]).err();
         let bad = Some(Status::ERR_BAD_PARAM);
         assert_eq!(status(Info::new(keys::SERVER_PIDINFO, Value::Pid(-1))), bad);
         assert_eq!(status(Info::new(keys::SERVER_URI, 3_u32)), bad);

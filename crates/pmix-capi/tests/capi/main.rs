@@ -9,5 +9,6 @@ mod nulls;
 mod programs;
 mod pulls;
 mod random;
+mod required;
 mod symbols;
 mod tools;

@@ -150,7 +150,7 @@ fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
 }
 
 /// A server of a job of so many processes, and the environment of the first.
-fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
+pub(crate) fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
     let server = serve(size);
     // A fence waits until all are registered.
     for rank in 0..size {

@@ -18,11 +18,10 @@ use pmix_types::{Info, IntoOwned as _, Proc, Status, Text, keys};
 use self::construct::check_construct;
 use self::heard::Heard;
 use self::invite::{Directives, Invite, is_answer};
-use super::said::{
-    about, bad, check_name, check_required, ended_here, group_of, members, notify, value,
-};
+use super::said::{about, bad, check_name, ended_here, group_of, members, notify, value};
 use super::{Decision, Group};
 use crate::Error;
+use crate::obeyed::check_required;
 
 /// The number of an operation.
 pub(crate) type OpId = u64;
@@ -160,7 +159,7 @@ impl Operations {
         limit: Option<Instant>,
     ) -> Result<OpId, Error> {
         check_name(name)?;
-        check_required(infos)?;
+        check_required("PMIx_Group_invite", infos)?;
         let (invite, to) = Invite::new(&self.own, procs, infos)?;
         let invited = notify(Status::GROUP_INVITED, name, to, invite.said());
         let op = self.open(name, limit, Kind::Invite(invite));
@@ -210,7 +209,7 @@ impl Operations {
         limit: Option<Instant>,
     ) -> Result<OpId, Error> {
         check_name(name)?;
-        check_required(infos)?;
+        check_required("PMIx_Group_join", infos)?;
         if !leader.rank.is_valid() || *leader == self.own {
             return Err(bad("the leader of a group is one process, and another"));
         }

@@ -118,28 +118,3 @@ pub(crate) fn ended_here(name: &Text<'_>) -> Error {
 pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::new(Status::ERR_BAD_PARAM, message)
 }
-
-/// The directives of an invitation, and those of a join.
-pub(crate) const SERVED: [&str; 4] = [
-    keys::TIMEOUT,
-    keys::GROUP_OPTIONAL,
-    keys::GROUP_NOTIFY_TERMINATION,
-    keys::GROUP_ASSIGN_CONTEXT_ID,
-];
-
-/// Refuses what is required and not served.
-///
-/// # Errors
-///
-/// `PMIX_ERR_NOT_SUPPORTED`.
-pub(super) fn check_required(infos: &[Info<'_>]) -> Result<(), Error> {
-    let is_served = |info: &Info<'_>| SERVED.iter().any(|key| info.key.is(key));
-    let mut required = infos.iter().filter(|info| info.is_required());
-    match required.find(|info| !is_served(info)) {
-        Some(info) => Err(Error::new(
-            Status::ERR_NOT_SUPPORTED,
-            format!("{} is required of an invitation", info.key),
-        )),
-        None => Ok(()),
-    }
-}

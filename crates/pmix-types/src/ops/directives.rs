@@ -75,6 +75,13 @@ impl Info<'_> {
         self.flags.contains(InfoFlags::REQD_PROCESSED)
     }
 
+    /// Returns whether a call has to fail unless it obeys the info: the info is required, and no layer has
+    /// processed it yet.
+    #[must_use]
+    pub const fn must_be_obeyed(&self) -> bool {
+        self.is_required() && !self.was_processed()
+    }
+
     /// Returns whether it is the last info of an array (`PMIx_Info_is_end`).
     #[must_use]
     pub const fn is_end(&self) -> bool {

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The attributes that the library of clients and tools obeys, by function.
+//!
+//! The tables are the answer to a query for supported attributes, and they decide which required attributes
+//! (`PMIX_INFO_REQD`) a call refuses. A call that goes to the server leaves the decision to the server and its host.
+//!
+//! Source: PMIx Standard, the function of each row.
+
+use pmix_proto::SupportedFunction;
+use pmix_types::Info;
+
+use crate::Error;
+
+/// The attributes that this library obeys in every process, by function.
+pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
+    ("PMIx_Compute_distances", &["DEVICE_ID", "DEVICE_TYPE"]),
+    ("PMIx_Fence", &["COLLECT_DATA"]),
+    ("PMIx_Finalize", &["EMBED_BARRIER"]),
+    (
+        "PMIx_Get",
+        &[
+            "APPNUM",
+            "APP_INFO",
+            "DATA_SCOPE",
+            "GET_POINTER_VALUES",
+            "GET_REFRESH_CACHE",
+            "GET_STATIC_VALUES",
+            "GROUP_CONTEXT_ID",
+            "HOSTNAME",
+            "IMMEDIATE",
+            "JOB_INFO",
+            "NODEID",
+            "NODE_INFO",
+            "OPTIONAL",
+            "SESSION_ID",
+            "SESSION_INFO",
+            "TIMEOUT",
+        ],
+    ),
+    ("PMIx_Group_construct", &["GROUP_LEADER", "TIMEOUT"]),
+    (
+        "PMIx_Group_invite",
+        &[
+            "GROUP_ASSIGN_CONTEXT_ID",
+            "GROUP_NOTIFY_TERMINATION",
+            "GROUP_OPTIONAL",
+            "TIMEOUT",
+        ],
+    ),
+    (
+        "PMIx_Group_join",
+        &[
+            "GROUP_ASSIGN_CONTEXT_ID",
+            "GROUP_NOTIFY_TERMINATION",
+            "GROUP_OPTIONAL",
+            "TIMEOUT",
+        ],
+    ),
+    ("PMIx_Init", &["EXTERNAL_PROGRESS"]),
+    (
+        "PMIx_Notify_event",
+        &["EVENT_CUSTOM_RANGE", "EVENT_NON_DEFAULT", "RANGE"],
+    ),
+    (
+        "PMIx_Query_info",
+        &[
+            "CLIENT_ATTRIBUTES",
+            "CLIENT_FUNCTIONS",
+            "QUERY_ATTRIBUTE_SUPPORT",
+            "QUERY_PROVISIONAL_ABI_VERSION",
+            "QUERY_STABLE_ABI_VERSION",
+        ],
+    ),
+    (
+        "PMIx_Register_event_handler",
+        &[
+            "EVENT_AFFECTED_PROC",
+            "EVENT_AFFECTED_PROCS",
+            "EVENT_CUSTOM_RANGE",
+            "EVENT_HDLR_AFTER",
+            "EVENT_HDLR_APPEND",
+            "EVENT_HDLR_BEFORE",
+            "EVENT_HDLR_FIRST",
+            "EVENT_HDLR_FIRST_IN_CATEGORY",
+            "EVENT_HDLR_LAST",
+            "EVENT_HDLR_LAST_IN_CATEGORY",
+            "EVENT_HDLR_NAME",
+            "EVENT_HDLR_PREPEND",
+            "EVENT_ONESHOT",
+            "EVENT_RETURN_OBJECT",
+            "RANGE",
+        ],
+    ),
+];
+
+/// The attributes that it obeys in tools besides.
+pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
+    (
+        "PMIx_Query_info",
+        &["QUERY_AVAIL_SERVERS", "TOOL_ATTRIBUTES", "TOOL_FUNCTIONS"],
+    ),
+    (
+        "PMIx_tool_attach_to_server",
+        &[
+            "CONNECT_MAX_RETRIES",
+            "CONNECT_RETRY_DELAY",
+            "CONNECT_SYSTEM_FIRST",
+            "CONNECT_TO_SYSTEM",
+            "HOSTNAME",
+            "PRIMARY_SERVER",
+            "SERVER_HOSTNAME",
+            "SERVER_NSPACE",
+            "SERVER_PIDINFO",
+            "SERVER_TMPDIR",
+            "SERVER_URI",
+            "SYSTEM_TMPDIR",
+            "TIMEOUT",
+            "TOOL_ATTACHMENT_FILE",
+            "WAIT_FOR_CONNECTION",
+        ],
+    ),
+    (
+        "PMIx_tool_init",
+        &[
+            "CONNECT_MAX_RETRIES",
+            "CONNECT_RETRY_DELAY",
+            "CONNECT_SYSTEM_FIRST",
+            "CONNECT_TO_SYSTEM",
+            "HOSTNAME",
+            "LAUNCHER",
+            "LAUNCHER_RENDEZVOUS_FILE",
+            "PRIMARY_SERVER",
+            "SERVER_HOSTNAME",
+            "SERVER_NSPACE",
+            "SERVER_PIDINFO",
+            "SERVER_TMPDIR",
+            "SERVER_URI",
+            "SYSTEM_TMPDIR",
+            "TIMEOUT",
+            "TOOL_ATTACHMENT_FILE",
+            "TOOL_CONNECT_OPTIONAL",
+            "TOOL_DO_NOT_CONNECT",
+            "TOOL_NSPACE",
+            "TOOL_RANK",
+            "WAIT_FOR_CONNECTION",
+        ],
+    ),
+    ("PMIx_tool_set_server", &["TIMEOUT", "WAIT_FOR_CONNECTION"]),
+];
+
+/// Refuses what is required of a function that this library serves by itself and that it does not obey.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+pub fn check_required(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
+    pmix_proto::check_required(function, &[CLIENT, TOOL], infos).map_err(Error::from)
+}
+
+/// Refuses what is required of a get and not obeyed. An info that is marked as a qualifier of the value is obeyed.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
+pub fn check_get(infos: &[Info<'_>]) -> Result<(), Error> {
+    let is_directive = |info: &&Info<'_>| info.must_be_obeyed() && !info.is_qualifier();
+    let mut directives = infos.iter().filter(is_directive);
+    directives.try_for_each(|info| check_required("PMIx_Get", std::slice::from_ref(info)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::{Attribute, Status, keys};
+
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_tables_is_an_attribute() {
+        for (function, attributes) in CLIENT.iter().chain(TOOL) {
+            for name in *attributes {
+                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_get_refuses_a_required_directive_that_it_does_not_obey() {
+        let required = |key: &'static str| Info::new(key, true).required();
+        for key in [keys::OPTIONAL, keys::TIMEOUT, keys::NODE_INFO] {
+            assert!(check_get(&[required(key)]).is_ok(), "{key}");
+        }
+        assert!(check_get(&[required("color").qualifier()]).is_ok());
+        let refused = check_get(&[required("color")]).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_NOT_SUPPORTED);
+    }
+}
