@@ -231,6 +231,42 @@ pub fn tool(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, Stri
     Ok(program)
 }
 
+/// Downloads the source package of a requirement from PyPI, unpacks it below the target directory if it is not there,
+/// and returns its folder.
+///
+/// # Errors
+/// Nothing may be installed, there is no pip, or the download failed.
+pub fn unpack_source(requirement: &str) -> Result<PathBuf, String> {
+    let folder = scratch("sources")?.join(requirement.replace("==", "-"));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    if !may_install() {
+        return Err(format!(
+            "no source package {requirement}; `--install` gets it"
+        ));
+    }
+    eprintln!("getting the source package {requirement} from PyPI");
+    let archives = scratch("sources/archives")?;
+    output(
+        Command::new(venv()?)
+            .args(["-m", "pip", "--disable-pip-version-check", "download"])
+            .args(["--quiet", "--no-deps", "--no-binary=:all:"])
+            .arg("--dest")
+            .arg(&archives)
+            .arg(requirement),
+    )?;
+    let name = format!("{}.tar.gz", requirement.replace("==", "-"));
+    output(
+        Command::new("tar")
+            .arg("xzf")
+            .arg(archives.join(name))
+            .arg("-C")
+            .arg(scratch("sources")?),
+    )?;
+    Ok(folder)
+}
+
 /// The wheel's files without a virtual environment: downloaded and unpacked.
 ///
 /// # Errors

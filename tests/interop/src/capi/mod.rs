@@ -4,6 +4,7 @@
 
 mod machines;
 pub mod slurm;
+mod suite;
 pub mod swapped;
 
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub enum Part {
     Slurm,
     /// Programs that were built for another library: Open MPI, Python, OpenSHMEM.
     Swapped,
+    /// The test suite of mpi4py on Open MPI 4 and 5.
+    Suite,
 }
 
 /// Programs of others with our C library in place of the one that they have.
@@ -122,6 +125,10 @@ pub(crate) fn run(peers: &[Peer], options: &Options, tally: &mut Tally) -> Resul
     }
     if options.wants(Part::Swapped) {
         swapped::run(&swap, peers, &pmix, until, tally)?;
+    }
+    if options.wants(Part::Suite) {
+        let until = Instant::now() + options.limit();
+        suite::run(&swap, peers, &pmix, options.long, until, tally)?;
     }
     if options.wants(Part::Programs) {
         run_all(cases(&swap, peers, &pmix, tally)?, until, tally)?;

@@ -198,8 +198,8 @@ pub fn compile_for_debian(name: &str) -> Result<PathBuf, String> {
     )
 }
 
-/// Debian's mpirun with so many processes; what they run is to be added.
-fn mpirun(num_procs: u32) -> Command {
+/// Returns Debian's mpirun for a number of processes; the caller adds the program.
+pub(super) fn mpirun(num_procs: u32) -> Command {
     launcher_of(MPIRUN, num_procs)
 }
 

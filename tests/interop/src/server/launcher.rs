@@ -159,7 +159,7 @@ impl Launcher {
     }
 
     /// Takes away what another launcher told this process, and lets many processes share a core.
-    pub(super) fn clean(command: &mut Command) {
+    pub(crate) fn clean(command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if ["PMIX_", "PMI_", "OMPI_", "PRTE_", "SLURM_"]

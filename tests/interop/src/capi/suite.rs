@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The test suite of mpi4py on Open MPI: a test that passes with the installed libraries on both sides passes with
+//! ours on either side, and without a launcher.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{Swap, swapped};
+use crate::peers::Peer;
+use crate::server::case::run_within;
+use crate::server::launcher::Launcher;
+use crate::server::missing;
+use crate::tally::Tally;
+use xtask::{install, process};
+
+/// The source package of mpi4py, whose tests are run, and the release that runs them.
+const SUITE: &str = "mpi4py==4.1.2";
+
+/// Debian's Open MPI 4, as the wheel of mpi4py loads it.
+const LIBMPI_OF_DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/libmpi.so.40";
+
+/// The modules of the suite that ask most of PMIx: all that the form of CI runs in jobs of several processes.
+const SHORT: &[&str] = &[
+    "test_comm",
+    "test_dynproc",
+    "test_environ",
+    "test_session",
+    "test_spawn",
+    "test_threads",
+    "test_toplevel",
+    "test_win",
+];
+
+/// The modules that stock Open MPI 4.1 does not finish under its own mpirun: two spawns at the same time time out.
+const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
+
+/// The time that one run of the suite may take.
+const LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// An Open MPI that mpi4py loads, and its own launcher.
+struct Mpi {
+    title: &'static str,
+    /// The variable that names its library to mpi4py, where it is not the one of the wheel.
+    libmpi: Option<&'static str>,
+    /// The launcher that comes with it, for a number of processes.
+    launcher: Box<dyn Fn(u32) -> Command>,
+    left_out: &'static [&'static str],
+}
+
+/// Outcomes by test and rank; a test that passed is `true`.
+type Outcomes = BTreeMap<(String, u32), bool>;
+
+/// One run of the suite.
+struct Run<'a> {
+    what: String,
+    size: u32,
+    /// The command before `env`; none where no launcher starts the process.
+    launcher: Option<Command>,
+    library: Option<&'a Path>,
+    mpi: &'a Mpi,
+    modules: &'static [&'static str],
+}
+
+/// Runs the suite under every launcher, for every Open MPI.
+///
+/// # Errors
+/// The folder of the runs cannot be made.
+pub(super) fn run(
+    swap: &Swap,
+    peers: &[Peer],
+    pmix: &Launcher,
+    is_long: bool,
+    until: Instant,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let home = install::scratch("interop/capi/suite")?;
+    let place = install::pip(SUITE)
+        .and_then(|()| install::unpack_source(SUITE))
+        .and_then(|suite| Ok((suite, install::venv()?)));
+    let (suite, python) = match place {
+        Ok(place) => place,
+        Err(why) => {
+            missing(&why, tally);
+            return Ok(());
+        }
+    };
+    let runner = Runner {
+        suite,
+        python,
+        home,
+        until,
+    };
+    for mpi in [wheel(peers), debian()] {
+        match mpi {
+            Ok(mpi) => runner.compare(&mpi, swap, pmix, is_long, tally),
+            Err(why) => missing(&why, tally),
+        }
+    }
+    Ok(())
+}
+
+/// Returns Open MPI 5 of the wheel.
+fn wheel(peers: &[Peer]) -> Result<Mpi, String> {
+    let prterun = peers.iter().find_map(Launcher::prterun);
+    let prterun = prterun.ok_or_else(|| format!("no prterun: pip install {}", install::WHEEL))?;
+    Ok(Mpi {
+        title: "Open MPI 5",
+        libmpi: None,
+        launcher: Box::new(move |size| {
+            let mut command = prterun.command(size);
+            // A spawned process gets a place without the processor of its own that the default asks for.
+            command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+            command
+        }),
+        left_out: &[],
+    })
+}
+
+/// Returns Debian's Open MPI 4.
+fn debian() -> Result<Mpi, String> {
+    if !Path::new(LIBMPI_OF_DEBIAN).exists() {
+        return Err("no Open MPI of the system: install libopenmpi-dev openmpi-bin".to_owned());
+    }
+    Ok(Mpi {
+        title: "Open MPI 4",
+        libmpi: Some(LIBMPI_OF_DEBIAN),
+        launcher: Box::new(|size| {
+            let mut command = swapped::mpirun(size);
+            Launcher::clean(&mut command);
+            command
+        }),
+        left_out: UNFINISHED_BY_4,
+    })
+}
+
+/// The places that all runs share.
+struct Runner {
+    suite: PathBuf,
+    python: PathBuf,
+    home: PathBuf,
+    until: Instant,
+}
+
+impl Runner {
+    /// Runs the suite on one Open MPI with each library, and compares with the stock runs of the same size.
+    fn compare(&self, mpi: &Mpi, swap: &Swap, pmix: &Launcher, is_long: bool, tally: &mut Tally) {
+        let ours = Some(swap.file.as_path());
+        let modules: &'static [&'static str] = if is_long { &[] } else { SHORT };
+        let sizes: &[u32] = if is_long { &[1, 2, 3, 5] } else { &[2] };
+        let title = mpi.title;
+        let run = |under: &str, size, launcher, library, modules| Run {
+            what: format!("capi: tests of mpi4py on {title} {under}"),
+            size,
+            launcher,
+            library,
+            mpi,
+            modules,
+        };
+        let alone = run("without a launcher, stock", 1, None, None, &[]);
+        if let Some(control) = self.control(&alone, tally) {
+            let alone = run("without a launcher, ours", 1, None, ours, &[]);
+            self.check(&alone, &control, tally);
+        }
+        for size in sizes.iter().copied() {
+            let stock = || Some((mpi.launcher)(size));
+            let control = run(
+                "under its own launcher, stock",
+                size,
+                stock(),
+                None,
+                modules,
+            );
+            let Some(control) = self.control(&control, tally) else {
+                continue;
+            };
+            let pmix = || Some(pmix.command(size));
+            for (under, launcher, library) in [
+                (
+                    "under its own launcher, ours in the processes",
+                    stock(),
+                    ours,
+                ),
+                ("under pmix run, stock in the processes", pmix(), None),
+                ("under pmix run, ours in the processes", pmix(), ours),
+            ] {
+                let run = run(under, size, launcher, library, modules);
+                self.check(&run, &control, tally);
+            }
+        }
+    }
+
+    /// Runs it with nothing of ours and returns what passed, once more where it did not finish.
+    fn control(&self, run: &Run<'_>, tally: &mut Tally) -> Option<Outcomes> {
+        let first = self.outcomes(run, &[]);
+        let found = first.or_else(|why| {
+            println!("again: {} on {}: {why}", run.what, run.size);
+            self.outcomes(run, &[])
+        });
+        match found {
+            Ok(outcomes) => {
+                let passed = outcomes.values().filter(|passed| **passed).count();
+                let all = outcomes.len();
+                println!("{} on {}: {passed} of {all} passed", run.what, run.size);
+                Some(outcomes)
+            }
+            Err(why) => {
+                tally.fail(&run.what, &why);
+                None
+            }
+        }
+    }
+
+    /// Runs it and counts each test that passed with nothing of ours.
+    fn check(&self, run: &Run<'_>, control: &Outcomes, tally: &mut Tally) {
+        let begun = Instant::now();
+        let mut outcomes = match self.outcomes(run, &[]) {
+            Ok(outcomes) => outcomes,
+            Err(why) => {
+                tally.fail(&run.what, &format!("on {}: {why}", run.size));
+                return;
+            }
+        };
+        let expected = || control.iter().filter(|(_, passed)| **passed);
+        // A test with a time limit of its own fails at times on a busy machine: its module is run once more.
+        let mut again: Vec<&str> = expected()
+            .filter(|(test, _)| outcomes.get(test) != Some(&true))
+            .filter_map(|((name, _), _)| name.split('.').next())
+            .collect();
+        again.dedup();
+        if !again.is_empty() {
+            println!("again: {} on {}: {}", run.what, run.size, again.join(" "));
+            match self.outcomes(run, &again) {
+                Ok(second) => outcomes.extend(second),
+                Err(why) => tally.fail(&run.what, &why),
+            }
+        }
+        let mut passed = 0;
+        for ((name, rank), _) in expected() {
+            match outcomes.get(&(name.clone(), *rank)) {
+                Some(true) => passed += 1,
+                Some(false) => {
+                    tally.fail(&run.what, &format!("rank {rank} of {}: {name}", run.size))
+                }
+                None => {
+                    let why = format!("rank {rank} of {}: {name} was not run", run.size);
+                    tally.fail(&run.what, &why);
+                }
+            }
+        }
+        tally.passes(&run.what, passed);
+        let took = begun.elapsed().as_secs();
+        println!("{} on {}: {passed} passed in {took} s", run.what, run.size);
+    }
+
+    /// Runs the suite, or the named modules of it, and reads what each rank has written.
+    fn outcomes(&self, run: &Run<'_>, only: &[&str]) -> Result<Outcomes, String> {
+        let out = self.home.join("outcomes");
+        let fault = |e: std::io::Error| format!("{}: {e}", out.display());
+        if out.exists() {
+            std::fs::remove_dir_all(&out).map_err(fault)?;
+        }
+        std::fs::create_dir_all(&out).map_err(fault)?;
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err("no time is left to run it".to_owned());
+        }
+        let written = self.home.join("output");
+        let mut command = self.command(run, only, &out);
+        let ended = run_within(&mut command, LIMIT.min(left), &written, &self.home);
+        let mut outcomes = Outcomes::new();
+        for rank in 0..run.size {
+            let path = out.join(rank.to_string());
+            let text = std::fs::read_to_string(&path);
+            let text = text.map_err(|e| format!("rank {rank} wrote nothing: {e}"))?;
+            read(&text, rank, run.library, &mut outcomes).map_err(|why| {
+                let end = ended
+                    .as_ref()
+                    .map_or_else(Clone::clone, ToString::to_string);
+                format!("rank {rank}: {why}; {end}")
+            })?;
+        }
+        ended?;
+        Ok(outcomes)
+    }
+
+    fn command(&self, run: &Run<'_>, only: &[&str], out: &Path) -> Command {
+        let mut command = match &run.launcher {
+            Some(launcher) => copy_of(launcher),
+            None => {
+                let mut command = Command::new("env");
+                Launcher::clean(&mut command);
+                command
+            }
+        };
+        if run.launcher.is_some() {
+            command.arg("env");
+        }
+        // A launcher of others takes its own library; the processes alone are to have ours.
+        command.env_remove("LD_LIBRARY_PATH");
+        if let Some(folder) = run.library.and_then(Path::parent) {
+            command.arg(format!("LD_LIBRARY_PATH={}", folder.display()));
+        }
+        if let Some(libmpi) = run.mpi.libmpi {
+            command.arg(format!("MPI4PY_LIBMPI={libmpi}"));
+        }
+        let script = process::root().join("tests/server/python/suite.py");
+        command.arg(&self.python).arg(script);
+        command.arg(&self.suite).arg(out);
+        let modules = if only.is_empty() { run.modules } else { only };
+        for module in modules {
+            command.args(["-i", module]);
+        }
+        // A process that no launcher started spawns no others.
+        let unserved: &[&str] = match run.launcher {
+            Some(_) => &[],
+            None => &["test_spawn", "test_dynproc"],
+        };
+        for module in run.mpi.left_out.iter().chain(unserved) {
+            command.args(["-e", module]);
+        }
+        command
+    }
+}
+
+/// Returns a command that starts the same, as a [`Command`] cannot be cloned.
+fn copy_of(command: &Command) -> Command {
+    let mut copy = Command::new(command.get_program());
+    copy.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => copy.env(name, value),
+            None => copy.env_remove(name),
+        };
+    }
+    copy
+}
+
+/// Reads what one rank wrote. `library` is the libpmix that it has to have loaded, ours; without one ours may not be
+/// there.
+fn read(
+    text: &str,
+    rank: u32,
+    library: Option<&Path>,
+    outcomes: &mut Outcomes,
+) -> Result<(), String> {
+    let mut libraries = Vec::new();
+    let mut is_ended = false;
+    let mut last = "nothing";
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "library" => libraries.push(Path::new(rest)),
+            "start" => last = rest,
+            "ok" | "fail" => {
+                let key = (rest.to_owned(), rank);
+                // A test that ran several times has passed if it always has.
+                let passed = outcomes.get(&key).copied().unwrap_or(true) && word == "ok";
+                outcomes.insert(key, passed);
+            }
+            "skip" => {}
+            "end" => is_ended = true,
+            _ => return Err(format!("a line of another form: {line:?}")),
+        }
+    }
+    if !is_ended {
+        return Err(format!("it was lost in {last}"));
+    }
+    match library {
+        Some(ours) if libraries != [ours] => Err(format!("it loaded {libraries:?}, not ours")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_one(text: &str, library: Option<&str>) -> Result<Outcomes, String> {
+        let mut outcomes = Outcomes::new();
+        read(text, 3, library.map(Path::new), &mut outcomes).map(|()| outcomes)
+    }
+
+    #[test]
+    fn a_rank_that_was_lost_is_named_with_its_test() {
+        let lost = read_one("start a.b\nok a.b\nstart a.c\n", None);
+        assert_eq!(lost, Err("it was lost in a.c".to_owned()));
+    }
+
+    #[test]
+    fn a_skipped_test_has_no_outcome_and_a_failed_one_fails() {
+        let text = "start a\nskip a\nstart b\nfail b\nstart c\nok c\nend 3\n";
+        let outcomes = read_one(text, None).expect("it ended");
+        let expected = [(("b".to_owned(), 3), false), (("c".to_owned(), 3), true)];
+        assert_eq!(outcomes, Outcomes::from(expected));
+    }
+
+    #[test]
+    fn a_rank_with_another_library_is_refused() {
+        let text = "library /a/libpmix.so.2\nend 0\n";
+        assert!(read_one(text, Some("/a/libpmix.so.2")).is_ok());
+        assert!(read_one(text, Some("/b/libpmix.so.2")).is_err());
+        assert!(read_one("end 0\n", Some("/b/libpmix.so.2")).is_err());
+    }
+}
