@@ -53,9 +53,10 @@ pub struct Config {
     /// others of its class wait and there is no room for what is there of it. One whose message cannot be
     /// handled because it does not read its replies does not come on either.
     pub input_time: Duration,
-    /// The number of processes that the lists of one request may name together, whatever the request and wherever the
-    /// lists are in it: to look at them is one step of the server, and the other peers wait meanwhile. A request that
-    /// lists more is refused before it is looked at. A whole job, which the wildcard rank names, is one.
+    /// The number of processes that the lists of one request may name together, in its fields and in its infos. Where
+    /// the registered jobs have more processes, a request may name as many as they have. The server looks at a request in
+    /// one step while its other peers wait, so a request that lists more is refused before it is looked at. The wildcard
+    /// rank names a whole job as one process.
     pub procs_per_request: usize,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,

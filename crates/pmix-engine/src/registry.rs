@@ -22,17 +22,28 @@ pub(crate) struct Registry {
     last: u64,
     jobs: HashMap<Nspace<'static>, LocalJob>,
     clients: HashMap<ClientId, Client>,
+    /// The sum of [`LocalJob::num_procs`].
+    num_procs: u64,
 }
 
 impl Registry {
-    /// Adds a job, or says anew how many local processes it has.
-    pub(crate) fn add_job(&mut self, nspace: Nspace<'static>, num_local: u32) {
-        self.jobs.entry(nspace).or_default().num_local = Some(num_local);
+    /// Adds a job, or updates the number of its local processes and of all its processes.
+    pub(crate) fn add_job(&mut self, nspace: Nspace<'static>, num_local: u32, num_procs: u64) {
+        let job = self.jobs.entry(nspace).or_default();
+        job.num_local = Some(num_local);
+        self.num_procs = self.num_procs - job.num_procs + num_procs;
+        job.num_procs = num_procs;
     }
 
-    /// Removes a job, and tells which clients it had.
+    /// Returns the number of processes of all registered jobs, on any node.
+    pub(crate) fn num_procs(&self) -> u64 {
+        self.num_procs
+    }
+
+    /// Removes a job and returns the clients that it had.
     pub(crate) fn remove_job(&mut self, nspace: &Nspace<'_>) -> Vec<(ClientId, Client)> {
         let job = self.jobs.remove(nspace.as_bytes()).unwrap_or_default();
+        self.num_procs -= job.num_procs;
         let ids = job.clients.into_values();
         ids.filter_map(|id| Some((id, self.clients.remove(&id)?)))
             .collect()
@@ -133,6 +144,9 @@ impl Registry {
         }
         let of_jobs = self.jobs.values().map(|job| job.clients.len()).sum();
         recount.compare("processes of jobs", of_jobs, self.clients.len());
+        let num_procs: u64 = self.jobs.values().map(|job| job.num_procs).sum();
+        let counted = [num_procs, self.num_procs].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        recount.compare("processes on all nodes", counted[0], counted[1]);
     }
 
     pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {
@@ -184,6 +198,8 @@ impl Registry {
 pub(crate) struct LocalJob {
     /// How many local processes the host said it has; none if it has not said it yet.
     pub(crate) num_local: Option<u32>,
+    /// The number of its processes on all nodes; 0 before the job is registered.
+    num_procs: u64,
     /// Those that are registered.
     pub(crate) clients: BTreeMap<Rank, ClientId>,
     /// Those that were and are no longer.

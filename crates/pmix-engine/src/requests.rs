@@ -28,7 +28,9 @@ pub(crate) fn take_in<'p>(
     framer: &'p dyn RegexFramer,
 ) -> Option<Incoming<'p>> {
     let form = cx.form(peer)?;
-    let max_procs = cx.config.procs_per_request;
+    // A group or a connect of all processes of large jobs may name each of them.
+    let num_procs = usize::try_from(cx.registry.num_procs()).unwrap_or(usize::MAX);
+    let max_procs = cx.config.procs_per_request.max(num_procs);
     let (request, memory) = match Request::decode_measured(&form, Some(framer), payload, max_procs)
     {
         Ok((request, memory)) => (Ok(request), memory),

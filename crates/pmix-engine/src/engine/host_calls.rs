@@ -43,7 +43,9 @@ impl Engine {
             tracing::warn!("job {nspace}: {warning}");
         }
         let nspace = nspace.clone().into_owned();
-        self.cx.registry.add_job(nspace.clone(), num_local_procs);
+        let registered = self.cx.store.job(&nspace);
+        let num_procs = registered.map_or(0, |known| known.job().num_ranks());
+        (self.cx.registry).add_job(nspace.clone(), num_local_procs, num_procs);
         let described = self.cx.store.described_by(&nspace);
         for known in std::iter::once(nspace).chain(described) {
             self.job_is_known(&known);

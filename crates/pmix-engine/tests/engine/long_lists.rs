@@ -231,3 +231,24 @@ fn a_request_that_lists_as_many_processes_as_it_may_is_looked_at() {
         assert_eq!(is_refused, what == "pull", "{what}: {status:?}");
     }
 }
+
+#[test]
+fn a_request_may_list_each_process_of_the_jobs_that_the_server_knows() {
+    let most = Config::default().procs_per_request;
+    let size = u32::try_from(most + 10).unwrap();
+    let mut world = World::new(2);
+    world.job("job", &[1, size - 1]);
+    let who = world.join(0, "job", 0);
+    let connect = |count: u32| {
+        let procs = (0..count).map(|rank| Proc::new("job", Rank::new(rank)));
+        Request::Connect(request::Connect {
+            procs: procs.collect(),
+            infos: Vec::new(),
+        })
+    };
+    // One more than there are, so that the whole list has to be looked at before it is refused.
+    let refused = world.status_of(who, &connect(size + 1));
+    assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
+    // The call waits for the other processes.
+    assert_eq!(world.status_of(who, &connect(size)), None);
+}
