@@ -8,7 +8,8 @@ use pmix_client::{Answers, Error};
 use pmix_types::{Bytes, Info, Nspace, Pdata, Status, Value};
 
 use crate::abi::*;
-use crate::convert::{Data, fault};
+use crate::callback::Callback;
+use crate::convert::fault;
 use crate::families::free_one;
 use crate::memory::{self, Result, boxed};
 use crate::model::{Model, counted};
@@ -28,12 +29,15 @@ pub(crate) fn op(
     callback: pmix_op_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<()>) + Send + 'static> {
-    let data = Data(cbdata);
+    let callback = Callback::new(callback, cbdata);
     Ok(move |answer: Answer<()>| {
-        if let Some(callback) = callback {
-            // SAFETY: C gave the function and what it is given.
-            unsafe { callback(status_of(&answer).as_raw(), data.get()) };
-        }
+        let status = status_of(&answer).as_raw();
+        callback.call(move |callback, data| {
+            if let Some(callback) = callback {
+                // SAFETY: C gave the function and what it is given.
+                unsafe { callback(status, data) };
+            }
+        });
     })
 }
 
@@ -42,20 +46,22 @@ pub(crate) fn value(
     callback: pmix_value_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Value<'static>>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let callback = Callback::new(callback.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
     Ok(move |answer: Answer<Value<'static>>| {
-        let status = status_of(&answer);
-        let made = answer.ok().map(|value| value.to_c().and_then(boxed));
-        let (status, at) = match made {
-            Some(Ok(at)) => (status, at),
-            Some(Err(status)) => (status, ptr::null_mut()),
-            None => (status, ptr::null_mut()),
-        };
-        // SAFETY: C gave the function and what it is given; the value is ours.
-        unsafe {
-            callback(status.as_raw(), at, data.get());
-            free_one(at);
-        }
+        callback.call(move |callback, data| {
+            let status = status_of(&answer);
+            let made = answer.ok().map(|value| value.to_c().and_then(boxed));
+            let (status, at) = match made {
+                Some(Ok(at)) => (status, at),
+                Some(Err(status)) => (status, ptr::null_mut()),
+                None => (status, ptr::null_mut()),
+            };
+            // SAFETY: C gave the function and what it is given; the value is ours.
+            unsafe {
+                callback(status.as_raw(), at, data);
+                free_one(at);
+            }
+        });
     })
 }
 
@@ -78,27 +84,29 @@ pub(crate) fn infos(
     callback: pmix_info_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
-    let data = Data(cbdata);
+    let callback = Callback::new(callback, cbdata);
     Ok(move |answer: Answer<Answers>| {
-        let Some(callback) = callback else { return };
-        let failed = status_of(&answer);
-        let (status, found) = answer.unwrap_or((failed, Vec::new()));
-        let array = pmix_types::DataArray::Info(found);
-        let made = array
-            .to_c()
-            .unwrap_or_else(|_| pmix_data_array_t::initial());
-        let given = Box::into_raw(Box::new(made));
-        // SAFETY: C gave the function and what it is given; the release function frees the rest.
-        unsafe {
-            callback(
-                status.as_raw(),
-                made.array.cast(),
-                made.size,
-                data.get(),
-                Some(release_array),
-                given.cast(),
-            )
-        };
+        callback.call(move |callback, data| {
+            let Some(callback) = callback else { return };
+            let failed = status_of(&answer);
+            let (status, found) = answer.unwrap_or((failed, Vec::new()));
+            let array = pmix_types::DataArray::Info(found);
+            let made = array
+                .to_c()
+                .unwrap_or_else(|_| pmix_data_array_t::initial());
+            let given = Box::into_raw(Box::new(made));
+            // SAFETY: C gave the function and what it is given; the release function frees the rest.
+            unsafe {
+                callback(
+                    status.as_raw(),
+                    made.array.cast(),
+                    made.size,
+                    data,
+                    Some(release_array),
+                    given.cast(),
+                )
+            };
+        });
     })
 }
 
@@ -110,16 +118,18 @@ pub(crate) fn found(
     callback: pmix_lookup_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<LookedUp>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let callback = Callback::new(callback.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
     Ok(move |answer: Answer<LookedUp>| {
-        let failed = status_of(&answer);
-        let (status, found) = answer.unwrap_or((failed, Vec::new()));
-        let (mut at, mut count) = counted(&found);
-        // SAFETY: C gave the function and what it is given; the list is ours.
-        unsafe {
-            callback(status.as_raw(), at, count, data.get());
-            empty_list(&mut at, &mut count);
-        }
+        callback.call(move |callback, data| {
+            let failed = status_of(&answer);
+            let (status, found) = answer.unwrap_or((failed, Vec::new()));
+            let (mut at, mut count) = counted(&found);
+            // SAFETY: C gave the function and what it is given; the list is ours.
+            unsafe {
+                callback(status.as_raw(), at, count, data);
+                empty_list(&mut at, &mut count);
+            }
+        });
     })
 }
 
@@ -128,13 +138,15 @@ pub(crate) fn spawned(
     callback: pmix_spawn_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Nspace<'static>>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let callback = Callback::new(callback.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
     Ok(move |answer: Answer<Nspace<'static>>| {
-        let status = status_of(&answer);
-        let mut name: pmix_nspace_t = [0; 256];
-        memory::fill(&mut name, answer.unwrap_or_default().as_bytes());
-        // SAFETY: C gave the function and what it is given.
-        unsafe { callback(status.as_raw(), name.as_mut_ptr(), data.get()) };
+        callback.call(move |callback, data| {
+            let status = status_of(&answer);
+            let mut name: pmix_nspace_t = [0; 256];
+            memory::fill(&mut name, answer.unwrap_or_default().as_bytes());
+            // SAFETY: C gave the function and what it is given.
+            unsafe { callback(status.as_raw(), name.as_mut_ptr(), data) };
+        });
     })
 }
 
@@ -143,19 +155,21 @@ pub(crate) fn credential(
     callback: pmix_credential_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Credential>) + Send + 'static> {
-    let (callback, data) = (callback.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+    let callback = Callback::new(callback.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
     Ok(move |answer: Answer<Credential>| {
-        let status = status_of(&answer);
-        let (bytes, infos) = answer.unwrap_or_default();
-        let object = Bytes::from(bytes).to_c();
-        let mut object = object.unwrap_or_else(|_| pmix_byte_object_t::initial());
-        let (mut at, mut count) = counted(&infos);
-        // SAFETY: C gave the function and what it is given; the rest is ours.
-        unsafe {
-            callback(status.as_raw(), &raw mut object, at, count, data.get());
-            object.empty();
-            empty_list(&mut at, &mut count);
-        }
+        callback.call(move |callback, data| {
+            let status = status_of(&answer);
+            let (bytes, infos) = answer.unwrap_or_default();
+            let object = Bytes::from(bytes).to_c();
+            let mut object = object.unwrap_or_else(|_| pmix_byte_object_t::initial());
+            let (mut at, mut count) = counted(&infos);
+            // SAFETY: C gave the function and what it is given; the rest is ours.
+            unsafe {
+                callback(status.as_raw(), &raw mut object, at, count, data);
+                object.empty();
+                empty_list(&mut at, &mut count);
+            }
+        });
     })
 }
 
@@ -164,17 +178,19 @@ pub(crate) fn validated(
     callback: pmix_validation_cbfunc_t,
     cbdata: *mut c_void,
 ) -> Result<impl FnOnce(Answer<Answers>) + Send + 'static> {
-    let data = Data(cbdata);
+    let callback = Callback::new(callback, cbdata);
     Ok(move |answer: Answer<Answers>| {
-        let Some(callback) = callback else { return };
-        let failed = status_of(&answer);
-        let (status, infos) = answer.unwrap_or((failed, Vec::new()));
-        let (mut at, mut count) = counted(&infos);
-        // SAFETY: C gave the function and what it is given; the list is ours.
-        unsafe {
-            callback(status.as_raw(), at, count, data.get());
-            empty_list(&mut at, &mut count);
-        }
+        callback.call(move |callback, data| {
+            let Some(callback) = callback else { return };
+            let failed = status_of(&answer);
+            let (status, infos) = answer.unwrap_or((failed, Vec::new()));
+            let (mut at, mut count) = counted(&infos);
+            // SAFETY: C gave the function and what it is given; the list is ours.
+            unsafe {
+                callback(status.as_raw(), at, count, data);
+                empty_list(&mut at, &mut count);
+            }
+        });
     })
 }
 

@@ -12,6 +12,7 @@ use pmix_types::{DataArray, DataRange, Info, Proc, Rank, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::op;
+use crate::callback::Callback;
 use crate::convert::{Data, fault, infos_at};
 use crate::guard::exported;
 use crate::later::later;
@@ -285,13 +286,15 @@ exported! {
     fn PMIx_Register_event_handler(codes: *mut pmix_status_t, ncodes: usize, info: *mut pmix_info_t, ninfo: usize, evhdlr: pmix_notification_fn_t, cbfunc: pmix_hdlr_reg_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         // SAFETY: C says so.
         let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
-        let data = Data(cbdata);
         let (id, ask) = match (made, cbfunc) {
             (Ok(made), _) => made,
             // A program with a callback hears there that there is no place for its handler.
             (Err(status @ Status::ERR_EVENT_REGISTRATION), Some(callback)) => {
-                // SAFETY: C gave the function and what it is given.
-                return code(later(move || unsafe { callback(status.as_raw(), usize::MAX, data.get()) }));
+                let callback = Callback::new(callback, cbdata);
+                return code(later(move || callback.call(move |callback, data| {
+                    // SAFETY: C gave the function and what it is given.
+                    unsafe { callback(status.as_raw(), usize::MAX, data) };
+                })));
             }
             (Err(status), _) => return status.as_raw(),
         };
@@ -309,25 +312,23 @@ exported! {
                 }
             };
         };
-        let answer = move |status: Status| {
+        let callback = Callback::new(callback, cbdata);
+        let answer = move |status: Status| callback.call(move |callback, data| {
             // SAFETY: C gave the function and what it is given.
-            unsafe { callback(status.as_raw(), id, data.get()) };
-        };
-        let begun = match ask {
-            None => later(move || {
-                answer(Status::SUCCESS);
+            unsafe { callback(status.as_raw(), id, data) };
+            if status == Status::SUCCESS {
                 tell_kept(id);
-            }),
+            }
+        });
+        let begun = match ask {
+            None => later(move || answer(Status::SUCCESS)),
             Some(ask) => client().and_then(|client| {
                 let then = move |asked: std::result::Result<(), pmix_client::Error>| match asked {
                     Err(error) if error.status() != Status::ERR_NOT_SUPPORTED => {
                         let _ = forget(id);
                         answer(fault(&error));
                     }
-                    _ => {
-                        answer(Status::SUCCESS);
-                        tell_kept(id);
-                    }
+                    _ => answer(Status::SUCCESS),
                 };
                 client.start(ask, then).map_err(|error| fault(&error))
             }),
@@ -348,9 +349,9 @@ exported! {
             // As in OpenPMIx, the callback hears of a handler that nobody registered, too: programs
             // wait for it whatever the function returned.
             Some(callback) => {
-                let data = Data(cbdata);
+                let callback = Callback::new(callback, cbdata);
                 // SAFETY: C gave the function and what it is given.
-                code(later(move || unsafe { callback(code(gone), data.get()) }))
+                code(later(move || callback.call(move |callback, data| unsafe { callback(code(gone), data) })))
             }
             None => code(gone),
         }
@@ -402,10 +403,12 @@ exported! {
 
 /// Answers that something is done, by the callback if there is one.
 pub(crate) fn answer_now(cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
-    let data = Data(cbdata);
-    match cbfunc {
-        None => Ok(()),
+    let Some(callback) = cbfunc else {
+        return Ok(());
+    };
+    let callback = Callback::new(callback, cbdata);
+    later(move || {
         // SAFETY: C gave the function and what it is given.
-        Some(callback) => later(move || unsafe { callback(Status::SUCCESS.as_raw(), data.get()) }),
-    }
+        callback.call(|callback, data| unsafe { callback(Status::SUCCESS.as_raw(), data) });
+    })
 }

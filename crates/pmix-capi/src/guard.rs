@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pmix_types::Status;
 
+use crate::callback::Entered;
+
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
@@ -93,6 +95,8 @@ impl<T> Fallback for *const T {
 
 /// Runs the body of an exported function.
 pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    // Ends last: the fewer instructions come between its end and the return, the better.
+    let _entered = Entered::new();
     let _uncancelled = Uncancelled::new();
     let run = AssertUnwindSafe(|| {
         #[cfg(test)]

@@ -8,7 +8,8 @@ use pmix_types::{Info, IofChannel, Proc, Status, keys};
 
 use crate::abi::*;
 use crate::answers::op;
-use crate::convert::{Data, fault, infos_at, procs_at};
+use crate::callback::Callback;
+use crate::convert::{fault, infos_at, procs_at};
 use crate::guard::exported;
 use crate::memory::slice;
 use crate::pulls::{Abilities, Directives, added, answered, removed};
@@ -40,13 +41,16 @@ exported! {
             Ok(asked) => asked,
             Err(status) => return status.as_raw(),
         };
-        let data = Data(regcbdata);
+        let callback = Callback::new(regcbfunc, regcbdata);
         let told = move |answer: std::result::Result<Option<u64>, Status>| {
             answered(id, &answer);
-            if let Some(callback) = regcbfunc {
-                // SAFETY: C gave the function and what it is given.
-                unsafe { callback(status_of(&answer).as_raw(), id, data.get()) };
-            }
+            let status = status_of(&answer).as_raw();
+            callback.call(move |callback, data| {
+                if let Some(callback) = callback {
+                    // SAFETY: C gave the function and what it is given.
+                    unsafe { callback(status, id, data) };
+                }
+            });
         };
         let own = own_host();
         let ask = |host: &CHost, _: &Proc<'static>, to: To<()>| {

@@ -13,7 +13,8 @@
 //! 2. Memory that crosses is the C library's, both ways.
 //! 3. No signal, locale, environment or function at exit of the program is touched.
 //! 4. Of a host's module only the part that all releases have in common is read.
-//! 5. What a program gives for a callback is called without any lock held.
+//! 5. What a program gives for a callback is called without any lock held, and after the call that it belongs to has
+//!    returned.
 //! 6. The child of a fork begins without the state of its parent, and waits for no lock that a thread of the parent
 //!    held.
 //! 7. Nothing is reported unless the environment asks for it.
@@ -27,6 +28,8 @@ mod abi;
 mod answers;
 #[allow(unsafe_code)]
 mod argv;
+#[allow(unsafe_code)]
+mod callback;
 #[allow(unsafe_code)]
 mod client;
 #[allow(unsafe_code)]

@@ -17,7 +17,8 @@ use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
 
 use crate::abi::*;
 use crate::argv::set;
-use crate::convert::{Data, infos_at, procs_at, text_at};
+use crate::callback::Callback;
+use crate::convert::{infos_at, procs_at, text_at};
 use crate::events::answer_now;
 use crate::guard::exported;
 use crate::later::{end, later};
@@ -223,14 +224,14 @@ exported! {
             let server = server()?;
             // SAFETY: C says so.
             let (nspace, infos) = unsafe { (job_at(nspace)?, infos_at(info, ninfo)?) };
-            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+            let callback = Callback::new(cbfunc.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
             let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
-            later(move || {
+            later(move || callback.call(move |callback, data| {
                 let (at, count) = counted(&made);
                 let given = Box::into_raw(Box::new((at, count)));
                 // SAFETY: C gave the function; it calls back when it has read the infos.
-                unsafe { callback(Status::SUCCESS.as_raw(), at, count, data.get(), Some(read), given.cast()) };
-            })
+                unsafe { callback(Status::SUCCESS.as_raw(), at, count, data, Some(read), given.cast()) };
+            }))
         })())
     }
 

@@ -22,7 +22,8 @@ use pmix_types::{DataArray, DeviceDistance, Info, Key, Status, Text, Value, keys
 
 use crate::abi::*;
 use crate::answers::release_array;
-use crate::convert::{Data, check_required, clear_out, hand_out, infos_at};
+use crate::callback::Callback;
+use crate::convert::{check_required, clear_out, hand_out, infos_at};
 use crate::cpuset;
 use crate::guard::exported;
 use crate::later::later;
@@ -290,16 +291,18 @@ exported! {
     fn PMIx_Compute_distances_nb(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_device_dist_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             check_init()?;
-            let (callback, data) = (cbfunc.ok_or(Status::ERR_BAD_PARAM)?, Data(cbdata));
+            let callback = Callback::new(cbfunc.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
             let answer = move |found: Result<Distances>| {
-                let made = found.and_then(|found| DataArray::DeviceDistance(found).to_c());
-                let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
-                let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
-                let given = Box::into_raw(Box::new(made));
-                // SAFETY: C gave the function and what it is given; the release function frees the rest.
-                unsafe {
-                    callback(status.as_raw(), made.array.cast(), made.size, data.get(), Some(release_array), given.cast());
-                }
+                callback.call(move |callback, data| {
+                    let made = found.and_then(|found| DataArray::DeviceDistance(found).to_c());
+                    let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
+                    let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
+                    let given = Box::into_raw(Box::new(made));
+                    // SAFETY: C gave the function and what it is given; the release function frees the rest.
+                    unsafe {
+                        callback(status.as_raw(), made.array.cast(), made.size, data, Some(release_array), given.cast());
+                    }
+                });
             };
             // SAFETY: C says so.
             match unsafe { self::distances(topo, cpuset, info, ninfo)? } {

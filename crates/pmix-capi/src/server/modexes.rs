@@ -8,16 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pmix_types::Status;
 
 use crate::abi::*;
-use crate::convert::Data;
+use crate::callback::Callback;
 use crate::later::later;
 use crate::memory::{Result, bytes, release};
 use crate::per_process::PerProcess;
 
-/// Who is called back with the data.
-struct Waiting {
-    callback: unsafe extern "C" fn(pmix_status_t, *mut std::ffi::c_char, usize, *mut c_void),
-    data: Data,
-}
+type Function = unsafe extern "C" fn(pmix_status_t, *mut std::ffi::c_char, usize, *mut c_void);
+
+/// The callback of a direct modex, which takes the data.
+struct Waiting(Callback<Function>);
 
 #[derive(Default)]
 struct Open {
@@ -40,19 +39,23 @@ fn open() -> MutexGuard<'static, Open> {
 ///
 /// `PMIX_ERR_BAD_PARAM` without a callback.
 pub(super) fn added(callback: pmix_dmodex_response_fn_t, cbdata: *mut c_void) -> Result<usize> {
-    let callback = callback.ok_or(Status::ERR_BAD_PARAM)?;
-    let data = Data(cbdata);
+    let waiting = Waiting(Callback::new(
+        callback.ok_or(Status::ERR_BAD_PARAM)?,
+        cbdata,
+    ));
     let mut open = open();
     open.last += 1;
     let number = open.last;
-    open.waiting.insert(number, Waiting { callback, data });
+    open.waiting.insert(number, waiting);
     Ok(number)
 }
 
-/// Answers a request, once.
+/// Answers a request, once. The caller is the thread of the server, which no callback may hold.
 pub(super) fn answer(number: usize, found: std::result::Result<Vec<u8>, Status>) {
-    if let Some(waiting) = removed(number) {
-        waiting.answer(found);
+    if let Some(waiting) = removed(number)
+        && later(move || waiting.answer(found)).is_err()
+    {
+        tracing::warn!("the answer of a direct modex is lost: there is no thread for its callback");
     }
 }
 
@@ -81,11 +84,13 @@ impl Waiting {
             Ok(found) => (Status::SUCCESS, found),
             Err(status) => (status, Vec::new()),
         };
-        let at = bytes(&found).unwrap_or(std::ptr::null_mut());
-        // SAFETY: C gave the function and what it is given; the bytes are ours.
-        unsafe {
-            (self.callback)(status.as_raw(), at, found.len(), self.data.get());
-            release(at);
-        }
+        self.0.call(move |callback, data| {
+            let at = bytes(&found).unwrap_or(std::ptr::null_mut());
+            // SAFETY: C gave the function and what it is given; the bytes are ours.
+            unsafe {
+                callback(status.as_raw(), at, found.len(), data);
+                release(at);
+            }
+        });
     }
 }

@@ -11,7 +11,8 @@ use pmix_server::{Completion, Credential, Reply};
 use pmix_types::{Info, Nspace, Pdata, Proc, Status};
 
 use crate::abi::*;
-use crate::convert::{Data, infos_at};
+use crate::callback::Callback;
+use crate::convert::infos_at;
 use crate::guard::guard;
 use crate::later::later;
 use crate::memory::{Result, slice};
@@ -214,11 +215,14 @@ pub(super) unsafe extern "C" fn modex(
 /// while it answers that its function takes, too, so another thread calls it.
 fn release_later(release: pmix_release_cbfunc_t, cbdata: *mut c_void) {
     let Some(release) = release else { return };
-    let data = Data(cbdata);
-    // SAFETY: the host gave the function and what it is given.
-    if later(move || unsafe { release(data.get()) }).is_err() {
-        tracing::warn!("what the host answered with cannot be released: there is no thread");
-    }
+    guard("release", || {
+        let callback = Callback::new(release, cbdata);
+        // SAFETY: the host gave the function and what it is given.
+        let release = move || callback.call(|release, data| unsafe { release(data) });
+        if later(release).is_err() {
+            tracing::warn!("what the host answered with cannot be released: there is no thread");
+        }
+    });
 }
 
 /// Answers a lookup (`pmix_lookup_cbfunc_t`).

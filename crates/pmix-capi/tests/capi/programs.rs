@@ -144,6 +144,53 @@ fn a_caller_that_does_what_it_may_not_is_answered() {
     });
 }
 
+/// Returns the number of calls for each function in the tests of callbacks.
+fn num_counted() -> String {
+    // A tool runs one thread at a time, and slowly.
+    let calls = if is_under_tool() { 40 } else { 3000 };
+    calls.to_string()
+}
+
+/// Checks what `returned.c` says of each function: how many callbacks came before their calls had returned.
+#[track_caller]
+fn none_is_early(said: &str, least: usize) {
+    let mut num_functions = 0;
+    for line in said.lines() {
+        let [name, _calls, called, early] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        assert_eq!(
+            early, "0",
+            "callbacks of {name} that came early, of {called}"
+        );
+        num_functions += usize::from(called != "0");
+    }
+    assert!(
+        num_functions >= least,
+        "{num_functions} functions called back:\n{said}"
+    );
+}
+
+#[test]
+fn no_callback_comes_before_its_call_has_returned() {
+    each("returned.c", |program, folder| {
+        let count = |as_what: &str| {
+            let mut command = Command::new(program);
+            command.arg(as_what).arg(num_counted());
+            command.env("LD_LIBRARY_PATH", folder);
+            command
+        };
+        none_is_early(&must(&mut count("server")), 20);
+        let (server, environment) = serve_one(folder);
+        none_is_early(&must(count("client").envs(environment)), 20);
+        server.finalize().expect("the server ends");
+        let top = tempfile::tempdir().expect("a folder");
+        let server = crate::tools::server_of(pmix_server::NoHost, "calls", 1, top.path());
+        none_is_early(&must(count("tool").arg(top.path())), 15);
+        server.finalize().expect("the server ends");
+    });
+}
+
 /// A server of a job of one process, and the environment of that.
 fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
     serve_first(1, folder)

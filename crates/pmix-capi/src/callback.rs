@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holds a callback back until the call that it belongs to has returned to the program.
+//!
+//! Document 002 of the specification forbids the library to invoke a callback before the function has returned: a
+//! program may store the result of the function, or take a lock, right after the call. A call leaves the library with
+//! a store to [`Call::left`], and no later instruction of this library can be observed from another thread. So the
+//! thread that calls back looks at the calling thread itself: it waits until that thread calls another function of the
+//! library, sleeps in a system call, or has used [`RUN_ON`] of processor time since.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_long, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use crate::convert::Data;
+use crate::later::later;
+
+/// The processor time after which a thread has executed the few instructions between the end of [`Entered`] and the
+/// `ret` of the exported function. The system counts the time of an interrupt that it handles between them as the
+/// thread's: with 5 microseconds, 1 of 100,000 callbacks came early.
+const RUN_ON: Duration = Duration::from_micros(100);
+
+/// The time for which other callbacks wait for one whose call has not returned.
+const HOLD_OTHERS: Duration = Duration::from_millis(10);
+
+/// The longest wait for a thread that could run and does not: other threads have its processor.
+const RUNNABLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// The longest wait for a thread whose state cannot be read, or that a debugger has stopped.
+const UNKNOWN_LIMIT: Duration = Duration::from_millis(20);
+
+#[repr(C)]
+struct Timespec {
+    seconds: c_long,
+    nanoseconds: c_long,
+}
+
+unsafe extern "C" {
+    fn pthread_self() -> *mut c_void;
+    fn pthread_getcpuclockid(thread: *mut c_void, clock: *mut c_int) -> c_int;
+    fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
+}
+
+/// One call of an exported function that has a callback.
+struct Call {
+    thread: ThreadId,
+    /// The clock of the processor time of `thread`; 0 if the system has none.
+    clock: c_int,
+    /// The number of calls that `thread` has made of this library.
+    num_entered: Arc<AtomicU64>,
+    /// The value of `num_entered` when the call left the library; 0 before.
+    left: AtomicU64,
+}
+
+/// The calls of one thread.
+struct Caller {
+    num_entered: Arc<AtomicU64>,
+    /// The number of calls that the thread is in: a callback may call the library.
+    depth: Cell<u32>,
+    /// The call that the thread is in, if a callback belongs to it.
+    current: Cell<Option<Arc<Call>>>,
+    /// The call that left last. Freeing it may take a lock, so the next call does.
+    last: Cell<Option<Arc<Call>>>,
+}
+
+thread_local! {
+    static CALLER: Caller = Caller {
+        num_entered: Arc::default(),
+        depth: Cell::new(0),
+        current: Cell::new(None),
+        last: Cell::new(None),
+    };
+}
+
+/// The time that a thread spends in an exported function.
+pub(crate) struct Entered {
+    /// The call around this one: its callback calls the library.
+    outer: Option<Arc<Call>>,
+}
+
+impl Entered {
+    pub(crate) fn new() -> Self {
+        // A thread that ends has no data of its own any more; its callbacks are not held back.
+        let outer = CALLER.try_with(|caller| {
+            let number = caller.num_entered.load(Ordering::Relaxed) + 1;
+            // Another thread that reads the number sees all that this thread did between the two calls.
+            caller.num_entered.store(number, Ordering::Release);
+            caller.depth.set(caller.depth.get().saturating_add(1));
+            caller.current.take()
+        });
+        Self {
+            outer: outer.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let _ = CALLER.try_with(|caller| {
+            caller.depth.set(caller.depth.get().saturating_sub(1));
+            let Some(call) = caller.current.replace(self.outer.take()) else {
+                return;
+            };
+            let left: *const AtomicU64 = &raw const call.left;
+            drop(caller.last.replace(Some(call)));
+            let number = caller.num_entered.load(Ordering::Relaxed);
+            // SAFETY: `last` owns the call, and only this thread changes `last`.
+            unsafe { &*left }.store(number, Ordering::Release);
+        });
+    }
+}
+
+/// A function that a program gave to be called back, and the call that brought it.
+#[derive(Clone)]
+pub(crate) struct Callback<F> {
+    function: F,
+    data: Data,
+    call: Option<Arc<Call>>,
+}
+
+impl<F: Copy + Send + 'static> Callback<F> {
+    /// Takes the callback of the exported function that this thread is in.
+    pub(crate) fn new(function: F, cbdata: *mut c_void) -> Self {
+        Self {
+            function,
+            data: Data(cbdata),
+            call: Call::current(),
+        }
+    }
+
+    /// Calls back, once the call has returned. A call that takes long does not hold other callbacks: the thread that
+    /// calls back comes to this one again later.
+    pub(crate) fn call(self, with: impl FnOnce(F, *mut c_void) + Send + 'static) {
+        let Some(call) = &self.call else {
+            return with(self.function, self.data.get());
+        };
+        if call.is_of_this_thread() || call.has_returned(HOLD_OTHERS) {
+            return with(self.function, self.data.get());
+        }
+        let job = Arc::new(Mutex::new(Some((self, with))));
+        let take =
+            |job: &Mutex<Option<_>>| job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let again = Arc::clone(&job);
+        let queued = later(move || {
+            if let Some((callback, with)) = take(&again) {
+                callback.call(with);
+            }
+        });
+        // Without a queue an early callback is better than none.
+        if queued.is_err()
+            && let Some((callback, with)) = take(&job)
+        {
+            with(callback.function, callback.data.get());
+        }
+    }
+}
+
+impl Call {
+    /// Returns the call that this thread is in, if it is in one.
+    fn current() -> Option<Arc<Self>> {
+        let current = CALLER.try_with(|caller| {
+            if caller.depth.get() == 0 {
+                return None;
+            }
+            let call = caller.current.take().unwrap_or_else(|| {
+                Arc::new(Self {
+                    thread: thread::current().id(),
+                    clock: own_clock(),
+                    num_entered: Arc::clone(&caller.num_entered),
+                    left: AtomicU64::new(0),
+                })
+            });
+            caller.current.set(Some(Arc::clone(&call)));
+            Some(call)
+        });
+        current.unwrap_or_default()
+    }
+
+    fn is_of_this_thread(&self) -> bool {
+        self.thread == thread::current().id()
+    }
+
+    /// Waits until the call has returned to the program; returns `false` if it is in the library for longer than
+    /// `limit`.
+    fn has_returned(&self, limit: Duration) -> bool {
+        let mut begun = Instant::now();
+        let mut pause = Pause::default();
+        let left = loop {
+            match self.left.load(Ordering::Acquire) {
+                0 if begun.elapsed() > limit => return time_of(self.clock).is_none(),
+                0 => pause.wait(),
+                left => break left,
+            }
+        };
+        let Some(first) = time_of(self.clock) else {
+            return true;
+        };
+        let mut last = first;
+        begun = Instant::now();
+        pause = Pause::default();
+        while self.num_entered.load(Ordering::Acquire) == left {
+            match time_of(self.clock) {
+                None => return true,
+                // Less than before is the time of a new thread with the number of one that has ended.
+                Some(now) if now < first || now - first >= RUN_ON => return true,
+                Some(now) if now != last => last = now,
+                Some(_) if pause.is_long() && self.thread_rests(begun) => return true,
+                Some(_) => {}
+            }
+            pause.wait();
+        }
+        true
+    }
+
+    /// Returns `true` if the thread, which has left the library, sleeps in a system call: it has returned. A thread
+    /// that could run and does not since `begun` is given [`RUNNABLE_LIMIT`].
+    fn thread_rests(&self, begun: Instant) -> bool {
+        let limit = match state_of(self.clock) {
+            Some(b'S' | b'Z' | b'X') => return true,
+            Some(b'R') => RUNNABLE_LIMIT,
+            _ => UNKNOWN_LIMIT,
+        };
+        begun.elapsed() > limit
+    }
+}
+
+/// Waits for another thread: as short as possible first, since it needs less than a microsecond most times.
+#[derive(Default)]
+struct Pause {
+    num_waits: u32,
+}
+
+impl Pause {
+    const NUM_SPINS: u32 = 16;
+    const NUM_YIELDS: u32 = 4;
+
+    fn wait(&mut self) {
+        self.num_waits = self.num_waits.saturating_add(1);
+        match self.num_waits.checked_sub(Self::NUM_SPINS) {
+            None => std::hint::spin_loop(),
+            Some(0..Self::NUM_YIELDS) => thread::yield_now(),
+            Some(waits) => {
+                let most = waits.min(10);
+                thread::sleep(Duration::from_micros(1 << most));
+            }
+        }
+    }
+
+    const fn is_long(&self) -> bool {
+        self.num_waits > Self::NUM_SPINS
+    }
+}
+
+/// Returns the clock of the processor time of this thread.
+fn own_clock() -> c_int {
+    let mut clock = 0;
+    // SAFETY: the thread is this one, and there is room for the number.
+    match unsafe { pthread_getcpuclockid(pthread_self(), &raw mut clock) } {
+        0 => clock,
+        _ => 0,
+    }
+}
+
+/// Returns the processor time that a thread has used; `None` if the thread has ended.
+fn time_of(clock: c_int) -> Option<Duration> {
+    let mut time = Timespec {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    // SAFETY: there is room for the time.
+    if clock == 0 || unsafe { clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    let seconds = Duration::from_secs(u64::try_from(time.seconds).ok()?);
+    Some(seconds + Duration::from_nanos(u64::try_from(time.nanoseconds).ok()?))
+}
+
+/// Returns the state of a thread as `/proc` shows it. The number of the thread is in the number of its clock (Linux).
+fn state_of(clock: c_int) -> Option<u8> {
+    let thread = !(clock >> 3);
+    let stat = std::fs::read(format!("/proc/self/task/{thread}/stat")).ok()?;
+    // The name of the thread, in parentheses, may have any byte.
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(name_end + 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Makes a callback in a call that goes on for a time; returns what the thread that calls back saw.
+    fn was_in_call(stay: Duration, after: impl FnOnce() + Send) -> bool {
+        static IS_IN: AtomicBool = AtomicBool::new(false);
+        let (sender, receiver) = mpsc::channel::<Callback<fn()>>();
+        thread::scope(|scope| {
+            let seen = scope.spawn(move || {
+                let (answer, answered) = mpsc::channel();
+                let callback = receiver.recv().unwrap();
+                callback.call(move |_, _| answer.send(IS_IN.load(Ordering::Acquire)).unwrap());
+                answered.recv().unwrap()
+            });
+            IS_IN.store(true, Ordering::Release);
+            {
+                let _entered = Entered::new();
+                let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+                sender.send(callback).unwrap();
+                thread::sleep(stay);
+            }
+            IS_IN.store(false, Ordering::Release);
+            after();
+            seen.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_callback_waits_until_its_call_has_returned() {
+        for stay in [0, 1, 5, 50] {
+            assert!(!was_in_call(Duration::from_millis(stay), || {}), "{stay}");
+        }
+        // A thread that goes on without a system call, and one that calls again.
+        let spins = || {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(20) {}
+        };
+        assert!(!was_in_call(Duration::ZERO, spins));
+        assert!(!was_in_call(Duration::ZERO, || drop(Entered::new())));
+        crate::later::end();
+    }
+
+    #[test]
+    fn a_callback_in_the_thread_of_its_call_or_outside_of_calls_is_not_held_back() {
+        let (sender, receiver) = mpsc::channel();
+        let _entered = Entered::new();
+        let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+        callback.call(move |_, _| sender.send(()).unwrap());
+        receiver.try_recv().unwrap();
+    }
+
+    #[test]
+    fn the_callback_of_a_thread_that_has_ended_is_called() {
+        let callback = thread::spawn(|| {
+            let _entered = Entered::new();
+            Callback::<fn()>::new(|| {}, std::ptr::null_mut())
+        });
+        let callback = callback.join().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        callback.call(move |_, _| sender.send(()).unwrap());
+        receiver.try_recv().unwrap();
+    }
+}
