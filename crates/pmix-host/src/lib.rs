@@ -11,6 +11,7 @@
 //! | [`cleanup::remove`] | removes files and directories that processes registered for cleanup | hands it `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies the output of processes to the host's own streams, and keeps it for those who pull it | adds the pipes of each process, and polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting for it | hands it `push_stdin` |
+//! | [`helpers::Helpers`] | does work whose length a disk or a process decides, with threads | hands it the work, and is woken when it has ended |
 //! | [`monitor::MonitorService`] | watches files, and tells what processes and the node use | hands it `monitor`, ends of processes and jobs, and the time; notifies its events |
 //! | [`usage`] | reads what processes and the node use | asks it |
 //!
@@ -20,13 +21,14 @@
 //! `pmix run` is built of these parts (crate `pmix-launch`); the example `minimal_host` of the crate
 //! `pmix` shows the first two in a host of 200 lines.
 //!
-//! Nothing here starts a thread or reads a clock on its own but [`publish::PublishService::lookup`],
+//! Threads are started by [`helpers`] and for watched files. No clock is read but by [`publish::PublishService::lookup`],
 //! which notes when the lookup began, and [`usage`], which notes when it measured.
 #![forbid(unsafe_code)]
 
 pub mod cleanup;
 mod error;
 pub mod forward;
+pub mod helpers;
 pub mod monitor;
 pub mod publish;
 pub mod usage;

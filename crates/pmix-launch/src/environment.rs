@@ -5,115 +5,242 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::sync::Arc;
+
+use crate::Error;
+
+/// The longest variable that Linux hands to a program: its name, `=` and its value, in bytes (`MAX_ARG_STRLEN`
+/// without the NUL).
+const LONGEST: usize = (128 << 10) - 1;
+
+/// Bytes that the environments of all applications of a job may take together.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes that a variable takes in each environment that has it, beside its text, which is shared.
+const ENTRY_BYTES: usize = 64;
 
 /// Variables to set or to pass on whatever they are.
+///
+/// Names and values are shared: the environments of all applications have one copy of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Export {
     /// This variable with this value.
-    Set(OsString, OsString),
+    Set(Arc<OsStr>, Arc<OsStr>),
     /// The variable of this name as the launcher has it.
     Pass(OsString),
     /// All variables that begin so.
     PassAll(OsString),
     /// This variable with this value unless there is one of its name.
-    Default(OsString, OsString),
+    Default(Arc<OsStr>, Arc<OsStr>),
     /// This value in front of that of a variable, with this byte between them.
-    Prepend(OsString, OsString, u8),
-    /// This value behind that of a variable, with this byte between them.
-    Append(OsString, OsString, u8),
+    Prepend(Arc<OsStr>, Arc<OsStr>, u8),
+    /// This value after that of a variable, with this byte between them.
+    Append(Arc<OsStr>, Arc<OsStr>, u8),
     /// No variable of this name.
     Unset(OsString),
+    /// All of these in their order: one list for all applications of a job.
+    All(Arc<[Self]>),
 }
 
 impl Export {
+    /// Returns the export that sets a variable.
+    #[must_use]
+    pub fn set(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        Self::Set(name.as_ref().into(), value.as_ref().into())
+    }
+
     /// Reads `NAME`, `NAME=VALUE` or `PREFIX*`; none if there is no name.
     #[must_use]
     pub fn parse(word: &OsStr) -> Option<Self> {
         let bytes = word.as_bytes();
         let own = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
         if let Some(at) = memchr::memchr(b'=', bytes) {
-            return (at > 0).then(|| Self::Set(own(&bytes[..at]), own(&bytes[at + 1..])));
+            let (name, value) = (&bytes[..at], &bytes[at + 1..]);
+            return (at > 0).then(|| Self::set(OsStr::from_bytes(name), OsStr::from_bytes(value)));
         }
         match bytes.strip_suffix(b"*") {
             Some(prefix) => Some(Self::PassAll(own(prefix))),
             None => (!bytes.is_empty()).then(|| Self::Pass(own(bytes))),
         }
     }
-
-    /// Adds what it says to an environment that was made of `inherited`.
-    fn apply(&self, inherited: &[(OsString, OsString)], vars: &mut Variables) {
-        let mut pass = |wanted: &dyn Fn(&OsStr) -> bool| {
-            let passed = inherited.iter().filter(|(name, _)| wanted(name));
-            vars.extend(passed.cloned());
-        };
-        match self {
-            Self::Set(name, value) => {
-                vars.insert(name.clone(), value.clone());
-            }
-            Self::Default(name, value) => {
-                vars.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-            Self::Prepend(name, value, separator) => {
-                join(vars, name, value, *separator, |there, new| [new, there]);
-            }
-            Self::Append(name, value, separator) => {
-                join(vars, name, value, *separator, |there, new| [there, new]);
-            }
-            Self::Unset(name) => {
-                vars.remove(name);
-            }
-            Self::Pass(name) => {
-                pass(&|other| other == name);
-                if !vars.contains_key(name) {
-                    tracing::warn!("{} is not set, so it is not passed on", name.display());
-                }
-            }
-            Self::PassAll(prefix) => {
-                pass(&|other| other.as_bytes().starts_with(prefix.as_bytes()));
-            }
-        }
-    }
-}
-
-/// Joins a value with that of a variable, if there is one.
-fn join(
-    vars: &mut Variables,
-    name: &OsStr,
-    value: &OsStr,
-    separator: u8,
-    order: impl for<'b> Fn(&'b [u8], &'b [u8]) -> [&'b [u8]; 2],
-) {
-    let joined = match vars.get(name) {
-        Some(there) => {
-            let both = order(there.as_bytes(), value.as_bytes());
-            OsString::from_vec(both.join(&separator))
-        }
-        None => value.to_owned(),
-    };
-    vars.insert(name.to_owned(), joined);
 }
 
 /// Variables and their values.
-pub(crate) type Variables = BTreeMap<OsString, OsString>;
+pub(crate) type Variables = BTreeMap<Arc<OsStr>, Arc<OsStr>>;
 
-/// The environment of the children of an application, on a node where they do or do not have a
-/// processor each.
-pub(crate) fn of_children(
+/// Makes the environments of the applications of a job on a node where they do or do not have a processor each.
+///
+/// Texts are shared, and so is the whole environment of applications with the same exports. What one request makes
+/// the launcher keep is therefore bounded by [`MOST_BYTES`], however its variables and applications multiply.
+pub(crate) struct Environments<'a> {
+    inherited: &'a [(OsString, OsString)],
+    /// The environment of an application without exports.
+    base: Arc<Variables>,
+    /// The environment of the applications with this list of exports alone.
+    last: Option<(Arc<[Export]>, Arc<Variables>)>,
+    /// How many bytes more the environments may take.
+    room: usize,
+}
+
+impl<'a> Environments<'a> {
+    /// Takes the variables of the launcher, less what another launcher left in them.
+    pub(crate) fn new(inherited: &'a [(OsString, OsString)], oversubscribed: bool) -> Self {
+        let mut base: Variables = for_open_mpi_4(oversubscribed)
+            .map(|(name, value)| (OsStr::new(name).into(), OsStr::new(value).into()))
+            .collect();
+        let kept = |(name, value): &&(OsString, OsString)| {
+            !is_foreign(name) && !is_for_another_pmi(name, value)
+        };
+        base.extend(inherited.iter().filter(kept).map(shared));
+        Self {
+            inherited,
+            base: Arc::new(base),
+            last: None,
+            room: MOST_BYTES,
+        }
+    }
+
+    /// Returns the environment of an application.
+    ///
+    /// # Errors
+    /// A variable is longer than the system allows, or the environments of all applications take too much memory.
+    pub(crate) fn of(&mut self, exports: &[Export]) -> Result<Arc<Variables>, Error> {
+        let alone = match exports {
+            [] => return Ok(Arc::clone(&self.base)),
+            [Export::All(all)] => Some(all),
+            _ => None,
+        };
+        if let (Some(all), Some((known, vars))) = (alone, &self.last)
+            && Arc::ptr_eq(all, known)
+        {
+            return Ok(Arc::clone(vars));
+        }
+        self.take(self.base.len() * ENTRY_BYTES)?;
+        let mut vars = Variables::clone(&self.base);
+        for export in exports {
+            self.apply(export, &mut vars)?;
+        }
+        let vars = Arc::new(vars);
+        if let Some(all) = alone {
+            self.last = Some((Arc::clone(all), Arc::clone(&vars)));
+        }
+        Ok(vars)
+    }
+
+    /// Adds what an export says to an environment.
+    fn apply(&mut self, export: &Export, vars: &mut Variables) -> Result<(), Error> {
+        self.take(ENTRY_BYTES)?;
+        let before = vars.len();
+        match export {
+            Export::All(all) => {
+                for export in &**all {
+                    self.apply(export, vars)?;
+                }
+                // Each has been counted.
+                return Ok(());
+            }
+            Export::Set(name, value) => {
+                check_len(name, value.len())?;
+                vars.insert(Arc::clone(name), Arc::clone(value));
+            }
+            Export::Default(name, value) => {
+                check_len(name, value.len())?;
+                vars.entry(Arc::clone(name))
+                    .or_insert_with(|| Arc::clone(value));
+            }
+            Export::Prepend(name, value, separator) => {
+                self.join(vars, name, value, *separator, |there, new| [new, there])?;
+            }
+            Export::Append(name, value, separator) => {
+                self.join(vars, name, value, *separator, |there, new| [there, new])?;
+            }
+            Export::Unset(name) => {
+                vars.remove(name.as_os_str());
+            }
+            Export::Pass(name) => {
+                let passed = self.inherited.iter().filter(|(other, _)| other == name);
+                vars.extend(passed.map(shared));
+                if !vars.contains_key(name.as_os_str()) {
+                    tracing::warn!("{} is not set, so it is not passed on", name.display());
+                }
+            }
+            Export::PassAll(prefix) => {
+                let begins = |name: &OsStr| name.as_bytes().starts_with(prefix.as_bytes());
+                let passed = self.inherited.iter().filter(|(name, _)| begins(name));
+                vars.extend(passed.map(shared));
+            }
+        }
+        self.take(vars.len().saturating_sub(before) * ENTRY_BYTES)
+    }
+
+    /// Joins a value with that of a variable, if there is one.
+    fn join(
+        &mut self,
+        vars: &mut Variables,
+        name: &Arc<OsStr>,
+        value: &Arc<OsStr>,
+        separator: u8,
+        order: impl for<'b> Fn(&'b [u8], &'b [u8]) -> [&'b [u8]; 2],
+    ) -> Result<(), Error> {
+        let joined = match vars.get(name) {
+            Some(there) => {
+                let len = there.len() + 1 + value.len();
+                check_len(name, len)?;
+                self.take(len)?;
+                let both = order(there.as_bytes(), value.as_bytes());
+                OsString::from_vec(both.join(&separator)).into()
+            }
+            None => {
+                check_len(name, value.len())?;
+                Arc::clone(value)
+            }
+        };
+        vars.insert(Arc::clone(name), joined);
+        Ok(())
+    }
+
+    /// Takes room for some bytes.
+    fn take(&mut self, num_bytes: usize) -> Result<(), Error> {
+        let Some(room) = self.room.checked_sub(num_bytes) else {
+            return Err(Error::no_room(format!(
+                "the environments of the applications take more than {} MiB: pass fewer variables, or start fewer \
+                 applications at once",
+                MOST_BYTES >> 20
+            )));
+        };
+        self.room = room;
+        Ok(())
+    }
+}
+
+/// A variable of the launcher, to be shared.
+fn shared((name, value): &(OsString, OsString)) -> (Arc<OsStr>, Arc<OsStr>) {
+    (name.as_os_str().into(), value.as_os_str().into())
+}
+
+/// Refuses a variable that no program can have.
+fn check_len(name: &OsStr, value_len: usize) -> Result<(), Error> {
+    let len = name.len() + 1 + value_len;
+    if len <= LONGEST {
+        return Ok(());
+    }
+    // The name itself may be what is long.
+    let name = name.to_string_lossy();
+    let name: String = name.chars().take(64).collect();
+    Err(Error::request(format!(
+        "the variable {name} has {len} bytes with its name, and a program can have {LONGEST} at most"
+    )))
+}
+
+/// Returns the environment of an application of a job that has no other.
+#[cfg(test)]
+fn of_children(
     inherited: &[(OsString, OsString)],
     exports: &[Export],
     oversubscribed: bool,
-) -> Variables {
-    let mut vars: Variables = for_open_mpi_4(oversubscribed)
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
-    let kept = |(name, value): &&(OsString, OsString)| {
-        !is_foreign(name) && !is_for_another_pmi(name, value)
-    };
-    vars.extend(inherited.iter().filter(kept).cloned());
-    for export in exports {
-        export.apply(inherited, &mut vars);
-    }
-    vars
+) -> Arc<Variables> {
+    let mut environments = Environments::new(inherited, oversubscribed);
+    environments.of(exports).unwrap()
 }
 
 /// What Open MPI up to 4.1 needs beside PMIx.
@@ -243,7 +370,7 @@ mod tests {
         ]);
         let vars = of_children(&outer, &[], false);
         assert_eq!(names(&vars), ["HOME", "JSM_JSRUN_PORT"]);
-        assert_eq!(vars[OsStr::new("JSM_JSRUN_PORT")], "1");
+        assert_eq!(&*vars[OsStr::new("JSM_JSRUN_PORT")], "1");
     }
 
     #[test]
@@ -283,31 +410,29 @@ mod tests {
     #[test]
     fn processes_that_share_processors_are_told_to_yield_unless_a_user_says_otherwise() {
         let name = "OMPI_MCA_mpi_oversubscribe";
-        assert_eq!(of_children(&[], &[], true)[OsStr::new(name)], "1");
+        assert_eq!(&*of_children(&[], &[], true)[OsStr::new(name)], "1");
         assert!(!of_children(&[], &[], false).contains_key(OsStr::new(name)));
-        let export = Export::Set(name.into(), "0".into());
-        assert_eq!(of_children(&[], &[export], true)[OsStr::new(name)], "0");
+        let export = Export::set(name, "0");
+        assert_eq!(&*of_children(&[], &[export], true)[OsStr::new(name)], "0");
     }
 
     #[test]
     fn variables_are_joined_kept_and_taken_away() {
         let outer = vars(&[("PATH", "/bin"), ("A", "1"), ("U", "1")]);
-        let path = |value: &str| (OsString::from("PATH"), OsString::from(value));
+        let text = |text: &str| Arc::<OsStr>::from(OsStr::new(text));
         let exports = [
-            Export::Prepend(path("").0, path("/a").1, b':'),
-            Export::Append(path("").0, path("/z").1, b':'),
-            Export::Append("NEW".into(), "x".into(), b','),
-            Export::Default("A".into(), "2".into()),
-            Export::Default("B".into(), "2".into()),
+            Export::Prepend(text("PATH"), text("/a"), b':'),
+            Export::Append(text("PATH"), text("/z"), b':'),
+            Export::Append(text("NEW"), text("x"), b','),
+            Export::Default(text("A"), text("2")),
+            Export::Default(text("B"), text("2")),
             Export::Unset("U".into()),
         ];
         let vars = of_children(&outer, &exports, false);
-        assert_eq!(vars[OsStr::new("PATH")], "/a:/bin:/z");
+        assert_eq!(&*vars[OsStr::new("PATH")], "/a:/bin:/z");
         assert_eq!(names(&vars), ["A", "B", "JSM_JSRUN_PORT", "NEW", "PATH"]);
-        assert_eq!(
-            (&vars[OsStr::new("A")], &vars[OsStr::new("B")]),
-            (&"1".into(), &"2".into())
-        );
+        assert_eq!(&*vars[OsStr::new("A")], "1");
+        assert_eq!(&*vars[OsStr::new("B")], "2");
     }
 
     #[test]
@@ -319,9 +444,67 @@ mod tests {
             .collect();
         let vars = of_children(&outer, &exports, false);
         assert_eq!(names(&vars), ["A", "B", "JSM_JSRUN_PORT", "SLURM_PROCID"]);
-        assert_eq!(vars[OsStr::new("A")], "2");
-        assert_eq!(vars[OsStr::new("B")], "x=y");
+        assert_eq!(&*vars[OsStr::new("A")], "2");
+        assert_eq!(&*vars[OsStr::new("B")], "x=y");
         assert_eq!(Export::parse(OsStr::new("=1")), None);
         assert_eq!(Export::parse(OsStr::new("")), None);
+    }
+
+    #[test]
+    fn applications_share_the_variables_of_their_job() {
+        let outer = vars(&[("A", "1")]);
+        let all: Arc<[Export]> = [Export::set("LONG", "x".repeat(100_000))].into();
+        let mut environments = Environments::new(&outer, false);
+        let shared = [Export::All(Arc::clone(&all))];
+        let first = environments.of(&shared).unwrap();
+        let second = environments.of(&shared).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        // An application with variables of its own shares the values of the job.
+        let own = [Export::set("OWN", "1"), Export::All(all)];
+        let name = OsStr::new("LONG");
+        for _ in 0..10_000 {
+            let other = environments.of(&own).unwrap();
+            assert!(Arc::ptr_eq(&first[name], &other[name]));
+        }
+    }
+
+    #[test]
+    fn a_variable_that_no_program_can_have_is_refused_by_its_name() {
+        let outer = vars(&[("THERE", "x")]);
+        let value: Arc<OsStr> = OsStr::new(&"x".repeat(LONGEST - 6)).into();
+        let name: Arc<OsStr> = OsStr::new("THERE").into();
+        let fits = [Export::Set(Arc::clone(&name), Arc::clone(&value))];
+        let mut environments = Environments::new(&outer, false);
+        environments.of(&fits).unwrap();
+        for export in [
+            Export::set("LONGER", &value),
+            Export::Default(OsStr::new("LONGER").into(), Arc::clone(&value)),
+            Export::Prepend(Arc::clone(&name), Arc::clone(&value), b':'),
+            Export::Append(name, value, b':'),
+        ] {
+            let error = environments.of(&[export]).unwrap_err().to_string();
+            assert!(error.contains("131071") && error.contains("ER"), "{error}");
+        }
+    }
+
+    #[test]
+    fn environments_that_multiply_are_refused() {
+        let num = MOST_BYTES / ENTRY_BYTES / 1000;
+        let many: Arc<[Export]> = (0..num)
+            .map(|number| Export::set(format!("V{number}"), ""))
+            .collect();
+        let mut environments = Environments::new(&[], false);
+        let mut refused = None;
+        for number in 0..1000 {
+            let own = Export::set("OWN", number.to_string());
+            let made = environments.of(&[own, Export::All(Arc::clone(&many))]);
+            refused = made.err();
+            if refused.is_some() {
+                break;
+            }
+        }
+        let error = refused.unwrap();
+        let status = pmix_types::Status::ERR_JOB_INSUFFICIENT_RESOURCES;
+        assert_eq!(error.status(), status);
     }
 }

@@ -117,6 +117,13 @@ impl Error {
         Self::new(kind, ErrorDetail::new(kind.status(), why))
     }
 
+    /// The preparation of a job ended because nothing waits for it.
+    #[cold]
+    pub(crate) fn cancelled() -> Self {
+        let detail = ErrorDetail::new(Status::ERR_JOB_CANCELED, "the spawn was cancelled");
+        Self::new(Kind::System, detail)
+    }
+
     /// A program cannot be started in the directory that is asked for.
     #[cold]
     pub(crate) fn wdir(what: impl fmt::Display, cause: io::Error) -> Self {

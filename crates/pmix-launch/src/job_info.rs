@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the launcher tells its server about a job: what does not follow from its maps.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use pmix_types::{DataArray, Info, Proc, Rank, Text, Value, keys};
 use crate::placement::{Policy, place};
 use crate::session_dir::{JobDir, SessionDir};
 use crate::stops::StopPoint;
-use crate::{Error, Plan, process};
+use crate::{Error, Plan};
 use pmix_topology::{Cpuset, Level, Topology};
 
 /// Where processes are bound.
@@ -24,28 +24,32 @@ pub(crate) struct Bound {
     pub(crate) oversubscribed: bool,
 }
 
-/// Binds the processes of a plan if it says so; the machine is only looked at then.
+/// Binds the processes of a job if its policy says so; the machine is only looked at then.
 ///
 /// # Errors
-/// The plan names processors of which this process may use none, or its policy is strict and there are too
+/// The processors are named, and of these this process may use none, or its policy is strict and there are too
 /// few.
-pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
-    let num_here = plan.layout.here().len();
-    let allowed = process::allowed();
+pub(crate) fn bind(
+    environment: &[(OsString, OsString)],
+    policy: Policy,
+    cpus: Option<&Cpuset>,
+    allowed: Option<Cpuset>,
+    num_here: usize,
+) -> Result<Bound, Error> {
     let num_allowed = allowed
         .as_ref()
         .map_or(usize::MAX, |cpus| cpus.len() as usize);
     let oversubscribed = num_here > num_allowed;
-    if plan.policy.bind_to.is_none() {
+    if policy.bind_to.is_none() {
         return Ok(Bound {
             oversubscribed,
             ..Bound::default()
         });
     }
-    let topology = crate::topology::this_machine(&plan.environment);
+    let topology = crate::topology::this_machine(environment);
     let everything = || topology.parts(Level::Node).first().cloned();
     let allowed = allowed.or_else(everything).unwrap_or_default();
-    let allowed = match &plan.cpus {
+    let allowed = match cpus {
         Some(cpus) if !cpus.intersects(&allowed) => {
             return Err(Error::unmapped(format!(
                 "none of the processors {cpus} may be used by this process, which has {allowed}"
@@ -54,10 +58,10 @@ pub(crate) fn bind(plan: &Plan) -> Result<Bound, Error> {
         Some(cpus) => allowed.and(cpus),
         None => allowed,
     };
-    let placeable = plan.policy.check(&topology, &allowed, num_here);
+    let placeable = policy.check(&topology, &allowed, num_here);
     placeable.map_err(Error::unmapped)?;
     Ok(Bound {
-        cpus: place(plan.policy, &topology, &allowed, num_here),
+        cpus: place(policy, &topology, &allowed, num_here),
         topology: Some(topology),
         oversubscribed,
     })

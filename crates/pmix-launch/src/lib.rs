@@ -32,7 +32,7 @@
 //!     layout: Layout::on_one_node(b"n1", app.num_procs)?,
 //!     apps: vec![app],
 //!     policy: Policy::default(),
-//!     environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+//!     environment: vec![("PATH".into(), "/usr/bin:/bin".into())].into(),
 //!     preg: Arc::new(pmix_builtin::open_preg(&params)?),
 //!     params,
 //!     tmpdir: "/tmp".into(),
@@ -79,6 +79,7 @@ mod outcome;
 mod output;
 mod placement;
 mod plan;
+mod preparation;
 mod process;
 mod run;
 mod service;

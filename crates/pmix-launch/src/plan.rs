@@ -42,7 +42,7 @@ pub struct Plan {
     /// Where processes stop for a debugger.
     pub stops: DebugStops,
     /// The environment that children inherit, without what [another launcher](crate::Export) left.
-    pub environment: Vec<(OsString, OsString)>,
+    pub environment: Arc<[(OsString, OsString)]>,
     /// The encoders of maps.
     pub preg: Arc<Preg>,
     /// The MCA parameters of the server.
@@ -265,7 +265,7 @@ impl Plan {
             layout: Layout::on_one_node(b"n1", num_procs.iter().sum()).unwrap(),
             apps: num_procs.iter().map(app).collect(),
             policy: Policy::default(),
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())].into(),
             preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
             params,
             tmpdir: "/tmp".into(),

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use pmix_topology::Topology;
 
-use crate::process::find_program;
+use pmix_host::helpers::Cancel;
+
+use crate::process::Search;
 
 /// The commands of hwloc's packages that export a topology.
 const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
@@ -41,8 +43,10 @@ fn by_hwloc(environment: &[(OsString, OsString)]) -> Option<Topology> {
     let told = match var("HWLOC_XMLFILE") {
         Some(file) => Topology::of_xml_file(file.as_ref()).map_err(|error| error.to_string()),
         None => {
-            let find = |name: &&str| find_program(name.as_ref(), var("PATH"), Path::new("")).ok();
-            let command = COMMANDS.iter().find_map(find)?;
+            let (cancel, path) = (Cancel::never(), var("PATH").map(Into::into));
+            let mut search = Search::new(&cancel);
+            let mut find = |name: &str| search.program(name.as_ref(), path.as_ref(), Path::new(""));
+            let command = COMMANDS.iter().find_map(|name| find(name).ok())?;
             run(&command, environment)
                 .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
                 .map_err(|error| error.to_string())

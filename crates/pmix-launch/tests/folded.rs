@@ -55,7 +55,7 @@ fn plan(num_nodes: u32, tmpdir: &std::path::Path) -> Plan {
             exports: Vec::new(),
         }],
         policy: Policy::default(),
-        environment: Vec::new(),
+        environment: Vec::new().into(),
         preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
         params,
         tmpdir: tmpdir.to_owned(),

@@ -56,7 +56,7 @@ fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
     };
     let mut exports = all.to_vec();
     for pair in args.genv.chunks_exact(2) {
-        exports.push(Export::Set(pair[0].clone(), pair[1].clone()));
+        exports.push(Export::set(&pair[0], &pair[1]));
     }
     for word in &args.exports {
         exports.extend(export(word)?);

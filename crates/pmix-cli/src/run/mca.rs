@@ -119,7 +119,7 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
         }
         for family in ["OMPI", "PMIX"] {
             let variable = format!("{family}_MCA_{name}");
-            exports.push(Export::Set(variable.into(), value.into()));
+            exports.push(Export::set(variable, value));
         }
     }
     exports
@@ -171,7 +171,7 @@ mod tests {
     fn what_is_not_ours_is_for_the_processes() {
         let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
         assert_eq!(exports(&words("preg ^raw gds_hash_whole 3")), []);
-        let set = |name: &str| Export::Set(name.into(), "self,sm".into());
+        let set = |name: &str| Export::set(name, "self,sm");
         let expected = [set("OMPI_MCA_btl"), set("PMIX_MCA_btl")];
         assert_eq!(exports(&words("btl self,sm")), expected);
         assert_eq!(exports(&words("nobody_knows 1")).len(), 2);

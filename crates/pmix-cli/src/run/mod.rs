@@ -232,7 +232,7 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
         system_server: (args.system_server).then(|| system_dir(&environment.vars)),
         tmpdir: tmpdir(&environment.vars),
         syslog: "/dev/log".into(),
-        environment: environment.vars,
+        environment: environment.vars.into(),
         output,
         timeout: args.timeout,
         grace: args.grace,

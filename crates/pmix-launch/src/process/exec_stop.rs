@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::Arc;
 
 use nix::sys::ptrace;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
@@ -61,9 +62,9 @@ pub fn stop_on_exec(words: impl IntoIterator<Item = OsString>) -> io::Error {
 
 /// The words for [`stop_on_exec`] that follow the name of the program.
 pub(crate) fn linker_words<'v>(
-    vars: impl Iterator<Item = (&'v OsString, &'v OsString)>,
+    vars: impl Iterator<Item = (&'v Arc<OsStr>, &'v Arc<OsStr>)>,
 ) -> impl Iterator<Item = OsString> {
-    let word = |(name, value): (&OsString, &OsString)| {
+    let word = |(name, value): (&Arc<OsStr>, &Arc<OsStr>)| {
         OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
     };
     let of_linker = vars.filter(|(name, _)| is_of_linker(name));

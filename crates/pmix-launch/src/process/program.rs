@@ -1,41 +1,155 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding a program.
 
-use std::ffi::OsStr;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use pmix_host::helpers::Cancel;
 use rustix::fs::{Access, Mode, OFlags, access};
 use rustix::io::Errno;
 
-/// Where the shell would find a program for somebody in `wdir` with this `PATH`.
+use crate::Error;
+
+/// How many directories of one `PATH` are searched.
+const MOST_DIRECTORIES: usize = 4096;
+
+/// How many files are looked at for all applications of one job.
+const MOST_LOOKS: usize = 100_000;
+
+/// Finds the programs of the applications of one job, so that their processes do not each search, and a name that no
+/// directory has is an error before any process starts.
 ///
-/// Found once here, so that the children of an application do not each search, and a name that no
-/// directory has is told before any process starts.
-pub(crate) fn find(program: &OsStr, path: Option<&OsStr>, wdir: &Path) -> io::Result<PathBuf> {
-    if program.as_bytes().contains(&b'/') {
-        let found = wdir.join(program);
-        return check(&found).map(|()| found);
-    }
-    // What `execvp` does where the variable is not set.
-    let path = path.unwrap_or_else(|| OsStr::new("/bin:/usr/bin"));
-    let mut refused = None;
-    for dir in std::env::split_paths(path) {
-        let found = wdir.join(dir).join(program);
-        match check(&found) {
-            Ok(()) => return Ok(found),
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => refused = Some(e),
-            Err(_) => {}
+/// A program that several applications name is searched for once. How long the rest takes is decided by the disks
+/// that `PATH` names: the search is bounded and can be cancelled, and a helper thread does it for a job that a
+/// process asks for.
+pub(crate) struct Search<'c> {
+    cancel: &'c Cancel,
+    num_looks: usize,
+    found: HashMap<Name, PathBuf>,
+    entered: HashSet<PathBuf>,
+}
+
+/// What decides which file a program is: its name, `PATH`, and where it starts.
+type Name = (OsString, Option<Arc<OsStr>>, PathBuf);
+
+impl<'c> Search<'c> {
+    /// Begins a search.
+    pub(crate) fn new(cancel: &'c Cancel) -> Self {
+        Self {
+            cancel,
+            num_looks: 0,
+            found: HashMap::new(),
+            entered: HashSet::new(),
         }
     }
-    // Where the application starts is looked in last, as mpirun does; not where the launcher happens to be.
-    let here = wdir.join(program);
-    if refused.is_none() && !wdir.as_os_str().is_empty() && check(&here).is_ok() {
-        return Ok(here);
+
+    /// Checks that processes can start in a directory.
+    ///
+    /// # Errors
+    /// It is not there, is none, or may not be entered; the search was cancelled.
+    pub(crate) fn enter(&mut self, wdir: &Path) -> Result<(), Error> {
+        if wdir.as_os_str().is_empty() || self.entered.contains(wdir) {
+            return Ok(());
+        }
+        self.look()?;
+        let entered = std::fs::metadata(wdir).and_then(|about| match about.is_dir() {
+            true => Ok(access(wdir, Access::EXEC_OK)?),
+            false => Err(Errno::NOTDIR.into()),
+        });
+        let cannot = || format!("cannot start in {}", wdir.display());
+        entered.map_err(|e| Error::wdir(cannot(), e))?;
+        self.entered.insert(wdir.to_owned());
+        Ok(())
     }
-    Err(refused.unwrap_or_else(|| Errno::NOENT.into()))
+
+    /// Returns the file that the shell would run for this name in `wdir` with this `PATH`.
+    ///
+    /// # Errors
+    /// No directory has it, it may not be run, or its interpreter is not there; the search takes too many looks, or
+    /// was cancelled.
+    pub(crate) fn program(
+        &mut self,
+        program: &OsStr,
+        path: Option<&Arc<OsStr>>,
+        wdir: &Path,
+    ) -> Result<PathBuf, Error> {
+        let name = (program.to_owned(), path.cloned(), wdir.to_owned());
+        if let Some(found) = self.found.get(&name) {
+            return Ok(found.clone());
+        }
+        let cannot = || format!("cannot run {}", program.display());
+        let found = self.find(program, path.map(|path| &**path), wdir)?;
+        let found = found.map_err(|e| Error::program(cannot(), e))?;
+        self.look()?;
+        if let Some(interpreter) = missing_interpreter(&found, wdir) {
+            let what = format!("{}: its interpreter {}", cannot(), interpreter.display());
+            return Err(Error::program(what, Errno::NOENT.into()));
+        }
+        // A relative path is taken from where the child starts, or from where we are.
+        let found = std::path::absolute(&found).unwrap_or(found);
+        self.found.insert(name, found.clone());
+        Ok(found)
+    }
+
+    /// Searches for a program; the error of the search itself is the outer one.
+    fn find(
+        &mut self,
+        program: &OsStr,
+        path: Option<&OsStr>,
+        wdir: &Path,
+    ) -> Result<io::Result<PathBuf>, Error> {
+        if program.as_bytes().contains(&b'/') {
+            self.look()?;
+            let found = wdir.join(program);
+            return Ok(check(&found).map(|()| found));
+        }
+        // What `execvp` does where the variable is not set.
+        let path = path.unwrap_or_else(|| OsStr::new("/bin:/usr/bin"));
+        let num = memchr::memchr_iter(b':', path.as_bytes()).count() + 1;
+        if num > MOST_DIRECTORIES {
+            return Err(Error::request(format!(
+                "PATH names {num} directories, and {MOST_DIRECTORIES} are searched at most: name the program {} by \
+                 its path, or shorten PATH",
+                program.display()
+            )));
+        }
+        let mut refused = None;
+        for dir in std::env::split_paths(path) {
+            self.look()?;
+            let found = wdir.join(dir).join(program);
+            match check(&found) {
+                Ok(()) => return Ok(Ok(found)),
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => refused = Some(e),
+                Err(_) => {}
+            }
+        }
+        // Where the application starts is looked in last, as mpirun does; not where the launcher happens to be.
+        let here = wdir.join(program);
+        if refused.is_none() && !wdir.as_os_str().is_empty() && check(&here).is_ok() {
+            return Ok(Ok(here));
+        }
+        Ok(Err(refused.unwrap_or_else(|| Errno::NOENT.into())))
+    }
+
+    /// Counts a look at a file.
+    fn look(&mut self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        self.num_looks += 1;
+        match self.num_looks {
+            ..=MOST_LOOKS => Ok(()),
+            _ => Err(Error::no_room(format!(
+                "the programs of the job are in none of the first {MOST_LOOKS} places where they are searched for: \
+                 name them by their paths, or shorten PATH"
+            ))),
+        }
+    }
 }
 
 /// Whether this is a file that may be run.
@@ -69,12 +183,19 @@ pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pmix_types::Status;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn put(path: &Path, mode: u32) {
         fs::write(path, "#!/bin/sh\n").unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn find(program: &str, path: &OsStr, wdir: &Path) -> Result<PathBuf, Status> {
+        let cancel = Cancel::never();
+        let found = Search::new(&cancel).program(program.as_ref(), Some(&path.into()), wdir);
+        found.map_err(|error| error.status())
     }
 
     #[test]
@@ -86,15 +207,14 @@ mod tests {
         put(&second.join("prog"), 0o755);
         fs::create_dir(first.join("prog")).unwrap();
         let path = std::env::join_paths([&first, &second]).unwrap();
-        let find = |program: &str| super::find(program.as_ref(), Some(&path), dir.path());
+        let find = |program: &str| find(program, &path, dir.path());
         assert_eq!(find("prog").unwrap(), second.join("prog"));
         assert_eq!(find("b/prog").unwrap(), second.join("prog"));
         put(&dir.path().join("here"), 0o755);
         assert_eq!(find("here").unwrap(), dir.path().join("here"));
-        let elsewhere = super::find("here".as_ref(), Some(&path), Path::new(""));
-        assert_eq!(elsewhere.unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(find("absent").unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(find("./prog").unwrap_err().kind(), io::ErrorKind::NotFound);
+        let missing = Err(Status::ERR_JOB_EXE_NOT_FOUND);
+        assert_eq!(super::tests::find("here", &path, Path::new("")), missing);
+        assert_eq!([find("absent"), find("./prog")], [missing.clone(), missing]);
     }
 
     #[test]
@@ -120,9 +240,50 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         put(&dir.path().join("text"), 0o644);
         for program in ["text", "./text", "./"] {
-            let path = Some(dir.path().as_os_str());
-            let error = find(program.as_ref(), path, dir.path()).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{program}");
+            let found = find(program, dir.path().as_os_str(), dir.path());
+            assert_eq!(found, Err(Status::ERR_JOB_APP_NOT_EXECUTABLE), "{program}");
         }
+    }
+
+    #[test]
+    fn a_program_that_many_applications_name_is_searched_for_once() {
+        let dir = tempfile::tempdir().unwrap();
+        put(&dir.path().join("prog"), 0o755);
+        let mut path: OsString = "/no/such:".repeat(1000).into();
+        path.push(dir.path());
+        let path: Arc<OsStr> = path.into();
+        let cancel = Cancel::never();
+        let mut search = Search::new(&cancel);
+        for _ in 0..1000 {
+            let found = search.program("prog".as_ref(), Some(&path), Path::new(""));
+            assert_eq!(found.unwrap(), dir.path().join("prog"));
+            search.enter(dir.path()).unwrap();
+        }
+        assert_eq!(search.num_looks, 1003);
+    }
+
+    #[test]
+    fn a_search_is_bounded_and_can_be_cancelled() {
+        let (cancel, never) = (Cancel::default(), Cancel::never());
+        let long: Arc<OsStr> = OsStr::new(&"/no/such:".repeat(MOST_DIRECTORIES)).into();
+        let mut search = Search::new(&never);
+        let error = search.program("prog".as_ref(), Some(&long), Path::new(""));
+        let error = error.unwrap_err();
+        assert_eq!(error.status(), Status::ERR_BAD_PARAM);
+        assert!(error.to_string().contains("4097 directories"), "{error}");
+        let path: Arc<OsStr> = OsStr::new(&"/no/such:".repeat(1000)).into();
+        let statuses: Vec<_> = (0..200)
+            .map(|number| {
+                let name = OsString::from(format!("prog{number}"));
+                let found = search.program(&name, Some(&path), Path::new(""));
+                found.unwrap_err().status()
+            })
+            .collect();
+        assert_eq!(statuses[0], Status::ERR_JOB_EXE_NOT_FOUND);
+        assert_eq!(statuses[199], Status::ERR_JOB_INSUFFICIENT_RESOURCES);
+        assert!(search.num_looks <= 2 * MOST_LOOKS);
+        cancel.cancel();
+        let found = Search::new(&cancel).program("sh".as_ref(), None, Path::new(""));
+        assert_eq!(found.unwrap_err().status(), Status::ERR_JOB_CANCELED);
     }
 }

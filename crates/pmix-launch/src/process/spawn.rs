@@ -1,37 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting processes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mio::unix::pipe::Receiver;
+use pmix_host::helpers::Cancel;
 use pmix_types::Rank;
-use rustix::fs::{Access, access};
 use rustix::process::Pid;
 
 use super::affinity::CpuAffinity;
 use super::exec_stop::{hold, is_of_linker, linker_words};
-use super::program;
+use super::program::Search;
 use super::table::Process;
-use crate::environment::{Variables, compat, of_children};
+use crate::environment::{Environments, Variables, compat};
 use crate::job_info::Bound;
-use crate::{Error, Plan};
+use crate::{App, Error, Plan};
 use pmix_topology::Cpuset;
 
 /// Starts the processes of a plan one after the other.
 ///
-/// Programs are looked for and environments are made once for each application. Nothing here
-/// needs code to run in the child, so the system may start it without copying this process
+/// Nothing here needs code to run in the child, so the system may start it without copying this process
 /// (`posix_spawn`).
 pub(crate) struct Spawner<'a> {
     plan: &'a Plan,
-    apps: Vec<Prepared>,
+    programs: &'a Programs,
+    form: &'a CommandForm,
     confinement: Option<CpuAffinity>,
-    has_rank: bool,
 }
+
+/// The programs and environments of the applications of a job, looked for and made once for all its processes, those
+/// that are started again too.
+#[derive(Debug)]
+pub(crate) struct Programs(Vec<Prepared>);
 
 /// How the command line of each process is made of that of its application.
 #[derive(Clone, Debug, Default)]
@@ -44,14 +49,11 @@ pub(crate) struct CommandForm {
 }
 
 /// What is the same for each process of an application.
+#[derive(Debug)]
 struct Prepared {
-    /// What is run: the program of the application, or that of the agent.
+    /// The file that is run: the program of the application, or that of the agent.
     program: PathBuf,
-    /// How it is called.
-    name: OsString,
-    /// The arguments in front of those of the application.
-    args: Vec<OsString>,
-    vars: Variables,
+    vars: Arc<Variables>,
 }
 
 /// What a process has for standard input, output and error.
@@ -78,50 +80,49 @@ pub(crate) struct Started {
     pub(crate) errors: Option<Receiver>,
 }
 
-impl<'a> Spawner<'a> {
+impl Programs {
     /// Finds the programs, so that nothing starts if one of them is missing. With an agent only its program has to
     /// be there: the agent finds that of the application.
-    pub(crate) fn new(plan: &'a Plan, bound: &Bound, form: &CommandForm) -> Result<Self, Error> {
-        let here = Path::new("");
-        let prepare = |app: &crate::App| {
-            let vars = of_children(&plan.environment, &app.exports, bound.oversubscribed);
-            let path = vars.get(std::ffi::OsStr::new("PATH"));
-            let wdir = app.wdir.as_deref().unwrap_or(here);
-            if !wdir.as_os_str().is_empty() {
-                let entered = std::fs::metadata(wdir).and_then(|about| match about.is_dir() {
-                    true => Ok(access(wdir, Access::EXEC_OK)?),
-                    false => Err(rustix::io::Errno::NOTDIR.into()),
-                });
-                let cannot = format!("cannot start in {}", wdir.display());
-                entered.map_err(|e| Error::wdir(cannot, e))?;
-            }
-            let (name, args) = match form.agent.split_first() {
-                Some((agent, args)) => (agent, [args, std::slice::from_ref(&app.program)].concat()),
-                None => (&app.program, Vec::new()),
-            };
-            let found = program::find(name, path.map(OsString::as_os_str), wdir);
-            let cannot = format!("cannot run {}", name.display());
-            let program = found.map_err(|e| Error::program(&cannot, e))?;
-            if let Some(interpreter) = program::missing_interpreter(&program, wdir) {
-                let what = format!("{cannot}: its interpreter {}", interpreter.display());
-                return Err(Error::program(what, rustix::io::Errno::NOENT.into()));
-            }
-            // A relative path is taken from where the child starts, or from where we are.
-            let program = std::path::absolute(&program).unwrap_or(program);
-            Ok(Prepared {
-                program,
-                name: name.clone(),
-                args,
-                vars,
-            })
+    ///
+    /// # Errors
+    /// A program or a working directory is missing or cannot be used, or all together are too much; the search was
+    /// cancelled.
+    pub(crate) fn find(
+        apps: &[App],
+        environment: &[(OsString, OsString)],
+        oversubscribed: bool,
+        form: &CommandForm,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        let mut environments = Environments::new(environment, oversubscribed);
+        let mut search = Search::new(cancel);
+        let prepare = |app: &App| {
+            let vars = environments.of(&app.exports)?;
+            let wdir = app.wdir.as_deref().unwrap_or_else(|| Path::new(""));
+            search.enter(wdir)?;
+            let name = form.agent.first().unwrap_or(&app.program);
+            let program = search.program(name, vars.get(OsStr::new("PATH")), wdir)?;
+            Ok(Prepared { program, vars })
         };
+        apps.iter().map(prepare).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl<'a> Spawner<'a> {
+    /// Prepares to start processes on the processors that they are bound to.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        programs: &'a Programs,
+        bound: &Bound,
+        form: &'a CommandForm,
+    ) -> Result<Self, Error> {
         Ok(Self {
             plan,
-            apps: plan.apps.iter().map(prepare).collect::<Result<_, _>>()?,
+            programs,
+            form,
             confinement: (!bound.cpus.is_empty())
                 .then(CpuAffinity::begin)
                 .transpose()?,
-            has_rank: form.has_rank,
         })
     }
 
@@ -185,9 +186,11 @@ impl<'a> Spawner<'a> {
     }
 
     fn command(&self, app: usize, rank: Rank, vars: &[(OsString, OsString)]) -> Command {
-        let (prepared, app) = (&self.apps[app], &self.plan.apps[app]);
-        let mut name = prepared.name.clone();
-        if self.has_rank {
+        let (prepared, app) = (&self.programs.0[app], &self.plan.apps[app]);
+        // An agent has the application as its last argument.
+        let agent = self.form.agent.split_first();
+        let mut name = agent.map_or(&app.program, |(agent, _)| agent).clone();
+        if self.form.has_rank {
             name.push(format!("-{rank}"));
         }
         let stopper = self
@@ -209,12 +212,14 @@ impl<'a> Spawner<'a> {
                 command
             }
         };
+        if let Some((_, args)) = agent {
+            command.args(args).arg(&app.program);
+        }
         command
-            .args(&prepared.args)
             .args(&app.args)
             .env_clear()
             .envs(self.compat(rank))
-            .envs(&prepared.vars)
+            .envs(prepared.vars.iter())
             .envs(vars.iter().map(|(name, value)| (name, value)))
             // What it starts in turn can be found and ended with it.
             .process_group(0);

@@ -110,12 +110,13 @@ impl Spawner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pmix_host::helpers::Cancel;
     use pmix_types::Rank;
 
     use super::*;
     use crate::Plan;
     use crate::job_info::Bound;
-    use crate::process::{CommandForm, Standard};
+    use crate::process::{CommandForm, Programs, Standard};
 
     /// Starts processes, of which one cannot be prepared or taken. The places that were prepared and taken.
     fn start(
@@ -125,7 +126,16 @@ mod tests {
     ) -> (Vec<usize>, Vec<usize>, bool) {
         let plan = Plan::of_test(&[u32::try_from(num).unwrap()]);
         let bound = Bound::default();
-        let spawner = Spawner::new(&plan, &bound, &CommandForm::default()).unwrap();
+        let form = CommandForm::default();
+        let programs = Programs::find(
+            &plan.apps,
+            &plan.environment,
+            false,
+            &form,
+            &Cancel::never(),
+        );
+        let programs = programs.unwrap();
+        let spawner = Spawner::new(&plan, &programs, &bound, &form).unwrap();
         let mut places = (Vec::new(), Vec::new());
         let ended = spawner.start_all(
             &mut places,

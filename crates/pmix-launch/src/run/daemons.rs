@@ -4,35 +4,12 @@
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Co-Location of Debugger Daemons" and "Co-Spawn of
 //! Debugger Daemons".
 
-use std::time::Instant;
+use pmix_types::{Proc, Status};
 
-use pmix_server::upcall::Spawn;
-use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
-
-use super::debug::without_daemons;
 use super::request::{Refusal, Request};
 use super::session::Session;
 
 impl Session<'_> {
-    /// Starts a job, and the daemons of a debugger that are asked for with it.
-    pub(super) fn spawn(
-        &mut self,
-        call: Spawn,
-        asked: Instant,
-    ) -> Result<Nspace<'static>, Refusal> {
-        let (call, daemons) = without_daemons(call);
-        let nspace = self.spawn_one(call, asked)?;
-        if let Some(mut daemons) = daemons {
-            let target = Proc::new(nspace.clone(), Rank::WILDCARD);
-            daemons.infos.push(Info::new(keys::DEBUG_TARGET, target));
-            if let Err(refusal) = self.spawn_one(daemons, asked) {
-                self.give_up(&nspace);
-                return Err(refusal);
-            }
-        }
-        Ok(nspace)
-    }
-
     /// Has daemons of a debugger be as many as what they debug needs, if that is what the job is, and returns
     /// what they debug. All run on this node, so each is beside it.
     pub(super) fn place_daemons(

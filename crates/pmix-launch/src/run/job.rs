@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pmix_host::forward::LineForm;
-use pmix_server::Completion;
-use pmix_server::upcall::Spawn;
 use pmix_types::{Info, Nspace, Proc, Rank, Text};
 use rustix::process::Pid;
 
@@ -16,7 +14,7 @@ use super::display::Display;
 use super::stop::Stop;
 use super::stopped::Debugging;
 use crate::input::PushedInput;
-use crate::process::{CommandForm, Process, Table};
+use crate::process::{CommandForm, Process, Programs, Table};
 use crate::session_dir::JobDir;
 use crate::{OutputForm, Plan};
 
@@ -77,16 +75,6 @@ pub(super) struct Origin {
     pub(super) max_restarts: u32,
 }
 
-/// A job that was asked for and is not started yet.
-pub(super) struct Waiting {
-    pub(super) call: Spawn,
-    /// When it was asked for.
-    pub(super) asked: Instant,
-    /// When it is refused where the launcher still waits for its tool then.
-    pub(super) start_by: Option<Instant>,
-    pub(super) done: Completion<Nspace<'static>>,
-}
-
 /// A job that runs. Fields are dropped in this order: nothing runs any more when its directory goes.
 pub(super) struct Job<'a> {
     pub(super) plan: PlanRef<'a>,
@@ -94,6 +82,8 @@ pub(super) struct Job<'a> {
     /// None for the first job.
     pub(super) origin: Option<Origin>,
     pub(super) table: Table,
+    /// What its processes run, those too that are started again.
+    pub(super) programs: Arc<Programs>,
     pub(super) dir: JobDir,
     pub(super) stop: Stop,
     /// What its processes read, if it was spawned to have input.

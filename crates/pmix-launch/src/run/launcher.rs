@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(plan.stops.in_app, ranks(&[0, 2]));
         assert!(plan.stops.on_exec.is_empty());
         for app in &plan.apps {
-            let red = Export::Set("COLOUR".into(), "red".into());
+            let red = Export::set("COLOUR", "red");
             assert_eq!(app.exports, [red]);
         }
         assert_eq!(plan.output.form, OutputForm::Tagged);

@@ -27,6 +27,7 @@ mod session_control;
 mod sets;
 mod signal;
 mod spawn;
+mod spawn_queue;
 mod start;
 mod stop;
 mod stopped;

@@ -6,8 +6,10 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pmix_server::upcall::Spawn;
@@ -21,8 +23,8 @@ use super::tool_wait::PAUSE_FOR_TOOL;
 use crate::process::CommandForm;
 use crate::{App, Error, Export, MapBy};
 use read::{
-    bind, command, cpus, envar, here, infos, level, number, own, procs, rank, reader, shorten,
-    text_of, unknown, variable,
+    bind, command, cpus, directory, envar, here, infos, level, number, own, procs, rank, reader,
+    shorten, text_of, unknown, variable,
 };
 
 /// Why a job is not started.
@@ -125,6 +127,8 @@ pub(super) struct Request {
     wdir: Option<PathBuf>,
     /// What is done to the variables of all applications.
     exports: Vec<Export>,
+    /// The same as one list that the applications share, once the first of them was read.
+    shared: Option<Arc<[Export]>>,
 }
 
 impl Request {
@@ -183,7 +187,7 @@ impl Request {
             return;
         }
         let value = if stops { "1" } else { "0" };
-        let mark = Export::Default(PAUSE_FOR_TOOL.into(), value.into());
+        let mark = Export::Default(OsStr::new(PAUSE_FOR_TOOL).into(), OsStr::new(value).into());
         (self.apps.iter_mut()).for_each(|app| app.exports.push(mark.clone()));
     }
 
@@ -300,7 +304,7 @@ impl Request {
             Asked::JobLimit => shorten(&mut self.timeout, number(info)?),
             Asked::SpawnLimit => shorten(&mut self.spawn_timeout, number(info)?),
             Asked::Host => here(info, host)?,
-            Asked::Wdir => self.wdir = Some(own(text_of(info)?).into()),
+            Asked::Wdir => self.wdir = Some(directory(text_of(info)?)?),
             Asked::Variable => self.exports.extend(envar(info)?),
             Asked::ForLauncher => self.for_launcher = Some(infos(info)?),
             Asked::Tool => self.is_tool = flag,
@@ -364,6 +368,16 @@ impl Request {
         Ok(())
     }
 
+    /// Returns what is done to the variables of all applications, as one list that they share.
+    fn exports_of_all(&mut self) -> Option<Export> {
+        if self.exports.is_empty() {
+            return None;
+        }
+        let exports = &self.exports;
+        let shared = self.shared.get_or_insert_with(|| exports.as_slice().into());
+        Some(Export::All(Arc::clone(shared)))
+    }
+
     /// Reads an application, with what its own infos say of the job.
     fn app(&mut self, asked: &SpawnApp<'static>, host: &[u8]) -> Result<App, Refusal> {
         let num_procs = u32::try_from(asked.maxprocs);
@@ -376,13 +390,13 @@ impl Request {
                 "an application without a program",
             )
         })?;
-        let mut wdir = asked.cwd.as_ref().map(|cwd| own(cwd).into());
+        let mut wdir = asked.cwd.as_ref().map(directory).transpose()?;
         wdir = wdir.or_else(|| self.wdir.clone());
-        let exports = asked.env.iter().filter_map(|text| variable(&own(text)));
-        let mut exports: Vec<_> = exports.chain(self.exports.iter().cloned()).collect();
+        let mut exports: Vec<_> = asked.env.iter().filter_map(variable).collect();
+        exports.extend(self.exports_of_all());
         for info in &asked.info {
             match Directive::of(&info.key).map(|directive| directive.effect) {
-                Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(own(text_of(info)?).into()),
+                Some(Effect::Obeyed(Asked::Wdir)) => wdir = Some(directory(text_of(info)?)?),
                 Some(Effect::Obeyed(Asked::Variable)) => exports.extend(envar(info)?),
                 Some(Effect::Obeyed(Asked::Debug(directive))) => {
                     let taken = self.debug.take(directive, info, Some(self.apps.len()));

@@ -13,6 +13,7 @@
 mod waiting;
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pmix_server::{Credentials, Registration};
@@ -143,6 +144,7 @@ impl Session<'_> {
         // Debuggers were told of those that are there first, and nobody would let this one go on.
         plan.stops.on_exec.clear();
         let form = job.origin.as_ref().map(|origin| origin.form.clone());
+        let programs = Arc::clone(&job.programs);
         let job_number = job.origin.as_ref().map(|origin| origin.number);
         let Some(Process {
             rank, pid, cpus, ..
@@ -182,7 +184,8 @@ impl Session<'_> {
             merged,
             files,
         } = route.of(rank, false)?;
-        let spawner = Spawner::new(&plan, &bound, &form.unwrap_or_default())?;
+        let form = form.unwrap_or_default();
+        let spawner = Spawner::new(&plan, &programs, &bound, &form)?;
         let vars = self.server.setup_fork(&proc);
         let vars = vars.map_err(|e| Error::server("the server has no address", e))?;
         let standard = process::Standard {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session: the job that was to be started, those that its processes spawn, and all that they share.
 
-use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{HeldStream, OutputForwarder};
+use pmix_host::helpers::Helpers;
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
@@ -18,11 +18,12 @@ use rustix::process::Signal;
 use super::Standard;
 use super::connected::Connected;
 use super::groups::Groups;
-use super::job::{Job, Jobs, Waiting};
+use super::job::{Job, Jobs};
 use super::log::Logs;
 use super::missing::Missing;
 use super::restart::WaitingRestarts;
 use super::sets::DefinedSets;
+use super::spawn_queue::SpawnQueue;
 use super::stop::Order;
 use super::tool_wait::Waiting as WaitingForTool;
 use crate::host::HostReceiver;
@@ -41,8 +42,10 @@ pub(super) const INPUT: usize = 1;
 pub(super) const PUSHED: usize = 3;
 /// The token of the release that a launcher waits for.
 pub(super) const RELEASE: usize = 4;
+/// The token of helper threads, whose results wait where the work is kept.
+pub(super) const HELPERS: usize = 5;
 /// The first of all the tokens of output.
-pub(super) const FORWARD: usize = 5;
+pub(super) const FORWARD: usize = 6;
 
 /// How many readiness events are taken at once.
 pub(super) const EVENTS: usize = 256;
@@ -68,7 +71,9 @@ pub(super) struct Session<'a> {
     /// What is known while the launcher waits to be released.
     pub(super) tool_wait: Option<WaitingForTool>,
     /// The jobs that processes asked for and that were not started yet.
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) spawns: SpawnQueue,
+    /// The threads that prepare them.
+    pub(super) spawn_helpers: Helpers,
     /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
     /// of themselves in it.
     pub(super) ended: Vec<(usize, usize)>,
@@ -115,10 +120,11 @@ impl Session<'_> {
             if self.is_over() {
                 return Ok(());
             }
+            let late = self.refuse_late(Instant::now());
             self.start_waiting();
             self.start_again_one(Instant::now());
             self.watcher.flush();
-            self.turn(&mut events, None)?;
+            self.turn(&mut events, late)?;
         }
     }
 
@@ -181,6 +187,8 @@ impl Session<'_> {
                     self.signal(signal);
                 }
             }
+            // The turn that follows asks for the results.
+            HELPERS => {}
             PUSHED => self.jobs.iter_mut().for_each(|job| job.pushed.write()),
             RELEASE => {
                 if let Some(wait) = &mut self.tool_wait {
@@ -293,7 +301,7 @@ impl Session<'_> {
     /// Whether all have ended, what they left behind has too, and all they wrote went out.
     fn is_over(&self) -> bool {
         self.jobs.num_running() == 0
-            && self.waiting.is_empty()
+            && self.spawns.is_empty()
             && self.forward.num_open() == 0
             && self.forward.is_drained()
             && self.logs.is_empty()
@@ -304,7 +312,7 @@ impl Session<'_> {
     fn patience(&mut self) -> Option<Instant> {
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
         // Jobs that are asked for while the launcher waits itself wait for that.
-        let is_asked = self.tool_wait.is_none() && !self.waiting.is_empty();
+        let is_asked = self.tool_wait.is_none() && self.spawns.can_go_on();
         if is_busy || self.messages.is_waiting() || is_asked {
             return Some(Instant::now());
         }

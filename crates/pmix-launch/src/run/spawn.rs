@@ -8,14 +8,16 @@ use std::time::Instant;
 use pmix_server::Completion;
 use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
-use pmix_types::{Nspace, Proc, Rank, Status};
+use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
-use super::job::{Named, Origin, PlanRef, Waiting};
+use super::debug::without_daemons;
+use super::job::{Named, Origin, PlanRef};
 use super::node;
 use super::request::{Refusal, Request};
 use super::session::Session;
-use crate::job_info;
-use crate::process::Spawner;
+use super::spawn_queue::{AskedSpawn, PendingSpawn, Readied};
+use crate::preparation::{Preparation, Prepared};
+use crate::process;
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
@@ -27,106 +29,164 @@ impl Session<'_> {
             let request = Request::of(&call, self.plan.layout.host()).ok()?;
             asked.checked_add(request.spawn_timeout?)
         });
-        self.waiting.push_back(Waiting {
-            call,
+        let spawn = PendingSpawn {
+            asker: call.proc.clone(),
             asked,
             start_by,
             done,
-        });
+            daemons: None,
+            started: None,
+            debug_target: None,
+        };
+        self.spawns.ask(AskedSpawn { call, spawn });
     }
 
-    /// Refuses the jobs whose time to start is over while the launcher waits for its tool. When the next one's is.
+    /// Refuses the spawns whose time to start is over, and those of jobs that are being ended. Returns when the time of
+    /// the next one is over.
     pub(super) fn refuse_late(&mut self, now: Instant) -> Option<Instant> {
-        let waiting = std::mem::take(&mut self.waiting);
-        for waiting in waiting {
-            match waiting.start_by {
-                Some(start_by) if start_by <= now => {
-                    let Waiting { call, done, .. } = waiting;
-                    self.refuse(&call.proc, done, Refusal::of(&Error::late()));
-                }
-                _ => self.waiting.push_back(waiting),
+        let jobs = &self.jobs;
+        let is_ending = |spawn: &PendingSpawn| {
+            let parent = jobs.named(&spawn.asker.nspace);
+            parent.is_some_and(|parent| parent.stop.is_ending())
+        };
+        let is_late = |spawn: &PendingSpawn| spawn.start_by.is_some_and(|start_by| start_by <= now);
+        let cancelled = self.spawns.take(is_ending);
+        let late = self.spawns.take(is_late);
+        for spawn in cancelled {
+            self.refuse(spawn, being_ended());
+        }
+        if self.is_interrupted() {
+            for spawn in self.spawns.take(|_| true) {
+                self.refuse(spawn, interrupted());
             }
         }
-        self.waiting
-            .iter()
-            .filter_map(|waiting| waiting.start_by)
-            .min()
+        for spawn in late {
+            self.refuse(spawn, Refusal::of(&Error::late()));
+        }
+        self.spawns.deadline()
     }
 
-    /// Drops the jobs that a tool asked for which is gone: nobody is left who is told their names.
+    /// Drops the spawns of a tool that has left: no peer waits for the names of their jobs.
     pub(super) fn drop_waiting_of(&mut self, asker: &Proc<'_>) {
-        self.waiting.retain(|waiting| waiting.call.proc != *asker);
+        for spawn in self.spawns.take(|spawn| spawn.asker == *asker) {
+            if let Some(nspace) = spawn.started {
+                self.give_up(&nspace);
+            }
+        }
     }
 
     /// Refuses the jobs that were asked for and not started, because everything ends.
     pub(super) fn refuse_waiting(&mut self) {
-        for Waiting { call, done, .. } in std::mem::take(&mut self.waiting) {
+        for spawn in self.spawns.take(|_| true) {
             let status = Status::ERR_JOB_CANCELED;
-            self.tell_refused(status, &call.proc, "all jobs are being ended");
-            done.fail(status);
+            self.tell_refused(status, &spawn.asker, "all jobs are being ended");
+            spawn.done.fail(status);
+            if let Some(nspace) = spawn.started {
+                self.give_up(&nspace);
+            }
         }
     }
 
-    /// Starts the next job that was asked for: one, so that others have their turn.
+    /// Starts the next job that is ready, and has the next one prepared that was asked for: one, so that others have
+    /// their turn.
     pub(super) fn start_waiting(&mut self) {
-        let Some(Waiting {
-            call, asked, done, ..
-        }) = self.waiting.pop_front()
-        else {
-            return;
+        if let Some((spawn, readied)) = self.spawns.next_ready() {
+            self.start_ready(spawn, readied);
+        }
+        if let Some(AskedSpawn { call, mut spawn }) = self.spawns.next_asked() {
+            let call = without_daemons(call);
+            spawn.daemons = call.1;
+            self.prepare_spawn(call.0, spawn);
+        }
+    }
+
+    /// Reads a request, and has a helper thread prepare its job.
+    fn prepare_spawn(&mut self, call: Spawn, mut spawn: PendingSpawn) {
+        let request = match self.read_spawn(&call, &mut spawn) {
+            Ok(request) => Box::new(request),
+            Err(refusal) => return self.refuse(spawn, refusal),
         };
-        let asker = call.proc.clone();
-        match self.spawn(call, asked) {
-            Ok(nspace) => done.succeed(nspace),
-            Err(refusal) => self.refuse(&asker, done, refusal),
+        let environment = Arc::clone(&self.plan.environment);
+        let policy = policy_of(&request, self.plan.policy);
+        let cpus = request.cpus.clone().or_else(|| self.plan.cpus.clone());
+        let allowed = process::allowed();
+        let num_here = request.num_procs().unwrap_or(u32::MAX) as usize;
+        let task = self.spawn_helpers.run(move |cancel| {
+            let preparation = Preparation {
+                environment: &environment,
+                apps: &request.apps,
+                form: &request.form,
+                policy,
+                cpus: cpus.as_ref(),
+                allowed,
+                num_here,
+            };
+            let prepared = preparation.prepare(cancel);
+            (request, prepared)
+        });
+        match task {
+            Ok(task) => self.spawns.prepare(spawn, task),
+            Err(error) => {
+                let refusal = Refusal::new(error.status(), error.to_string());
+                self.refuse(spawn, refusal);
+            }
+        }
+    }
+
+    /// Starts a job that was prepared, or has the daemons prepared that belong to it.
+    fn start_ready(&mut self, mut spawn: PendingSpawn, readied: Option<Readied>) {
+        let started = match readied {
+            Some((request, prepared)) => prepared
+                .map_err(|error| Refusal::of(&error))
+                .and_then(|prepared| self.start_one(*request, prepared, &spawn)),
+            None => Err(Refusal::new(
+                Status::ERR_JOB_FAILED_TO_LAUNCH,
+                "the thread that prepared the job failed",
+            )),
+        };
+        let nspace = match started {
+            Ok(nspace) => nspace,
+            Err(refusal) => return self.refuse(spawn, refusal),
+        };
+        match spawn.daemons.take() {
+            Some(mut daemons) => {
+                let target = Proc::new(nspace.clone(), Rank::WILDCARD);
+                daemons.infos.push(Info::new(keys::DEBUG_TARGET, target));
+                spawn.started = Some(nspace);
+                self.prepare_spawn(daemons, spawn);
+            }
+            // The name is that of the job, also where daemons came after it.
+            None => spawn.done.succeed(spawn.started.unwrap_or(nspace)),
         }
     }
 
     /// Tells who asked for a job, and who listens, why it is not started.
-    fn refuse(
-        &mut self,
-        asker: &Proc<'static>,
-        done: Completion<Nspace<'static>>,
-        refusal: Refusal,
-    ) {
+    fn refuse(&mut self, spawn: PendingSpawn, refusal: Refusal) {
         let Refusal { status, why } = refusal;
-        self.tell_refused(status, asker, &why);
-        let line = format!("{} asked for a job: {why}", self.called(asker));
+        if let Some(nspace) = &spawn.started {
+            self.give_up(nspace);
+        }
+        self.tell_refused(status, &spawn.asker, &why);
+        let line = format!("{} asked for a job: {why}", self.called(&spawn.asker));
         self.missing.warn_of(line, Instant::now());
-        done.fail(status);
+        spawn.done.fail(status);
     }
 
-    /// Starts one job.
-    pub(super) fn spawn_one(
-        &mut self,
-        call: Spawn,
-        asked: Instant,
-    ) -> Result<Nspace<'static>, Refusal> {
+    /// Reads what a spawn asks for, and refuses what can be refused before its job is prepared.
+    fn read_spawn(&self, call: &Spawn, spawn: &mut PendingSpawn) -> Result<Request, Refusal> {
         // Each application has one process at least, and costs as much as one to prepare.
         self.check_room(u32::try_from(call.apps.len()).unwrap_or(u32::MAX))?;
-        let mut request = Request::of(&call, self.plan.layout.host())?;
-        let debug_target = self.place_daemons(&mut request)?;
+        let mut request = Request::of(call, self.plan.layout.host())?;
+        spawn.debug_target = self.place_daemons(&mut request)?;
+        spawn.start_by = request
+            .spawn_timeout
+            .and_then(|limit| spawn.asked.checked_add(limit));
         request.count_beside(self.num_beside(&request.beside)?)?;
-        let parent = self.jobs.named(&call.proc.nspace);
-        if parent.is_some_and(|parent| parent.stop.is_ending()) {
-            let why = "it is being ended";
-            return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
-        }
-        // Processes of a job that starts now would not have the signal that all others got.
-        if self.jobs.iter().any(|job| job.stop.is_interrupted()) {
-            let why = "a signal ends all jobs of the launcher";
-            return Err(Refusal::new(Status::ERR_JOB_CANCELED, why));
-        }
-        if request.is_late(asked, Instant::now()) {
-            return Err(Refusal::of(&Error::late()));
-        }
+        self.check_spawn(&request, spawn)?;
         if request.needs_forwarding && !self.plan.forward_io {
             return Err(Refusal::unforwarded());
         }
         let num_procs = request.num_procs()?;
-        self.check_room(num_procs)?;
-        let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
-        check_processors(&request, num_procs, running)?;
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
             let why = format!(
@@ -135,12 +195,51 @@ impl Session<'_> {
             );
             return Err(Refusal::new(Status::ERR_BAD_PARAM, why));
         }
-        let nspace = self.next_nspace();
-        let plan = self.plan_of(&request, nspace.clone(), num_procs)?;
-        if request.is_only_prepared {
-            return self.prepare_only(&request, &plan);
+        Ok(request)
+    }
+
+    /// Refuses what may have changed since the spawn was read: its parent is being ended, its time is over, or there is
+    /// no room.
+    fn check_spawn(&self, request: &Request, spawn: &PendingSpawn) -> Result<(), Refusal> {
+        let parent = self.jobs.named(&spawn.asker.nspace);
+        if parent.is_some_and(|parent| parent.stop.is_ending()) {
+            return Err(being_ended());
         }
-        let parent = self.jobs.named(&call.proc.nspace);
+        if self.is_interrupted() {
+            return Err(interrupted());
+        }
+        if request.is_late(spawn.asked, Instant::now()) {
+            return Err(Refusal::of(&Error::late()));
+        }
+        let num_procs = request.num_procs()?;
+        self.check_room(num_procs)?;
+        let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
+        check_processors(request, num_procs, running)
+    }
+
+    /// Returns `true` if a signal that ends programs was handed on to the jobs.
+    fn is_interrupted(&self) -> bool {
+        self.jobs.iter().any(|job| job.stop.is_interrupted())
+    }
+
+    /// Starts one job.
+    fn start_one(
+        &mut self,
+        mut request: Request,
+        prepared: Prepared,
+        spawn: &PendingSpawn,
+    ) -> Result<Nspace<'static>, Refusal> {
+        self.check_spawn(&request, spawn)?;
+        let num_procs = request.num_procs()?;
+        let nspace = self.next_nspace();
+        let plan = self.plan_of(&mut request, nspace.clone(), num_procs)?;
+        if request.is_only_prepared {
+            self.show(request.display, &plan, &prepared.bound);
+            // Its name is not that of another.
+            self.num_prepared += 1;
+            return Ok(Nspace::new(nspace));
+        }
+        let parent = self.jobs.named(&spawn.asker.nspace);
         let parent = parent.and_then(|parent| parent.origin.as_ref());
         let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
         let origin = Origin {
@@ -149,21 +248,20 @@ impl Session<'_> {
             reports_children_apart: is_reported_apart || request.reports_children_apart,
             display: request.display,
             shows_progress: request.shows_progress,
-            form: request.form.clone(),
+            form: request.form,
             max_restarts: request.max_restarts.unwrap_or(0),
             reader: request.reader,
-            parent: call.proc,
+            parent: spawn.asker.clone(),
             number: self.num_jobs,
             offset: self.num_procs,
-            start_by: (request.spawn_timeout).and_then(|limit| asked.checked_add(limit)),
+            start_by: spawn.start_by,
             spares_exit_codes: request.ends_by_exit_code == Some(false),
             is_separate: request.is_separate == Some(true),
             ends_with_parent: request.is_separate == Some(false),
-            debug_target,
-            for_launcher: request.for_launcher.take(),
+            debug_target: spawn.debug_target.clone(),
+            for_launcher: request.for_launcher,
         };
-        let plan = PlanRef::Spawned(Arc::new(plan));
-        let started = self.start_job(plan, Some(origin));
+        let started = self.start_job(PlanRef::Spawned(Arc::new(plan)), Some(origin), prepared);
         let nspace = Nspace::new(nspace);
         match started {
             Ok(()) => Ok(nspace),
@@ -182,20 +280,6 @@ impl Session<'_> {
             }
             self.dismiss(index);
         }
-    }
-
-    /// Prepares a job that is not to be started: its programs are found, its processes placed, and what is
-    /// asked for is shown.
-    fn prepare_only(&mut self, request: &Request, plan: &Plan) -> Result<Nspace<'static>, Refusal> {
-        let prepared = job_info::bind(plan).and_then(|bound| {
-            Spawner::new(plan, &bound, &request.form)?;
-            Ok(bound)
-        });
-        let bound = prepared.map_err(|error| Refusal::of(&error))?;
-        self.show(request.display, plan, &bound);
-        // Its name is not that of another.
-        self.num_prepared += 1;
-        Ok(Nspace::new(plan.nspace.clone()))
     }
 
     /// How many processes of this session are named that others are to be beside, each counted once; the wildcard
@@ -241,7 +325,7 @@ impl Session<'_> {
         }
     }
 
-    /// The name of the next job: that of the first one, with another number behind it.
+    /// Returns the name of the next job: that of the first one with another number.
     fn next_nspace(&self) -> String {
         let first = &self.plan.nspace;
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -259,7 +343,12 @@ impl Session<'_> {
     }
 
     /// The plan of a job that is asked for: what is not said is as in the first one.
-    fn plan_of(&self, request: &Request, nspace: String, num_procs: u32) -> Result<Plan, Refusal> {
+    fn plan_of(
+        &self,
+        request: &mut Request,
+        nspace: String,
+        num_procs: u32,
+    ) -> Result<Plan, Refusal> {
         let refused = |error: Error| Refusal::of(&error);
         let layout = Layout::on_one_node(self.plan.layout.host(), num_procs).map_err(refused)?;
         let timeout = [self.time_left(), request.timeout]
@@ -269,7 +358,8 @@ impl Session<'_> {
         let output = output_of(request, &self.plan.output, &nspace).map_err(refused)?;
         Ok(Plan {
             nspace,
-            apps: request.apps.clone(),
+            stops: request.debug.stops(&request.apps),
+            apps: std::mem::take(&mut request.apps),
             layout,
             output,
             timeout,
@@ -286,7 +376,6 @@ impl Session<'_> {
             announce: false,
             stdin_rank: None,
             process_sets: Vec::new(),
-            stops: request.debug.stops(&request.apps),
             ..self.plan.clone()
         })
     }
@@ -296,6 +385,18 @@ impl Session<'_> {
         let limit = self.plan.timeout?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
+}
+
+/// The refusal of a spawn whose parent is being ended.
+fn being_ended() -> Refusal {
+    Refusal::new(Status::ERR_JOB_CANCELED, "it is being ended")
+}
+
+/// The refusal of a spawn after a signal that ends programs: processes of a job that starts now would not have the
+/// signal that all others got.
+fn interrupted() -> Refusal {
+    let why = "a signal ends all jobs of the launcher";
+    Refusal::new(Status::ERR_JOB_CANCELED, why)
 }
 
 /// Whether there are processors for so many more processes, with others running, where these may not be outnumbered.
@@ -317,7 +418,7 @@ pub(super) fn check_processors(
     Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
 }
 
-/// What becomes of the output of a job: as is asked for, else as that of the first one. Files are below a
+/// Returns where the output of a job goes: as the request says, else as that of the first job. Files are below a
 /// directory with the name of the job, or have it in their names, so that no two jobs write to the same;
 /// those of a pattern are as it says.
 pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
@@ -376,15 +477,15 @@ pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Resu
     })
 }
 
-/// How processes are placed: as is asked for, else as those of the first job.
+/// Returns how processes are placed: as the request says, else as those of the first job.
 pub(super) fn policy_of(request: &Request, first: Policy) -> Policy {
     let map_by = request.map_by.unwrap_or(first.map_by);
-    // Who names a part of the node means that part, as on the command line.
+    // A part of the node to map by is also the part to bind to, as on the command line.
     let named = match (request.map_by, request.cores_each) {
         (_, Some(_)) => Some(Some(Level::Core)),
         (Some(MapBy::Level(level)), None) if level != Level::Node => Some(Some(level)),
         (Some(_), None) => Some(None),
-        // Who names processors means that they be used.
+        // A list of processors means that processes be bound to them.
         (None, None) => request.cpus.as_ref().map(|_| Some(Level::Node)),
     };
     Policy {
@@ -396,7 +497,7 @@ pub(super) fn policy_of(request: &Request, first: Policy) -> Policy {
             (None, Some(_)) => 1,
             (None, None) => first.procs_each,
         },
-        // So many on each part, and no more.
+        // The number for each part is exact.
         strict: request.procs_each.is_some() && request.bind_to != Some(None),
     }
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starting jobs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::{Poll, Token};
+use mio::{Poll, Token, Waker};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{Delivery, LineForm, OutputFile, OutputForwarder, OutputStream};
+use pmix_host::helpers::{Cancel, Helpers};
 use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
@@ -25,8 +27,9 @@ use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
 use super::restart::WaitingRestarts;
-use super::session::{FORWARD, INPUT, PUSHED, SIGNALS, Session};
+use super::session::{FORWARD, HELPERS, INPUT, PUSHED, SIGNALS, Session};
 use super::sets::DefinedSets;
+use super::spawn_queue::{MOST_PREPARING, SpawnQueue};
 use super::stop::Stop;
 use super::stopped::Debugging;
 use super::tool_wait::ToolWait;
@@ -34,6 +37,7 @@ use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
 use crate::output::{Route, Streams};
+use crate::preparation::{Preparation, Prepared};
 use crate::process::{self, CommandForm, Orphans, Ready, Spawner, Started, Table, Watcher, limits};
 use crate::session_dir::{JobDir, ProcessDirs, SessionDir};
 use crate::signals::Signals;
@@ -55,13 +59,14 @@ impl<'a> Session<'a> {
         // Before anything is made that would have to be taken back.
         let least = Route::least_descriptors(plan, standard.output, standard.errors);
         limits::check(plan.layout.here().len(), least)?;
-        let bound = job_info::bind(plan)?;
-        let spawner = Spawner::new(plan, &bound, &CommandForm::default())?;
+        let form = CommandForm::default();
+        let preparation = Preparation::of(plan, &form, process::allowed());
+        let prepared = preparation.prepare(&Cancel::never())?;
         let mut session = Self::prepare(plan, standard, observer)?;
         if let Some(wait) = wait {
             session.wait_for_release(wait)?;
         }
-        session.start_prepared(PlanRef::Given(plan), None, &bound, &spawner)?;
+        session.start_job(PlanRef::Given(plan), None, prepared)?;
         Ok(session)
     }
 
@@ -70,21 +75,14 @@ impl<'a> Session<'a> {
         &mut self,
         plan: PlanRef<'a>,
         origin: Option<Origin>,
+        prepared: Prepared,
     ) -> Result<(), Error> {
-        let prepared = plan.clone();
-        let bound = job_info::bind(&prepared)?;
+        let Prepared { bound, programs } = prepared;
+        let (bound, programs) = (&bound, Arc::new(programs));
         let form = origin.as_ref().map(|origin| origin.form.clone());
-        let spawner = Spawner::new(&prepared, &bound, &form.unwrap_or_default())?;
-        self.start_prepared(plan, origin, &bound, &spawner)
-    }
-
-    fn start_prepared(
-        &mut self,
-        plan: PlanRef<'a>,
-        origin: Option<Origin>,
-        bound: &Bound,
-        spawner: &Spawner<'_>,
-    ) -> Result<(), Error> {
+        let form = form.unwrap_or_default();
+        let given = plan.clone();
+        let spawner = &Spawner::new(&given, &programs, bound, &form)?;
         let index = self.jobs.len();
         // The server has opened what it needs by now.
         let num_here = plan.layout.here().len();
@@ -106,6 +104,7 @@ impl<'a> Session<'a> {
             stop: Stop::new(&plan, limited_from).sparing_exit_codes_if(spares_exit_codes),
             debugging: Debugging::new(&plan.stops),
             table: Table::default(),
+            programs: Arc::clone(&programs),
             pushed: PushedInput::default(),
             has_failed: false,
             has_spread: false,
@@ -150,6 +149,13 @@ impl<'a> Session<'a> {
         let registry = poll.registry();
         let signals = Signals::take(registry, Token(SIGNALS))?;
         let (host_channel, messages) = host_channel();
+        let waker = Arc::new(Waker::new(registry, Token(HELPERS)).map_err(cannot_poll)?);
+        let wake = move || {
+            if let Err(e) = waker.wake() {
+                tracing::error!("a helper thread cannot wake the launcher: {e}");
+            }
+        };
+        let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake);
         let dir = SessionDir::create(&plan.tmpdir)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(&dir));
         let server = service::start(plan, &dir, host, observer)?;
@@ -182,7 +188,8 @@ impl<'a> Session<'a> {
             written: 0,
             input: Input::Own,
             tool_wait: None,
-            waiting: VecDeque::new(),
+            spawns: SpawnQueue::default(),
+            spawn_helpers,
             ended: Vec::new(),
             restarts: WaitingRestarts::default(),
             connected: Connected::default(),

@@ -63,6 +63,7 @@ fn actor() {
         "cleanup" => cleanup(connected(settings)),
         "spawn" => spawn(connected(settings)),
         "listen" => children::listen(connected(settings)),
+        "asks_for_much" => children::asks_for_much(connected(settings)),
         "asks_late" => children::asks_late(connected(settings)),
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use pmix_client::Client;
 use pmix_launch::Cause;
-use pmix_types::{Rank, Status, keys};
+use pmix_proto::{Request, reply, request};
+use pmix_types::{App, Envar, Info, Rank, Status, Value, keys};
 
 use crate::actors::spawn_one;
 use crate::stage::{play_plan, play_with};
@@ -70,6 +71,60 @@ pub(crate) fn asks_late(mut client: Client) {
     heard(&mut client, Status::ERR_JOB_CANCELED);
     println!("canceled");
     client.finalize().unwrap();
+}
+
+/// Asks for jobs of many applications: whose programs are searched for in many directories, and whose variables are
+/// long or many.
+pub(crate) fn asks_for_much(mut client: Client) {
+    let app = |program: String, env: Vec<String>| App {
+        cmd: Some(program.into()),
+        env: env.into_iter().map(Into::into).collect(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let apps = |path: String| -> Vec<_> {
+        let path = format!("PATH={path}");
+        (0..300)
+            .map(|number| app(format!("absent-{number}"), vec![path.clone()]))
+            .collect()
+    };
+    let set = |name: &str, value: String| {
+        let envar = Envar {
+            envar: Some(name.to_owned().into()),
+            value: Some(value.into()),
+            separator: b':',
+        };
+        Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar)))
+    };
+    let plain = || vec![app("true".to_owned(), Vec::new()); 1000];
+    let own = |number: usize| app("true".to_owned(), vec![format!("N={number}")]);
+    let many = (0..20_000).map(|number| set(&format!("V{number}"), String::new()));
+    for (infos, apps) in [
+        (Vec::new(), apps("/no/such:".repeat(5000))),
+        (vec![set("LONG", "x".repeat(6 << 20))], plain()),
+        (many.collect(), (0..1000).map(own).collect()),
+    ] {
+        let payload = client.request(&Request::Spawn(request::Spawn { infos, apps }));
+        let payload = payload.unwrap();
+        let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+        println!("{}", answer.status);
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn what_applications_multiply_is_refused_and_costs_little() {
+    let played = play_plan("asks_for_much", 1, &[], |plan| plan.max_spawned = 1000);
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    // The lines are sorted.
+    let bad = Status::ERR_BAD_PARAM;
+    let expected = format!("{bad}\n{bad}\n{}\n", Status::ERR_JOB_INSUFFICIENT_RESOURCES);
+    assert_eq!(played.output, expected, "{}", played.errors);
+    assert!(
+        played.outcome.processor_time < Duration::from_secs(20),
+        "{:?}",
+        played.outcome.processor_time
+    );
 }
 
 #[test]

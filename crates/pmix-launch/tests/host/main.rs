@@ -173,7 +173,7 @@ fn processes_that_are_bound_are_told_of_the_machine_and_their_place() {
             bind_to: Some(Level::Core),
             ..Policy::default()
         };
-        plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())];
+        plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())].into();
     });
     assert_eq!(played.outcome.cause, None, "{}", played.errors);
     let server = format!("{}.server", played.outcome.nspace);

@@ -107,7 +107,7 @@ fn two_processors() -> [u32; 2] {
 fn well(act: &str, num_procs: u32, machine: Option<&Path>) -> Played {
     let played = play_plan(act, num_procs, &[], |plan| {
         if let Some(file) = machine {
-            plan.environment.push(("HWLOC_XMLFILE".into(), file.into()));
+            plan.environment = vec![("HWLOC_XMLFILE".into(), file.into())].into();
         }
     });
     assert_eq!(

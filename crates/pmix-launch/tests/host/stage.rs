@@ -95,7 +95,7 @@ pub(crate) fn play_unread(
 }
 
 fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> Plan {
-    let set = |name: &str, value: &Path| Export::Set(name.into(), value.into());
+    let set = |name: &str, value: &Path| Export::set(name, value);
     let exports = vars.iter().map(|(name, value)| set(name, value));
     let app = App {
         program: std::env::current_exe().unwrap().into(),
@@ -112,7 +112,7 @@ fn plan_of(act: &str, num_procs: u32, vars: &[(&str, &Path)], tmp: &TempDir) -> 
         layout: Layout::on_one_node(b"here", num_procs).unwrap(),
         apps: vec![app],
         policy: Policy::default(),
-        environment: Vec::new(),
+        environment: Vec::new().into(),
         preg: Arc::new(pmix_builtin::open_preg(&params).unwrap()),
         params,
         tmpdir: tmp.path().to_owned(),

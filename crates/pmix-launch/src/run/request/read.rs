@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pmix_topology::{Cpuset, Level};
@@ -11,6 +12,9 @@ use pmix_types::{Attribute, DataArray, Info, Proc, Rank, Status, Text, Value, ke
 use super::Refusal;
 use crate::Export;
 use crate::environment::is_foreign;
+
+/// The length of a path at most: the system follows none that is longer (`PATH_MAX`, with its NUL).
+const LONGEST_PATH: usize = 4095;
 
 /// A directive that the launcher does not know is ignored, unless who asks cannot do without it.
 pub(super) fn unknown(info: &Info<'_>) -> Result<(), Refusal> {
@@ -31,6 +35,18 @@ pub(super) fn shorten(limit: &mut Option<Duration>, seconds: usize) {
 
 pub(super) fn own(text: &Text<'_>) -> OsString {
     OsStr::from_bytes(text.as_bytes()).to_owned()
+}
+
+/// The directory that a text names. It is copied for each application, so one that no system has is refused here.
+pub(super) fn directory(text: &Text<'_>) -> Result<PathBuf, Refusal> {
+    match text.as_bytes().len() {
+        ..=LONGEST_PATH => Ok(own(text).into()),
+        len => {
+            let why =
+                format!("a working directory of {len} bytes: no path has more than {LONGEST_PATH}");
+            Err(Refusal::new(Status::ERR_JOB_WDIR_NOT_FOUND, why))
+        }
+    }
 }
 
 pub(super) fn text_of<'a>(info: &'a Info<'static>) -> Result<&'a Text<'static>, Refusal> {
@@ -118,7 +134,7 @@ pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
 
 /// A variable that the environment of an application has. What tells who asks for the job which
 /// process it is itself is not for its children.
-pub(super) fn variable(text: &OsString) -> Option<Export> {
+pub(super) fn variable(text: &Text<'_>) -> Option<Export> {
     let at = memchr::memchr(b'=', text.as_bytes())?;
     let (name, value) = text.as_bytes().split_at(at);
     let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(&value[1..]));
@@ -126,7 +142,7 @@ pub(super) fn variable(text: &OsString) -> Option<Export> {
     let is_own = is_foreign(name)
         && !name.as_bytes().starts_with(b"PMIX_")
         && name != "OMPI_MCA_orte_precondition_transports";
-    (!name.is_empty() && !is_own).then(|| Export::Set(name.to_owned(), value.to_owned()))
+    (!name.is_empty() && !is_own).then(|| Export::set(name, value))
 }
 
 /// What a directive does to a variable, if it is one for that.
@@ -137,8 +153,8 @@ pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
     }
     if is(keys::LAUNCHER_RENDEZVOUS_FILE) {
         // What is started writes its own address there, by the variable that has the name of the key.
-        let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE".into();
-        return Ok(Some(Export::Set(name, own(text_of(info)?))));
+        let name = "PMIX_LAUNCHER_RENDEZVOUS_FILE";
+        return Ok(Some(Export::set(name, own(text_of(info)?))));
     }
     let all = [
         keys::SET_ENVAR,
@@ -159,6 +175,7 @@ pub(super) fn envar(info: &Info<'static>) -> Result<Option<Export>, Refusal> {
         return Err(Refusal::bad(format!("{} without a name", info.key)));
     }
     let separator = envar.separator;
+    let (name, value) = (name.into(), value.into());
     Ok(Some(match () {
         () if is(keys::SET_ENVAR) => Export::Set(name, value),
         () if is(keys::ADD_ENVAR) => Export::Default(name, value),

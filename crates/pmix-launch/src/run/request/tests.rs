@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+use std::ffi::OsStr;
+
 use pmix_types::{Envar, Rank, keys};
 
 use super::*;
@@ -122,8 +124,18 @@ fn what_is_said_of_the_job_holds_for_all_its_applications() {
     assert_eq!(first.wdir, Some("/app".into()));
     assert_eq!(second.wdir, Some("/job".into()));
     let unset = |name: &str| Export::Unset(name.into());
-    assert_eq!(first.exports, [unset("J"), unset("A")]);
-    assert_eq!(second.exports, [unset("J")]);
+    let [Export::All(all), own] = &first.exports[..] else {
+        panic!("{:?}", first.exports);
+    };
+    assert_eq!((&**all, own), (&[unset("J")][..], &unset("A")));
+    // Both have one list, whatever the number of applications and variables.
+    let [Export::All(same)] = &second.exports[..] else {
+        panic!("{:?}", second.exports);
+    };
+    assert!(Arc::ptr_eq(all, same));
+    let long = Info::new(keys::WDIR, "/".repeat(4096));
+    let refused = request.take(&long, b"n1").unwrap_err();
+    assert_eq!(refused.status, Status::ERR_JOB_WDIR_NOT_FOUND);
 }
 
 #[test]
@@ -143,11 +155,12 @@ fn variables_are_changed_in_the_order_of_the_directives() {
         Info::new(keys::SPAWN_TOOL, true),
     ]);
     let rendezvous = "PMIX_LAUNCHER_RENDEZVOUS_FILE";
+    let text = |text: &str| Arc::<OsStr>::from(OsStr::new(text));
     let expected = [
-        Export::Set("A".into(), "1".into()),
-        Export::Prepend("P".into(), "front".into(), b':'),
+        Export::set("A", "1"),
+        Export::Prepend(text("P"), text("front"), b':'),
         Export::Unset("U".into()),
-        Export::Set(rendezvous.into(), "/run/launcher".into()),
+        Export::set(rendezvous, "/run/launcher"),
     ];
     assert_eq!(request.unwrap().apps[0].exports, expected);
     assert!(taken(vec![Info::new(keys::SET_ENVAR, envar("", "1"))]).is_err());

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads for work whose length a disk or a process decides.
+//!
+//! The thread that drives a server waits for no file system: one that does not answer, as of a server that was lost,
+//! or a directory of a million files would hold up everything else. Such work goes to [`Helpers`], and its result comes
+//! back as an event: the host is woken, and asks the [`Task`] that it keeps with the rest of the state that waits.
+//!
+//! The number of threads is bounded, and so is the work that waits for one. A thread that a file system never lets go is
+//! not waited for: its task is dropped, and the thread ends with the process.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pmix_types::{ErrorDetail, Status};
+
+use crate::Error;
+
+/// How long a thread without work waits for some before it ends.
+const IDLE: Duration = Duration::from_secs(1);
+/// How much work may wait for a thread.
+const MOST_QUEUED: usize = 4096;
+/// The size of the stack of each thread.
+const STACK_BYTES: usize = 256 << 10;
+
+/// A bounded number of threads that do one kind of work for a host.
+///
+/// Kinds that hang for different reasons have threads of their own: a full disk for output keeps no program from being
+/// found. A thread is started when there is work and none is idle, and ends after a second without work.
+pub struct Helpers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: &'static str,
+    most_threads: usize,
+    wake: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+    has_work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Work>,
+    num_threads: usize,
+    num_idle: usize,
+    is_closed: bool,
+}
+
+struct Work {
+    cancel: Cancel,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+/// Says whether the result of some work is still wanted.
+///
+/// Long work asks between its steps, and ends without a result once it was cancelled.
+#[derive(Clone, Debug)]
+pub struct Cancel(Option<Arc<AtomicBool>>);
+
+/// Work that a helper does, or that waits for one. The work is cancelled when this is dropped.
+#[derive(Debug)]
+pub struct Task<T> {
+    result: Receiver<T>,
+    cancel: Cancel,
+}
+
+/// The state of a [`Task`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState<T> {
+    /// The work has not ended.
+    Pending,
+    /// The work has ended with this result, which is returned once.
+    Done(T),
+    /// The work ended without a result, or the result was taken before.
+    Lost,
+}
+
+impl Helpers {
+    /// Creates helpers without threads. `wake` is called by a thread after the end of each piece of work.
+    #[must_use]
+    pub fn new(
+        name: &'static str,
+        most_threads: usize,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                name,
+                most_threads,
+                wake: Box::new(wake),
+                state: Mutex::default(),
+                has_work: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Has a thread do some work, as soon as one is free.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if 4,096 pieces of work wait for a thread, or there is no thread and the system
+    /// starts none.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Cancel) -> T + Send + 'static,
+    ) -> Result<Task<T>, Error> {
+        let (done, result) = sync_channel(1);
+        let cancel = Cancel::default();
+        let (shared, own) = (Arc::clone(&self.shared), cancel.clone());
+        let run = move || {
+            // The host is woken after the result is there, or after it is known that there will be none.
+            let _wake = WakeOnDrop(shared);
+            let done = done;
+            // The task may have been dropped meanwhile.
+            let _ = done.send(work(&own));
+        };
+        let task = Task {
+            result,
+            cancel: cancel.clone(),
+        };
+        self.queue(Work {
+            cancel,
+            run: Box::new(run),
+        })?;
+        Ok(task)
+    }
+
+    fn queue(&self, work: Work) -> Result<(), Error> {
+        let refused = |why: String| Error::from(ErrorDetail::new(Status::ERR_OUT_OF_RESOURCE, why));
+        let name = self.shared.name;
+        let mut state = self.shared.state();
+        if state.queue.len() >= MOST_QUEUED {
+            state.queue.retain(|work| !work.cancel.is_cancelled());
+        }
+        if state.queue.len() >= MOST_QUEUED {
+            let num = state.num_threads;
+            return Err(refused(format!(
+                "{MOST_QUEUED} pieces of work wait for the {num} threads called {name}: a file system may not answer"
+            )));
+        }
+        // Work that was queued before may need the idle threads.
+        if state.num_idle <= state.queue.len() && state.num_threads < self.shared.most_threads {
+            let shared = Arc::clone(&self.shared);
+            let named = thread::Builder::new().name(name.to_owned());
+            let begun = named.stack_size(STACK_BYTES).spawn(move || shared.work());
+            match begun {
+                Ok(_) => state.num_threads += 1,
+                Err(e) if state.num_threads == 0 => {
+                    return Err(refused(format!("no thread called {name} can start: {e}")));
+                }
+                Err(e) => tracing::debug!("no further thread called {name} can start: {e}"),
+            }
+        }
+        state.queue.push_back(work);
+        drop(state);
+        self.shared.has_work.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.is_closed = true;
+        state.queue.clear();
+        drop(state);
+        self.shared.has_work.notify_all();
+    }
+}
+
+impl fmt::Debug for Helpers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.state();
+        f.debug_struct("Helpers")
+            .field("name", &self.shared.name)
+            .field("threads", &state.num_threads)
+            .field("queued", &state.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does work until there was none for a while.
+    fn work(&self) {
+        // However the thread ends, another one may take its place.
+        let _ended = ThreadCount(self);
+        loop {
+            let mut state = self.state();
+            state.num_idle += 1;
+            let is_idle = |state: &mut State| state.queue.is_empty() && !state.is_closed;
+            let (mut state, _) = (self.has_work)
+                .wait_timeout_while(state, IDLE, is_idle)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.num_idle -= 1;
+            let Some(work) = state.queue.pop_front() else {
+                return;
+            };
+            drop(state);
+            if !work.cancel.is_cancelled() {
+                (work.run)();
+            }
+        }
+    }
+}
+
+/// Wakes the host when some work has ended, however it did.
+struct WakeOnDrop(Arc<Shared>);
+
+impl Drop for WakeOnDrop {
+    fn drop(&mut self) {
+        (self.0.wake)();
+    }
+}
+
+/// Counts a thread until it ends.
+struct ThreadCount<'s>(&'s Shared);
+
+impl Drop for ThreadCount<'_> {
+    fn drop(&mut self) {
+        self.0.state().num_threads -= 1;
+    }
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self(Some(Arc::default()))
+    }
+}
+
+impl Cancel {
+    /// Returns what is given to work that is waited for in any case.
+    #[must_use]
+    pub fn never() -> Self {
+        Self(None)
+    }
+
+    /// Cancels the work that has a clone of this.
+    pub fn cancel(&self) {
+        if let Some(is_cancelled) = &self.0 {
+            is_cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` if the result is no longer wanted.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let flag = self.0.as_ref();
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+impl<T> Task<T> {
+    /// Returns how the work is, with its result once it has ended.
+    pub fn poll(&mut self) -> TaskState<T> {
+        match self.result.try_recv() {
+            Ok(result) => TaskState::Done(result),
+            Err(TryRecvError::Empty) => TaskState::Pending,
+            Err(TryRecvError::Disconnected) => TaskState::Lost,
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Helpers, and what is sent when they wake.
+    fn helpers(most_threads: usize) -> (Helpers, Receiver<()>) {
+        let (woken, wakes) = channel();
+        let woken: Mutex<Sender<()>> = Mutex::new(woken);
+        let wake = move || {
+            let _ = woken.lock().unwrap().send(());
+        };
+        (Helpers::new("test", most_threads, wake), wakes)
+    }
+
+    #[test]
+    fn a_result_is_there_when_the_host_is_woken() {
+        let (helpers, wakes) = helpers(2);
+        let mut task = helpers.run(|_| 17).unwrap();
+        wakes.recv().unwrap();
+        assert_eq!(task.poll(), TaskState::Done(17));
+        assert_eq!(task.poll(), TaskState::Lost);
+    }
+
+    #[test]
+    fn work_that_hangs_holds_up_no_other_and_is_not_waited_for() {
+        let (helpers, wakes) = helpers(2);
+        let (open, gate) = channel::<()>();
+        let mut hung = helpers.run(move |_| gate.recv().is_ok()).unwrap();
+        for number in 0..10 {
+            let mut task = helpers.run(move |_| number).unwrap();
+            wakes.recv().unwrap();
+            assert_eq!(task.poll(), TaskState::Done(number));
+        }
+        assert_eq!(hung.poll(), TaskState::Pending);
+        // Nothing joins the thread.
+        drop(helpers);
+        drop(open);
+        wakes.recv().unwrap();
+        assert_eq!(hung.poll(), TaskState::Done(false));
+    }
+
+    #[test]
+    fn work_whose_task_is_dropped_is_cancelled() {
+        let (helpers, wakes) = helpers(1);
+        let (open, gate) = channel::<()>();
+        let (say, said) = channel();
+        let task = helpers
+            .run(move |cancel| {
+                let _ = say.send(cancel.is_cancelled());
+                let _ = gate.recv();
+                let _ = say.send(cancel.is_cancelled());
+            })
+            .unwrap();
+        assert_eq!(said.recv(), Ok(false));
+        let never_begun = helpers.run(|_| panic!("it was cancelled")).unwrap();
+        drop::<(Task<()>, Task<()>)>((task, never_begun));
+        drop(open);
+        assert_eq!(said.recv(), Ok(true));
+        let mut last = helpers.run(|_| ()).unwrap();
+        wakes.recv().unwrap();
+        wakes.recv().unwrap();
+        assert_eq!(last.poll(), TaskState::Done(()));
+    }
+
+    #[test]
+    fn work_that_panics_is_lost_and_its_thread_replaced() {
+        let (helpers, wakes) = helpers(1);
+        let mut lost = helpers.run(|_| -> u8 { std::panic::resume_unwind(Box::new(())) });
+        let lost = lost.as_mut().unwrap();
+        wakes.recv().unwrap();
+        assert_eq!(lost.poll(), TaskState::Lost);
+        while helpers.shared.state().num_threads > 0 {
+            thread::yield_now();
+        }
+        let mut task = helpers.run(|_| 1).unwrap();
+        wakes.recv().unwrap();
+        assert_eq!(task.poll(), TaskState::Done(1));
+    }
+
+    #[test]
+    fn work_that_waits_is_bounded_and_cancelled_work_makes_room() {
+        let (helpers, _wakes) = helpers(1);
+        let (_open, gate) = channel::<()>();
+        let _hung = helpers.run(move |_| gate.recv().is_ok()).unwrap();
+        while !helpers.shared.state().queue.is_empty() {
+            thread::yield_now();
+        }
+        let mut tasks: Vec<_> = (0..MOST_QUEUED).map(|_| helpers.run(|_| ())).collect();
+        assert!(tasks.iter().all(Result::is_ok));
+        let refused = helpers.run(|_| ()).unwrap_err();
+        assert_eq!(refused.status(), Status::ERR_OUT_OF_RESOURCE);
+        tasks.truncate(10);
+        assert!(helpers.run(|_| ()).is_ok());
+        assert_eq!(helpers.shared.state().queue.len(), 11);
+    }
+}
