@@ -93,6 +93,13 @@ impl<'a> Decoder<'a> {
         self
     }
 
+    /// Unpacks types that the module does not have, as [`crate::Encoder::with_all_types`] packs them.
+    #[must_use]
+    pub const fn with_all_types(mut self) -> Self {
+        self.types = self.types.union(self.layout.module.beyond());
+        self
+    }
+
     /// Records every field that is unpacked, for [`Self::trace`].
     #[must_use]
     pub fn with_trace(mut self) -> Self {

@@ -7,6 +7,7 @@
 use pmix_types::{DataArray, DataType};
 
 use crate::legacy::code;
+use crate::module::Types;
 use crate::refusal::Place;
 use crate::{
     BufferKind, Error, Integers, Layout, Limits, Module, RegexFramer, WireType, flex, wire_type,
@@ -19,6 +20,8 @@ pub struct Encoder<'o> {
     out: &'o mut Vec<u8>,
     layout: Layout,
     framer: Option<&'o dyn RegexFramer>,
+    /// Types that the module does not have and that are packed nevertheless.
+    beyond: Types,
     /// In how many arrays the next datum stands.
     depth: u32,
 }
@@ -30,6 +33,7 @@ impl<'o> Encoder<'o> {
             out,
             layout,
             framer: None,
+            beyond: Types::NONE,
             depth: 0,
         }
     }
@@ -39,6 +43,23 @@ impl<'o> Encoder<'o> {
     pub fn with_framer(mut self, framer: &'o dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
+    }
+
+    /// Packs types that the module does not have as the newest module does: for a reader of this release. The bytes of
+    /// all other types stay those of the module. Modules before the fourth have another form and stay as they are.
+    #[must_use]
+    pub const fn with_all_types(mut self) -> Self {
+        self.beyond = self.layout.module.beyond();
+        self
+    }
+
+    /// Refuses a type that cannot be at this place.
+    #[inline]
+    pub(crate) fn check(&self, data_type: DataType, place: Place) -> Result<(), Error> {
+        match self.module().check(data_type, place, None) {
+            Err(_) if self.beyond.contains(data_type) => Ok(()),
+            checked => checked,
+        }
     }
 
     /// Returns the layout of the reader.
@@ -138,7 +159,7 @@ impl<'o> Encoder<'o> {
     /// What stands before the data of a call.
     #[inline]
     pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
-        self.module().check(data_type, Place::Pack, None)?;
+        self.check(data_type, Place::Pack)?;
         let count = i32::try_from(count)
             .map_err(|_| Error::unpackable(format!("{count} data are too many for one call")))?;
         let described = self.layout.buffer == BufferKind::Described;

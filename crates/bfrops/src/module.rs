@@ -127,6 +127,17 @@ impl Module {
         types
     }
 
+    /// The types that a reader of this release knows beyond those of the module, for data that no other release reads:
+    /// those of the newest module, in the form that is the same since the fourth.
+    pub(crate) const fn beyond(self) -> Types {
+        match self {
+            Self::V12 | Self::V20 | Self::V21 | Self::V3 => Types::NONE,
+            Self::V4 | Self::V41 | Self::V51 | Self::V61 => {
+                Self::V41.types().union(Self::V61.types())
+            }
+        }
+    }
+
     /// Whether the number of data follows the type of an array that has none.
     pub(crate) const fn sends_size_of_untyped(self) -> bool {
         !matches!(self, Self::V51 | Self::V61)
@@ -147,6 +158,11 @@ impl Types {
             0..=63 => Self([u64::MAX >> (63 - newest), 0]),
             _ => Self([u64::MAX, u64::MAX >> (127 - newest)]),
         }
+    }
+
+    /// The types of both sets.
+    pub(crate) const fn union(self, other: Self) -> Self {
+        Self([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
     /// Whether a type is one of them.

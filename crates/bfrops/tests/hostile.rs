@@ -5,7 +5,7 @@
 mod records;
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Integers, Layout, Limits, Module, wire_type};
-use pmix_types::{DataArray, DataType, Info, Proc, Rank, Status, Value};
+use pmix_types::{DataArray, DataType, Info, NodePid, Proc, Rank, Status, Value};
 use records::Framer;
 
 const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
@@ -430,4 +430,41 @@ fn a_message_with_a_fault_does_not_touch_the_next() {
             assert_eq!(info.value, Value::Bool(true));
         }
     }
+}
+
+#[test]
+fn a_reader_of_this_release_is_sent_types_that_the_module_lacks_and_others_as_before() {
+    let pid = NodePid {
+        hostname: Some("n1".into()),
+        nodeid: 3,
+        pid: 4711,
+    };
+    let newer = Value::NodePid(Box::new(pid));
+    let mut out = Vec::new();
+    let refused = Encoder::new(V41, &mut out).one::<wire_type::Value>(&newer);
+    assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
+    assert!(out.is_empty());
+    // An array of no type has its number in this module alone, statistics are in this module alone.
+    let older = Value::DataArray(DataArray::Untyped {
+        data_type: DataType::UNDEF,
+        len: 2,
+    });
+    let disk = Value::DiskStats(Box::default());
+    let all = DataArray::Value(vec![newer, older.clone(), disk]);
+    let mut encoder = Encoder::new(V41, &mut out).with_all_types();
+    encoder.array(&all).unwrap();
+    let mut plain = Vec::new();
+    let mut encoder = Encoder::new(V41, &mut plain);
+    encoder.one::<wire_type::Value>(&older).unwrap();
+    assert!(out.windows(plain.len() - 1).any(|part| part == &plain[1..]));
+    let back = Decoder::new(V41, &out)
+        .with_all_types()
+        .array(DataType::VALUE);
+    assert_eq!(back.unwrap(), all);
+    let refused = Decoder::new(V41, &out).array(DataType::VALUE);
+    assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
+    // The first modules have another form, and no type beyond their own.
+    let mut old = Vec::new();
+    let mut encoder = Encoder::new(Layout::new(Module::V3), &mut old).with_all_types();
+    assert!(encoder.array(&all).is_err());
 }

@@ -238,9 +238,17 @@ mod tests {
         unsafe { seen(status, at, count, data, None, ptr::null_mut()) };
     }
 
+    /// A description of a machine, which C cannot be shown.
+    fn described() -> Topology<'static> {
+        Topology {
+            topology: Some("<topology/>".into()),
+            ..Topology::default()
+        }
+    }
+
     /// Infos of which C can be shown all but the value of the last.
     fn infos_with_hardware(text: &str) -> Vec<Info<'static>> {
-        let topology = Value::Topology(Box::new(Topology::default()));
+        let topology = Value::Topology(Box::new(described()));
         vec![
             Info::new("text", text.to_owned()),
             Info::new("hardware", topology),
@@ -250,7 +258,7 @@ mod tests {
     #[test]
     fn infos_beside_hardware_are_shown_and_there_are_as_many_as_are_said() {
         let said = || (Status::SUCCESS, infos_with_hardware("text"));
-        let array = pmix_types::DataArray::Topology(vec![Topology::default()]);
+        let array = pmix_types::DataArray::Topology(vec![described()]);
         let nested = vec![Info::new("array", Value::DataArray(array))];
         infos(Some(seen), ptr::null_mut()).unwrap()(Ok(said()));
         validated(Some(seen_without_release), ptr::null_mut()).unwrap()(Ok(said()));
@@ -270,7 +278,7 @@ mod tests {
             ..Default::default()
         };
         // An array of arrays cannot be shown if one of them cannot; what stands before it is made first.
-        let array = pmix_types::DataArray::Topology(vec![Topology::default()]);
+        let array = pmix_types::DataArray::Topology(vec![described()]);
         let all =
             pmix_types::DataArray::DataArray(vec![pmix_types::DataArray::App(vec![big]), array]);
         let before = resident();

@@ -4,13 +4,13 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use pmix_types::{DataArray, DataType, Status, Value};
+use pmix_types::{Bytes, DataArray, DataType, Status, Value};
 
 use crate::abi::*;
 use crate::depth::{free_nested, nested};
-use crate::memory::{self, Result, release};
+use crate::memory::{self, Result, release, slice};
 use crate::model::{Model, list, many};
-use crate::record::{MapObject, Record, buffer_of, left_in};
+use crate::record::{MapObject, Record, buffer_of, empty_list, fresh, left_in};
 use crate::regex;
 
 /// Where a value of C holds a datum.
@@ -161,6 +161,7 @@ macro_rules! data {
                     Ok(match of {
                         $(DataType::$type => DataArray::$variant(many(at.cast(), count)?),)*
                         $(DataType::$only_type => DataArray::$only(many(at.cast(), count)?),)*
+                        DataType::DATA_BUFFER => DataArray::DataBuffer(buffers(at.cast(), count)?),
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
                     })
                 })
@@ -170,6 +171,7 @@ macro_rules! data {
                 let array = match self {
                     $(DataArray::$variant(data) => list(data)?.cast(),)*
                     $(DataArray::$only(data) => list(data)?.cast(),)*
+                    DataArray::DataBuffer(data) => list_of_buffers(data)?.cast(),
                     _ if self.is_empty() => ptr::null_mut(),
                     _ => return Err(Status::ERR_NOT_SUPPORTED),
                 };
@@ -257,6 +259,35 @@ data! {
         Query QUERY;
         Regex REGEX;
     }
+}
+
+/// Returns the bytes that are left in the buffers of an array.
+///
+/// # Safety
+/// There are that many valid buffers.
+unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Bytes<'static>>> {
+    // SAFETY: the caller guarantees it.
+    let all = unsafe { slice(at, count)? };
+    // SAFETY: as above.
+    let left = |buffer| unsafe { left_in(buffer) }.to_vec().into();
+    Ok(all.iter().map(left).collect())
+}
+
+/// Returns an array of buffers with copies of bytes.
+fn list_of_buffers(from: &[Bytes<'_>]) -> Result<*mut pmix_data_buffer_t> {
+    let mut at = fresh::<pmix_data_buffer_t>(from.len())?;
+    for (place, bytes) in from.iter().enumerate() {
+        match buffer_of(bytes) {
+            // SAFETY: the array has room for as many.
+            Ok(made) => unsafe { at.add(place).write(made) },
+            Err(status) => {
+                // SAFETY: every member was made here or is as it begins.
+                unsafe { empty_list(&mut at, &mut from.len()) };
+                return Err(status);
+            }
+        }
+    }
+    Ok(at)
 }
 
 /// Returns how a value has a datum of a type. Only a map (`PMIX_REGEX`) is not as in an array.

@@ -278,31 +278,32 @@ impl Model for RegexBytes<'_> {
     }
 }
 
-/// Hardware is described by a library that this one does not know.
-macro_rules! opaque {
-    ($($model:ident = $c:ident;)*) => {
-        $(impl Model for $model<'_> {
-            type C = $c;
+/// A description of the hardware belongs to its library, which this one cannot ask: only its place can be empty.
+impl Model for Topology<'_> {
+    type C = pmix_topology_t;
 
-            unsafe fn from_c(_: &$c) -> Result<Self> {
-                Err(Status::ERR_NOT_SUPPORTED)
-            }
+    unsafe fn from_c(from: &pmix_topology_t) -> Result<Self> {
+        match from.topology.is_null() {
+            true => Ok(Self::default()),
+            false => Err(Status::ERR_NOT_SUPPORTED),
+        }
+    }
 
-            fn to_c(&self) -> Result<$c> {
-                Err(Status::ERR_NOT_SUPPORTED)
-            }
-        })*
-    };
-}
-
-opaque! {
-    Topology = pmix_topology_t;
+    fn to_c(&self) -> Result<pmix_topology_t> {
+        match self.topology {
+            None => Ok(pmix_topology_t::initial()),
+            Some(_) => Err(Status::ERR_NOT_SUPPORTED),
+        }
+    }
 }
 
 impl Model for Cpuset<'_> {
     type C = pmix_cpuset_t;
 
     unsafe fn from_c(from: &pmix_cpuset_t) -> Result<Self> {
+        if from.source.is_null() && from.bitmap.is_null() {
+            return Ok(Self::default());
+        }
         // SAFETY: the caller says so.
         let (source, cpus) = unsafe { (read_text(from.source), crate::cpuset::read(from)) };
         let cpus = cpus.map_err(|_| Status::ERR_NOT_SUPPORTED)?;

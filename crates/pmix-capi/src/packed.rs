@@ -9,7 +9,7 @@ use bfrops::{Decoder, Encoder, Layout, Module};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use pmix_types::{DataArray, DataType, Status};
+use pmix_types::{DataArray, DataType, Status, Topology};
 
 use crate::abi::*;
 use crate::datum::{self, duplicate_one};
@@ -53,10 +53,36 @@ pub(crate) unsafe fn append(buffer: &mut pmix_data_buffer_t, bytes: &[u8]) -> Re
     Ok(())
 }
 
-/// How this process packs: as its server does.
-fn layout() -> Layout {
-    let client = state::client().ok();
-    client.map_or(Layout::new(Module::V41), |client| client.settings().layout)
+/// Returns how data for a process, or of one, are packed: as the server of this process does. The flag is `true` where
+/// types beyond that release are packed, too: NULL is a process of the release of the caller, as `PMIx_Data_pack` has it,
+/// and a process without a server does not know the release of another.
+fn layout(peer: *const pmix_proc_t) -> (Layout, bool) {
+    match state::client() {
+        Ok(client) => (client.settings().layout, peer.is_null()),
+        Err(_) => (Layout::new(Module::V41), true),
+    }
+}
+
+/// Packs data for a process.
+fn encoded(data: &DataArray<'_>, target: *const pmix_proc_t) -> Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    let (layout, all_types) = layout(target);
+    let mut encoder = Encoder::new(layout, &mut packed).with_framer(&Encoders);
+    if all_types {
+        encoder = encoder.with_all_types();
+    }
+    encoder.array(data).map_err(|error| plain(&error))?;
+    Ok(packed)
+}
+
+/// Returns a decoder of what a process packed.
+fn decoder(bytes: &[u8], source: *const pmix_proc_t) -> Decoder<'_> {
+    let (layout, all_types) = layout(source);
+    let decoder = Decoder::new(layout, bytes).with_framer(&Encoders);
+    match all_types {
+        true => decoder.with_all_types(),
+        false => decoder,
+    }
 }
 
 fn plain(error: &bfrops::Error) -> Status {
@@ -64,7 +90,7 @@ fn plain(error: &bfrops::Error) -> Status {
 }
 
 exported! {
-    fn PMIx_Data_pack(_target: *const pmix_proc_t, buffer: *mut pmix_data_buffer_t, src: *mut c_void, num_vals: i32, r#type: pmix_data_type_t) -> pmix_status_t {
+    fn PMIx_Data_pack(target: *const pmix_proc_t, buffer: *mut pmix_data_buffer_t, src: *mut c_void, num_vals: i32, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
             let buffer = unsafe { there_mut(buffer)? };
@@ -75,14 +101,13 @@ exported! {
             let array = pmix_data_array_t { r#type, size, array: src };
             // SAFETY: C says so.
             let data = unsafe { DataArray::from_c(&array)? };
-            let mut packed = Vec::new();
-            Encoder::new(layout(), &mut packed).with_framer(&Encoders).array(&data).map_err(|e| plain(&e))?;
+            let packed = encoded(&data, target)?;
             // SAFETY: C says so.
             unsafe { append(buffer, &packed) }
         })())
     }
 
-    fn PMIx_Data_unpack(_source: *const pmix_proc_t, buffer: *mut pmix_data_buffer_t, dest: *mut c_void, max_num_values: *mut i32, r#type: pmix_data_type_t) -> pmix_status_t {
+    fn PMIx_Data_unpack(source: *const pmix_proc_t, buffer: *mut pmix_data_buffer_t, dest: *mut c_void, max_num_values: *mut i32, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
             let (buffer, number) = unsafe { (there_mut(buffer)?, there_mut(max_num_values)?) };
@@ -98,7 +123,7 @@ exported! {
             }
             let of = DataType::from_raw(r#type);
             let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-            let mut decoder = Decoder::new(layout(), left).with_framer(&Encoders);
+            let mut decoder = decoder(left, source);
             let data = decoder.array(of).map_err(|e| plain(&e))?;
             let read = decoder.offset();
             let made = data.to_c()?;
@@ -230,8 +255,13 @@ exported! {
             };
             let size = usize::from(!src.is_null());
             let array = pmix_data_array_t { r#type, size, array: at };
-            // SAFETY: C says so.
-            let data = unsafe { DataArray::from_c(&array)? };
+            let data = match DataType::from_raw(r#type) {
+                // A description is shown by its source: only its library could show more.
+                // SAFETY: `src` is NULL or leads to a topology (header contract).
+                DataType::TOPO => unsafe { sources(src.cast()) },
+                // SAFETY: C says so.
+                _ => unsafe { DataArray::from_c(&array)? },
+            };
             let line = [prefix, text::array(&data).as_bytes()].concat();
             // SAFETY: as above.
             unsafe { make_at(output, || memory::string(&line)) }
@@ -255,6 +285,23 @@ exported! {
             unsafe { hand_out(&made, outbytes, nbytes) }.is_ok()
         })
     }
+}
+
+/// Returns a topology for people.
+///
+/// # Safety
+/// `at` is NULL or leads to a valid topology.
+unsafe fn sources(at: *const pmix_topology_t) -> DataArray<'static> {
+    // SAFETY: the caller guarantees it.
+    let source = unsafe {
+        at.as_ref()
+            .map(|topology| memory::read_text(topology.source))
+    };
+    let shown = source.map(|source| Topology {
+        source,
+        ..Topology::default()
+    });
+    DataArray::Topology(shown.into_iter().collect())
 }
 
 /// Moves what is not unpacked yet out of a buffer.

@@ -100,6 +100,35 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
     }
 }
 
+/// Compares two pointers, or two topologies, by their addresses, which the model does not have; none for others.
+///
+/// # Safety
+/// Both are NULL or valid values.
+unsafe fn pointers(
+    first: *const pmix_value_t,
+    second: *const pmix_value_t,
+) -> Option<pmix_types::ValueComparison> {
+    // SAFETY: the caller guarantees it.
+    let (first, second) = unsafe { (first.as_ref()?, second.as_ref()?) };
+    if first.r#type != second.r#type {
+        return None;
+    }
+    // SAFETY: the type says that the union holds a pointer, or one to a valid topology or to nothing.
+    let address = |value: &pmix_value_t| unsafe {
+        match DataType::from_raw(value.r#type) {
+            DataType::POINTER => Some(value.data.ptr.addr()),
+            DataType::TOPO => value.data.topo.as_ref().map(|topo| topo.topology.addr()),
+            _ => None,
+        }
+    };
+    let order = address(first)?.cmp(&address(second)?);
+    Some(match order {
+        std::cmp::Ordering::Less => pmix_types::ValueComparison::SecondGreater,
+        std::cmp::Ordering::Equal => pmix_types::ValueComparison::Equal,
+        std::cmp::Ordering::Greater => pmix_types::ValueComparison::FirstGreater,
+    })
+}
+
 /// A value of C in the model.
 ///
 /// # Safety
@@ -135,6 +164,10 @@ exported! {
     }
 
     fn PMIx_Value_compare(v1: *mut pmix_value_t, v2: *mut pmix_value_t) -> pmix_value_cmp_t {
+        // SAFETY: the pointers are NULL or lead to values (header contract).
+        if let Some(order) = unsafe { pointers(v1, v2) } {
+            return order.as_raw();
+        }
         // SAFETY: C says so.
         match unsafe { (value_at(v1), value_at(v2)) } {
             (Ok(one), Ok(other)) => one.compare(&other).as_raw(),

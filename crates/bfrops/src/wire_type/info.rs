@@ -38,7 +38,7 @@ macro_rules! values {
                     encoder.old_value_head(item, Part::$part)?;
                 } else {
                     if data_type != DataType::UNDEF {
-                        encoder.module().check(data_type, Place::PackValue, None)?;
+                        encoder.check(data_type, Place::PackValue)?;
                     }
                     encoder.type_code(data_type);
                 }
@@ -119,7 +119,7 @@ impl WireType for DataArray {
             return Ok(());
         }
         let module = encoder.module();
-        module.check(item.data_type(), Place::PackElement, None)?;
+        encoder.check(item.data_type(), Place::PackElement)?;
         encoder.repeated_type_code(code::declared(module, item.data_type()));
         encoder.nested(|encoder| dispatch::encode_elements(encoder, item))
     }
@@ -142,7 +142,7 @@ impl WireType for DataArray {
             return Ok(pmix_types::DataArray::empty(data_type));
         }
         let (module, place) = (decoder.module(), Place::UnpackElement);
-        module.check(data_type, place, Some(start))?;
+        decoder.check(data_type, place, start)?;
         decoder.repeated_type_code(code::declared(module, data_type))?;
         decoder.nested(|decoder| dispatch::decode_elements(decoder, data_type, len))
     }

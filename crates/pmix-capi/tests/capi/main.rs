@@ -12,3 +12,4 @@ mod random;
 mod required;
 mod symbols;
 mod tools;
+mod types;

@@ -31,7 +31,13 @@ fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
 
 /// Has a program checked as it is linked with the shared and with the static library.
 pub(crate) fn each(name: &str, check: impl Fn(&Path, &Path)) {
+    each_with(name, |_| {}, check);
+}
+
+/// As [`each`], with files in the folder that the program includes.
+pub(crate) fn each_with(name: &str, write: impl Fn(&Path), check: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path());
     for linked in [Linked::Shared, Linked::Statically] {
         // Under a tool there is the shared library alone.
         if linked == Linked::Shared || !is_under_tool() {
