@@ -188,6 +188,26 @@ fn directories_that_cannot_be_used_are_found() {
 }
 
 #[test]
+fn a_prterun_without_the_store_that_our_library_uses_is_found() {
+    let mut node = Node::new();
+    let library = node.top.path().join("lib");
+    fs::create_dir(&library).unwrap();
+    // What the finding looks at: an ELF file with the version that our library states.
+    let stated = b"\x7fELF\0pmix-rs 0.1.0 (PMIx Standard: 5.1)\0";
+    fs::write(library.join("libpmix.so.2"), stated).unwrap();
+    node.file("prterun", b"#!/bin/sh\n", 0o755);
+    node.set("LD_LIBRARY_PATH", library.display().to_string());
+    node.set("PATH", node.top.path().display().to_string());
+    node.has_warning("prterun", "PMIX_MCA_gds is not set to hash");
+    node.set("PMIX_MCA_gds", "hash".to_owned());
+    let (found, _) = node.look();
+    assert!(
+        found.iter().all(|one| one["check"] != "prterun"),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn limits_that_are_too_low_are_found() {
     let node = Node::new();
     for (limit, verdict, check) in [

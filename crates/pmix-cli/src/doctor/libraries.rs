@@ -22,6 +22,12 @@ const USUAL: &[&str] = &[
 ];
 /// No such library is larger.
 const LARGEST: u64 = 256 << 20;
+/// The first word of the version that our own library states.
+const OURS: &str = "pmix-rs ";
+/// The launcher of PRRTE, which serves processes with the library that it was built with.
+const PRTERUN: &str = "prterun";
+/// The parameter that names the kinds of store of a client or server of OpenPMIx.
+const STORE: &str = "PMIX_MCA_gds";
 /// What stands in each library behind its name and version.
 const MARK: &[u8] = b" (PMIx Standard:";
 
@@ -59,6 +65,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         .skip(1)
         .filter(|(_, other)| other != version)
         .collect();
+    if version.starts_with(OURS) {
+        findings.extend(prterun(subject));
+    }
     let known = format!("{version} in {}", first.display());
     findings.push(match &others[..] {
         [] => Finding::ok("libpmix", known),
@@ -73,6 +82,27 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     });
     findings
+}
+
+/// Returns a warning where prterun serves processes on our library with a store that our clients do not share.
+fn prterun(subject: &Subject<'_>) -> Option<Finding> {
+    if subject.var(STORE).is_some_and(|store| store == "hash") {
+        return None;
+    }
+    let path = subject.var("PATH").unwrap_or_default();
+    let mut programs = std::env::split_paths(&path).map(|dir| dir.join(PRTERUN));
+    let program = programs.find(|program| program.is_file())?;
+    Some(Finding::warning(
+        PRTERUN,
+        format!(
+            "{} serves programs that load our {NAME}, and {STORE} is not set to hash",
+            program.display()
+        ),
+        format!(
+            "start prterun with {STORE}=hash in its environment where such a program spawns others: all processes of a \
+             connect then use one kind of store"
+        ),
+    ))
 }
 
 fn unusable(path: &Path, why: &str) -> Finding {
