@@ -14,6 +14,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmix_server::{Cleanup, CleanupDirectory};
 use pmix_types::{ErrorDetail, Status};
@@ -61,9 +62,24 @@ impl ProtectedPaths {
 ///
 /// [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 pub fn remove(cleanup: &Cleanup, uid: u32, protected: &ProtectedPaths) -> Vec<Error> {
+    remove_counted(cleanup, uid, protected, &AtomicU64::new(0))
+}
+
+/// Does what [`remove`] does, and counts each entry that is removed, so that another thread sees the progress: how long
+/// it takes is decided by the number of files and by the disk. A host calls it in a thread of its own.
+///
+/// # Errors
+/// As of [`remove`].
+pub fn remove_counted(
+    cleanup: &Cleanup,
+    uid: u32,
+    protected: &ProtectedPaths,
+    num_removed: &AtomicU64,
+) -> Vec<Error> {
     let removal = Removal {
         ignored: cleanup.ignored.iter().map(|text| text.as_bytes()).collect(),
         uid,
+        num_removed,
     };
     let mut errors = Vec::new();
     for file in &cleanup.files {
@@ -108,6 +124,7 @@ struct Removal<'a> {
     ignored: Vec<&'a [u8]>,
     /// Whose entries go.
     uid: u32,
+    num_removed: &'a AtomicU64,
 }
 
 impl Removal<'_> {
@@ -189,7 +206,9 @@ impl Removal<'_> {
 
     fn unlink(&self, dir: &OwnedFd, name: &CStr, owner: u32, flags: AtFlags) -> Result<(), Errno> {
         match owner == self.uid {
-            true => unlinkat(dir, name, flags),
+            true => unlinkat(dir, name, flags).inspect(|()| {
+                self.num_removed.fetch_add(1, Ordering::Relaxed);
+            }),
             false => Err(Errno::PERM),
         }
     }

@@ -9,6 +9,7 @@
 //! Source: PMIx Standard, chapter "Process Management", "IO forwarding".
 
 mod delivery;
+mod files;
 mod lines;
 mod output;
 mod sink;

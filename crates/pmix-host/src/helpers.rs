@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -259,6 +259,15 @@ impl Cancel {
 }
 
 impl<T> Task<T> {
+    /// Waits a while for the end of the work, and returns how it is.
+    pub fn wait(&mut self, patience: Duration) -> TaskState<T> {
+        match self.result.recv_timeout(patience) {
+            Ok(result) => TaskState::Done(result),
+            Err(RecvTimeoutError::Timeout) => TaskState::Pending,
+            Err(RecvTimeoutError::Disconnected) => TaskState::Lost,
+        }
+    }
+
     /// Returns how the work is, with its result once it has ended.
     pub fn poll(&mut self) -> TaskState<T> {
         match self.result.try_recv() {

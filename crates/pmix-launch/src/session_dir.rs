@@ -6,12 +6,14 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmix_server::HostObject;
 use pmix_types::Rank;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::rand::GetRandomFlags;
 
 use crate::Error;
@@ -24,6 +26,8 @@ pub(crate) struct SessionDir {
     path: PathBuf,
     /// The directory, locked; none where the file system has no locks.
     _lock: Option<File>,
+    /// Whether another part removes it.
+    is_left: bool,
 }
 
 impl SessionDir {
@@ -32,16 +36,26 @@ impl SessionDir {
     pub(crate) fn create(tmpdir: &Path) -> Result<Self, Error> {
         remove_left_over(tmpdir);
         let (path, lock) = fresh(tmpdir)?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self {
+            path,
+            _lock: lock,
+            is_left: false,
+        })
     }
 
     /// The directory of the session.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Leaves the removal of the directory to the caller. It is locked as long as this is kept.
+    pub(crate) fn leave(&mut self) -> PathBuf {
+        self.is_left = true;
+        self.path.clone()
+    }
 }
 
-/// The directory of a job in that of its session, removed with all that is in it when this is dropped.
+/// The directory of a job in that of its session. It is removed with the session at the latest.
 ///
 /// That of a process is made when the process connects ([`ProcessDirs`]): many programs never do, and to make and
 /// remove a directory takes as long as a part of their launch.
@@ -68,12 +82,6 @@ impl JobDir {
     /// The directory of one process in that.
     pub(crate) fn of_process(&self, rank: Rank) -> PathBuf {
         self.path.join(rank.to_string())
-    }
-}
-
-impl Drop for JobDir {
-    fn drop(&mut self) {
-        remove(&self.path);
     }
 }
 
@@ -128,8 +136,61 @@ fn remove(path: &Path) {
 
 impl Drop for SessionDir {
     fn drop(&mut self) {
-        remove(&self.path);
+        if !self.is_left {
+            remove(&self.path);
+        }
     }
+}
+
+/// Removes a directory with all that is in it, and counts what is removed. It goes by open directories and follows no
+/// link.
+///
+/// # Errors
+/// Something cannot be removed.
+pub(crate) fn remove_tree(path: &Path, num_removed: &AtomicU64) -> io::Result<()> {
+    // What is nested too deeply is removed below, without being counted.
+    if let Ok(dir) = open_dir(rustix::fs::CWD, path) {
+        empty(&dir, num_removed, 0)?;
+    }
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what is in a directory that is nested so deeply.
+fn empty(dir: &OwnedFd, num_removed: &AtomicU64, depth: usize) -> io::Result<()> {
+    const DEEPEST: usize = 64;
+    if depth == DEEPEST {
+        return Ok(());
+    }
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if [c".", c".."].contains(&name) {
+            continue;
+        }
+        let is_dir = entry.file_type() == FileType::Directory;
+        let removed = match is_dir {
+            true => {
+                if let Ok(below) = open_dir(dir, name) {
+                    empty(&below, num_removed, depth + 1)?;
+                }
+                unlinkat(dir, name, AtFlags::REMOVEDIR)
+            }
+            false => unlinkat(dir, name, AtFlags::empty()),
+        };
+        // What is left is removed, or named, at the end.
+        if removed.is_ok() {
+            num_removed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+fn open_dir(dir: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(dir, name, flags, Mode::empty())
 }
 
 /// Makes a directory that was not there before, with a name that nobody can foresee and take. One
@@ -272,7 +333,10 @@ mod tests {
             assert_eq!(mode & 0o777, 0o700, "{}", path.display());
         }
         fs::write(other.join("left"), "x").unwrap();
-        drop(spawned);
+        let num_removed = AtomicU64::new(0);
+        remove_tree(spawned.path(), &num_removed).unwrap();
+        // The file and the directory of the process.
+        assert_eq!(num_removed.into_inner(), 2);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::write(own.join("left"), "x").unwrap();
         drop(dir);
@@ -289,8 +353,15 @@ mod tests {
             let planted = format!("{}{}.{number}", prefix(), std::process::id());
             symlink(elsewhere.path(), tmp.path().join(planted)).unwrap();
         }
-        let dir = SessionDir::create(tmp.path()).unwrap();
+        let mut dir = SessionDir::create(tmp.path()).unwrap();
         symlink(elsewhere.path(), dir.path().join("out")).unwrap();
+        let nested = dir.path().join("a/".repeat(100));
+        fs::create_dir_all(&nested).unwrap();
+        symlink(elsewhere.path(), nested.join("out")).unwrap();
+        let path = dir.leave();
+        remove_tree(&path, &AtomicU64::new(0)).unwrap();
+        assert!(!path.exists());
+        remove_tree(&path, &AtomicU64::new(0)).unwrap();
         drop(dir);
         assert!(elsewhere.path().join("precious").exists());
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pmix_types::{IofChannel, Proc};
@@ -74,13 +75,14 @@ impl From<LineForm> for Delivery {
     }
 }
 
-/// A file for what a process writes.
-#[derive(Debug)]
+/// A file for what a process writes. Streams whose files are clones of one have one place in it, and lose nothing of
+/// each other.
+#[derive(Clone, Debug)]
 pub struct OutputFile {
     /// What the file is called in messages.
     pub path: PathBuf,
     /// The file, open for writing.
-    pub file: File,
+    pub file: Arc<File>,
 }
 
 /// Describes a stream that somebody holds open although its process has ended.

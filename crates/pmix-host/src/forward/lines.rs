@@ -3,6 +3,8 @@
 
 use pmix_types::Proc;
 
+use super::delivery::{LineForm, OutputStream};
+
 /// A line that is longer goes out in pieces.
 const LONGEST: usize = 64 << 10;
 
@@ -97,6 +99,28 @@ impl Lines {
             if !self.tag.is_empty() {
                 out.push(b'\n');
             }
+        }
+    }
+}
+
+/// Returns the lines of a stream in the form that is asked for; none if its bytes go out as they come.
+pub(super) fn lines(
+    source: &Proc<'_>,
+    form: LineForm,
+    kind: OutputStream,
+    host: &str,
+) -> Option<Lines> {
+    let stream = kind.name();
+    let Proc { nspace, rank } = source;
+    match form {
+        LineForm::Plain => None,
+        LineForm::Whole | LineForm::WholeWithin(_) => Some(Lines::new("")),
+        LineForm::Tagged => Some(Lines::tagged(source, stream)),
+        LineForm::Detailed { pid } => {
+            let name = nspace.to_string();
+            let number = name.rsplit('@').next().unwrap_or_default();
+            let tag = format!("[{number},{rank}][{host}:{pid}]<{stream}>: ");
+            Some(Lines::new(tag))
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Copies what processes write from their pipes to the streams of the host.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,11 @@ use mio::{Interest, Registry, Token};
 use pmix_types::{Nspace, Proc};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputFile, OutputStream};
-use super::lines::Lines;
+use super::delivery::{Delivery, HeldStream, LineForm, OutputChunk, OutputStream};
+use super::files::{Failure, FileId, Files};
+use super::lines::{Lines, lines};
 use super::sink::Sink;
+use crate::helpers::Helpers;
 
 #[cfg(test)]
 mod tests;
@@ -39,9 +41,9 @@ const NUM_LARGE: usize = 16;
 /// names ([`handle_ready`](Self::handle_ready)) and then calls [`turn`](Self::turn), which never waits. While
 /// [`is_busy`](Self::is_busy) it is to be called again without waiting for the poll, and
 /// [`tick`](Self::tick) at the [`deadline`](Self::deadline), if there is one. At most 256 KiB
-/// wait for each reader; when there is more, the pipes are not read, and the processes wait. A file that
-/// takes no more is named on the host's standard error, and is not written to any longer; what it was to
-/// take is still read for those who pull it, or else the process is told that nobody reads.
+/// wait for each reader, and 1 MiB for each file; when there is more, the pipes are not read, and the processes wait.
+/// A file that takes no more is named on the host's standard error, and no longer written to; its stream is still read
+/// for those who pull it, or else the process gets the error of a pipe without a reader.
 pub struct OutputForwarder<'a> {
     /// Where the tokens of the streams begin; the two in front are those of the sinks.
     first: usize,
@@ -50,6 +52,7 @@ pub struct OutputForwarder<'a> {
     free: Vec<usize>,
     num_open: usize,
     sinks: [Sink<'a>; 2],
+    files: Files,
     /// Whether the poll tells when the sink has room.
     awaited: [bool; 2],
     /// Streams that may have more to read; a poll tells of each piece of news only once.
@@ -78,13 +81,13 @@ struct Stream {
     part_until: Option<Instant>,
     /// Whether the part that is kept came behind one that went out, and so has a time of its own.
     is_part_new: bool,
-    file: Option<OutputFile>,
+    file: Option<FileId>,
     /// Whether it stands among those that may have more to read.
     queued: bool,
     /// How much is still read of it, once it is not waited for any longer.
     left: Option<usize>,
-    /// What is to be said of its file, which takes no more.
-    failure: Option<String>,
+    /// Its file, which takes no more.
+    failure: Option<Failure>,
 }
 
 impl<'a> OutputForwarder<'a> {
@@ -98,6 +101,7 @@ impl<'a> OutputForwarder<'a> {
             free: Vec::new(),
             num_open: 0,
             sinks: [Sink::new(output), Sink::new(errors)],
+            files: Files::default(),
             awaited: [false; 2],
             unread: Vec::new(),
             parts: BTreeSet::new(),
@@ -111,6 +115,14 @@ impl<'a> OutputForwarder<'a> {
     #[must_use]
     pub fn on_host(mut self, name: &str) -> Self {
         name.clone_into(&mut self.host);
+        self
+    }
+
+    /// Has threads write files, as a disk may take long or never answer. The threads wake the host when they have
+    /// written. Without them [`turn`](Self::turn) waits for disks.
+    #[must_use]
+    pub fn write_files_by(mut self, helpers: Helpers) -> Self {
+        self.files.write_by(helpers);
         self
     }
 
@@ -157,7 +169,7 @@ impl<'a> OutputForwarder<'a> {
             },
             part_until: None,
             is_part_new: false,
-            file,
+            file: file.map(|file| self.files.add(file)),
             source,
             pipe,
             kind,
@@ -228,7 +240,7 @@ impl<'a> OutputForwarder<'a> {
     /// Returns whether all that was read has been written.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.sinks.iter().all(Sink::is_empty)
+        self.sinks.iter().all(Sink::is_empty) && self.files.is_drained()
     }
 
     /// Returns whether there is something to do without waiting for the poll.
@@ -236,7 +248,10 @@ impl<'a> OutputForwarder<'a> {
     pub fn is_busy(&self) -> bool {
         let mut unread = self.unread.iter();
         unread.any(|&index| match &self.streams[index] {
-            Some(stream) => !stream.is_shown || !self.sinks[stream.kind as usize].is_full(),
+            Some(stream) => {
+                let has_room = !stream.is_shown || !self.sinks[stream.kind as usize].is_full();
+                has_room && stream.file.is_none_or(|file| !self.files.is_full(file))
+            }
             None => false,
         })
     }
@@ -263,6 +278,8 @@ impl<'a> OutputForwarder<'a> {
 
     /// Reads and writes what can be without waiting, at most 256 KiB of each pipe.
     pub fn turn(&mut self, registry: &Registry) {
+        let failures = self.files.turn(Instant::now());
+        self.stop_writing(failures);
         for index in std::mem::take(&mut self.unread) {
             let Some(stream) = self.streams[index].as_mut() else {
                 continue;
@@ -273,23 +290,24 @@ impl<'a> OutputForwarder<'a> {
             stream.is_shown &= !sink.is_gone();
             let mut read = Read::More;
             for _ in 0..READS_A_TURN {
+                let (piece, files) = (&mut self.piece, &mut self.files);
                 read = match stream.is_shown {
                     true if sink.is_full() => break,
-                    true => stream.read(&mut self.piece, Some(sink), self.chunks.as_mut()),
+                    _ if stream.file.is_some_and(|file| files.is_full(file)) => break,
+                    true => stream.read(piece, Some(sink), files, self.chunks.as_mut()),
                     false if stream.file.is_some() || stream.is_for_pulls => {
-                        stream.read(&mut self.piece, None, self.chunks.as_mut())
+                        stream.read(piece, None, files, self.chunks.as_mut())
                     }
                     // Who wrote for a reader that went away is told as if the pipe had been its own.
                     false => Read::End,
                 };
-                if !matches!(read, Read::More) {
+                if !matches!(read, Read::More) || stream.failure.is_some() {
                     break;
                 }
             }
             stream.note_part(index, &mut self.parts);
-            if let Some(failure) = stream.failure.take() {
-                self.write_error(failure.as_bytes());
-            }
+            let failure = stream.failure.take();
+            self.stop_writing(failure);
             match read {
                 Read::More => self.queue(index),
                 Read::Dry => {}
@@ -305,7 +323,45 @@ impl<'a> OutputForwarder<'a> {
     /// Returns when a part of a line is to go out that nothing has followed; [`tick`](Self::tick) does it.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.parts.first().map(|&(until, _)| until)
+        let part = self.parts.first().map(|&(until, _)| until);
+        [part, self.files.deadline()].into_iter().flatten().min()
+    }
+
+    /// Gives up files that have taken nothing for so long: what waits for them is lost, which is said on the host's
+    /// standard error by their names.
+    pub fn give_up_files(&mut self, patience: Duration, now: Instant) {
+        let failures = self.files.give_up(patience, now);
+        self.stop_writing(failures);
+    }
+
+    /// Returns `true` if bytes wait for files.
+    #[must_use]
+    pub fn has_unwritten_files(&self) -> bool {
+        !self.files.is_drained()
+    }
+
+    /// Says which files take no more, and lets the streams that went to them go on without.
+    fn stop_writing(&mut self, failures: impl IntoIterator<Item = Failure>) {
+        for Failure { file, path, why } in failures {
+            let streams = self.streams.iter_mut().enumerate();
+            let meant: Vec<_> = streams
+                .filter_map(|(index, stream)| {
+                    let stream = stream.as_mut()?;
+                    stream.file.take_if(|other| *other == file)?;
+                    Some((index, stream.source.clone()))
+                })
+                .collect();
+            let of = match meant.first() {
+                Some((_, Proc { nspace, rank })) => format!(" of rank {rank} of {nspace}"),
+                None => String::new(),
+            };
+            let line = format!(
+                "warning: output{of} is no longer written to {}: {why}\n",
+                path.display()
+            );
+            self.write_error(line.as_bytes());
+            meant.into_iter().for_each(|(index, _)| self.queue(index));
+        }
     }
 
     /// Lets the parts of lines go out that were kept for as long as [`LineForm::WholeWithin`] says, with
@@ -359,6 +415,7 @@ impl<'a> OutputForwarder<'a> {
             }
             self.close(index);
         }
+        lost += self.files.discard();
         for sink in &mut self.sinks {
             lost += sink.num_waiting() as u64;
             sink.discard();
@@ -370,6 +427,9 @@ impl<'a> OutputForwarder<'a> {
         if let Some(mut stream) = self.streams[index].take() {
             self.num_open -= 1;
             self.free.push(index);
+            if let Some(file) = stream.file.take() {
+                self.files.release(file);
+            }
             if let Some(until) = stream.part_until.take() {
                 self.parts.remove(&(until, index));
             }
@@ -424,23 +484,6 @@ impl<'a> OutputForwarder<'a> {
     }
 }
 
-/// What puts the lines of a stream together, if that is asked for.
-fn lines(source: &Proc<'_>, form: LineForm, kind: OutputStream, host: &str) -> Option<Lines> {
-    let stream = kind.name();
-    let Proc { nspace, rank } = source;
-    match form {
-        LineForm::Plain => None,
-        LineForm::Whole | LineForm::WholeWithin(_) => Some(Lines::new("")),
-        LineForm::Tagged => Some(Lines::tagged(source, stream)),
-        LineForm::Detailed { pid } => {
-            let name = nspace.to_string();
-            let number = name.rsplit('@').next().unwrap_or_default();
-            let tag = format!("[{number},{rank}][{host}:{pid}]<{stream}>: ");
-            Some(Lines::new(tag))
-        }
-    }
-}
-
 /// How reading went.
 enum Read {
     /// There may be more.
@@ -463,21 +506,6 @@ impl Stream {
     /// Whether all that is done with it is to show it on one stream of the host.
     fn is_only_for(&self, kind: usize) -> bool {
         self.is_shown && self.file.is_none() && self.kind as usize == kind
-    }
-
-    /// Writes to the file, if there is one that takes more.
-    fn write_file(&mut self, bytes: &[u8]) {
-        let Some(OutputFile { path, file }) = &mut self.file else {
-            return;
-        };
-        if let Err(error) = file.write_all(bytes) {
-            let (source, path) = (&self.source, path.display());
-            self.failure = Some(format!(
-                "warning: output of rank {} of {} is no longer written to {path}: {error}\n",
-                source.rank, source.nspace
-            ));
-            self.file = None;
-        }
     }
 
     /// Notes when the part of a line that it keeps is to go out.
@@ -515,6 +543,7 @@ impl Stream {
         &mut self,
         piece: &mut [u8],
         out: Option<&mut Sink<'_>>,
+        files: &mut Files,
         chunks: Option<&mut Vec<OutputChunk>>,
     ) -> Read {
         let most = self.left.unwrap_or(usize::MAX).min(piece.len());
@@ -531,7 +560,9 @@ impl Stream {
                     if let Some(chunks) = chunks {
                         chunks.push(self.chunk(&piece[..len]));
                     }
-                    self.write_file(&piece[..len]);
+                    if let Some(file) = self.file {
+                        self.failure = files.push(file, &piece[..len]);
+                    }
                     match (&mut self.lines, out) {
                         (_, None) => {}
                         (Some(lines), Some(out)) if lines.are_untagged() => {

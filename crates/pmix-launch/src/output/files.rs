@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Output into files, one for each process and stream.
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use pmix_host::forward::OutputFile;
 use pmix_types::Rank;
@@ -51,14 +52,12 @@ impl<'a> Files<'a> {
                 false => pmix_files::append(&path),
             };
             let file = opened.map_err(|e| cannot_write(&path, e))?;
+            let file = Arc::new(file);
             Ok(OutputFile { path, file })
         };
         let output = open("stdout")?;
         let errors = match self.are_joined {
-            true => OutputFile {
-                file: File::try_clone(&output.file).map_err(|e| cannot_write(&output.path, e))?,
-                path: output.path.clone(),
-            },
+            true => output.clone(),
             false => open("stderr")?,
         };
         Ok([output, errors])
@@ -124,14 +123,14 @@ mod tests {
             ..asked(tmp.path())
         };
         let files = Files::create(&asked, names(2), true).unwrap();
-        let mut streams = files.of(Rank::new(1), true).unwrap();
+        let streams = files.of(Rank::new(1), true).unwrap();
         for (stream, text) in [(0, "a"), (1, "b"), (0, "c")] {
-            streams[stream].file.write_all(text.as_bytes()).unwrap();
+            (&*streams[stream].file).write_all(text.as_bytes()).unwrap();
         }
         let path = tmp.path().join("job@1/out.1.stdout");
         assert_eq!(std::fs::read(&path).unwrap(), b"abc");
-        let mut again = files.of(Rank::new(1), false).unwrap();
-        again[1].file.write_all(b"d").unwrap();
+        let again = files.of(Rank::new(1), false).unwrap();
+        (&*again[1].file).write_all(b"d").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"abcd");
         files.of(Rank::new(1), true).unwrap();
         assert_eq!(std::fs::read(path).unwrap(), b"");

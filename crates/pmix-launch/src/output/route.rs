@@ -111,7 +111,9 @@ impl<'a> Route<'a> {
                 (None, Some(pipe)) => pipe.try_clone().map(Stdio::from).map_err(cannot)?,
                 (None, None) => Stdio::piped(),
                 (Some(fd), _) => match file.take() {
-                    Some(OutputFile { file, .. }) => Stdio::from(file),
+                    Some(OutputFile { file, .. }) => {
+                        file.try_clone().map(Stdio::from).map_err(cannot)?
+                    }
                     None => fd.try_clone_to_owned().map(Stdio::from).map_err(cannot)?,
                 },
             });

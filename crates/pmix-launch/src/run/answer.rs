@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use pmix_host::cleanup;
 use pmix_server::upcall::{Abort, PushStdin};
 use pmix_server::{Collective, Completion};
 use pmix_types::{Nspace, Proc, Status};
@@ -150,9 +149,7 @@ impl Session<'_> {
             HostMessage::Group(call, done) => self.group(&call, done),
             HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
             HostMessage::Cleanup(uid, cleanup) => {
-                for error in cleanup::remove(&cleanup, uid, &self.protected) {
-                    tracing::warn!("{error}");
-                }
+                self.removals.clean(cleanup, uid, &self.protected);
             }
             HostMessage::PushStdin(call, done) => self.push_input(call, done),
             HostMessage::Debugger(call) => self.debugger_event(&call),

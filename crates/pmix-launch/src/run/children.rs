@@ -154,5 +154,6 @@ impl Session<'_> {
         self.serve();
         // What they said of their groups before they ended is known by now.
         self.groups.lost(&unsound);
+        self.removals.job_dir(&job.dir);
     }
 }

@@ -20,6 +20,7 @@ mod missing;
 mod monitor;
 mod node;
 mod query;
+mod removals;
 mod request;
 mod restart;
 mod session;

@@ -2,6 +2,7 @@
 //! A session: the job that was to be started, those that its processes spawn, and all that they share.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
@@ -21,6 +22,7 @@ use super::groups::Groups;
 use super::job::{Job, Jobs};
 use super::log::Logs;
 use super::missing::Missing;
+use super::removals::Removals;
 use super::restart::WaitingRestarts;
 use super::sets::DefinedSets;
 use super::spawn_queue::SpawnQueue;
@@ -46,6 +48,9 @@ pub(super) const RELEASE: usize = 4;
 pub(super) const HELPERS: usize = 5;
 /// The first of all the tokens of output.
 pub(super) const FORWARD: usize = 6;
+
+/// How long a file may take nothing of what processes wrote before a signal ended them.
+const FILE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How many readiness events are taken at once.
 pub(super) const EVENTS: usize = 256;
@@ -104,7 +109,9 @@ pub(super) struct Session<'a> {
     pub(super) monitors: MonitorService,
     pub(super) credentials: CredentialService,
     pub(super) sets: DefinedSets,
-    pub(super) protected: ProtectedPaths,
+    pub(super) protected: Arc<ProtectedPaths>,
+    /// The files and directories that threads remove.
+    pub(super) removals: Removals,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.
     pub(super) poll: Poll,
@@ -124,8 +131,20 @@ impl Session<'_> {
             self.start_waiting();
             self.start_again_one(Instant::now());
             self.watcher.flush();
-            self.turn(&mut events, late)?;
+            self.removals.turn();
+            let stuck = self.give_up_files(Instant::now());
+            self.turn(&mut events, [late, stuck].into_iter().flatten().min())?;
         }
+    }
+
+    /// Gives up files that take nothing, once a signal has ended all processes. Returns when to look at them again.
+    fn give_up_files(&mut self, now: Instant) -> Option<Instant> {
+        let waits = self.jobs.num_running() == 0 && self.forward.has_unwritten_files();
+        if !waits || !self.is_interrupted() {
+            return None;
+        }
+        self.forward.give_up_files(FILE_PATIENCE, now);
+        now.checked_add(FILE_PATIENCE / 4)
     }
 
     /// Hands on what processes wrote and logged.
@@ -364,6 +383,7 @@ impl Session<'_> {
         groups.lost(&unsound);
         outcome.num_groups = groups.num_formed();
         outcome.groups = groups.outcomes();
+        self.removals.finish(&mut self.dir);
         drop(self);
         outcome.elapsed = began.elapsed();
         outcome.processor_time = processor_time();

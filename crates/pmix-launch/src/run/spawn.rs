@@ -218,7 +218,7 @@ impl Session<'_> {
     }
 
     /// Returns `true` if a signal that ends programs was handed on to the jobs.
-    fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         self.jobs.iter().any(|job| job.stop.is_interrupted())
     }
 

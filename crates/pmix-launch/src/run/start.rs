@@ -26,6 +26,7 @@ use super::groups::Groups;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
 use super::missing::Missing;
+use super::removals::Removals;
 use super::restart::WaitingRestarts;
 use super::session::{FORWARD, HELPERS, INPUT, PUSHED, SIGNALS, Session};
 use super::sets::DefinedSets;
@@ -45,6 +46,8 @@ use crate::{Error, Plan, service};
 
 /// After how long a part of a line that nothing follows goes out to somebody at a terminal.
 const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
+/// How many files of output are written at a time.
+const MOST_WRITING: usize = 64;
 /// After how many processes it is said how many have started, where that is asked for.
 const PROGRESS: usize = 100;
 
@@ -155,7 +158,8 @@ impl<'a> Session<'a> {
                 tracing::error!("a helper thread cannot wake the launcher: {e}");
             }
         };
-        let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake);
+        let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake.clone());
+        let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(&dir));
         let server = service::start(plan, &dir, host, observer)?;
@@ -181,7 +185,8 @@ impl<'a> Session<'a> {
             dir,
             forward: OutputForwarder::new(FORWARD, standard.output, standard.errors)
                 .on_host(&String::from_utf8_lossy(plan.layout.host()))
-                .keep_chunks_if(plan.forward_io),
+                .keep_chunks_if(plan.forward_io)
+                .write_files_by(output_helpers),
             logs: Logs::default(),
             missing: Missing::default(),
             groups: Groups::default(),
@@ -205,7 +210,8 @@ impl<'a> Session<'a> {
             monitors: MonitorService::default(),
             credentials,
             sets: DefinedSets::default(),
-            protected: ProtectedPaths::new(kept(plan)),
+            protected: Arc::new(ProtectedPaths::new(kept(plan))),
+            removals: Removals::new(wake),
             poll,
         })
     }

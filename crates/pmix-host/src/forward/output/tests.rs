@@ -5,12 +5,14 @@ use std::io::{PipeReader, PipeWriter, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mio::{Events, Poll};
 
 use pmix_types::{IofChannel, Rank};
 
 use super::*;
+use crate::forward::OutputFile;
 
 /// How long anything may take here before it counts as stuck.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -139,7 +141,10 @@ fn what_a_file_takes_no_more_of_is_still_kept_for_those_who_pull() {
     let file = File::options().write(true).open(&path).unwrap();
     let delivery = Delivery {
         shown: None,
-        file: Some(OutputFile { path, file }),
+        file: Some(OutputFile {
+            path,
+            file: Arc::new(file),
+        }),
     };
     let (reader, mut writer) = pipe();
     let (source, kind) = (Proc::new("job", Rank::new(0)), OutputStream::Output);
