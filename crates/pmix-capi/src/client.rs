@@ -36,7 +36,7 @@ fn says(infos: &[Info<'_>], key: &str) -> bool {
 }
 
 /// Initializes this process as a client, or counts one more call. With `PMIX_EXTERNAL_PROGRESS` the program calls
-/// `PMIx_Progress`.
+/// `PMIx_Progress`. Without a launcher the process becomes a job of its own ([`Settings::singleton`]).
 fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     log::begin();
     check_required("PMIx_Init", infos)?;
@@ -59,8 +59,8 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
         *count += 1;
         return Ok(server.proc().clone());
     }
-    let settings = Settings::from_env().map_err(|error| match error.status() {
-        // Nobody started this process.
+    let settings = Settings::from_env_or_singleton().map_err(|error| match error.status() {
+        // The environment names a job without a server.
         Status::ERR_NOT_AVAILABLE => Status::ERR_UNREACH,
         _ => fault(&error),
     })?;
@@ -72,6 +72,12 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     let proc = made.proc().clone();
     state.client = Some((made, 1));
     Ok(proc)
+}
+
+/// Returns `true` if this process is a client that no launcher started.
+fn is_singleton() -> bool {
+    let state = state();
+    { state.client.as_ref() }.is_some_and(|(client, _)| client.is_singleton())
 }
 
 /// Ends the client or tool with the last call.
@@ -302,7 +308,12 @@ exported! {
             if let Some(to) = unsafe { proc.as_mut() } {
                 *to = own.to_c()?;
             }
-            Ok(())
+            // As in OpenPMIx, the status says that no launcher started the process, which is initialized as a job of
+            // one all the same: Open MPI takes this status for success.
+            match is_singleton() {
+                true => Err(Status::ERR_UNREACH),
+                false => Ok(()),
+            }
         })())
     }
 

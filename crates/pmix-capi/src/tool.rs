@@ -90,7 +90,7 @@ fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
 
 fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
     let client = tool.primary().ok()?.clone();
-    Some((client.settings().server.server.clone(), client))
+    Some((client.server()?.clone(), client))
 }
 
 /// Makes a server one of the tool's, unless the tool has ended or has it since.

@@ -79,6 +79,41 @@ impl JobCache {
         Self::empty(form, proc, host, None)
     }
 
+    /// Creates the cache of a process that no launcher started, the only one of its job. What OpenPMIx states of such
+    /// a job, and what follows from its maps, is the job info.
+    pub(crate) fn of_singleton(form: PeerForm, proc: &Proc<'_>, host: &str) -> Self {
+        let cache = Self::empty(form, proc, Some(host.as_bytes().to_vec()), None);
+        let of_rank = vec![
+            Info::new(keys::RANK, proc.rank),
+            Info::new(keys::APPNUM, 0_u32),
+            Info::new(keys::APP_RANK, proc.rank),
+            Info::new(keys::GLOBAL_RANK, proc.rank),
+            Info::new(keys::NODE_RANK, 0_u16),
+            Info::new(keys::LOCAL_RANK, 0_u16),
+        ];
+        let of_app = vec![
+            Info::new(keys::APPNUM, 0_u32),
+            Info::new(keys::APPLDR, proc.rank),
+        ];
+        let of_node = vec![
+            Info::new(keys::HOSTNAME, host),
+            Info::new(keys::NODE_SIZE, 1_u32),
+        ];
+        let infos = [
+            Info::new(keys::NODE_MAP, host),
+            Info::new(keys::PROC_MAP, proc.rank.to_string()),
+            Info::new(keys::JOBID, proc.nspace.to_string()),
+            Info::new(keys::JOB_SIZE, 1_u32),
+            Info::new(keys::MAX_PROCS, 1_u32),
+            Info::new(keys::NPROC_OFFSET, 0_u32),
+            Info::new(keys::NODE_INFO_ARRAY, of_node),
+            Info::new(keys::APP_INFO_ARRAY, of_app),
+            Info::new(keys::PROC_DATA, of_rank),
+        ];
+        cache.register(&proc.nspace, &infos);
+        cache
+    }
+
     fn empty(
         form: PeerForm,
         proc: &Proc<'_>,

@@ -12,7 +12,6 @@ mod jobs;
 mod stop;
 
 use std::io;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use pmix_proto::{PeerForm, Request, request};
@@ -23,6 +22,7 @@ pub(crate) use self::hello::{VERSION, credential, hello};
 use crate::connection::{Connection, Deadline};
 use crate::core::{Answer, Core, OperationId};
 use crate::shared_data::SharedData;
+use crate::socket::Socket;
 use crate::{Error, Fence, Settings};
 
 /// Connects a process with its server, from init to finalize.
@@ -37,7 +37,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server that started this process (`PMIx_Init`).
+    /// Connects to the server that started this process (`PMIx_Init`). A program that also runs without a launcher
+    /// calls [`init`](Self::init) with [`Settings::from_env_or_singleton`].
     ///
     /// # Errors
     ///
@@ -49,6 +50,30 @@ impl Client {
     /// Connects to a server and asks it for the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without
     /// a name takes the one that the server gives it.
     ///
+    /// With the settings of a [singleton](Settings::singleton) there is no server to connect to. Such a process puts,
+    /// commits and gets, enters fences, connects and disconnects of itself alone, and registers for events. What needs
+    /// a server or another process ends with `PMIX_ERR_UNREACH` at once: publish, lookup, queries, groups, events for
+    /// other processes, and a fence with a process of another name.
+    ///
+    /// ```
+    /// use pmix_client::{Client, Fence, Settings};
+    /// use pmix_types::{Scope, keys};
+    ///
+    /// # let settings = Settings::singleton();
+    /// # #[cfg(any())]
+    /// let settings = Settings::from_env_or_singleton()?;
+    /// let mut client = Client::init(settings)?;
+    /// if client.is_singleton() {
+    ///     println!("no launcher started this process");
+    /// }
+    /// client.put(Scope::GLOBAL, "card", "ib0:17")?;
+    /// client.commit()?;
+    /// client.fence(&Fence::new().collect())?;
+    /// assert_eq!(client.get_of_job(keys::JOB_SIZE)?.to_number::<u32>(), Ok(1));
+    /// client.finalize()?;
+    /// # Ok::<(), pmix_client::Error>(())
+    /// ```
+    ///
     /// A client, or a tool that a server started, whose job says so (`PMIX_DEBUG_STOP_IN_INIT`) tells its server that
     /// it is ready for a debugger, and returns when it is released (`PMIX_DEBUGGER_RELEASE`), however long that takes,
     /// unless [`Settings::stops_in_init`] is false.
@@ -58,11 +83,16 @@ impl Client {
     /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
     /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
     pub fn init(settings: Settings) -> Result<Self, Error> {
+        let Some(server) = &settings.server else {
+            let connection = Connection::new(Socket::unconnected()?);
+            let core = Core::singleton(settings);
+            return Ok(Self { core, connection });
+        };
         let end = Deadline::after(settings.time_limit);
         let credential = credential(settings.security);
         let shared = settings.shared_data.as_deref();
         let shared = shared.and_then(|at| SharedData::open(&settings.proc.nspace, at));
-        let connection = Connection::open(&settings.server, end)?;
+        let connection = Connection::new(Socket::connect(server, end.left())?);
         let hello = hello(&settings, &credential, shared.is_some());
         let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);
         let mut client = Self { core, connection };
@@ -81,6 +111,13 @@ impl Client {
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         self.core.job()
+    }
+
+    /// Returns `true` if no launcher started this process, which then has no server and is a job of its own
+    /// ([`Settings::singleton`]).
+    #[must_use]
+    pub const fn is_singleton(&self) -> bool {
+        self.core.is_singleton()
     }
 
     /// Returns the form in which both sides pack, for [`request`](Self::request).
@@ -179,8 +216,8 @@ impl Client {
     }
 
     /// The state of the process and its socket, for another who waits.
-    pub(crate) fn into_parts(self) -> (Core, TcpStream) {
-        (self.core, self.connection.into_stream())
+    pub(crate) fn into_parts(self) -> (Core, Socket) {
+        (self.core, self.connection.into_socket())
     }
 
     fn end(&self) -> Deadline {

@@ -67,6 +67,11 @@ impl Commit {
         Ok(tags)
     }
 
+    /// Ends a commit that no server stores: what was put is known here, where the one process of the job is.
+    pub(crate) fn keep_here(&mut self) {
+        self.unsent.clear();
+    }
+
     /// Takes in whether the server has stored the message of a tag. Returns how the commit has ended, if all messages
     /// are answered.
     pub(crate) fn answered(

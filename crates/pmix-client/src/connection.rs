@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The socket to the server, and waiting on it.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io;
 use std::time::{Duration, Instant};
 
-use crate::{Core, Error, Uri};
+use crate::Core;
+use crate::socket::Socket;
 
 /// The socket to the server, and waiting on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: TcpStream,
+    socket: Socket,
     buffer: Box<[u8]>,
     /// What was handed out, and how much of it the server took.
     unsent: (Vec<u8>, usize),
@@ -36,7 +36,7 @@ impl Deadline {
     }
 
     /// What is left; a zero limit would mean none to the system.
-    fn left(self) -> Option<Duration> {
+    pub(crate) fn left(self) -> Option<Duration> {
         let left = self.0?.saturating_duration_since(Instant::now());
         Some(left.max(Duration::from_millis(1)))
     }
@@ -47,31 +47,18 @@ impl Deadline {
 }
 
 impl Connection {
-    /// Connects to a server.
-    pub(crate) fn open(server: &Uri, end: Deadline) -> Result<Self, Error> {
-        let unreachable = |error: io::Error| {
-            let address = server.address;
-            Error::lost(
-                format_args!("the server at {address} cannot be reached"),
-                error,
-            )
-        };
-        let stream = match end.left() {
-            Some(left) => TcpStream::connect_timeout(&server.address, left),
-            None => TcpStream::connect(server.address),
-        };
-        let stream = stream.map_err(unreachable)?;
-        stream.set_nodelay(true).map_err(unreachable)?;
-        Ok(Self {
-            stream,
+    /// Waits on a socket.
+    pub(crate) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
             buffer: vec![0; 16 << 10].into_boxed_slice(),
             unsent: (Vec::new(), 0),
-        })
+        }
     }
 
-    /// The socket, for another who waits.
-    pub(crate) fn into_stream(self) -> TcpStream {
-        self.stream
+    /// Returns the socket, for another thread or loop that waits on it.
+    pub(crate) fn into_socket(self) -> Socket {
+        self.socket
     }
 
     /// Sends what the core has for the server; false if the server did not take it in time.
@@ -102,8 +89,8 @@ impl Connection {
             if rest.is_empty() {
                 return Ok(true);
             }
-            self.stream.set_write_timeout(end.left())?;
-            match self.stream.write(rest) {
+            self.socket.set_write_timeout(end.left())?;
+            match self.socket.write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(len) => *sent += len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -123,8 +110,8 @@ impl Connection {
             if end.has_passed() {
                 return Ok(None);
             }
-            self.stream.set_read_timeout(end.left())?;
-            match self.stream.read(&mut self.buffer) {
+            self.socket.set_read_timeout(end.left())?;
+            match self.socket.read(&mut self.buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(len) => return Ok(self.buffer.get(..len)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -10,6 +10,7 @@ mod get;
 mod groups;
 mod operation;
 mod reply;
+mod singleton;
 #[cfg(test)]
 mod tests;
 mod unasked;
@@ -96,9 +97,11 @@ pub struct Core {
     unasked: UnaskedQueue,
 }
 
-/// The connection, or why there is none any longer.
+/// The connection to the server, or why there is none.
 enum Link {
     Open(Box<ClientConnection>),
+    /// No launcher started this process.
+    Singleton,
     Lost(Error),
 }
 
@@ -160,20 +163,29 @@ impl Core {
 
     /// Goes on with a connection that a launcher made with this process, its tool, and that has been let in: the
     /// launcher is the server from now on. Nothing is to be waited for.
-    pub(crate) fn with_launcher(settings: Settings) -> Self {
+    pub(crate) fn with_launcher(settings: Settings) -> Result<Self, Error> {
+        let address = settings.server.as_ref();
+        let server = address
+            .ok_or_else(|| Error::new(Status::ERR_BAD_PARAM, "a launcher without an address"))?;
         let version = settings
             .server_version
             .as_deref()
             .unwrap_or(client::VERSION);
         let form = PeerForm::new(settings.layout, version.as_bytes());
-        let (server, most) = (settings.server.server.clone(), settings.max_reply_bytes);
+        let (server, most) = (server.server.clone(), settings.max_reply_bytes);
         let connection = ClientConnection::with_client(form, server, most);
         let known = Known::new(form, &settings);
         let (proc, host) = (&settings.proc, settings.host.as_deref());
         known.begin(JobCache::of_unknown(form, proc, host));
+        let link = Link::Open(Box::new(connection));
+        Ok(Self::begun(settings, form, link, known))
+    }
+
+    /// Creates the core of a process that knows its job and has nothing to wait for.
+    fn begun(settings: Settings, form: PeerForm, link: Link, known: Known) -> Self {
         Self {
             form,
-            link: Link::Open(Box::new(connection)),
+            link,
             known: Arc::new(known),
             shared: None,
             operations: Operations::default(),
@@ -220,7 +232,7 @@ impl Core {
     pub const fn lost(&self) -> Option<&Error> {
         match &self.link {
             Link::Lost(error) => Some(error),
-            Link::Open(_) => None,
+            Link::Open(_) | Link::Singleton => None,
         }
     }
 
@@ -269,7 +281,7 @@ impl Core {
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         match &mut self.link {
             Link::Open(connection) => connection.poll_transmit(),
-            Link::Lost(_) => None,
+            Link::Singleton | Link::Lost(_) => None,
         }
     }
 
@@ -374,7 +386,7 @@ impl Core {
     fn poll_incoming(&mut self) -> Option<Incoming> {
         match &mut self.link {
             Link::Open(connection) => connection.poll_incoming(),
-            Link::Lost(_) => None,
+            Link::Singleton | Link::Lost(_) => None,
         }
     }
 
@@ -392,11 +404,11 @@ impl Core {
             Some(Welcome::Assigned { proc, server }) => {
                 is_assigned = true;
                 self.settings.proc = proc.clone();
-                self.settings.server.server = server.clone();
+                name_server(&mut self.settings, server);
                 self.groups = group::Operations::new(proc.clone());
                 self.known = Arc::new(Known::new(self.form, &self.settings));
             }
-            Some(Welcome::Server { server }) => self.settings.server.server = server.clone(),
+            Some(Welcome::Server { server }) => name_server(&mut self.settings, server),
             Some(_) => {}
         }
         if let Some(shared) = self.shared.take().filter(SharedData::has_job_info) {
@@ -513,6 +525,7 @@ impl Core {
     fn send(&mut self, request: &Request<'_>) -> Result<Tag, Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
+            Link::Singleton => Err(Error::no_server()),
             Link::Open(_) if self.known.cache().is_none() => Err(Error::not_begun()),
             Link::Open(connection) => Ok(connection.request(request, None)?),
         }
@@ -554,6 +567,10 @@ impl Core {
             let message = format!("{command} has no reply to wait for");
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
+        if let Link::Singleton = self.link {
+            let outcome = self.answer_alone(request)?;
+            return Ok(self.ended(outcome));
+        }
         let resolved = groups::resolved(&self.known, request)?;
         let tag = self.send(resolved.as_ref().unwrap_or(request))?;
         let waiting = groups::ending(request).unwrap_or(waiting);
@@ -567,5 +584,12 @@ impl Core {
         let id = self.operations.begin(Waiting::Welcome, None);
         self.operations.complete(id, outcome);
         id
+    }
+}
+
+/// Takes the name that the server says of itself.
+fn name_server(settings: &mut Settings, name: &Proc<'static>) {
+    if let Some(server) = &mut settings.server {
+        server.server = name.clone();
     }
 }

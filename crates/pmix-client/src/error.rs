@@ -38,6 +38,13 @@ impl Error {
         Self::new(Status::ERR_NOT_AVAILABLE, message)
     }
 
+    /// Creates the error of a call that needs a server, where no launcher started this process.
+    #[cold]
+    pub(crate) fn no_server() -> Self {
+        let message = "no launcher started this process, so it has no server to ask; start it with `pmix run`";
+        Self::new(Status::ERR_UNREACH, message)
+    }
+
     /// The server did not answer in time.
     #[cold]
     pub(crate) fn timeout(what: impl fmt::Display) -> Self {

@@ -47,6 +47,7 @@ mod resolve;
 mod settings;
 mod shared;
 mod shared_data;
+mod socket;
 mod tool_connection;
 mod uri;
 

@@ -58,8 +58,8 @@ pub struct Settings {
     pub proc: Proc<'static>,
     /// What the process is to its server: a client, or a tool of some kind.
     pub role: Role,
-    /// The address and name of its server.
-    pub server: Uri,
+    /// The address and name of its server. A process that has none is a [singleton](Self::singleton).
+    pub server: Option<Uri>,
     /// The release of the server, for example `4.2.2`, if it is known. A server of a release before that of this
     /// client is sent requests in the form that it reads.
     pub server_version: Option<String>,
@@ -108,6 +108,10 @@ impl Settings {
     /// Creates settings for a process and its server, with defaults for the rest.
     #[must_use]
     pub const fn new(proc: Proc<'static>, server: Uri) -> Self {
+        Self::with(proc, Some(server))
+    }
+
+    const fn with(proc: Proc<'static>, server: Option<Uri>) -> Self {
         Self {
             proc,
             role: Role::CLIENT,
@@ -137,6 +141,22 @@ impl Settings {
         }
     }
 
+    /// Creates settings for a process that no launcher started: it has no server and is a job of its own, with rank 0
+    /// and size 1.
+    ///
+    /// The job is named as OpenPMIx names it: `singleton`, the name of the host and the number of the process, with
+    /// dots between them. [`Client::init`](crate::Client::init) says which calls such a process can make.
+    #[must_use]
+    pub fn singleton() -> Self {
+        let system = rustix::system::uname();
+        let host = system.nodename().to_string_lossy();
+        let nspace = format!("singleton.{host}.{}", std::process::id());
+        Self {
+            host: Some(host.into_owned()),
+            ..Self::with(Proc::new(nspace, Rank::new(0)), None)
+        }
+    }
+
     /// Reads the settings from the environment of this process, as its server set it up.
     ///
     /// # Errors
@@ -144,6 +164,21 @@ impl Settings {
     /// As [`of`](Self::of).
     pub fn from_env() -> Result<Self, Error> {
         Self::of(&Environment::of_process())
+    }
+
+    /// Reads the settings from the environment of this process, or creates those of a [singleton](Self::singleton)
+    /// if no launcher started it: `PMIX_NAMESPACE` is not set then.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](Self::of). An environment that names a job, but not the server or the rank, is an error: the processes
+    /// of one job would otherwise each take themselves for a job.
+    pub fn from_env_or_singleton() -> Result<Self, Error> {
+        let environment = Environment::of_process();
+        match var(&environment, "PMIX_NAMESPACE")? {
+            Some(_) => Self::of(&environment),
+            None => Ok(Self::singleton()),
+        }
     }
 
     /// Reads the settings from an environment.
@@ -329,12 +364,12 @@ mod tests {
         let both = with(&[old, new]).unwrap();
         assert_eq!(both.proc, Proc::new("job", Rank::new(3)));
         assert_eq!(
-            (both.layout.module, both.server.address.port()),
+            (both.layout.module, both.server.unwrap().address.port()),
             (Module::V41, 2)
         );
         let one = with(&[old]).unwrap();
         assert_eq!(
-            (one.layout.module, one.server.address.port()),
+            (one.layout.module, one.server.unwrap().address.port()),
             (Module::V21, 1)
         );
         let kind = ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_FULLY_DESC");

@@ -27,6 +27,7 @@ use crate::ask::{Ask, Found, taken};
 use crate::core::{Core, Forwarded};
 use crate::get::{is_directive, missing};
 use crate::known::Known;
+use crate::socket::Socket;
 use crate::{Client, Error, Settings};
 
 pub use groups::GroupDecision;
@@ -88,7 +89,7 @@ struct Shared {
     own: Weak<Self>,
     /// The process that connected.
     process: u32,
-    stream: TcpStream,
+    socket: Socket,
     state: Mutex<State>,
     /// Told when nobody reads any longer, while there is a thread for it or this end closes.
     free: Condvar,
@@ -157,13 +158,14 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// The socket cannot be used.
+    /// The socket cannot be used; `PMIX_ERR_BAD_PARAM` for settings without a server.
     pub fn with_launcher(
         settings: Settings,
         stream: TcpStream,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Self, Error> {
-        Self::around(Core::with_launcher(settings), stream, listener, None)
+        let core = Core::with_launcher(settings)?;
+        Self::around(core, Socket::Server(stream), listener, None)
     }
 
     /// Connects as [`init`](Self::init) does, for a program with a loop of its own
@@ -193,7 +195,7 @@ impl SharedClient {
         };
         watch(wake.as_fd()).map_err(no_fd)?;
         let client = Self::begin(settings, listener, Some(Loop::new(wake)))?;
-        watch(client.0.stream.as_fd()).map_err(no_fd)?;
+        watch(client.0.socket.as_fd()).map_err(no_fd)?;
         // Nobody else can have it yet.
         client.0.ready.get_or_init(|| ready);
         Ok(client)
@@ -206,7 +208,7 @@ impl SharedClient {
         let ready = self.0.ready.get()?;
         if !self.0.drive() {
             // A connection that is closed is readable for ever.
-            let _ = epoll::delete(ready, &self.0.stream);
+            let _ = epoll::delete(ready, &self.0.socket);
         }
         self.0.worker.drive(now)
     }
@@ -256,26 +258,26 @@ impl SharedClient {
         listener: impl FnMut(ClientEvent) + Send + 'static,
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
-        let (core, stream) = Client::init(settings)?.into_parts();
-        Self::around(core, stream, listener, own_loop)
+        let (core, socket) = Client::init(settings)?.into_parts();
+        Self::around(core, socket, listener, own_loop)
     }
 
     fn around(
         core: Core,
-        stream: TcpStream,
+        socket: Socket,
         listener: impl FnMut(ClientEvent) + Send + 'static,
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
         let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
-        stream
+        socket
             .set_write_timeout(None)
-            .and_then(|()| stream.set_read_timeout(None))
+            .and_then(|()| socket.set_read_timeout(None))
             .map_err(broken)?;
         let is_driven = own_loop.is_some();
         let shared = Arc::new_cyclic(|own| Shared {
             own: Weak::clone(own),
             process: std::process::id(),
-            stream,
+            socket,
             free: Condvar::new(),
             sent: Condvar::new(),
             buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
@@ -303,6 +305,19 @@ impl SharedClient {
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         Proc::new(self.proc().nspace.clone(), Rank::WILDCARD)
+    }
+
+    /// Returns the name of the server; none if no launcher started this process.
+    #[must_use]
+    pub fn server(&self) -> Option<&Proc<'static>> {
+        self.0.settings.server.as_ref().map(|uri| &uri.server)
+    }
+
+    /// Returns `true` if no launcher started this process, which then has no server and is a job of its own
+    /// ([`Settings::singleton`]).
+    #[must_use]
+    pub fn is_singleton(&self) -> bool {
+        self.0.settings.server.is_none()
     }
 
     /// Returns the settings that the client was created with.
@@ -538,7 +553,7 @@ impl Shared {
 impl AsFd for SharedClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         let ready = self.0.ready.get().map(AsFd::as_fd);
-        ready.unwrap_or_else(|| self.0.stream.as_fd())
+        ready.unwrap_or_else(|| self.0.socket.as_fd())
     }
 }
 

@@ -21,6 +21,7 @@ use pmix_types::{IntoOwned as _, Proc, Rank, Status, Value};
 use crate::cache::JobCache;
 use crate::client::{VERSION, credential, hello};
 use crate::connection::{Connection, Deadline};
+use crate::socket::Socket;
 use crate::{Error, Settings};
 
 /// How long the tool may take for its answers if [`Settings::time_limit`] does not say it.
@@ -63,8 +64,10 @@ impl ToolConnection {
         let hello = hello.encode()?;
         let version = settings.server_version.as_deref().unwrap_or(VERSION);
         let form = PeerForm::new(settings.layout, version.as_bytes());
+        let address = settings.server.as_ref().ok_or_else(Error::no_server)?;
+        let mut server = address.server.clone();
         let mut exchange = Exchange {
-            connection: Connection::open(&settings.server, end)?,
+            connection: Connection::new(Socket::connect(address, end.left())?),
             came: Vec::new(),
             end,
         };
@@ -77,12 +80,15 @@ impl ToolConnection {
                 continue;
             };
             match answer {
-                Welcome::Assigned { proc, server } => {
+                Welcome::Assigned {
+                    proc,
+                    server: named,
+                } => {
                     settings.proc = proc.into_owned();
-                    settings.server.server = server.into_owned();
+                    server = named.into_owned();
                     is_assigned = true;
                 }
-                Welcome::Server { server } => settings.server.server = server.into_owned(),
+                Welcome::Server { server: named } => server = named.into_owned(),
                 Welcome::Index { .. } => {}
                 Welcome::Refused(status) if status.as_raw() > 0 => {
                     let message = "what answers is no tool: its status is none";
@@ -105,9 +111,9 @@ impl ToolConnection {
             }
         };
         Ok(Self {
-            stream: exchange.connection.into_stream(),
+            stream: exchange.connection.into_socket().into_server()?,
             unread: exchange.came,
-            tool: settings.server.server,
+            tool: server,
             launcher: settings.proc,
             form,
             job_info,

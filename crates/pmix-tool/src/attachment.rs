@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pmix_client::{ClientEvent, Settings, SharedClient};
 use pmix_proto::Role;
-use pmix_types::{Nspace, Proc};
+use pmix_types::Proc;
 
 use crate::{Error, FoundServer};
 
@@ -72,8 +72,7 @@ impl Identity {
     ) -> Result<Attachment, Error> {
         let mut settings = self.settings(found);
         settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
-        let name = &found.uri.server.nspace;
-        Attachment::begin(name, listener, |listener| {
+        Attachment::begin(&found.uri.server, listener, |listener| {
             SharedClient::init(settings, listener)
         })
     }
@@ -81,7 +80,8 @@ impl Identity {
     fn settings(&self, found: &FoundServer) -> Settings {
         let is_own = |proc: &Proc<'_>| self.name.as_ref().is_none_or(|name| name == proc);
         let started = Settings::from_env().ok();
-        let started = started.filter(|it| it.server == found.uri && is_own(&it.proc));
+        let started =
+            started.filter(|it| it.server.as_ref() == Some(&found.uri) && is_own(&it.proc));
         let of_kind = |tool, launcher| if self.is_launcher { launcher } else { tool };
         let mut settings = Settings::of_tool(found.uri.clone());
         match (started, &self.name) {
@@ -115,7 +115,8 @@ impl Attachment {
         stream: TcpStream,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Self, Error> {
-        let name = settings.server.server.nspace.clone();
+        let named = settings.server.as_ref();
+        let name = named.map(|uri| uri.server.clone()).unwrap_or_default();
         Self::begin(&name, listener, |listener| {
             SharedClient::with_launcher(settings, stream, listener)
         })
@@ -123,7 +124,7 @@ impl Attachment {
 
     /// Begins a connection whose loss is taken note of before the listener hears of it.
     fn begin(
-        name: &Nspace<'_>,
+        name: &Proc<'static>,
         mut listener: impl FnMut(ClientEvent) + Send + 'static,
         connect: impl FnOnce(Listener) -> Result<SharedClient, pmix_client::Error>,
     ) -> Result<Self, Error> {
@@ -139,13 +140,13 @@ impl Attachment {
             listener(event);
         };
         let attaching = |error: pmix_client::Error| {
-            Error::from(error).of(format_args!("attaching to server {name}"))
+            Error::from(error).of(format_args!("attaching to server {}", name.nspace))
         };
         let client = connect(Box::new(listener)).map_err(attaching)?;
         // That a server is lost is known at once.
         client.listen().map_err(attaching)?;
         Ok(Self {
-            server: client.settings().server.server.clone(),
+            server: client.server().unwrap_or(name).clone(),
             client,
             is_lost,
             is_left,

@@ -76,6 +76,25 @@
 //! # Ok::<(), pmix::client::Error>(())
 //! ```
 //!
+//! # A program without a launcher
+//!
+//! `Client::from_env` fails with `PMIX_ERR_NOT_AVAILABLE` in a process that no launcher
+//! started. A program that runs in both ways takes `Settings::from_env_or_singleton`: without a launcher its process is a
+//! job of one, whose fences succeed and which gets what it puts.
+//!
+#![cfg_attr(feature = "client", doc = "```")]
+#![cfg_attr(not(feature = "client"), doc = "```ignore")]
+//! use pmix::prelude::*;
+//!
+//! let mut client = Client::init(Settings::singleton())?;
+//! assert!(client.is_singleton());
+//! assert_eq!(client.proc().rank, Rank::new(0));
+//! client.fence(&Fence::new())?;
+//! let size = client.get_of_job(keys::JOB_SIZE)?;
+//! assert_eq!(size.to_number::<u32>(), Ok(1));
+//! # Ok::<(), pmix::client::Error>(())
+//! ```
+//!
 //! Source: PMIx Standard; the bytes are those of OpenPMIx.
 #![forbid(unsafe_code)]
 

@@ -126,12 +126,18 @@ fn failing_fences(count: u32) -> Result<(), String> {
     client.finalize().map_err(|e| e.to_string())
 }
 
+/// Returns the server of a process that a launcher started.
+fn server_of(settings: &Settings) -> Result<&Uri, String> {
+    let server = settings.server.as_ref();
+    server.ok_or_else(|| "no server".to_owned())
+}
+
 /// Logs without end, and waits for no answer.
 fn log_flood() -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let rank = settings.proc.rank.as_raw();
     let job = settings.proc.nspace.to_string();
-    let mut peer = enter(&settings.server, &job, rank, me())?;
+    let mut peer = enter(server_of(&settings)?, &job, rank, me())?;
     let log = Request::Log(request::Log {
         time: 0,
         data: vec![Info::new(keys::LOG_STDOUT, "x".repeat(64 << 10))],
@@ -221,18 +227,19 @@ fn attack(attackers: u32, share: u32) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let share = usize::try_from(share).unwrap_or(1);
     let job = settings.proc.nspace.to_string();
-    let form = enter(&settings.server, &job, 0, me())?.form;
+    let server = server_of(&settings)?;
+    let form = enter(server, &job, 0, me())?.form;
     let mut kinds = kinds::all(&form, share)?;
     // That would end the job.
     kinds.retain(|kind| kind.name != "abort of names");
-    let (kinds, settings, job) = (&kinds, &settings, &job);
+    let (kinds, job) = (&kinds, &job);
     std::thread::scope(|scope| {
         for rank in 0..attackers {
             let first = usize::try_from(rank).unwrap_or(0) * 3;
             scope.spawn(move || {
                 for kind in kinds.iter().cycle().skip(first) {
                     // The server hangs up on some of them, and is asked again.
-                    let Ok(mut peer) = enter(&settings.server, job, rank, me()) else {
+                    let Ok(mut peer) = enter(server, job, rank, me()) else {
                         sleep(Duration::from_millis(1));
                         continue;
                     };

@@ -112,6 +112,18 @@ fn the_process_of_a_server_reads_for_itself_and_its_host_serves_it() {
     });
 }
 
+#[test]
+fn a_process_that_no_launcher_started_is_a_job_of_one() {
+    each("singleton.c", |program, folder| {
+        let mut command = Command::new(program);
+        command.arg("all").env("LD_LIBRARY_PATH", folder);
+        for name in ["PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI41"] {
+            command.env_remove(name);
+        }
+        assert_eq!(must(&mut command), "singleton: ok\n");
+    });
+}
+
 /// The server of a job whose processes are programs in C.
 fn serve(size: u32) -> Server {
     let server = Server::builder()

@@ -148,7 +148,7 @@ fn launched(subject: &Subject<'_>) -> Option<Finding> {
         Ok(settings) => {
             let Uri {
                 server, address, ..
-            } = &settings.server;
+            } = settings.server.as_ref()?;
             let name = &server.nspace;
             Some(match TcpStream::connect_timeout(address, CONNECT) {
                 Ok(_) => Finding::ok(

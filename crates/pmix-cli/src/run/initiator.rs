@@ -106,7 +106,10 @@ impl Initiator {
 
     /// Connects with the tool that had this launcher started.
     fn of_tool(settings: Settings) -> Result<Self, Failure> {
-        let address = settings.server.address;
+        let address = settings.server.as_ref().map(|tool| tool.address);
+        let address = address
+            .map(|address| address.to_string())
+            .unwrap_or_default();
         let connected = ToolConnection::open(settings);
         let tool = connected.map_err(|e| {
             let message = format!("PMIX_LAUNCHER_RNDZ_URI names a tool at {address}: {e}");

@@ -46,6 +46,10 @@ impl Core {
             return Err(error.clone());
         }
         let mut commit = self.known.commit()?;
+        if self.is_singleton() {
+            commit.keep_here();
+            return Ok(self.ended(Ok(Answer::Done)));
+        }
         let tags = commit.send(|blocks| self.send(&Request::Commit(request::Commit { blocks })))?;
         if tags.is_empty() {
             return Ok(self.ended(Ok(Answer::Done)));

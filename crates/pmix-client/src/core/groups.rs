@@ -290,6 +290,7 @@ impl Core {
     fn check_begun(&self) -> Result<(), Error> {
         match (self.lost(), self.known.cache()) {
             (Some(error), _) => Err(error.clone()),
+            _ if self.is_singleton() => Err(Error::no_server()),
             (None, None) => Err(Error::not_begun()),
             (None, Some(_)) => Ok(()),
         }

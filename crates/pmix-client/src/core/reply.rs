@@ -150,6 +150,7 @@ impl Core {
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
+            Link::Singleton => Err(Error::no_server()),
             Link::Open(connection) => Ok(connection.heartbeat()?),
         }
     }
@@ -166,6 +167,10 @@ impl Core {
             false => codes.to_vec(),
         };
         let request = request::DeregisterEvents { codes };
-        self.say(&Request::DeregisterEvents(request))
+        match self.link {
+            // No server holds a registration.
+            Link::Singleton => Ok(()),
+            _ => self.say(&Request::DeregisterEvents(request)),
+        }
     }
 }

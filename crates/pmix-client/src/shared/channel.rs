@@ -4,7 +4,6 @@
 //! first call on that nobody waits in: one with a callback, a registration for events, a pull of output.
 
 use std::io::{self, ErrorKind};
-use std::net::Shutdown;
 use std::sync::{Arc, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
@@ -104,7 +103,8 @@ impl Shared {
 
     /// Starts the thread that reads whether anybody waits or not, if it has not begun.
     pub(super) fn listen(&self) -> Result<(), Error> {
-        if self.is_driven {
+        // A process without a server has nothing to read.
+        if self.is_driven || self.settings.server.is_none() {
             return Ok(());
         }
         let mut thread = lock(&self.thread);
@@ -140,7 +140,7 @@ impl Shared {
     pub(super) fn close(&self) {
         lock(&self.state).is_closing = true;
         // A connection that the server has closed already is as good.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.socket.shutdown();
         self.free.notify_all();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread
@@ -174,7 +174,7 @@ impl Shared {
             }
         }
         // A connection that the server has closed already is as good.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.socket.shutdown();
         self.free.notify_all();
     }
 
@@ -245,7 +245,7 @@ impl Shared {
     pub(super) fn read(&self, flags: RecvFlags) -> Option<Read> {
         let mut buffer = lock(&self.buffer);
         let read = loop {
-            match rustix::net::recv(&self.stream, &mut buffer[..], flags) {
+            match rustix::net::recv(&self.socket, &mut buffer[..], flags) {
                 Ok((0, _)) => break Err(ErrorKind::UnexpectedEof.into()),
                 Ok((len, _)) => break Ok(buffer.get(..len).unwrap_or_default()),
                 Err(Errno::INTR) => {}

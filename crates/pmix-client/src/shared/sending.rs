@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How what the core packs gets to the server, while the server may wait for its own answers to be read.
 
-use std::net::Shutdown;
 use std::sync::PoisonError;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,7 +48,7 @@ impl Shared {
             if let Err(error) = &outcome {
                 state.broken = Some(error.clone());
                 // What the server has sent can still be read; then the stream ends.
-                let _ = self.stream.shutdown(Shutdown::Both);
+                let _ = self.socket.shutdown();
             }
         }
         state.is_sent = false;
@@ -63,7 +62,7 @@ impl Shared {
         let mut rest = bytes;
         while !rest.is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match rustix::net::send(&self.stream, rest, flags) {
+            match rustix::net::send(&self.socket, rest, flags) {
                 Ok(len) => rest = rest.get(len..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait_for_room(sender)?,
@@ -88,11 +87,11 @@ impl Shared {
         let _ = match reads {
             true => {
                 let wanted = PollFlags::IN | PollFlags::OUT;
-                poll(&mut [PollFd::new(&self.stream, wanted)], None)
+                poll(&mut [PollFd::new(&self.socket, wanted)], None)
             }
             // Who reads may stop, and have nobody else to wake.
             false => poll(
-                &mut [PollFd::new(&self.stream, PollFlags::OUT)],
+                &mut [PollFd::new(&self.socket, PollFlags::OUT)],
                 Some(&ROOM_TIME),
             ),
         };

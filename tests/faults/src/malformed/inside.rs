@@ -41,7 +41,7 @@ const LAST: Tag = Tag(0x7fff_fff1);
 /// The server does not answer, hangs up on a process of its job, or leaves a stranger connected.
 pub(crate) fn run(count: u32, seed: u64, done: &Path) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
-    let address = settings.server.address;
+    let address = settings.server.ok_or("no server")?.address;
     let armoury = Armoury::read()?;
     let mut random = Random::new(seed);
     let job = settings.proc.nspace.to_string();

@@ -167,7 +167,18 @@ fn cases(
     for peer in peers {
         cases.extend(programs::cases(&peer.version, &peer.library, &host)?);
     }
-    cases.extend(own_cases(swap, peers)?);
+    cases.extend(own_cases(
+        swap,
+        peers,
+        "own",
+        "a server that asks for itself",
+    )?);
+    cases.extend(own_cases(
+        swap,
+        peers,
+        "singleton",
+        "a process that no launcher started",
+    )?);
     cases.extend(header_cases(swap, peers, pmix)?);
     servers.extend(host);
     cases.extend(group_cases(swap, &servers)?);
@@ -253,17 +264,17 @@ fn example_cases(
     Ok(cases)
 }
 
-/// The process of a server that asks for itself, with each library.
-fn own_cases(swap: &Swap, peers: &[Peer]) -> Result<Vec<Case>, String> {
+/// A program of `tests/capi` that needs no launcher, with each library.
+fn own_cases(swap: &Swap, peers: &[Peer], name: &str, title: &str) -> Result<Vec<Case>, String> {
     let source = process::root().join("tests/capi");
     let theirs = peers.iter().map(|peer| (&*peer.version, &peer.library));
     let libraries = std::iter::once((OURS, &swap.library)).chain(theirs);
     let case = |(release, library): (&str, &Library)| {
-        let program = programs::home(release)?.join("capi-own");
-        library.compile_with(&program, &source, &[source.join("own.c")])?;
+        let program = programs::home(release)?.join(format!("capi-{name}"));
+        library.compile_with(&program, &source, &[source.join(format!("{name}.c"))])?;
         Ok(Case {
-            what: format!("capi: a server that asks for itself, {release}"),
-            name: "own.c".to_owned(),
+            what: format!("capi: {title}, {release}"),
+            name: format!("{name}.c"),
             command: Command::new(program),
             limit: Duration::from_secs(30),
             judge: Judge::Code(0),

@@ -52,10 +52,10 @@ impl Side {
     }
 }
 
-/// A run, and on which side our library is.
+/// A run, and how many of its processes load our library.
 struct Run {
     case: Case,
-    side: Side,
+    loads: usize,
 }
 
 /// Runs every program that is here.
@@ -74,6 +74,7 @@ pub(super) fn run(
     for found in [
         debian(swap, pmix),
         wheel(swap, peers, pmix, &home),
+        alone(swap, peers, &home),
         shmem(swap, pmix, &home),
         intel(swap, pmix),
         python(swap, pmix),
@@ -122,7 +123,7 @@ impl Run {
             let trace = std::fs::read(entry.map_err(fault)?.path()).map_err(fault)?;
             loads += usize::from(String::from_utf8_lossy(&trace).contains(&loaded));
         }
-        match self.side.loads() {
+        match self.loads {
             expected if loads == expected => Ok(()),
             expected => Err(format!(
                 "{}: our library was in {loads} processes, not in {expected}",
@@ -175,7 +176,7 @@ fn run_of(what: &str, name: &str, side: Side, command: Command) -> Run {
             judge: Judge::Code(0),
             is_control: side == Side::Neither,
         },
-        side,
+        loads: side.loads(),
     }
 }
 
@@ -296,6 +297,43 @@ fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Ve
         true => Err(format!("no prterun: pip install {}", install::WHEEL)),
         false => Ok(runs),
     }
+}
+
+/// Open MPI 4 and 5 without a launcher: each program is a job of one process.
+fn alone(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
+    require_mpi4py()?;
+    let mut releases = vec![(
+        "Open MPI 4",
+        compile_for_debian("hello")?,
+        PathBuf::from(PYTHON),
+    )];
+    let compilers = peers
+        .iter()
+        .filter(|peer| Launcher::prterun(peer).is_some());
+    for compiler in compilers.filter_map(|peer| peer.library.beside("mpicc")) {
+        let python = install::pip("mpi4py").and_then(|()| install::venv())?;
+        releases.push(("Open MPI 5", compile(&compiler, "hello", home)?, python));
+    }
+    let mut runs = Vec::new();
+    for (release, hello, python) in releases {
+        for side in [Side::Neither, Side::Client] {
+            let mut push = |name: &str, program: &Path, words: &[&str]| {
+                let mut command = Command::new(program);
+                command.args(words).arg("1");
+                match side {
+                    Side::Client => command.env("LD_LIBRARY_PATH", swap.folder()),
+                    _ => command.env_remove("LD_LIBRARY_PATH"),
+                };
+                let what = format!("{release} without a launcher");
+                let mut run = run_of(&what, name, side, command);
+                run.loads = usize::from(side == Side::Client);
+                runs.push(run);
+            };
+            push("hello", &hello, &[]);
+            push("mpi4py", &python, &["-c", MPI4PY]);
+        }
+    }
+    Ok(runs)
 }
 
 /// Intel MPI under our command, which opens the library that the loader finds.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The socket of a client: to its server, or, of a process without one, to nothing.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::{Error, Uri};
+
+/// The socket of a client.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    /// The connection to the server.
+    Server(TcpStream),
+    /// The socket of a process without a server, which holds both ends: nothing is ever sent on it, so a wait for input
+    /// lasts until its time limit or until this process shuts the socket down.
+    Unconnected {
+        stream: UnixStream,
+        _other_end: UnixStream,
+    },
+}
+
+/// Calls a method that both kinds of socket have.
+macro_rules! of_socket {
+    ($socket:expr, $stream:ident => $call:expr) => {
+        match $socket {
+            Socket::Server($stream) => $call,
+            Socket::Unconnected {
+                stream: $stream, ..
+            } => $call,
+        }
+    };
+}
+
+impl Socket {
+    /// Connects to a server within a time limit, if there is one.
+    pub(crate) fn connect(server: &Uri, limit: Option<Duration>) -> Result<Self, Error> {
+        let unreachable = |error: io::Error| {
+            let address = server.address;
+            Error::lost(
+                format_args!("the server at {address} cannot be reached"),
+                error,
+            )
+        };
+        let stream = match limit {
+            Some(limit) => TcpStream::connect_timeout(&server.address, limit),
+            None => TcpStream::connect(server.address),
+        };
+        let stream = stream.map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        Ok(Self::Server(stream))
+    }
+
+    /// Makes the socket of a process without a server.
+    pub(crate) fn unconnected() -> Result<Self, Error> {
+        let made = UnixStream::pair();
+        let (here, there) =
+            made.map_err(|error| Error::lost("no descriptor to wait for", error))?;
+        Ok(Self::Unconnected {
+            stream: here,
+            _other_end: there,
+        })
+    }
+
+    /// Returns the connection to the server.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn into_server(self) -> Result<TcpStream, Error> {
+        match self {
+            Self::Server(stream) => Ok(stream),
+            Self::Unconnected { .. } => Err(Error::no_server()),
+        }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        of_socket!(self, stream => stream.read(buffer))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        of_socket!(self, stream => stream.write(bytes))
+    }
+
+    pub(crate) fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        of_socket!(self, stream => stream.set_read_timeout(limit))
+    }
+
+    pub(crate) fn set_write_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        of_socket!(self, stream => stream.set_write_timeout(limit))
+    }
+
+    pub(crate) fn shutdown(&self) -> io::Result<()> {
+        of_socket!(self, stream => stream.shutdown(Shutdown::Both))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        of_socket!(self, stream => stream.as_fd())
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process that no launcher started: a job of one, without a server.
+
+use std::os::fd::AsFd as _;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use pmix_client::{Answer, Ask, Client, Core, Fence, Settings, SharedClient};
+use pmix_types::{DataRange, Info, Proc, Query, Rank, Scope, Status, Value, keys};
+
+/// Longer than any call takes here, so that one that hangs fails its test.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn settings() -> Settings {
+    let mut settings = Settings::singleton();
+    settings.time_limit = Some(LIMIT);
+    settings
+}
+
+fn number(value: &Value<'_>) -> u32 {
+    value.to_number().unwrap()
+}
+
+#[test]
+fn the_job_of_a_singleton_has_one_process() {
+    let mut client = Client::init(settings()).unwrap();
+    assert!(client.is_singleton());
+    let own = client.proc().clone();
+    let name = own.nspace.to_string();
+    assert!(name.starts_with("singleton."), "{name}");
+    assert!(
+        name.ends_with(&format!(".{}", std::process::id())),
+        "{name}"
+    );
+    assert_eq!(own.rank, Rank::new(0));
+    for key in [
+        keys::JOB_SIZE,
+        keys::LOCAL_SIZE,
+        keys::NODE_SIZE,
+        keys::MAX_PROCS,
+    ] {
+        assert_eq!(number(&client.get_of_job(key).unwrap()), 1, "{key}");
+    }
+    for key in [
+        keys::LOCAL_RANK,
+        keys::NODE_RANK,
+        keys::APPNUM,
+        keys::GLOBAL_RANK,
+    ] {
+        assert_eq!(number(&client.get(&own, key, &[]).unwrap()), 0, "{key}");
+    }
+    assert_eq!(
+        client.get_of_job(keys::LOCAL_PEERS).unwrap(),
+        Value::from("0")
+    );
+    assert_eq!(client.get_of_job(keys::JOBID).unwrap(), Value::from(name));
+    let error = client.get_of_job(keys::UNIV_SIZE).unwrap_err();
+    assert_eq!(error.status(), Status::ERR_NOT_FOUND);
+    client.finalize().unwrap();
+}
+
+#[test]
+fn a_singleton_serves_itself_and_nothing_else() {
+    let mut client = Client::init(settings()).unwrap();
+    let (own, job) = (client.proc().clone(), client.job());
+    let other = Proc::new(own.nspace.clone(), Rank::new(1));
+    client.put(Scope::GLOBAL, "card", "ib0:17").unwrap();
+    client.commit().unwrap();
+    client.commit().unwrap();
+    client.fence(&Fence::new().collect()).unwrap();
+    assert_eq!(
+        client.get(&own, "card", &[]).unwrap(),
+        Value::from("ib0:17")
+    );
+    client.connect(std::slice::from_ref(&own), &[]).unwrap();
+    client.disconnect(&[job], &[]).unwrap();
+    client
+        .register_events(&[Status::from_raw(-3100)], &[])
+        .unwrap();
+    client
+        .deregister_events(&[Status::from_raw(-3100)])
+        .unwrap();
+    let code = Status::from_raw(-3100);
+    client.notify(code, DataRange::PROC_LOCAL, &[]).unwrap();
+    client.notify(code, DataRange::NAMESPACE, &[]).unwrap();
+    assert_eq!(client.next_event(Duration::from_millis(10)).unwrap(), None);
+
+    let unreachable = [
+        client.fence(&Fence::new().of([own.clone(), other.clone()])),
+        client.connect(&[own.clone(), other], &[]),
+        client.notify(code, DataRange::LOCAL, &[]),
+        client.notify(code, DataRange::CUSTOM, &[]),
+        client.publish(&[Info::new("published", 1_u32)]),
+        client.lookup(&["published"], &[]).map(drop),
+        client.unpublish(&["published"], &[]),
+        client.abort(1, "ended by itself", &[]),
+        client.heartbeat(),
+        client
+            .group_construct("group", std::slice::from_ref(&own), &[])
+            .map(drop),
+        client.group_invite("group", &[own], &[]).map(drop),
+    ];
+    for (place, outcome) in unreachable.into_iter().enumerate() {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.status(), Status::ERR_UNREACH, "{place}: {error}");
+        assert!(error.to_string().contains("no launcher"), "{error}");
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn callbacks_of_a_singleton_are_called() {
+    let client = SharedClient::init(settings(), |_| {}).unwrap();
+    assert!(client.is_singleton() && client.server().is_none());
+    let (sender, answers) = mpsc::channel();
+    let then = sender.clone();
+    let fence = Ask::fence(vec![client.job()], Vec::new());
+    client
+        .start(fence, move |done| {
+            then.send(done.map_err(|e| e.status())).unwrap()
+        })
+        .unwrap();
+    assert_eq!(answers.recv_timeout(LIMIT), Ok(Ok(())));
+    let query = vec![Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: Vec::new(),
+    }];
+    let asked = client.start(Ask::query(query), |_| panic!("it has not begun"));
+    assert_eq!(asked.unwrap_err().status(), Status::ERR_UNREACH);
+    client.put(Scope::LOCAL, Info::new("key", 7_u32)).unwrap();
+    client.commit().unwrap();
+    assert_eq!(
+        number(&client.get(client.proc(), &"key".into(), &[]).unwrap()),
+        7
+    );
+    client.listen().unwrap();
+    client.finalize().unwrap();
+}
+
+#[test]
+fn a_singleton_is_driven_by_the_loop_of_its_program() {
+    let client = SharedClient::init_driven(settings(), |_| {}).unwrap();
+    let (sender, answers) = mpsc::channel();
+    let fence = Ask::fence(vec![client.job()], Vec::new());
+    client
+        .start(fence, move |done| sender.send(done.is_ok()).unwrap())
+        .unwrap();
+    let mut ready = [rustix::event::PollFd::from_borrowed_fd(
+        client.as_fd(),
+        rustix::event::PollFlags::IN,
+    )];
+    let limit = rustix::event::Timespec {
+        tv_sec: 60,
+        tv_nsec: 0,
+    };
+    assert_eq!(rustix::event::poll(&mut ready, Some(&limit)), Ok(1));
+    client.drive(Instant::now());
+    assert_eq!(answers.try_recv(), Ok(true));
+    // Nothing is due any more, so the loop may sleep.
+    let now = rustix::event::Timespec::default();
+    assert_eq!(rustix::event::poll(&mut ready, Some(&now)), Ok(0));
+    client.finalize().unwrap();
+}
+
+#[test]
+fn the_core_of_a_singleton_has_begun_and_sends_nothing() {
+    let mut core = Core::singleton(settings());
+    assert_eq!(core.poll_completed(), Some((Core::INIT, Ok(Answer::Done))));
+    let fence = core.fence(&Fence::new(), None).unwrap();
+    assert_eq!(core.poll_completed(), Some((fence, Ok(Answer::Done))));
+    assert_eq!(core.poll_transmit(), None);
+    assert_eq!(core.stats().num_operations, 0);
+    assert!(core.lost().is_none());
+}
