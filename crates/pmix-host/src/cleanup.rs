@@ -43,6 +43,12 @@ impl ProtectedPaths {
         Self(all)
     }
 
+    /// Returns the directories, under all their names.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.0
+    }
+
     fn keeps(&self, path: &Path) -> bool {
         path == Path::new("/") || self.0.iter().any(|kept| kept.starts_with(path))
     }

@@ -53,6 +53,13 @@ impl SessionDir {
         self.is_left = true;
         self.path.clone()
     }
+
+    /// Leaves it as a launcher does that is killed.
+    #[cfg(test)]
+    pub(crate) fn abandon(mut self) {
+        drop(self._lock.take());
+        self.is_left = true;
+    }
 }
 
 /// The directory of a job in that of its session. It is removed with the session at the latest.
@@ -295,11 +302,26 @@ fn remove_left_over(tmpdir: &Path) {
                 }
             }
         };
-        let path = entry.path();
-        match fs::remove_dir_all(&path) {
-            Ok(()) => tracing::info!("{}: removed what a killed launcher left", path.display()),
-            Err(e) => tracing::debug!("cannot remove {}: {e}", path.display()),
-        }
+        remove_locked(&entry.path());
+    }
+}
+
+/// Removes the directory of a session whose launcher was killed, unless it is another user's or in use, or has not the
+/// name of one.
+pub(crate) fn remove_of_killed(path: &Path) {
+    let name = path.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(|name| name.starts_with(&prefix()))
+        && let Ok(_lock) = lock(path)
+    {
+        remove_locked(path);
+    }
+}
+
+/// Removes a directory that this process has locked, and follows no link in it.
+fn remove_locked(path: &Path) {
+    match fs::remove_dir_all(path) {
+        Ok(()) => tracing::info!("{}: removed what a killed launcher left", path.display()),
+        Err(e) => tracing::debug!("cannot remove {}: {e}", path.display()),
     }
 }
 

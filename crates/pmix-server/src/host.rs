@@ -184,6 +184,16 @@ pub enum ServerEvent {
         /// Whether it is a tool, which nobody registered.
         is_tool: bool,
     },
+    /// A cleanup was registered for the end of a process or a job. A host need not act on it: it is handed out with
+    /// [`Cleanup`](Self::Cleanup) then. One that may be killed before can have another process do it.
+    CleanupRegistered {
+        /// The process; with the wildcard rank, the job.
+        target: Proc<'static>,
+        /// The user id and group id with whose rights files are to be removed.
+        user: (u32, u32),
+        /// What was not registered before. A directory that is named again is to be removed as this says.
+        cleanup: pmix_engine::Cleanup,
+    },
     /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
         /// The process; with the wildcard rank, the job.

@@ -144,8 +144,8 @@ struct Size {
 }
 
 impl Cleanups {
-    /// Adds what is requested for the end of each target, or of none with an error. The work is in
-    /// proportion to the request and to what is added, whatever is kept already.
+    /// Adds what is requested for the end of each target, or of none with an error, and returns what is new for
+    /// each of them. The work is in proportion to the request and to what is added, whatever is kept already.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Cleanups {
         user: (u32, u32),
         requested: &Cleanup,
         limits: &ControlLimits,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<(CleanupKey, Cleanup)>, Error> {
         let mut distinct = KeptCleanup::default();
         distinct.check(requested)?;
         distinct.merge(requested);
@@ -185,11 +185,13 @@ impl Cleanups {
             *known = known.plus(size);
         }
         self.bytes += more_bytes;
-        for target in targets {
-            let kept = self.kept.entry((target.clone(), user)).or_default();
-            kept.merge(&requested);
-        }
-        Ok(())
+        let added = targets.into_iter().filter_map(|target| {
+            let key = (target.clone(), user);
+            let kept = self.kept.entry(key.clone()).or_default();
+            let new = kept.merge(&requested);
+            (new != Cleanup::default()).then_some((key, new))
+        });
+        Ok(added.collect())
     }
 
     /// A process has ended: what is to be removed now, for which users.
@@ -322,9 +324,12 @@ impl KeptCleanup {
         size
     }
 
-    /// Takes in what another request asks; of a directory that is named again the wider holds.
-    fn merge(&mut self, more: &Cleanup) {
+    /// Takes in what another request asks, and returns what it had not before. Of a directory that is named again the
+    /// wider request holds.
+    fn merge(&mut self, more: &Cleanup) -> Cleanup {
+        let mut new = Cleanup::default();
         for directory in &more.directories {
+            let is_new = !self.directories.contains_key(&directory.path);
             let cleanup = &mut self.cleanup;
             let size = &mut self.size;
             let place = *(self.directories.entry(directory.path.clone())).or_insert_with(|| {
@@ -333,23 +338,30 @@ impl KeptCleanup {
                 cleanup.directories.len() - 1
             });
             if let Some(known) = cleanup.directories.get_mut(place) {
+                let before = known.clone();
                 known.recursive |= directory.recursive;
                 known.leave_top |= directory.leave_top;
                 known.only_empty &= directory.only_empty;
+                if is_new || *known != before {
+                    new.directories.push(known.clone());
+                }
             }
         }
+        let (files, ignored) = (&mut self.cleanup.files, &mut self.cleanup.ignored);
         let lists = [
-            (&mut self.files, &mut self.cleanup.files, &more.files),
-            (&mut self.ignored, &mut self.cleanup.ignored, &more.ignored),
+            (&mut self.files, files, &more.files, &mut new.files),
+            (&mut self.ignored, ignored, &more.ignored, &mut new.ignored),
         ];
-        for (index, known, more) in lists {
+        for (index, known, more, new) in lists {
             for path in more {
                 if index.insert(path.clone()) {
                     self.size.count(path);
                     known.push(path.clone());
+                    new.push(path.clone());
                 }
             }
         }
+        new
     }
 }
 

@@ -70,8 +70,16 @@ impl Control {
             Self::check_target(cx, member, target)?;
         }
         let limits = &cx.config.control;
-        self.cleanups
+        let added = self
+            .cleanups
             .add(&targets, user, &requested.cleanup, limits)?;
+        let added = added.into_iter();
+        let added = added.map(|((target, user), cleanup)| EngineEvent::CleanupRegistered {
+            target,
+            user,
+            cleanup,
+        });
+        cx.driver_events.extend(added);
         Ok(requested.num_infos)
     }
 

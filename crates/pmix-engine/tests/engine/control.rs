@@ -123,6 +123,51 @@ fn cleanups_are_kept_here_and_handed_out_at_the_end() {
 }
 
 #[test]
+fn what_is_registered_for_removal_is_told_once_as_it_is_registered() {
+    let (mut world, all) = job(2);
+    let registered = |world: &mut World, infos: Vec<Info<'static>>| {
+        let status = world.status_of(all[0], &control(vec![proc(0), proc(1)], infos));
+        assert_eq!(status, Some(Status::SUCCESS));
+        let events = std::mem::take(&mut world.nodes[0].events).into_iter();
+        let told = events.filter_map(|event| match event {
+            EngineEvent::CleanupRegistered {
+                target,
+                user,
+                cleanup,
+            } => {
+                assert_eq!(user, (UID, UID));
+                Some((target.rank.as_raw(), cleanup))
+            }
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    let new = Cleanup {
+        files: vec!["/t/a".into()],
+        ..Cleanup::default()
+    };
+    let told = registered(&mut world, cleanup("/t/a,/t/a"));
+    assert_eq!(told, [(0, new.clone()), (1, new)]);
+    assert_eq!(registered(&mut world, cleanup("/t/a")), []);
+    let told = registered(&mut world, cleanup("/t/a,/t/b"));
+    assert_eq!(told[1].1.files, ["/t/b"].map(Text::from));
+    // A directory is told again when more of it is to go.
+    let directory = |recursive: bool| {
+        vec![
+            Info::new(keys::REGISTER_CLEANUP_DIR, "/t/d"),
+            Info::new(keys::CLEANUP_RECURSIVE, recursive),
+        ]
+    };
+    for (recursive, num_told) in [(false, 2), (false, 0), (true, 2), (false, 0)] {
+        let told = registered(&mut world, directory(recursive));
+        assert_eq!(told.len(), num_told, "{told:?}");
+        for (_, cleanup) in told {
+            assert_eq!(cleanup.directories[0].recursive, recursive);
+        }
+    }
+}
+
+#[test]
 fn a_tool_ends_with_its_connection() {
     let mut world = World::new(1);
     let who = tool(&mut world, 0);

@@ -58,8 +58,10 @@ pub(crate) enum HostMessage {
     Missing(Failed),
     /// What became of a group.
     GroupChanged(Text<'static>, GroupChange),
-    /// What a user wants removed, as a process or the job has ended.
-    Cleanup(u32, Cleanup),
+    /// What a user wants removed at the end of a process or a job.
+    CleanupRegistered(Proc<'static>, u32, Cleanup),
+    /// What a user wants removed, as that process or job has ended.
+    Cleanup(Proc<'static>, u32, Cleanup),
     /// A process asked for something that no launcher of one node does.
     Refused(Proc<'static>, &'static str),
 }
@@ -222,8 +224,21 @@ impl Host for LocalHost {
 
     fn server_event(&self, event: ServerEvent) {
         match event {
-            ServerEvent::Cleanup { user, cleanup, .. } => {
-                self.messages.send(HostMessage::Cleanup(user.0, cleanup));
+            ServerEvent::CleanupRegistered {
+                target,
+                user,
+                cleanup,
+            } => {
+                let message = HostMessage::CleanupRegistered(target, user.0, cleanup);
+                self.messages.send(message);
+            }
+            ServerEvent::Cleanup {
+                target,
+                user,
+                cleanup,
+            } => {
+                let message = HostMessage::Cleanup(target, user.0, cleanup);
+                self.messages.send(message);
             }
             ServerEvent::FenceMissing {
                 operation,

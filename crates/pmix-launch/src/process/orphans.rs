@@ -14,8 +14,8 @@ use rustix::process::{
 /// Adopts what the processes of a job leave behind, if it is asked to; what is left of it when
 /// this is dropped is killed.
 ///
-/// To be dropped after the tables of processes: by then every other child of the launcher is one
-/// that it adopted. Who is a process of a job, and not what one left behind, its methods are told.
+/// To be dropped after the tables of processes: every child of the launcher is then adopted, but for the one that is
+/// [spared](Self::spare). Its methods are given a predicate that tells the processes of jobs from what they left.
 pub(crate) struct Orphans {
     adopts: bool,
     /// Nobody waits for them any longer.
@@ -42,7 +42,7 @@ impl Orphans {
         }
     }
 
-    /// Leaves a child alone that is no part of the job, until [`Self::end`].
+    /// Leaves a child alone that is no part of the job.
     pub(crate) fn spare(&mut self, child: Option<Pid>) {
         self.spared = child;
     }
@@ -97,7 +97,7 @@ impl Orphans {
 }
 
 impl Orphans {
-    /// Kills what is left and adopts no longer. Every other child of this process must have been
+    /// Kills what is left and stops adopting. Every other child of this process but the one that is spared must have been
     /// reaped.
     pub(crate) fn end(&mut self) {
         if !std::mem::take(&mut self.adopts) {
@@ -106,7 +106,8 @@ impl Orphans {
         // Each generation leaves the next one; who starts processes faster than they are killed
         // wins in the end.
         for _ in 0..100 {
-            let children = children();
+            let mut children = children();
+            children.retain(|&pid| self.spared != Some(pid));
             if children.is_empty() {
                 break;
             }

@@ -1,47 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that outlives a killed launcher, and ends the processes of its job.
+//! A process that outlives a killed launcher, ends the processes of its jobs, and removes what they leave.
 //!
-//! It is told of each process that starts through a pipe, whose end it sees however the launcher ends.
-//! What left its process group (`setsid`) is told by its environment: the directory of the session,
-//! whose name nobody can foresee, is in that of every process of the job and of what it started.
+//! The launcher writes each process that it starts, and each path that is registered for removal, to a pipe, whose end
+//! the watcher sees however the launcher ends. It finds processes that left their process group (`setsid`) by their
+//! environment: the directory of the session, whose name nobody can foresee, is in that of every process of the job and
+//! of what it started.
 //! One such process for a job costs less than to have the system do it for each process
 //! (`PR_SET_PDEATHSIG`): only a process itself can ask for that, so each would be started by way of
 //! another program, and what it starts in turn would still go on.
 
-use std::collections::BTreeSet;
+mod line;
+mod process;
+
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use pmix_server::Cleanup;
+use pmix_types::Proc;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// What a launcher says that ends by itself.
-const OVER: &str = "over";
+use self::line::{Key, Line, Removal};
+pub use self::process::end_with_launcher;
 
-/// What stands in front of a process that was reaped with all of its group.
-const GONE: &str = "gone ";
-
-/// What stands in front of the directory of the session.
-const SESSION: &str = "session ";
-
-/// How often it is looked for processes that start others while they are killed.
-const ROUNDS: usize = 100;
-
-/// How many processes it is told of at once: whoever writes to it wakes it, which takes as long as a part of a
+/// The number of lines that the watcher is given at once: each write wakes it, which takes as long as a part of a
 /// launch.
 const AT_ONCE: usize = 32;
 
+/// The number of bytes that may wait for the watcher to read. It reads at once unless it is stopped or starved; a
+/// launcher that has more for it goes on without it.
+const MOST_WAITING: usize = 96 << 20;
+
+/// How long the launcher waits before it writes again to a watcher whose pipe is full.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// How long the watcher may take to end by itself with its launcher.
+const END: Duration = Duration::from_millis(500);
+
 /// The process that watches the launcher.
 ///
-/// What it is told of processes may wait until it is told more, or [`Self::flush`] is called: one that it does
-/// not hear of in time it finds by the directory of the session.
+/// Lines may wait until there are more, or until [`Self::flush`] is called: a process that the watcher does not learn of
+/// in time it finds by the directory of the session.
 pub(crate) struct Watcher {
     /// None when it could not be started, or has ended.
     process: Option<(Child, ChildStdin)>,
-    /// Lines that wait, and how many.
-    waiting: String,
+    /// Lines that wait, and how many were added since the last write.
+    waiting: Vec<u8>,
     num_waiting: usize,
 }
 
@@ -59,18 +67,16 @@ impl Watcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Whoever kills the process group of the launcher does not mean it.
+            // A signal to the process group of the launcher is not for the watcher.
             .process_group(0)
             .spawn();
         match started {
             Ok(mut child) => {
                 let input = child.stdin.take();
                 let mut watcher = Self::of(input.map(|input| (child, input)));
-                // A name that is no line is not told: process groups are then all that is ended.
-                if let Some(name) = session.to_str().filter(|name| !name.contains('\n')) {
-                    watcher.say(&format!("{SESSION}{name}"));
-                    watcher.flush();
-                }
+                watcher.never_wait();
+                watcher.say(&Line::Session(session));
+                watcher.flush();
                 watcher
             }
             Err(e) => {
@@ -83,65 +89,143 @@ impl Watcher {
     fn of(process: Option<(Child, ChildStdin)>) -> Self {
         Self {
             process,
-            waiting: String::new(),
+            waiting: Vec::new(),
             num_waiting: 0,
         }
     }
 
-    /// Its process number, as long as it runs.
+    /// Makes writes return when the pipe is full: a watcher that is stopped must not stop the launcher.
+    fn never_wait(&mut self) {
+        if let Some((_, input)) = &self.process
+            && let Err(e) = rustix::io::ioctl_fionbio(input, true)
+        {
+            tracing::debug!("writes to the watcher may wait: {e}");
+        }
+    }
+
+    /// Returns its process id as long as it runs.
     pub(crate) fn pid(&self) -> Option<Pid> {
         let (child, _) = self.process.as_ref()?;
         Some(Pid::from_child(child))
     }
 
-    /// Tells it of a process that leads a process group.
-    pub(crate) fn tell(&mut self, pid: Pid) {
-        self.say(&pid.as_raw_nonzero().to_string());
+    /// Has it keep directories that the launcher does not remove either.
+    pub(crate) fn keep(&mut self, paths: &[PathBuf]) {
+        // A relative path would mean another directory there.
+        let absolute = paths.iter().filter(|path| path.is_absolute());
+        absolute.for_each(|path| self.say(&Line::Kept(path)));
     }
 
-    /// Tells it that nothing is left of a process and its group: its number may be another's now.
+    /// Has it kill a process that leads a process group.
+    pub(crate) fn tell(&mut self, pid: Pid) {
+        self.say(&Line::Started(pid.as_raw_nonzero().get()));
+    }
+
+    /// Has it leave a process alone of whose group nothing is left: the number may be given to another process now.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.say(&format!("{GONE}{}", pid.as_raw_nonzero()));
-        // Nobody else is to be killed for it.
+        self.say(&Line::Gone(pid.as_raw_nonzero().get()));
         self.flush();
     }
 
-    /// Nothing of the job is left, so there is nothing to end.
+    /// Has it remove what a user registered for removal at the end of a process or a job.
+    pub(crate) fn remove_later(&mut self, target: &Proc<'_>, uid: u32, cleanup: &Cleanup) {
+        let key = Key::of(target, uid);
+        for file in &cleanup.files {
+            self.say(&Line::Remove(&key, Removal::File(file.as_bytes())));
+        }
+        for directory in &cleanup.directories {
+            self.say(&Line::Remove(&key, Removal::directory(directory)));
+        }
+        for left in &cleanup.ignored {
+            self.say(&Line::Remove(&key, Removal::Ignored(left.as_bytes())));
+        }
+    }
+
+    /// Has it forget what the launcher has removed.
+    pub(crate) fn removed(&mut self, target: &Proc<'_>, uid: u32) {
+        self.say(&Line::Removed(&Key::of(target, uid)));
+    }
+
+    /// Ends it. Nothing of the job is left, so it has nothing to do.
     pub(crate) fn end(&mut self) {
-        self.say(OVER);
+        self.say(&Line::Over);
         self.flush();
         if let Some((mut child, input)) = self.process.take() {
+            // One that has not read all, or that is stopped, does not end by itself. It has to be dead before its input
+            // ends without the last line.
+            let over = self.waiting.is_empty() && ends_by_itself(&child);
+            if !over && let Err(e) = child.kill() {
+                tracing::debug!("the watcher cannot be killed: {e}");
+            }
             drop(input);
             let _ = child.wait();
         }
     }
 
-    fn say(&mut self, line: &str) {
+    fn say(&mut self, line: &Line<'_>) {
         if self.process.is_none() {
             return;
         }
-        self.waiting.push_str(line);
-        self.waiting.push('\n');
+        line.write(&mut self.waiting);
         self.num_waiting += 1;
         if self.num_waiting >= AT_ONCE {
             self.flush();
         }
     }
 
-    /// Tells what waits to be told.
+    /// Writes the lines that wait, as far as the pipe has room.
     pub(crate) fn flush(&mut self) {
-        if self.num_waiting == 0 {
-            return;
-        }
-        // Some hundred bytes, which it reads at once. Somebody may have killed it.
-        if let Some((_, input)) = &mut self.process
-            && let Err(e) = input.write_all(self.waiting.as_bytes())
-        {
-            tracing::debug!("processes go on if the launcher is killed: {e}");
-        }
-        self.waiting.clear();
         self.num_waiting = 0;
+        let mut written = 0;
+        while let Some((_, input)) = &mut self.process
+            && written < self.waiting.len()
+        {
+            match input.write(&self.waiting[written..]) {
+                Ok(len) => written += len,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                // A user may have killed it.
+                Err(e) => {
+                    tracing::debug!("processes go on if the launcher is killed: {e}");
+                    written = self.waiting.len();
+                }
+            }
+        }
+        self.waiting.drain(..written);
+        if self.waiting.len() > MOST_WAITING {
+            tracing::warn!(
+                "the process that ends the job of a killed launcher reads nothing: it is given up"
+            );
+            self.give_up();
+        }
     }
+
+    /// Returns when to call [`Self::flush`] again, if lines wait for room in the pipe.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        (!self.waiting.is_empty()).then(|| now + RETRY)
+    }
+
+    /// Goes on without it.
+    fn give_up(&mut self) {
+        self.waiting = Vec::new();
+        if let Some((mut child, input)) = self.process.take() {
+            if let Err(e) = child.kill() {
+                tracing::debug!("the watcher cannot be killed: {e}");
+            }
+            drop(input);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits for the end of a process that has its last line to read. Returns whether it came in time.
+fn ends_by_itself(child: &Child) -> bool {
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return false;
+    };
+    let limit = END.try_into().ok();
+    let mut fds = [PollFd::new(&process, PollFlags::IN)];
+    poll(&mut fds, limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 impl Drop for Watcher {
@@ -150,83 +234,9 @@ impl Drop for Watcher {
     }
 }
 
-/// Waits until the launcher has ended that started this process as its
-/// [`watcher`](crate::Plan::watcher), and kills the process groups that it leaves behind and what has
-/// the directory of its session in its environment, if it does. Returns how many groups it told of.
-///
-/// # Errors
-/// Standard input is not what a launcher writes, or cannot be read; nobody is killed then.
-pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
-    let mut groups = BTreeSet::new();
-    let mut session = None;
-    for line in BufReader::new(input).lines() {
-        let line = line?;
-        if line == OVER {
-            return Ok(groups.len());
-        }
-        if let Some(name) = line.strip_prefix(SESSION) {
-            session = Some(name.to_owned());
-            continue;
-        }
-        let number = |word: &str| word.parse::<i32>().ok().filter(|pid| *pid > 1);
-        if let Some(gone) = line.strip_prefix(GONE) {
-            groups.remove(&number(gone).ok_or(io::ErrorKind::InvalidData)?);
-            continue;
-        }
-        groups.insert(number(&line).ok_or(io::ErrorKind::InvalidData)?);
-    }
-    for group in groups.iter().copied().filter_map(Pid::from_raw) {
-        // One that has ended with all that it started is killed in vain.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    if let Some(session) = session.filter(|name| name.len() > 1 && name.starts_with('/')) {
-        for _ in 0..ROUNDS {
-            if kill_of_session(session.as_bytes()) == 0 {
-                break;
-            }
-        }
-    }
-    Ok(groups.len())
-}
-
-/// Kills every process whose environment names a directory or a file in it. Returns how many.
-fn kill_of_session(session: &[u8]) -> usize {
-    let own = rustix::process::getpid();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != own);
-    let killed = pids.filter(|&pid| {
-        // A descriptor, so that the process that is killed is the one that was looked at.
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return false;
-        };
-        let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
-        let environment = std::fs::read(path).unwrap_or_default();
-        let mut vars = environment.split(|&byte| byte == 0);
-        vars.any(|var| is_in(var, session)) && pidfd_send_signal(&process, Signal::KILL).is_ok()
-    });
-    killed.count()
-}
-
-/// Whether the value of a variable is that directory, or a path in it.
-fn is_in(var: &[u8], directory: &[u8]) -> bool {
-    let value = var
-        .iter()
-        .position(|&byte| byte == b'=')
-        .map(|at| &var[at + 1..]);
-    let rest = value.and_then(|value| value.strip_prefix(directory));
-    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt as _;
-
-    fn sleeper() -> Child {
-        let mut command = Command::new("sleep");
-        command.arg("1000").process_group(0).spawn().unwrap()
-    }
 
     #[test]
     fn what_is_told_waits_for_more_and_comes_in_its_order() {
@@ -238,11 +248,11 @@ mod tests {
         let pid = |number| Pid::from_raw(number).unwrap();
         watcher.tell(pid(7));
         watcher.tell(pid(8));
-        assert_eq!(watcher.waiting, "7\n8\n");
+        assert_eq!(watcher.waiting, b"7\n8\n");
         watcher.forget(pid(7));
-        assert_eq!(watcher.waiting, "");
+        assert_eq!(watcher.waiting, b"");
         (0..i32::try_from(AT_ONCE).unwrap()).for_each(|number| watcher.tell(pid(100 + number)));
-        assert_eq!(watcher.waiting, "");
+        assert_eq!(watcher.waiting, b"");
         watcher.end();
         let told = std::fs::read_to_string(file).unwrap();
         assert!(
@@ -250,56 +260,5 @@ mod tests {
             "{told}"
         );
         assert!(told.ends_with("130\n131\nover\n"), "{told}");
-    }
-
-    #[test]
-    fn processes_end_with_a_launcher_that_says_nothing_at_its_end() {
-        let mut child = sleeper();
-        let said = format!("{}\n", child.id());
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
-    }
-
-    #[test]
-    fn what_left_its_group_is_found_by_its_environment_and_nobody_else_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let session = dir.path().join("session").display().to_string();
-        let start = |value: String| {
-            let mut command = Command::new("sleep");
-            let command = command.arg("1000").env("PMIX_SERVER_TMPDIR", value);
-            command.process_group(0).spawn().unwrap()
-        };
-        let mut inside = [start(session.clone()), start(format!("{session}/rank.0"))];
-        let mut outside = start(format!("{session}.other"));
-        let said = format!("{SESSION}{session}\n");
-        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
-        for child in &mut inside {
-            assert_eq!(child.wait().unwrap().signal(), Some(9));
-        }
-        assert!(outside.try_wait().unwrap().is_none());
-        let over = format!("{SESSION}{}\n{OVER}\n", dir.path().display());
-        assert_eq!(end_with_launcher(over.as_bytes()).unwrap(), 0);
-        assert!(outside.try_wait().unwrap().is_none());
-        outside.kill().unwrap();
-        outside.wait().unwrap();
-    }
-
-    #[test]
-    fn nobody_is_killed_by_a_launcher_that_ends_itself_or_by_what_it_never_says() {
-        let mut child = sleeper();
-        let pid = child.id();
-        assert_eq!(
-            end_with_launcher(format!("{pid}\nover\n").as_bytes()).unwrap(),
-            1
-        );
-        let forgotten = format!("{pid}\ngone {pid}\n");
-        assert_eq!(end_with_launcher(forgotten.as_bytes()).unwrap(), 0);
-        for bad in ["0", "1", "-1", "x", "", "gone x"] {
-            let said = format!("{pid}\n{bad}\n");
-            assert!(end_with_launcher(said.as_bytes()).is_err(), "{bad}");
-        }
-        assert!(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }

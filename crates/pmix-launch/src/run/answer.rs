@@ -148,8 +148,11 @@ impl Session<'_> {
             HostMessage::Spawn(call, done) => self.spawn_later(call, done),
             HostMessage::Group(call, done) => self.group(&call, done),
             HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
-            HostMessage::Cleanup(uid, cleanup) => {
-                self.removals.clean(cleanup, uid, &self.protected);
+            HostMessage::CleanupRegistered(target, uid, cleanup) => {
+                self.watcher.remove_later(&target, uid, &cleanup);
+            }
+            HostMessage::Cleanup(target, uid, cleanup) => {
+                self.removals.clean(cleanup, target, uid, &self.protected);
             }
             HostMessage::PushStdin(call, done) => self.push_input(call, done),
             HostMessage::Debugger(call) => self.debugger_event(&call),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pmix_host::cleanup::{self, ProtectedPaths};
 use pmix_host::helpers::{Helpers, Task, TaskState};
 use pmix_server::Cleanup;
+use pmix_types::Proc;
 
 use crate::session_dir::{JobDir, SessionDir, remove_tree};
 
@@ -19,10 +20,13 @@ const MOST_THREADS: usize = 4;
 /// How long the end of the launcher waits for a disk that removes nothing.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// The process or job, and the user, for which paths were registered for cleanup.
+pub(super) type Registered = (Proc<'static>, u32);
+
 /// The removals that helper threads do.
 pub(super) struct Removals {
     helpers: Helpers,
-    tasks: Vec<Task<Vec<String>>>,
+    tasks: Vec<(Task<Vec<String>>, Option<Registered>)>,
     /// How many entries of directories were removed.
     num_removed: Arc<AtomicU64>,
 }
@@ -36,10 +40,16 @@ impl Removals {
         }
     }
 
-    /// Removes the paths that a user registered for cleanup.
-    pub(super) fn clean(&mut self, cleanup: Cleanup, user: u32, protected: &Arc<ProtectedPaths>) {
+    /// Removes the paths that a user registered for cleanup at the end of a process or a job.
+    pub(super) fn clean(
+        &mut self,
+        cleanup: Cleanup,
+        target: Proc<'static>,
+        user: u32,
+        protected: &Arc<ProtectedPaths>,
+    ) {
         let (protected, num_removed) = (Arc::clone(protected), Arc::clone(&self.num_removed));
-        self.run(move || {
+        self.run(Some((target, user)), move || {
             let errors = cleanup::remove_counted(&cleanup, user, &protected, &num_removed);
             errors.iter().map(ToString::to_string).collect()
         });
@@ -50,22 +60,25 @@ impl Removals {
         self.tree(dir.path().to_owned());
     }
 
-    /// Says what could not be removed.
-    pub(super) fn turn(&mut self) {
-        self.tasks.retain_mut(|task| match task.poll() {
+    /// Says what could not be removed. Returns for which processes and jobs everything was tried that was registered.
+    pub(super) fn turn(&mut self) -> Vec<Registered> {
+        let mut ended = Vec::new();
+        self.tasks.retain_mut(|(task, registered)| match task.poll() {
             TaskState::Pending => true,
             state => {
                 warn_of(state);
+                ended.extend(registered.take());
                 false
             }
         });
+        ended
     }
 
     /// Removes the directory of the session, and waits for all removals as long as they make progress.
     pub(super) fn finish(&mut self, session: &mut SessionDir) {
         self.tree(session.leave());
         let mut last = (self.num_removed.load(Ordering::Relaxed), Instant::now());
-        for mut task in std::mem::take(&mut self.tasks) {
+        for (mut task, _) in std::mem::take(&mut self.tasks) {
             loop {
                 let state = task.wait(PATIENCE / 5);
                 if !matches!(state, TaskState::Pending) {
@@ -88,7 +101,7 @@ impl Removals {
 
     fn tree(&mut self, path: PathBuf) {
         let num_removed = Arc::clone(&self.num_removed);
-        self.run(move || {
+        self.run(None, move || {
             let removed = remove_tree(&path, &num_removed);
             let error = removed.err();
             let error = error.map(|e| format!("cannot remove {}: {e}", path.display()));
@@ -96,10 +109,14 @@ impl Removals {
         });
     }
 
-    fn run(&mut self, work: impl FnOnce() -> Vec<String> + Send + 'static) {
+    fn run(
+        &mut self,
+        registered: Option<Registered>,
+        work: impl FnOnce() -> Vec<String> + Send + 'static,
+    ) {
         // Removals are not cancelled: a task is kept until its work has ended.
         match self.helpers.run(|_| work()) {
-            Ok(task) => self.tasks.push(task),
+            Ok(task) => self.tasks.push((task, registered)),
             Err(error) => tracing::warn!("files are not removed before the launcher ends: {error}"),
         }
     }

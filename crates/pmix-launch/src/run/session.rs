@@ -58,16 +58,17 @@ pub(super) const EVENTS: usize = 256;
 /// Holds the server, the jobs that run, and what they share. Its number (`PMIX_SESSION_ID`) is the
 /// launcher's pid.
 ///
-/// Fields are dropped in this order: nothing runs any more when the directory of the session goes.
+/// Fields are dropped in this order: nothing runs any more when the directory of the session goes, and the watcher ends
+/// when nothing is left that it would remove.
 pub(super) struct Session<'a> {
     /// The first job's, which says what holds for all.
     pub(super) plan: &'a Plan,
     pub(super) standard: Standard<'a>,
     pub(super) jobs: Jobs<'a>,
-    pub(super) watcher: Watcher,
     pub(super) orphans: Orphans,
     pub(super) server: Server,
     pub(super) dir: SessionDir,
+    pub(super) watcher: Watcher,
     pub(super) forward: OutputForwarder<'a>,
     pub(super) logs: Logs,
     pub(super) missing: Missing,
@@ -130,8 +131,10 @@ impl Session<'_> {
             let late = self.refuse_late(Instant::now());
             self.start_waiting();
             self.start_again_one(Instant::now());
+            for (target, user) in self.removals.turn() {
+                self.watcher.removed(&target, user);
+            }
             self.watcher.flush();
-            self.removals.turn();
             let stuck = self.give_up_files(Instant::now());
             self.turn(&mut events, [late, stuck].into_iter().flatten().min())?;
         }
@@ -329,11 +332,12 @@ impl Session<'_> {
 
     /// Until when to wait for news.
     fn patience(&mut self) -> Option<Instant> {
+        let now = Instant::now();
         let is_busy = self.forward.is_busy() || self.logs.is_busy(&self.forward);
         // Jobs that are asked for while the launcher waits itself wait for that.
         let is_asked = self.tool_wait.is_none() && self.spawns.can_go_on();
         if is_busy || self.messages.is_waiting() || is_asked {
-            return Some(Instant::now());
+            return Some(now);
         }
         let stops = self.jobs.iter().map(|job| job.stop.deadline());
         let others = [
@@ -345,6 +349,7 @@ impl Session<'_> {
             self.constructions.poll_timeout(),
             self.restarts.deadline(),
             self.input.deadline(),
+            self.watcher.deadline(now),
         ];
         stops.chain(others).flatten().min()
     }
@@ -375,7 +380,6 @@ impl Session<'_> {
         for job in self.jobs.iter_mut() {
             drop(std::mem::take(&mut job.table));
         }
-        self.watcher.end();
         self.orphans.end();
         self.close();
         outcome.spawned = std::mem::take(&mut self.spawned);

@@ -170,7 +170,9 @@ impl<'a> Session<'a> {
         let user = (geteuid().as_raw(), getegid().as_raw());
         let credentials = CredentialService::new(&plan.params, user)
             .map_err(|e| Error::server("credentials cannot be made", e))?;
-        let watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
+        let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
+        let protected = ProtectedPaths::new(kept(plan));
+        watcher.keep(protected.paths());
         let mut orphans = Orphans::adopt(plan.adopt);
         orphans.spare(watcher.pid());
         Ok(Self {
@@ -179,10 +181,10 @@ impl<'a> Session<'a> {
             signals,
             began: Instant::now(),
             jobs: Jobs::default(),
-            watcher,
             orphans,
             server,
             dir,
+            watcher,
             forward: OutputForwarder::new(FORWARD, standard.output, standard.errors)
                 .on_host(&String::from_utf8_lossy(plan.layout.host()))
                 .keep_chunks_if(plan.forward_io)
@@ -210,7 +212,7 @@ impl<'a> Session<'a> {
             monitors: MonitorService::default(),
             credentials,
             sets: DefinedSets::default(),
-            protected: Arc::new(ProtectedPaths::new(kept(plan))),
+            protected: Arc::new(protected),
             removals: Removals::new(wake),
             poll,
         })

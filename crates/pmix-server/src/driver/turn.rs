@@ -321,6 +321,15 @@ impl Driver {
                 incarnation,
                 is_tool,
             },
+            EngineEvent::CleanupRegistered {
+                target,
+                user,
+                cleanup,
+            } => ServerEvent::CleanupRegistered {
+                target,
+                user,
+                cleanup,
+            },
             EngineEvent::Cleanup {
                 target,
                 user,

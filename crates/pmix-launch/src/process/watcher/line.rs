@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lines that a launcher writes to its watcher.
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `over` | the launcher ends by itself |
+//! | `session PATH` | the directory of the session |
+//! | `kept PATH` | a directory that is never removed |
+//! | `PID` | a process was started, which leads a process group |
+//! | `gone PID` | nothing is left of a process and its group |
+//! | `file KEY PATH` | a file to be removed |
+//! | `dir KEY FLAGS PATH` | a directory to be removed |
+//! | `left KEY PATH` | a name or path that is to be left |
+//! | `removed KEY` | the launcher has removed what it had under this key |
+//!
+//! A key is `UID RANK NSPACE`. Names and paths may have any bytes; a percent sign, a space and a line end are written as
+//! `%` and two hexadecimal digits.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use pmix_server::CleanupDirectory;
+use pmix_types::{Proc, Text};
+
+/// The process or job at whose end a user wants something removed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) uid: u32,
+    rank: u32,
+    nspace: Vec<u8>,
+}
+
+impl Key {
+    pub(super) fn of(target: &Proc<'_>, uid: u32) -> Self {
+        Self {
+            uid,
+            rank: target.rank.as_raw(),
+            nspace: target.nspace.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// Something to be removed, or to be left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal<'a> {
+    File(&'a [u8]),
+    Directory {
+        path: &'a [u8],
+        recursive: bool,
+        only_empty: bool,
+        leave_top: bool,
+    },
+    Ignored(&'a [u8]),
+}
+
+impl<'a> Removal<'a> {
+    pub(super) fn directory(directory: &'a CleanupDirectory) -> Self {
+        Self::Directory {
+            path: directory.path.as_bytes(),
+            recursive: directory.recursive,
+            only_empty: directory.only_empty,
+            leave_top: directory.leave_top,
+        }
+    }
+}
+
+/// A line that a launcher writes.
+pub(super) enum Line<'a> {
+    Over,
+    Session(&'a Path),
+    Kept(&'a Path),
+    Started(i32),
+    Gone(i32),
+    Remove(&'a Key, Removal<'a>),
+    Removed(&'a Key),
+}
+
+impl Line<'_> {
+    /// Appends the line to a buffer.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Over => out.extend_from_slice(b"over"),
+            Self::Session(path) => word(out, "session", path.as_os_str().as_bytes()),
+            Self::Kept(path) => word(out, "kept", path.as_os_str().as_bytes()),
+            Self::Started(pid) => out.extend_from_slice(pid.to_string().as_bytes()),
+            Self::Gone(pid) => out.extend_from_slice(format!("gone {pid}").as_bytes()),
+            Self::Removed(key) => keyed(out, "removed", key, ""),
+            Self::Remove(key, removal) => {
+                let path = match removal {
+                    Removal::File(path) => {
+                        keyed(out, "file", key, " ");
+                        path
+                    }
+                    Removal::Ignored(path) => {
+                        keyed(out, "left", key, " ");
+                        path
+                    }
+                    Removal::Directory {
+                        path,
+                        recursive,
+                        only_empty,
+                        leave_top,
+                    } => {
+                        keyed(out, "dir", key, " ");
+                        let flags = [recursive, only_empty, leave_top];
+                        let digits = flags.map(|flag| if *flag { b'1' } else { b'0' });
+                        out.extend_from_slice(&digits);
+                        out.push(b' ');
+                        path
+                    }
+                };
+                escape(out, path);
+            }
+        }
+        out.push(b'\n');
+    }
+}
+
+fn word(out: &mut Vec<u8>, name: &str, path: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.push(b' ');
+    escape(out, path);
+}
+
+fn keyed(out: &mut Vec<u8>, name: &str, key: &Key, end: &str) {
+    let Key { uid, rank, nspace } = key;
+    out.extend_from_slice(format!("{name} {uid} {rank} ").as_bytes());
+    escape(out, nspace);
+    out.extend_from_slice(end.as_bytes());
+}
+
+fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        match byte {
+            b'%' | b' ' | b'\n' => out.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+            byte => out.push(byte),
+        }
+    }
+}
+
+/// A line as the watcher reads it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Over,
+    Session(PathBuf),
+    Kept(PathBuf),
+    Started(i32),
+    Gone(i32),
+    File(Key, Text<'static>),
+    Directory(Key, CleanupDirectory),
+    Ignored(Key, Text<'static>),
+    Removed(Key),
+}
+
+impl Heard {
+    /// Reads a line without its end. Returns `None` for one that no launcher writes.
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let mut words = line.split(|&byte| byte == b' ');
+        let first = words.next()?;
+        let heard = match first {
+            b"over" => Self::Over,
+            b"session" => Self::Session(path(words.next()?)?),
+            b"kept" => Self::Kept(path(words.next()?)?),
+            b"gone" => Self::Gone(pid(words.next()?)?),
+            b"removed" => Self::Removed(key(&mut words)?),
+            b"file" => Self::File(key(&mut words)?, text(words.next()?)?),
+            b"left" => Self::Ignored(key(&mut words)?, text(words.next()?)?),
+            b"dir" => {
+                let key = key(&mut words)?;
+                let flag = |digit: u8| matches!(digit, b'0' | b'1').then_some(digit == b'1');
+                let &[recursive, only_empty, leave_top] = words.next()? else {
+                    return None;
+                };
+                let directory = CleanupDirectory {
+                    path: text(words.next()?)?,
+                    recursive: flag(recursive)?,
+                    only_empty: flag(only_empty)?,
+                    leave_top: flag(leave_top)?,
+                };
+                Self::Directory(key, directory)
+            }
+            number => Self::Started(pid(number)?),
+        };
+        words.next().is_none().then_some(heard)
+    }
+}
+
+/// A process id that a launcher can have started: not the init process, and no group by a negative number.
+fn pid(word: &[u8]) -> Option<i32> {
+    number(word).filter(|pid| *pid > 1)
+}
+
+fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn key<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Key> {
+    Some(Key {
+        uid: number(words.next()?)?,
+        rank: number(words.next()?)?,
+        nspace: unescape(words.next()?)?,
+    })
+}
+
+/// An absolute path below the root.
+fn path(word: &[u8]) -> Option<PathBuf> {
+    let bytes = unescape(word)?;
+    let path = Path::new(OsStr::from_bytes(&bytes));
+    (path.is_absolute() && path.parent().is_some()).then(|| path.to_owned())
+}
+
+fn text(word: &[u8]) -> Option<Text<'static>> {
+    Some(Text::new(unescape(word)?))
+}
+
+fn unescape(word: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmix_types::Rank;
+
+    fn read_back(line: &Line<'_>) -> Heard {
+        let mut written = Vec::new();
+        line.write(&mut written);
+        let line = written.strip_suffix(b"\n").unwrap();
+        assert!(!line.contains(&b'\n'));
+        Heard::read(line).unwrap()
+    }
+
+    #[test]
+    fn lines_are_read_as_they_were_written_whatever_bytes_names_have() {
+        let target = Proc::new("a b%\n", Rank::WILDCARD);
+        let key = Key::of(&target, 1000);
+        let every: Vec<u8> = (1..=u8::MAX).collect();
+        let path = [b"/".as_slice(), &every].concat();
+        let (text, path) = (Text::new(path.clone()), path.as_slice());
+        assert_eq!(read_back(&Line::Over), Heard::Over);
+        let session = Path::new(OsStr::from_bytes(path));
+        assert_eq!(
+            read_back(&Line::Session(session)),
+            Heard::Session(session.to_owned())
+        );
+        assert_eq!(
+            read_back(&Line::Kept(session)),
+            Heard::Kept(session.to_owned())
+        );
+        assert_eq!(read_back(&Line::Started(7)), Heard::Started(7));
+        assert_eq!(read_back(&Line::Gone(7)), Heard::Gone(7));
+        assert_eq!(read_back(&Line::Removed(&key)), Heard::Removed(key.clone()));
+        let file = Line::Remove(&key, Removal::File(path));
+        assert_eq!(read_back(&file), Heard::File(key.clone(), text.clone()));
+        let left = Line::Remove(&key, Removal::Ignored(path));
+        assert_eq!(read_back(&left), Heard::Ignored(key.clone(), text.clone()));
+        for flags in 0..8 {
+            let directory = CleanupDirectory {
+                path: text.clone(),
+                recursive: flags & 1 != 0,
+                only_empty: flags & 2 != 0,
+                leave_top: flags & 4 != 0,
+            };
+            let line = Line::Remove(&key, Removal::directory(&directory));
+            assert_eq!(read_back(&line), Heard::Directory(key.clone(), directory));
+        }
+    }
+
+    #[test]
+    fn what_no_launcher_writes_is_refused() {
+        for line in [
+            "",
+            "0",
+            "1",
+            "-1",
+            "x",
+            "7 ",
+            "over now",
+            "gone x",
+            "gone 1",
+            "session",
+            "session /",
+            "session relative",
+            "session /a b",
+            "kept",
+            "file 1 2 n",
+            "file 1 2 n /a b",
+            "file x 2 n /a",
+            "file 1 2 n /%4",
+            "file 1 2 n /%zz",
+            "dir 1 2 n 012 /a",
+            "dir 1 2 n 01 /a",
+            "removed 1 2",
+        ] {
+            assert_eq!(Heard::read(line.as_bytes()), None, "{line:?}");
+        }
+    }
+}

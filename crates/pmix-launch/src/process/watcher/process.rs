@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The watcher: what the process does that outlives a killed launcher.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pmix_host::cleanup::{self, ProtectedPaths};
+use pmix_server::Cleanup;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use super::line::{Heard, Key};
+use crate::session_dir;
+
+/// How often the watcher looks for processes that start others while they are killed, or that the system has not
+/// ended yet.
+const ROUNDS: usize = 200;
+
+/// How long the system is given to end processes before the watcher looks again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What a killed launcher leaves.
+#[derive(Default)]
+struct Left {
+    /// The processes that lead process groups.
+    groups: BTreeSet<i32>,
+    session: Option<PathBuf>,
+    /// What users registered for removal.
+    cleanups: BTreeMap<Key, Cleanup>,
+    /// What is not removed all the same.
+    kept: Vec<PathBuf>,
+}
+
+/// Waits until the launcher has ended that started this process as its [`watcher`](crate::Plan::watcher). If it was
+/// killed, kills the process groups that it leaves and every process that has the directory of its session in its
+/// environment, and then removes that directory and what the processes had registered for removal
+/// (`PMIX_REGISTER_CLEANUP`), each through no link and only if it belongs to the user. Returns the number of process
+/// groups that the launcher named.
+///
+/// # Errors
+/// Standard input is not what a launcher writes, or cannot be read; nothing is killed or removed then.
+pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
+    let mut left = Left::default();
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        input.read_until(b'\n', &mut line)?;
+        // A line without its end is a part of one that the launcher was writing when it was killed.
+        let Some(line) = line.strip_suffix(b"\n") else {
+            break;
+        };
+        let heard = Heard::read(line).ok_or(io::ErrorKind::InvalidData)?;
+        if heard == Heard::Over {
+            return Ok(left.groups.len());
+        }
+        left.note(heard);
+    }
+    left.kill();
+    left.remove();
+    Ok(left.groups.len())
+}
+
+impl Left {
+    fn note(&mut self, heard: Heard) {
+        match heard {
+            Heard::Over => {}
+            Heard::Session(path) => self.session = Some(path),
+            Heard::Kept(path) => self.kept.push(path),
+            Heard::Started(pid) => {
+                self.groups.insert(pid);
+            }
+            Heard::Gone(pid) => {
+                self.groups.remove(&pid);
+            }
+            Heard::File(key, path) => self.cleanups.entry(key).or_default().files.push(path),
+            Heard::Ignored(key, path) => self.cleanups.entry(key).or_default().ignored.push(path),
+            Heard::Directory(key, directory) => {
+                self.cleanups
+                    .entry(key)
+                    .or_default()
+                    .directories
+                    .push(directory);
+            }
+            Heard::Removed(key) => {
+                self.cleanups.remove(&key);
+            }
+        }
+    }
+
+    fn kill(&self) {
+        for group in self.groups.iter().copied().filter_map(Pid::from_raw) {
+            // One that has ended with all that it started is killed in vain.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        if let Some(session) = &self.session {
+            for _ in 0..ROUNDS {
+                if kill_of_session(session.as_os_str().as_bytes()) == 0 {
+                    break;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Removes files when no process is left that could make them again.
+    fn remove(&mut self) {
+        let kept = ProtectedPaths::new(std::mem::take(&mut self.kept));
+        for (key, cleanup) in &self.cleanups {
+            // Nobody reads what this process could say.
+            let _ = cleanup::remove(cleanup, key.uid, &kept);
+        }
+        if let Some(session) = &self.session {
+            session_dir::remove_of_killed(session);
+        }
+    }
+}
+
+/// Kills every process whose environment names a directory or a file in it. Returns how many.
+fn kill_of_session(session: &[u8]) -> usize {
+    let own = rustix::process::getpid();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != own);
+    let killed = pids.filter(|&pid| {
+        // A descriptor, so that the process that is killed is the one that was looked at.
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        let path = format!("/proc/{}/environ", pid.as_raw_nonzero());
+        let environment = std::fs::read(path).unwrap_or_default();
+        let mut vars = environment.split(|&byte| byte == 0);
+        vars.any(|var| is_in(var, session)) && pidfd_send_signal(&process, Signal::KILL).is_ok()
+    });
+    killed.count()
+}
+
+/// Whether the value of a variable is that directory, or a path in it.
+fn is_in(var: &[u8], directory: &[u8]) -> bool {
+    let value = var
+        .iter()
+        .position(|&byte| byte == b'=')
+        .map(|at| &var[at + 1..]);
+    let rest = value.and_then(|value| value.strip_prefix(directory));
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    use std::path::Path;
+    use std::process::{Child, Command};
+
+    use pmix_types::{Proc, Rank};
+
+    use super::super::line::{Line, Removal};
+    use crate::session_dir::SessionDir;
+
+    fn sleeper() -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("1000").process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn processes_end_with_a_launcher_that_says_nothing_at_its_end() {
+        let mut child = sleeper();
+        let said = format!("{}\n", child.id());
+        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn what_left_its_group_is_found_by_its_environment_and_nobody_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = dir.path().join("session").display().to_string();
+        let start = |value: String| {
+            let mut command = Command::new("sleep");
+            let command = command.arg("1000").env("PMIX_SERVER_TMPDIR", value);
+            command.process_group(0).spawn().unwrap()
+        };
+        let mut inside = [start(session.clone()), start(format!("{session}/rank.0"))];
+        let mut outside = start(format!("{session}.other"));
+        let said = format!("session {session}\n");
+        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
+        for child in &mut inside {
+            assert_eq!(child.wait().unwrap().signal(), Some(9));
+        }
+        assert!(outside.try_wait().unwrap().is_none());
+        let over = format!("session {}\nover\n", dir.path().display());
+        assert_eq!(end_with_launcher(over.as_bytes()).unwrap(), 0);
+        assert!(outside.try_wait().unwrap().is_none());
+        outside.kill().unwrap();
+        outside.wait().unwrap();
+    }
+
+    #[test]
+    fn nobody_is_killed_by_a_launcher_that_ends_itself_or_by_what_it_never_says() {
+        let mut child = sleeper();
+        let pid = child.id();
+        assert_eq!(
+            end_with_launcher(format!("{pid}\nover\n").as_bytes()).unwrap(),
+            1
+        );
+        let forgotten = format!("{pid}\ngone {pid}\n");
+        assert_eq!(end_with_launcher(forgotten.as_bytes()).unwrap(), 0);
+        for bad in ["0", "1", "-1", "x", "", "gone x", "file x"] {
+            let said = format!("{pid}\n{bad}\n");
+            assert!(end_with_launcher(said.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_line_that_a_killed_launcher_has_not_ended_is_not_read() {
+        let mut child = sleeper();
+        let said = format!("{}", child.id());
+        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 0);
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// What a launcher writes: the lines, ended.
+    fn said(lines: &[Line<'_>]) -> Vec<u8> {
+        let mut said = Vec::new();
+        lines.iter().for_each(|line| line.write(&mut said));
+        said
+    }
+
+    #[test]
+    fn what_was_registered_for_removal_goes_with_a_killed_launcher_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let path = |name: &str| root.join(name);
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        for name in ["own", "kept", "elsewhere"] {
+            fs::create_dir(path(name)).unwrap();
+            fs::write(path(name).join("x"), "").unwrap();
+        }
+        for name in ["shared", "removed before", "of another", "left"] {
+            fs::write(path(name), "").unwrap();
+        }
+        symlink(path("elsewhere"), path("own/link")).unwrap();
+        symlink(path("elsewhere"), path("link")).unwrap();
+        let uid = rustix::process::getuid().as_raw();
+        let key = |rank, uid| Key::of(&Proc::new("job 1", Rank::new(rank)), uid);
+        let (own, again, other) = (key(0, uid), key(1, uid), key(0, uid + 1));
+        let files = ["shared", "removed before", "of another", "link/x", "left"]
+            .map(|name| bytes(&path(name)));
+        let directories = ["own", "kept"].map(|name| bytes(&path(name)));
+        let file = |key, at: usize| Line::Remove(key, Removal::File(&files[at]));
+        let directory = |at: usize| {
+            let directory = Removal::Directory {
+                path: &directories[at],
+                recursive: true,
+                only_empty: false,
+                leave_top: false,
+            };
+            Line::Remove(&own, directory)
+        };
+        let kept = path("kept/x");
+        let lines = [
+            Line::Kept(&kept),
+            file(&own, 0),
+            file(&again, 1),
+            file(&other, 2),
+            file(&own, 3),
+            Line::Remove(&own, Removal::Ignored(&files[4])),
+            file(&own, 4),
+            directory(0),
+            directory(1),
+            Line::Removed(&again),
+        ];
+        end_with_launcher(&*said(&lines)).unwrap();
+        let mut left: Vec<_> = { fs::read_dir(&root).unwrap() }
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort_unstable();
+        let expected = [
+            "elsewhere",
+            "kept",
+            "left",
+            "link",
+            "of another",
+            "removed before",
+        ];
+        assert_eq!(left, expected);
+        assert!(path("elsewhere/x").exists() && path("kept/x").exists());
+    }
+
+    #[test]
+    fn the_directory_of_a_session_goes_with_a_killed_launcher_if_it_is_one() {
+        let tmp = tempfile::tempdir().unwrap();
+        let session = SessionDir::create(tmp.path()).unwrap();
+        fs::write(session.path().join("left"), "x").unwrap();
+        // While its launcher lives it is locked.
+        let lines = said(&[Line::Session(session.path())]);
+        end_with_launcher(&*lines).unwrap();
+        assert!(session.path().join("left").exists());
+        let path = session.path().to_owned();
+        session.abandon();
+        let other = tmp.path().join("precious");
+        fs::create_dir(&other).unwrap();
+        let link = path.with_extension("link");
+        symlink(&other, &link).unwrap();
+        for (named, is_removed) in [(&other, false), (&link, false), (&path, true)] {
+            end_with_launcher(&*said(&[Line::Session(named)])).unwrap();
+            assert_eq!(
+                fs::symlink_metadata(named).is_err(),
+                is_removed,
+                "{named:?}"
+            );
+        }
+        assert!(other.exists());
+    }
+}
