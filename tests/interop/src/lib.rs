@@ -30,6 +30,7 @@ mod skew;
 mod tally;
 pub mod tools;
 mod topology;
+mod types;
 mod vectors;
 
 use clap::{Parser, ValueEnum};
@@ -59,6 +60,8 @@ pub enum Part {
     Tools,
     /// What a machine is made of, and who shares it.
     Topology,
+    /// Every data type in every function of C that takes data of any type.
+    Types,
     /// Our library as abidiff, valgrind and the sanitizers of the compiler see it; runs only when it is named.
     Sanitize,
 }
@@ -183,6 +186,10 @@ fn try_run(options: &Options) -> Result<Tally, String> {
     if options.wants(Part::Topology) {
         println!("interop: topology");
         topology::run(&peers, &mut tally)?;
+    }
+    if options.wants(Part::Types) {
+        println!("interop: types");
+        types::run(&peers, &mut tally)?;
     }
     if options.part == Some(Part::Sanitize) {
         println!("sanitize:");
