@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! This module writes what the libraries report to standard error or to a file, if the environment asks for it.
 //!
-//! The parameters are `pmix_log_level` and `pmix_log_file`, and those of OpenPMIx whose names end in `_verbose`. No lock
-//! is taken and no file stays open, so the child of a fork reports as its parent does.
+//! The parameters are `pmix_log_level` and `pmix_log_file`, and those of OpenPMIx whose names end in `_verbose`. No file
+//! stays open and each process has its own lock, so the child of a fork reports as its parent does.
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pmix_mca::Environment;
 use rustix::fs::OFlags;
@@ -41,6 +41,8 @@ const LEVELS: [(&str, LevelFilter); 6] = [
 #[derive(Debug, PartialEq, Eq)]
 struct Log {
     level: LevelFilter,
+    /// Whether the environment asks for no report at all.
+    is_off: bool,
     /// The file to append to; standard error without one.
     file: Option<PathBuf>,
     /// What the environment has in place of the name of a level.
@@ -48,6 +50,30 @@ struct Log {
 }
 
 static LOG: PerProcess<OnceLock<Log>> = PerProcess::new(OnceLock::new());
+
+/// The errors that [`report_setting`] has reported.
+static REPORTED: PerProcess<Mutex<Vec<String>>> = PerProcess::new(Mutex::new(Vec::new()));
+
+/// Reports an error of the settings of this process, as the command does: no status tells a caller which setting is
+/// wrong. Each error is reported once in a process, at every level but `off`.
+pub(crate) fn report_setting(why: &dyn fmt::Display) {
+    // A program that has gained rights writes nothing for a caller.
+    if pmix_mca::gained_rights() {
+        return;
+    }
+    let log = LOG
+        .get()
+        .get_or_init(|| Log::of(&Environment::of_process()));
+    let why = why.to_string();
+    let mut reported = { REPORTED.get().lock() }.unwrap_or_else(PoisonError::into_inner);
+    if log.is_off || reported.contains(&why) {
+        return;
+    }
+    for text in why.lines() {
+        log.report("error", |line| line.record(text.trim_start()));
+    }
+    reported.push(why);
+}
 
 /// Begins to report what the environment asks for; later calls change nothing.
 pub(crate) fn begin() {
@@ -81,6 +107,7 @@ impl Log {
     fn of(environment: &Environment) -> Self {
         let mut log = Self {
             level: LevelFilter::OFF,
+            is_off: false,
             file: None,
             unknown: None,
         };
@@ -107,6 +134,7 @@ impl Log {
                 _ => {}
             }
         }
+        log.is_off = stated == Some(LevelFilter::OFF);
         log.level = stated.unwrap_or(log.level);
         log
     }

@@ -7,7 +7,7 @@ use pmix_types::{Regex2, Status, WireRegex2};
 
 use crate::abi::*;
 use crate::convert::{check_required, infos_at};
-use crate::encoders::{of_all, of_text};
+use crate::encoders::of_all;
 use crate::guard::exported;
 use crate::memory::{bytes, string, text};
 use crate::model::Model;
@@ -19,7 +19,7 @@ exported! {
         code((|| {
             // SAFETY: C says so.
             let nodes = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let made = of_text()?.generate_node_regex(nodes).map_err(|error| error.status())?;
+            let made = of_all()?.generate_node_text(nodes).map_err(|error| error.status())?;
             // SAFETY: as above.
             unsafe { make_at(regex, || string(&made.bytes)) }
         })())
@@ -29,7 +29,7 @@ exported! {
         code((|| {
             // SAFETY: C says so.
             let ranks = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
-            let made = of_text()?.generate_ppn(ranks).map_err(|error| error.status())?;
+            let made = of_all()?.generate_ppn_text(ranks).map_err(|error| error.status())?;
             // SAFETY: as above.
             unsafe { make_at(ppn, || string(&made.bytes)) }
         })())

@@ -40,7 +40,11 @@ pub(crate) use pending::To;
 const WITHOUT_PART: &[&str] = &[keys::EVENT_BASE, keys::EXTERNAL_PROGRESS, keys::TOPOLOGY2];
 
 fn refused(error: &pmix_server::Error) -> Status {
-    tracing::warn!("{error}");
+    match error.status() {
+        // The status means that the error is reported.
+        Status::ERR_SILENT => log::report_setting(error),
+        _ => tracing::warn!("{error}"),
+    }
     error.status()
 }
 

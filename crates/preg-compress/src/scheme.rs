@@ -74,6 +74,10 @@ impl Scheme for Compress {
         payload::decode(regex.bytes, &self.pcompress, limits).map(Some)
     }
 
+    fn writes_text(&self) -> bool {
+        false
+    }
+
     fn generate_node_regex(&self, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.string_form(list))
     }

@@ -81,6 +81,12 @@ pub trait Scheme: Send + Sync {
         false
     }
 
+    /// Returns `false` for a scheme whose string form is never text: every value has a NUL byte inside. A caller that
+    /// needs text does not ask it.
+    fn writes_text(&self) -> bool {
+        true
+    }
+
     /// Encodes a node list into the string form (without a terminating NUL).
     ///
     /// # Errors

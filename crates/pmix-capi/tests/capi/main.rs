@@ -2,6 +2,7 @@
 //! The library as C sees it: its symbols, its headers, and programs that are linked with it.
 
 mod build;
+mod configured;
 mod headers;
 mod launches;
 mod log;

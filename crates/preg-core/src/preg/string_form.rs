@@ -12,6 +12,18 @@ use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpack
 /// The most bytes of a value that tell its length after the first NUL.
 const LONGEST_HEADER: usize = 256;
 
+/// Returns the value of a scheme that is text.
+fn text_of(
+    scheme: &dyn Scheme,
+    generate: impl Fn(&dyn Scheme) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<Option<Vec<u8>>, Error> {
+    if !scheme.writes_text() {
+        return Ok(None);
+    }
+    // A loaded component does not say which values have a NUL.
+    Ok(generate(scheme)?.filter(|value| memchr::memchr(0, value).is_none()))
+}
+
 impl Preg {
     /// Encodes a node list into the string form.
     ///
@@ -21,6 +33,23 @@ impl Preg {
     /// No scheme takes the list and, shipped as it is, a reader would take it for something else.
     pub fn generate_node_regex(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
         self.generate_legacy(list, |s| s.generate_node_regex(list))
+    }
+
+    /// Encodes a node list into text, for a caller that hands the value on as a C string. As
+    /// [`Self::generate_node_regex`]; a scheme whose value has a NUL byte is passed over.
+    ///
+    /// # Errors
+    /// As [`Self::generate_node_regex`].
+    pub fn generate_node_text(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
+        self.generate_legacy(list, |s| text_of(s, |s| s.generate_node_regex(list)))
+    }
+
+    /// Encodes a process map into text, as [`Self::generate_node_text`] does a node list.
+    ///
+    /// # Errors
+    /// As [`Self::generate_node_regex`].
+    pub fn generate_ppn_text(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
+        self.generate_legacy(list, |s| text_of(s, |s| s.generate_ppn(list)))
     }
 
     /// Encodes a process map into the string form; otherwise as [`Self::generate_node_regex`].
