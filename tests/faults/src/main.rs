@@ -160,6 +160,10 @@ const SCENARIOS: &[Scenario] = &[
         run: launcher::attacked,
     },
     Scenario {
+        name: "launcher-blocked",
+        run: launcher::blocked,
+    },
+    Scenario {
         name: "launcher-pulls",
         run: launcher::pulls,
     },

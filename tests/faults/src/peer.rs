@@ -18,6 +18,7 @@ use pmix_types::{Info, IofChannel, Key, Proc, Rank, Status, keys};
 
 use super::greedy::kinds;
 use super::killed::points::Point;
+use super::launcher;
 use super::malformed::inside;
 use super::raw::{self, Peer};
 use super::server::{Figures, me};
@@ -84,6 +85,12 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         ["inside", count, seed, done] => {
             inside::run(number(count)?, number(seed)?.into(), Path::new(done))?;
         }
+        ["blocks", kind, num_files, place] => {
+            let (client, num_files) = (of_launcher()?, number(num_files)?);
+            launcher::blocks(client, kind, num_files, Path::new(place))?;
+        }
+        ["fills", num_files] => launcher::fills(of_launcher()?, number(num_files)?)?,
+        ["cleans", path] => launcher::cleans(path)?,
         ["attack", attackers, share] => attack(number(attackers)?, number(share)?)?,
         _ => return Err(format!("{args:?} is nothing that a peer does")),
     }

@@ -63,14 +63,15 @@ impl Removals {
     /// Says what could not be removed. Returns for which processes and jobs everything was tried that was registered.
     pub(super) fn turn(&mut self) -> Vec<Registered> {
         let mut ended = Vec::new();
-        self.tasks.retain_mut(|(task, registered)| match task.poll() {
-            TaskState::Pending => true,
-            state => {
-                warn_of(state);
-                ended.extend(registered.take());
-                false
-            }
-        });
+        self.tasks
+            .retain_mut(|(task, registered)| match task.poll() {
+                TaskState::Pending => true,
+                state => {
+                    warn_of(state);
+                    ended.extend(registered.take());
+                    false
+                }
+            });
         ended
     }
 

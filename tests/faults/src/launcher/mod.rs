@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `pmix run` among readers that pause or never read, processes that flood it, limits, and kills.
 
+mod blocked;
 mod ending;
 mod limits;
 mod streams;
@@ -17,6 +18,7 @@ use xtask::{install, process};
 
 use super::Field;
 use super::wait::{shown, until};
+pub(super) use blocked::{blocked, blocks, cleans, fills};
 pub(super) use ending::{attacked, killed};
 pub(super) use limits::{files, names, pulls, too_many};
 pub(super) use streams::{errors, output, paused};
