@@ -33,9 +33,11 @@ pub struct Decoder<'a> {
     /// The memory that may be taken, and what is left of it.
     most_memory: usize,
     memory: usize,
-    /// The number of processes that lists may name, and how many of them are left.
+    /// The numbers of processes and of infos that lists may have, and how many of them are left.
     max_procs: usize,
     procs_left: usize,
+    max_infos: usize,
+    infos_left: usize,
     depth: u32,
     framer: Option<&'a dyn RegexFramer>,
     notes: Option<Box<FieldTrace>>,
@@ -56,6 +58,8 @@ impl<'a> Decoder<'a> {
             memory: limits.memory(bytes.len()),
             max_procs: usize::MAX,
             procs_left: usize::MAX,
+            max_infos: usize::MAX,
+            infos_left: usize::MAX,
             depth: 0,
             framer: None,
             notes: None,
@@ -83,6 +87,15 @@ impl<'a> Decoder<'a> {
     pub const fn with_max_procs(mut self, count: usize) -> Self {
         self.max_procs = count;
         self.procs_left = count;
+        self
+    }
+
+    /// Sets how many infos all lists of the message may have together, arrays in values included. Without it the memory
+    /// of the message is the only limit.
+    #[must_use]
+    pub const fn with_max_infos(mut self, count: usize) -> Self {
+        self.max_infos = count;
+        self.infos_left = count;
         self
     }
 
@@ -398,6 +411,24 @@ impl<'a> Decoder<'a> {
                 let message = format!(
                     "{named} processes are listed, more than {most}: name all processes of a job by \
                      PMIX_RANK_WILDCARD, or list fewer in each message"
+                );
+                Err(Error::limit(self.offset(), message))
+            }
+        }
+    }
+
+    /// Counts infos of a list. The list is refused before one of them is read.
+    fn claim_infos(&mut self, count: usize) -> Result<(), Error> {
+        match self.infos_left.checked_sub(count) {
+            Some(left) => {
+                self.infos_left = left;
+                Ok(())
+            }
+            None => {
+                let (listed, most) = (self.max_infos - self.infos_left, self.max_infos);
+                let listed = listed.saturating_add(count);
+                let message = format!(
+                    "{listed} infos are listed, more than {most}: list fewer in each message"
                 );
                 Err(Error::limit(self.offset(), message))
             }

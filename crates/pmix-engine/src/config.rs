@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bfrops::{Layout, Module};
 use gds_hash::{ModexForm, Remote};
-use pmix_proto::PeerForm;
+use pmix_proto::{ListLimits, PeerForm};
 use pmix_types::{Proc, Rank, Release};
 
 /// Configures an engine when it is created; every field has a default that suits one node.
@@ -58,6 +58,9 @@ pub struct Config {
     /// one step while its other peers wait, so a request that lists more is refused before it is looked at. The wildcard
     /// rank names a whole job as one process.
     pub procs_per_request: usize,
+    /// The number of infos that one request may have, those in others included. A request that has more is refused
+    /// before it is looked at.
+    pub infos_per_request: usize,
     /// The number of requests of one peer that may wait for their replies. One more is refused.
     pub requests_per_peer: usize,
     /// The number of bytes that these requests may have. A request that would have to wait beyond
@@ -77,6 +80,12 @@ pub struct Config {
     /// The number of bytes that the groups may take that processes of one job made. A construction
     /// beyond them is refused.
     pub group_bytes_per_job: usize,
+    /// The number of groups that one process may be in, and of invitations that one process may lead at a time. What a
+    /// process is in ends with it in one step of the server, and the other peers wait meanwhile. A construction or an
+    /// invitation beyond them is refused.
+    pub groups_per_process: usize,
+    /// See [`groups_per_process`](Self::groups_per_process).
+    pub invitations_per_process: usize,
     /// The number of bytes of further processes that an answer to a get may bring for a client that asks
     /// for them; 0 for none.
     pub prefetch_bytes: usize,
@@ -211,7 +220,8 @@ impl Default for Config {
             input_bytes: 256 << 20,
             input_turn: Duration::from_millis(250),
             input_time: Duration::from_secs(10),
-            procs_per_request: pmix_proto::MAX_REQUEST_PROCS,
+            procs_per_request: ListLimits::default().procs,
+            infos_per_request: ListLimits::default().infos,
             requests_per_peer: 16 << 10,
             request_bytes_per_peer: 16 << 20,
             request_bytes: 128 << 20,
@@ -219,6 +229,8 @@ impl Default for Config {
             put_keys_per_process: 32 << 10,
             put_bytes_per_job: 384 << 20,
             group_bytes_per_job: 64 << 20,
+            groups_per_process: 4096,
+            invitations_per_process: 1024,
             prefetch_bytes: 1 << 20,
             unasked: UnaskedLimits::default(),
             reply_window: 1 << 20,

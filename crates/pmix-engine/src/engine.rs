@@ -10,7 +10,7 @@ mod resource_calls;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gds_hash::Store;
 use pmix_proto::PeerForm;
@@ -30,7 +30,7 @@ use crate::{Config, Difference, EngineEvent, Error, Psec, SharedChange, Stats, V
 ///
 /// Every `handle_…` takes an input, at a time that never goes back. Messages of peers wait in the
 /// order of [`queue_input`](Self::queue_input) and are handled by
-/// [`handle_queued`](Self::handle_queued), one at a call, the peers in turn. Afterwards the driver
+/// [`handle_queued`](Self::handle_queued), one at a call, the peer that was served least first. Afterwards the driver
 /// drains, in this order, [`poll_shared`](Self::poll_shared), [`poll_transmit`](Self::poll_transmit),
 /// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
 /// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
@@ -137,8 +137,9 @@ impl Engine {
         self.cx.peers.poll_resumed()
     }
 
-    /// Handles one message of the next peer, which then goes behind the others. Returns the peer;
-    /// none if no message can be handled until something else happens.
+    /// Handles one message of the next peer: of those that have one, the peer that was served least, by what its messages
+    /// cost ([`charge`](Self::charge)); where they cost nothing, the peers in turn. Returns the peer; none if no message
+    /// can be handled until something else happens.
     pub fn handle_queued(&mut self, now: Instant) -> Option<PeerId> {
         let peer = self.cx.peers.next_ready()?;
         self.handle_message(peer, now);
@@ -146,8 +147,13 @@ impl Engine {
         Some(peer)
     }
 
-    /// Returns how many calls of [`handle_queued`](Self::handle_queued) handle one message of each peer
-    /// that has one now. Peers that are gone count until their turn has passed.
+    /// Adds the time that the last message of a peer took to what the peer was served: other peers are served for as long
+    /// before its next message is handled, if they have messages. The engine has no clock, so the driver says it.
+    pub fn charge(&mut self, peer: PeerId, cost: Duration) {
+        self.cx.peers.charge(peer, cost);
+    }
+
+    /// Returns how many peers have a message that can be handled now.
     #[must_use]
     pub fn num_to_handle(&self) -> usize {
         self.cx.peers.num_to_handle()

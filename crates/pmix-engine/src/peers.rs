@@ -7,6 +7,7 @@ mod chunk;
 mod intake;
 mod peer;
 mod table;
+mod turns;
 
 pub(crate) use chunk::Payload;
 pub use chunk::{Chunk, Transmit};

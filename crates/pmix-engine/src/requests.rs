@@ -2,7 +2,7 @@
 //! Takes in the requests of peers: decodes them, and limits how many of a peer wait for answers.
 
 use bfrops::RegexFramer;
-use pmix_proto::{Request, Tag};
+use pmix_proto::{ListLimits, Request, Tag};
 use pmix_types::Status;
 
 use crate::cx::Cx;
@@ -30,9 +30,11 @@ pub(crate) fn take_in<'p>(
     let form = cx.form(peer)?;
     // A group or a connect of all processes of large jobs may name each of them.
     let num_procs = usize::try_from(cx.registry.num_procs()).unwrap_or(usize::MAX);
-    let max_procs = cx.config.procs_per_request.max(num_procs);
-    let (request, memory) = match Request::decode_measured(&form, Some(framer), payload, max_procs)
-    {
+    let limits = ListLimits {
+        procs: cx.config.procs_per_request.max(num_procs),
+        infos: cx.config.infos_per_request,
+    };
+    let (request, memory) = match Request::decode_measured(&form, Some(framer), payload, limits) {
         Ok((request, memory)) => (Ok(request), memory),
         Err(error) => (Err(error), 0),
     };

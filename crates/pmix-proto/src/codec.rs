@@ -7,7 +7,7 @@ mod shapes;
 use bfrops::{Decoder, Encoder, Limits, RegexFramer, WireType};
 
 use crate::part::Part;
-use crate::{Error, PeerForm, wire_type};
+use crate::{Error, ListLimits, PeerForm, wire_type};
 
 pub(crate) use message::{message, payloads};
 pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
@@ -49,8 +49,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Limits the memory of a request, which any process may send, and how many processes its lists name.
-    pub(crate) fn of_request(mut self, max_procs: usize) -> Self {
+    /// Limits the memory of a request, which any process may send, and how many processes and infos its lists have.
+    pub(crate) fn of_request(mut self, limits: ListLimits) -> Self {
+        self.decoder = self.decoder.with_max_procs(limits.procs);
+        self.decoder = self.decoder.with_max_infos(limits.infos);
         let len = self.decoder.rest().len();
         let usual = len
             .saturating_mul(LIMITS.memory_factor)
@@ -60,7 +62,7 @@ impl<'a> Reader<'a> {
             memory_factor: 0,
             memory_base: usual.min(len.saturating_add(MOST_OF_REQUEST)),
         };
-        self.decoder = self.decoder.with_limits(limits).with_max_procs(max_procs);
+        self.decoder = self.decoder.with_limits(limits);
         self
     }
 

@@ -87,9 +87,33 @@ impl Header {
 /// The longest payload of a request that servers take, in bytes, unless they are told otherwise.
 pub const MAX_REQUEST_BYTES: u32 = 64 << 20;
 
-/// The number of processes that the lists of one request name at most, in its fields and in its infos together, unless
-/// servers are told otherwise. A whole job, which `PMIX_RANK_WILDCARD` names, is one.
-pub const MAX_REQUEST_PROCS: usize = 32 << 10;
+/// Bounds the lists of one request, in its fields and in its infos together: to look at what is listed is one step of a
+/// server, and its other peers wait meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListLimits {
+    /// The number of processes. A whole job, which `PMIX_RANK_WILDCARD` names, is one.
+    pub procs: usize,
+    /// The number of infos.
+    pub infos: usize,
+}
+
+impl Default for ListLimits {
+    /// 32,768 of each: a server of today looks at as many in 5 ms.
+    fn default() -> Self {
+        Self {
+            procs: 32 << 10,
+            infos: 32 << 10,
+        }
+    }
+}
+
+impl ListLimits {
+    /// No limits, for a reader of its own messages.
+    pub const NONE: Self = Self {
+        procs: usize::MAX,
+        infos: usize::MAX,
+    };
+}
 
 /// The longest payload of a hello that servers take.
 pub(crate) const MAX_HELLO: u32 = 128 << 10;

@@ -51,7 +51,7 @@ pub use command::Command;
 pub use contact::{Contact, ContactLines, ctime};
 pub use error::Error;
 pub use event::{Deleted, Event, Flow, LOST_OUTPUT, Output};
-pub use frame::{Frame, Header, Inbox, MAX_REQUEST_BYTES, MAX_REQUEST_PROCS, Tag};
+pub use frame::{Frame, Header, Inbox, ListLimits, MAX_REQUEST_BYTES, Tag};
 pub use handshake::{Hello, PeerForm, Role, Welcome, WelcomeForm};
 pub use request::Request;
 pub use support::{

@@ -21,7 +21,7 @@ use bfrops::RegexFramer;
 
 use crate::codec::{Reader, Shape, Writer};
 use crate::part::Part;
-use crate::{Command, Error, PeerForm, wire_type};
+use crate::{Command, Error, ListLimits, PeerForm, wire_type};
 
 pub use data::{Commit, Fence, Get, Lookup, Publish, RefreshCache, Unpublish};
 pub use events::{DeregisterEvents, Log, Monitor, Notify, RegisterEvents};
@@ -193,24 +193,23 @@ impl<'a> Request<'a> {
         framer: Option<&'a dyn RegexFramer>,
         payload: &'a [u8],
     ) -> Result<Self, Error> {
-        Self::decode_measured(form, framer, payload, usize::MAX).map(|(request, _)| request)
+        Self::decode_measured(form, framer, payload, ListLimits::NONE).map(|(request, _)| request)
     }
 
     /// Reads the payload of a request, and returns how many bytes of memory it takes beyond the
-    /// payload: at most the length of the payload and 16 MiB. Its lists may name `max_procs` processes together, those
-    /// in infos included ([`MAX_REQUEST_PROCS`](crate::MAX_REQUEST_PROCS)).
+    /// payload: at most the length of the payload and 16 MiB.
     ///
     /// # Errors
     ///
     /// As [`decode`](Self::decode); `PMIX_ERR_OUT_OF_RESOURCE` for one that would take more, or that lists more
-    /// processes.
+    /// than the limits allow.
     pub fn decode_measured(
         form: &PeerForm,
         framer: Option<&'a dyn RegexFramer>,
         payload: &'a [u8],
-        max_procs: usize,
+        limits: ListLimits,
     ) -> Result<(Self, usize), Error> {
-        let mut reader = Reader::new(form, framer, payload).of_request(max_procs);
+        let mut reader = Reader::new(form, framer, payload).of_request(limits);
         let command = command(&mut reader)?;
         let name = || command.to_string();
         let request = Self::read(command, &mut reader).map_err(|e| e.inside(&name()))?;

@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     readable: Vec<Token>,
     /// Whether messages wait that were read and are to be handled in the next turn.
     is_behind: bool,
-    /// Connections to be written in this turn.
+    /// Connections to be written in this turn or the next.
     writable: Vec<Token>,
     /// Connections that the other end closed in this turn. They are there until its end, as the log
     /// tells whose they were.
@@ -223,7 +223,9 @@ impl Driver {
     /// When to turn again although nothing new happens.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
         let is_told = self.written.is_empty() && self.broken.is_empty();
-        let unread = (self.is_behind || !is_told || !self.readable.is_empty()).then_some(now);
+        let is_written = self.writable.is_empty();
+        let is_left = self.is_behind || !is_told || !is_written || !self.readable.is_empty();
+        let unread = is_left.then_some(now);
         earliest(
             earliest(unread, self.acceptor.due(now)),
             self.refusals.due(),

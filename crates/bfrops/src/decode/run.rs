@@ -15,6 +15,9 @@ impl<'a> Decoder<'a> {
         if matches!(K::TYPE, DataType::PROC | DataType::PROC_INFO) {
             self.claim_procs(count)?;
         }
+        if matches!(K::TYPE, DataType::INFO) {
+            self.claim_infos(count)?;
+        }
         if self.notes.is_none() {
             return K::decode_run(self, run, count);
         }

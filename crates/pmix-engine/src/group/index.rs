@@ -59,6 +59,11 @@ impl ByProc {
         named.into_iter().flatten().flatten().copied().collect()
     }
 
+    /// Returns how many numbers stand for a process as it is named.
+    pub(super) fn count(&self, proc: &Proc<'static>) -> usize {
+        self.named.get(proc).map_or(0, BTreeSet::len)
+    }
+
     /// The numbers that stand for any process of a job.
     pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<u64> {
         let ids = self.of_jobs.get(nspace.as_bytes());

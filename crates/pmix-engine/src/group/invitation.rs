@@ -31,8 +31,8 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config);
-    /// `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config) and
+    /// [`Config::invitations_per_process`](crate::Config); `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
     pub(super) fn invited(
         &mut self,
         cx: &Cx,
@@ -79,6 +79,16 @@ impl Groups {
             return Ok(Vec::new());
         }
         self.check_room(cx, &leader.nspace, name, &fresh)?;
+        let most = cx.config.invitations_per_process;
+        if known.is_none() && self.invitations.num_led(leader) >= most {
+            return Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "rank {} of {} leads {most} invitations, which is the most: end some first",
+                    leader.rank, leader.nspace
+                ),
+            ));
+        }
         self.invitations.invite(&key, &fresh);
         if let Some(known) = self.invitations.get_mut(&key) {
             known.joined.extend(joined);

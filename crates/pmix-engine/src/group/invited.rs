@@ -17,6 +17,8 @@ pub(super) type Key = (Text<'static>, Proc<'static>);
 pub(super) struct Invitations {
     last: u64,
     open: BTreeMap<u64, Invitation>,
+    /// The number of invitations that each process leads.
+    num_led: HashMap<Proc<'static>, usize>,
     by_key: HashMap<Key, u64>,
     /// Who was invited, and who leads.
     by_proc: ByProc,
@@ -75,6 +77,11 @@ impl Invitations {
         self.open.get_mut(self.by_key.get(key)?)
     }
 
+    /// Returns how many invitations a process leads.
+    pub(super) fn num_led(&self, leader: &Proc<'static>) -> usize {
+        self.num_led.get(leader).copied().unwrap_or_default()
+    }
+
     /// Invites more processes to what there is, or to something new.
     pub(super) fn invite(&mut self, key: &Key, fresh: &[Proc<'static>]) {
         let id = match self.by_key.get(key) {
@@ -83,6 +90,7 @@ impl Invitations {
                 self.last += 1;
                 self.by_key.insert(key.clone(), self.last);
                 self.by_proc.insert(self.last, [&key.1]);
+                *self.num_led.entry(key.1.clone()).or_default() += 1;
                 let invitation = Invitation {
                     key: key.clone(),
                     list: Vec::new(),
@@ -113,6 +121,12 @@ impl Invitations {
         let invitation = self.open.remove(&id)?;
         self.by_proc.remove(id, &invitation.list);
         self.by_proc.remove(id, [&key.1]);
+        if let Some(count) = self.num_led.get_mut(&key.1) {
+            *count -= 1;
+            if *count == 0 {
+                self.num_led.remove(&key.1);
+            }
+        }
         Some(invitation)
     }
 
@@ -138,7 +152,8 @@ impl Invitations {
             expected.insert(*id, &invitation.list);
             expected.insert(*id, [&invitation.key.1]);
         }
-        let named = self.by_key.len() + self.by_proc.len();
-        (named, self.open.len() + expected.len())
+        let num_led: usize = self.num_led.values().sum();
+        let named = self.by_key.len() + self.by_proc.len() + num_led;
+        (named, 2 * self.open.len() + expected.len())
     }
 }

@@ -131,14 +131,39 @@ impl Groups {
         }
     }
 
+    /// Checks that each of some processes may be in one more group.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::groups_per_process`](crate::Config).
+    pub(super) fn check_memberships(
+        &self,
+        cx: &Cx,
+        members: &[Proc<'static>],
+    ) -> Result<(), Error> {
+        let most = cx.config.groups_per_process;
+        match members.iter().find(|proc| self.by_proc.count(proc) >= most) {
+            None => Ok(()),
+            Some(proc) => Err(Error::new(
+                Status::ERR_OUT_OF_RESOURCE,
+                format!(
+                    "rank {} of {} is in {most} groups, which is the most: destruct or leave some first",
+                    proc.rank, proc.nspace
+                ),
+            )),
+        }
+    }
+
     /// Adds a group, if there is room for it: others may have been made since its members called. One
     /// whose members of this node are gone by now is not kept.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room).
+    /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room) and
+    /// [`check_memberships`](Self::check_memberships).
     pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
+        self.check_memberships(cx, group.members.list())?;
         let members = group.members.list().to_vec();
         changed(cx, &group.name, GroupChange::Formed(members));
         if !group.members.any_local(cx) {

@@ -24,7 +24,9 @@ impl Groups {
     ) -> Option<GroupCall> {
         match self.check_construct(cx, &ticket, request) {
             Ok((name, caller, user)) => {
-                let refusal = self.check_room(cx, &caller.nspace, &name, &request.procs);
+                let room = self.check_room(cx, &caller.nspace, &name, &request.procs);
+                let own = std::slice::from_ref(&caller);
+                let refusal = room.and_then(|()| self.check_memberships(cx, own));
                 let mut infos = with_user(&request.infos, user);
                 let own = [keys::GROUP_MEMBERSHIP, keys::PROCID];
                 infos.retain(|info| !own.iter().any(|key| info.key.is(key)));

@@ -10,6 +10,7 @@ use pmix_proto::{Frame, Inbox, PeerForm, Role, Tag};
 use pmix_types::{Nspace, Proc};
 
 use super::PeerId;
+use super::turns::Account;
 use crate::ids::ClientId;
 
 /// One connection.
@@ -22,8 +23,8 @@ pub(crate) struct Peer {
     pub(super) queued_bytes: usize,
     /// Whether the connection is to be closed, so that nothing more is sent.
     pub(super) is_mute: bool,
-    /// Whether it stands in the queue of those whose messages are to be handled.
-    pub(super) is_ready: bool,
+    /// Its turn to have a message handled.
+    pub(super) account: Account,
     /// Whether the other end is closed, and what it said before is still to be handled.
     pub(super) is_closed: bool,
     /// How many requests wait for their answers.
@@ -104,7 +105,7 @@ impl Peer {
             phase,
             queued_bytes: 0,
             is_mute: false,
-            is_ready: false,
+            account: Account::default(),
             is_closed: false,
             num_open: 0,
             open_bytes: 0,

@@ -2,11 +2,13 @@
 //! All connections, and what waits to be sent to them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use pmix_proto::{Frame, Header, Tag};
 use pmix_types::Nspace;
 
 use super::intake::Intake;
+use super::turns::Turns;
 use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
 /// All connections, and what waits to be sent to them.
@@ -19,9 +21,8 @@ pub(crate) struct Peers {
     outbox: VecDeque<Transmit>,
     /// How many bytes the requests of all of them had that wait for their answers.
     open_bytes: usize,
-    /// Peers whose messages are to be handled, each once: one message of the first, which then goes
-    /// behind the others.
-    ready: VecDeque<PeerId>,
+    /// Peers of which messages are to be handled.
+    ready: Turns,
     /// The long messages that are coming.
     intake: Intake,
 }
@@ -36,7 +37,7 @@ impl Peers {
             peers: HashMap::new(),
             outbox: VecDeque::new(),
             open_bytes: 0,
-            ready: VecDeque::new(),
+            ready: Turns::default(),
             intake: Intake::new(input_bytes),
         }
     }
@@ -57,7 +58,8 @@ impl Peers {
     }
 
     pub(crate) fn remove(&mut self, id: PeerId) -> Option<Peer> {
-        let peer = self.peers.remove(&id)?;
+        let mut peer = self.peers.remove(&id)?;
+        self.ready.remove(&mut peer.account);
         self.open_bytes = self.open_bytes.saturating_sub(peer.open_bytes);
         self.intake.ended(id, usize::MAX);
         Some(peer)
@@ -154,33 +156,33 @@ impl Peers {
         })
     }
 
-    /// Puts a peer behind the others whose messages are to be handled, if there is one of it that
-    /// can be: while a peer is owed more than a window, it is served no further. One that is closed
-    /// is finished first, so that it is gone before it comes again.
+    /// Queues a peer for its turn, if there is a message of it that can be handled: while a peer is owed more than a
+    /// window, it is served no further. One that is closed is finished first, so that its process may come again.
     pub(crate) fn enqueue(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
         let is_served = peer.inbox.has_frame() && peer.queued_bytes < self.window;
-        if peer.is_ready || !(is_served || peer.is_closed) {
+        if peer.account.is_queued() || !(is_served || peer.is_closed) {
             return;
         }
-        peer.is_ready = true;
-        match peer.is_closed {
-            true => self.ready.push_front(id),
-            false => self.ready.push_back(id),
-        }
+        self.ready.push(id, &mut peer.account, peer.is_closed);
     }
 
     /// Takes the next peer of which a message is to be handled.
     pub(crate) fn next_ready(&mut self) -> Option<PeerId> {
-        while let Some(id) = self.ready.pop_front() {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.is_ready = false;
-                return Some(id);
-            }
+        let id = self.ready.first()?;
+        if let Some(peer) = self.peers.get_mut(&id) {
+            self.ready.take(&mut peer.account);
         }
-        None
+        Some(id)
+    }
+
+    /// Adds the cost of the last message of a peer to its account.
+    pub(crate) fn charge(&mut self, id: PeerId, cost: Duration) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            self.ready.charge(id, &mut peer.account, cost);
+        }
     }
 
     /// Whether messages of any peer are to be handled.
@@ -237,7 +239,7 @@ impl Peers {
         self.peers.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// How many peers there are of which messages are to be handled, or a little more.
+    /// Returns how many peers there are of which messages are to be handled.
     pub(crate) fn num_to_handle(&self) -> usize {
         self.ready.len()
     }
@@ -249,7 +251,7 @@ impl Peers {
 
     /// How many peers are marked as those whose turn is to come, and how many stand in the queue.
     pub(crate) fn num_ready(&self) -> (usize, usize) {
-        let marked = self.peers.values().filter(|peer| peer.is_ready);
+        let marked = self.peers.values().filter(|peer| peer.account.is_queued());
         let queued: BTreeSet<_> = self.ready.iter().collect();
         let queued = queued.into_iter().filter(|id| self.peers.contains_key(id));
         (marked.count(), queued.count())

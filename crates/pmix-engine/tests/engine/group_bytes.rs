@@ -97,3 +97,57 @@ fn groups_by_invitation_take_no_more_on_any_node() {
     }
     assert_eq!(group_bytes(&world), [0, 0]);
 }
+
+#[test]
+fn a_process_is_in_so_many_groups_and_no_more() {
+    let mut config = Config::default();
+    config.groups_per_process = 3;
+    let (mut world, all) = world_with(&[2], &config);
+    for name in ["a", "b", "c"] {
+        make(&mut world, &all, name, &[0, 1]);
+    }
+    let full = Some(Status::ERR_OUT_OF_RESOURCE);
+    let tags = ask_all(&mut world, &all, &construct("d", &[0, 1], vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [full; 2]);
+    let tags = ask_all(&mut world, &all, &destruct("a", vec![]));
+    assert_eq!(statuses(&world, &all, &tags), [DONE; 2]);
+    // Of two that are constructed at once one is made.
+    let requests = ["d", "e"].map(|name| construct(name, &[0, 1], vec![]));
+    let mut tags = Vec::new();
+    for who in &all {
+        tags.extend(requests.each_ref().map(|request| world.ask(*who, request)));
+    }
+    world.run();
+    let made: Vec<_> = [(0, 0), (0, 1), (1, 2), (1, 3)]
+        .map(|(who, tag): (usize, usize)| world.clients[all[who]].status(tags[tag]))
+        .into();
+    assert_eq!(made, [DONE, full, DONE, full]);
+    assert_eq!(num_groups(&world), 3);
+}
+
+#[test]
+fn a_process_leads_so_many_invitations_and_no_more() {
+    let mut config = Config::default();
+    config.invitations_per_process = 2;
+    let (mut world, all) = world_with(&[2], &config);
+    let invite = |name: &'static str| {
+        let to = procs(&[("job", 1)]);
+        let infos = vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, to),
+            Info::new(keys::GROUP_ID, name),
+        ];
+        Request::Notify(request::Notify {
+            status: Status::GROUP_INVITED,
+            range: DataRange::CUSTOM,
+            infos,
+        })
+    };
+    let full = Some(Status::ERR_OUT_OF_RESOURCE);
+    for (name, expected) in [("a", DONE), ("b", DONE), ("c", full), ("a", DONE)] {
+        assert_eq!(world.status_of(all[0], &invite(name)), expected, "{name}");
+    }
+    // The limit of another process is its own.
+    assert_eq!(world.status_of(all[1], &invite("d")), DONE);
+    world.kill(all[0]);
+    world.kill(all[1]);
+}

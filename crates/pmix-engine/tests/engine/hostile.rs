@@ -137,7 +137,7 @@ fn a_request_takes_so_much_memory_and_no_more() {
     let refused = world.status_of(who, &fence(2_000_000));
     assert_eq!(refused, Some(Status::ERR_OUT_OF_RESOURCE));
     // The caller is not among the participants, which is seen when all of the request is read.
-    let read = world.status_of(who, &fence(100_000));
+    let read = world.status_of(who, &fence(30_000));
     assert_eq!(read, Some(Status::ERR_BAD_PARAM));
     // What is borrowed is not limited so.
     let infos = vec![Info::new("large", vec![7_u8; 40 << 20])];

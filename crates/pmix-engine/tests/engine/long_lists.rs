@@ -220,6 +220,25 @@ fn a_request_that_lists_more_processes_than_it_may_is_refused_before_it_is_looke
 }
 
 #[test]
+fn a_request_that_has_more_infos_than_it_may_is_refused_before_it_is_looked_at() {
+    let most = Config::default().infos_per_request;
+    let infos = |count: usize| vec![Info::new("key", true); count];
+    let nested = Info::new(keys::GROUP_INFO, infos(most));
+    let (mut world, who) = world();
+    for infos in [infos(most + 1), vec![nested]] {
+        for (what, request) in with_infos(&infos) {
+            let status = world.status_of(who, &request);
+            assert_eq!(status, Some(Status::ERR_OUT_OF_RESOURCE), "{what}");
+        }
+    }
+    world.rule(|_, _| Reaction::Usual);
+    for (what, request) in with_infos(&infos(most / 2)) {
+        let status = world.status_of(who, &request);
+        assert_ne!(status, Some(Status::ERR_OUT_OF_RESOURCE), "{what}");
+    }
+}
+
+#[test]
 fn a_request_that_lists_as_many_processes_as_it_may_is_looked_at() {
     let procs = named(Config::default().procs_per_request);
     let (mut world, who) = world();

@@ -196,6 +196,28 @@ fn peers_are_served_in_turn_whatever_one_asks_for() {
 }
 
 #[test]
+fn a_peer_whose_message_took_long_waits_until_others_were_served_for_as_long() {
+    let (mut world, all) = job(3, &Config::default());
+    let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();
+    for who in &all {
+        for _ in 0..20 {
+            world.ask(*who, &Request::JobInfo);
+        }
+        queue(&mut world, *who);
+    }
+    let engine = &mut world.nodes[0].engine;
+    let mut served = [0; 3];
+    for _ in 0..24 {
+        let peer = engine.handle_queued(world.now);
+        let place = peers.iter().position(|known| *known == peer).unwrap();
+        served[place] += 1;
+        let micros = if place == 0 { 1000 } else { 100 };
+        engine.charge(peer.unwrap(), Duration::from_micros(micros));
+    }
+    assert_eq!(served, [2, 11, 11]);
+}
+
+#[test]
 fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
     let (mut world, all) = job(3, &Config::default());
     let waits = world.ask(all[1], &get("job", 0, "card"));

@@ -7,13 +7,16 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 use pmix_engine::{Chunk, PeerId};
 
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Written};
 
 /// While so many bytes wait for a peer, nothing more is read from it.
 const HIGH_WATER: usize = 1 << 20;
 
 /// How often one connection is read before others have their turn.
 const READS: usize = 8;
+
+/// What waits for a peer and has no more bytes than this is written before longer output of others.
+const QUICK: usize = 16 << 10;
 
 /// A connection.
 #[derive(Debug)]
@@ -97,12 +100,17 @@ impl Connection {
         first
     }
 
-    /// Writes what can be written: how many bytes.
+    /// Writes what can be written, about this many bytes at the most.
     ///
     /// # Errors
     /// The connection is broken.
-    pub(super) fn write(&mut self) -> io::Result<usize> {
-        self.outbox.write(&mut self.stream)
+    pub(super) fn write(&mut self, most: usize) -> io::Result<Written> {
+        self.outbox.write(&mut self.stream, most)
+    }
+
+    /// Returns whether so little waits that the kernel takes it at once.
+    pub(super) fn is_quick_to_write(&self) -> bool {
+        self.outbox.len() <= QUICK
     }
 
     /// Whether something is still to be written.

@@ -21,6 +21,14 @@ pub(super) struct Outbox {
     len: usize,
 }
 
+/// The result of writing to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) num_bytes: usize,
+    /// Whether more bytes wait, and the peer may take them now.
+    pub(super) takes_more: bool,
+}
+
 impl Outbox {
     pub(super) fn push(&mut self, chunk: Chunk) {
         self.len += chunk.len();
@@ -36,25 +44,35 @@ impl Outbox {
         self.len == 0
     }
 
-    /// Writes as much as can be written without waiting: how many bytes.
+    /// Writes what can be written without waiting, and stops after `most` bytes: a peer that reads as fast as this
+    /// writes would hold up the others.
     ///
     /// # Errors
     /// The connection is broken.
-    pub(super) fn write(&mut self, to: &mut impl Write) -> io::Result<usize> {
-        let mut total = 0;
+    pub(super) fn write(&mut self, to: &mut impl Write, most: usize) -> io::Result<Written> {
+        let mut num_bytes = 0;
         while !self.is_empty() {
+            if num_bytes >= most {
+                return Ok(Written {
+                    num_bytes,
+                    takes_more: true,
+                });
+            }
             match self.write_once(to) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     self.advance(written);
-                    total += written;
+                    num_bytes += written;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(total)
+        Ok(Written {
+            num_bytes,
+            takes_more: false,
+        })
     }
 
     fn write_once(&self, to: &mut impl Write) -> io::Result<usize> {

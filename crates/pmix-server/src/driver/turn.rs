@@ -13,19 +13,23 @@ use rustix::io::Errno;
 use super::Driver;
 use super::acceptor::Arrival;
 use super::connection::{Connection, Input};
+use super::outbox::Written;
 use crate::engine_handle::{Given, Work};
 use crate::host::{self, ServerEvent};
 
-/// How long peers are read, and how long their messages are handled, in one turn.
-const SHARE: Duration = Duration::from_millis(10);
+/// The time for which peers are read, and for which their messages are handled, in one turn.
+const SHARE: Duration = Duration::from_millis(5);
 
 /// How many messages are handled in one turn after one of each peer, and for how long at the most. Peers
 /// that send one message when the last is answered wait meanwhile.
 const MORE: usize = 64;
 const MORE_TIME: Duration = Duration::from_millis(1);
 
-/// How long a turn may take before what was written is left for the next.
-const TURN: Duration = Duration::from_millis(30);
+/// The time that a turn may take before what is left to be written waits for the next.
+const TURN: Duration = Duration::from_millis(15);
+
+/// The number of bytes that are written to one peer before others have their turn, about.
+const BURST: usize = 1 << 20;
 
 /// How long the peers of a server that ends may take nothing, and how long they may take at all: an event that
 /// says how a job ended stands behind the output of the job.
@@ -177,10 +181,10 @@ impl Driver {
         self.readable = tokens.chain(more).collect();
     }
 
-    /// Lets the engine handle messages, one of each peer in turn, for a bounded time. So whoever
-    /// turns the driver has its own turn in time, whatever the peers ask for, and a peer that asks
-    /// for much waits behind those that ask for little: once one message of each is handled, few more
-    /// are before the others are answered and read again.
+    /// Lets the engine handle messages for a bounded time, each from the peer that was served least. So the caller of the
+    /// driver has its own turn in time, whatever the peers ask for, and a peer whose messages take long waits until the
+    /// others were served for as long. Once there were as many messages as peers had one, few more are handled before the
+    /// peers are answered and read again.
     fn handle_messages(&mut self, engine: &mut Engine, now: Instant) {
         let began = Instant::now();
         let mut last = began;
@@ -193,6 +197,7 @@ impl Driver {
             if took > LONG {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
+            engine.charge(peer, took);
             last = done;
             if engine.wants_input(peer) {
                 self.resume(peer);
@@ -246,22 +251,53 @@ impl Driver {
                 self.writable.push(token);
             }
         }
-        for token in std::mem::take(&mut self.writable) {
-            self.write_to(token);
-        }
+        self.write_writable();
     }
 
-    fn write_to(&mut self, token: Token) {
+    /// Writes to the peers for which something waits: first to those for which it is little, and then to the others for
+    /// a bounded time. A few hundred peers that are sent long events must not hold up the replies to others.
+    fn write_writable(&mut self) {
+        let began = Instant::now();
+        let tokens = std::mem::take(&mut self.writable);
+        let (quick, long): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|token| {
+            let connection = self.connections.get_mut(*token);
+            connection.is_some_and(|connection| connection.is_quick_to_write())
+        });
+        for token in quick {
+            self.write_to(token, BURST);
+        }
+        let mut long = long.into_iter();
+        for token in &mut long {
+            self.write_to(token, BURST);
+            if began.elapsed() > SHARE {
+                break;
+            }
+        }
+        // Those that were written to and take more come after those that were not.
+        let more = std::mem::take(&mut self.writable);
+        self.writable = long.chain(more).collect();
+    }
+
+    /// Writes to a peer, about this many bytes at the most. One that takes more is written to in the next turn: the
+    /// kernel does not say again that it can be.
+    fn write_to(&mut self, token: Token, most: usize) {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
         let peer = connection.peer;
-        match connection.write() {
-            Ok(0) => {}
-            Ok(num_bytes) => {
-                self.written.push((peer, num_bytes));
-                if connection.resumes() {
-                    self.readable.push(token);
+        match connection.write(most) {
+            Ok(Written {
+                num_bytes,
+                takes_more,
+            }) => {
+                if takes_more {
+                    self.writable.push(token);
+                }
+                if num_bytes > 0 {
+                    self.written.push((peer, num_bytes));
+                    if connection.resumes() {
+                        self.readable.push(token);
+                    }
                 }
             }
             Err(error) => {
@@ -298,7 +334,7 @@ impl Driver {
         let notice = match event {
             EngineEvent::Close(peer) => {
                 if let Some(token) = self.connections.token(peer) {
-                    self.write_to(token);
+                    self.write_to(token, usize::MAX);
                     self.close(token);
                 }
                 return;
@@ -405,8 +441,8 @@ impl Driver {
         loop {
             let mut progress = false;
             for connection in self.connections.iter_mut().filter(|c| c.has_output()) {
-                match connection.write() {
-                    Ok(written) => progress |= written > 0,
+                match connection.write(usize::MAX) {
+                    Ok(written) => progress |= written.num_bytes > 0,
                     // Nobody is there any more who could be told that it failed.
                     Err(_) => connection.discard_output(),
                 }

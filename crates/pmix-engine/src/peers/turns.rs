@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The order in which messages of peers are handled: start-time fair queueing by cost.
+//!
+//! Each peer has a virtual time at which its next message starts. The peer with the earliest start is next, and its
+//! start moves on by what its message cost. So a peer whose last message was expensive waits until the others have been
+//! served for as long, if they have messages; a peer that was idle starts now and has saved nothing up. Peers whose
+//! messages cost the same are served in turn.
+//!
+//! Source: Goyal, Vin and Cheng, "Start-time Fair Queuing", 1996.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::PeerId;
+
+/// The place of a peer in the queue: whether it is served by its account or before all that are, its virtual start in
+/// microseconds, and a number that keeps equal starts in the order in which they were queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    is_by_account: bool,
+    start: u64,
+    number: u64,
+}
+
+/// The account of a peer, which it keeps while it has no message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    /// The earliest virtual start of its next message.
+    start: u64,
+    /// Its place, if a message of it waits.
+    place: Option<Place>,
+}
+
+impl Account {
+    /// Returns whether a message of the peer waits.
+    pub(super) const fn is_queued(&self) -> bool {
+        self.place.is_some()
+    }
+}
+
+/// The peers of which messages are to be handled, each once.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    queue: BTreeMap<Place, PeerId>,
+    /// The virtual time: the start of the message that was taken last.
+    now: u64,
+    last_number: u64,
+}
+
+impl Turns {
+    /// Queues a peer that is not queued. One that is to be finished comes before all others.
+    pub(super) fn push(&mut self, id: PeerId, account: &mut Account, is_first: bool) {
+        account.start = account.start.max(self.now);
+        self.last_number += 1;
+        let place = Place {
+            is_by_account: !is_first,
+            start: account.start,
+            number: self.last_number,
+        };
+        account.place = Some(place);
+        self.queue.insert(place, id);
+    }
+
+    /// Returns the peer that is next.
+    pub(super) fn first(&self) -> Option<PeerId> {
+        self.queue.first_key_value().map(|(_, id)| *id)
+    }
+
+    /// Removes a peer from the queue, because its message is handled now.
+    pub(super) fn take(&mut self, account: &mut Account) {
+        if let Some(place) = account.place.filter(|place| place.is_by_account) {
+            self.now = self.now.max(place.start);
+        }
+        self.remove(account);
+    }
+
+    /// Removes a peer from the queue, because its connection was closed.
+    pub(super) fn remove(&mut self, account: &mut Account) {
+        if let Some(place) = account.place.take() {
+            self.queue.remove(&place);
+        }
+    }
+
+    /// Adds what a message of a peer cost to its account. If another message of the peer waits, it waits longer.
+    pub(super) fn charge(&mut self, id: PeerId, account: &mut Account, cost: Duration) {
+        let micros = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX);
+        account.start = account.start.saturating_add(micros);
+        if let Some(place) = account.place.as_mut() {
+            self.queue.remove(place);
+            place.start = account.start;
+            self.queue.insert(*place, id);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Returns the peers in the queue.
+    pub(super) fn iter(&self) -> impl Iterator<Item = PeerId> {
+        self.queue.values().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peers that always have a message, of these costs in microseconds. Returns which of them is served how often
+    /// until this many messages were handled.
+    fn served(costs: &[u64], count: usize) -> Vec<usize> {
+        let mut turns = Turns::default();
+        let mut accounts = vec![Account::default(); costs.len()];
+        let id = |peer: usize| PeerId(u64::try_from(peer).unwrap());
+        for (peer, account) in accounts.iter_mut().enumerate() {
+            turns.push(id(peer), account, false);
+        }
+        let mut served = vec![0; costs.len()];
+        for _ in 0..count {
+            let PeerId(number) = turns.first().unwrap();
+            let peer = usize::try_from(number).unwrap();
+            let account = &mut accounts[peer];
+            turns.take(account);
+            turns.push(id(peer), account, false);
+            turns.charge(id(peer), account, Duration::from_micros(costs[peer]));
+            served[peer] += 1;
+        }
+        served
+    }
+
+    #[test]
+    fn messages_that_cost_the_same_are_handled_in_turn() {
+        assert_eq!(served(&[0, 0, 0], 9), [3, 3, 3]);
+        assert_eq!(served(&[7, 7], 8), [4, 4]);
+    }
+
+    #[test]
+    fn a_peer_whose_message_was_expensive_waits_until_others_were_served_for_as_long() {
+        let [expensive, cheap] = served(&[5000, 10], 5010)[..] else {
+            panic!("two peers");
+        };
+        assert!((9..=11).contains(&expensive), "{expensive}");
+        assert_eq!(expensive + cheap, 5010);
+    }
+
+    #[test]
+    fn a_peer_that_was_idle_starts_now_and_has_saved_nothing_up() {
+        let mut turns = Turns::default();
+        let (mut busy, mut idle) = (Account::default(), Account::default());
+        let (first, second) = (PeerId(1), PeerId(2));
+        for _ in 0..3 {
+            turns.push(first, &mut busy, false);
+            turns.take(&mut busy);
+            turns.charge(first, &mut busy, Duration::from_millis(5));
+        }
+        turns.push(first, &mut busy, false);
+        turns.push(second, &mut idle, false);
+        assert_eq!(turns.first(), Some(second));
+        turns.take(&mut idle);
+        turns.charge(second, &mut idle, Duration::from_millis(6));
+        turns.push(second, &mut idle, false);
+        assert_eq!(
+            turns.first(),
+            Some(first),
+            "it is not served for the time in which it was idle"
+        );
+    }
+
+    #[test]
+    fn a_peer_that_is_to_be_finished_is_first() {
+        let mut turns = Turns::default();
+        let (mut other, mut closed) = (Account::default(), Account::default());
+        turns.push(PeerId(1), &mut other, false);
+        turns.charge(PeerId(2), &mut closed, Duration::from_secs(1));
+        turns.push(PeerId(2), &mut closed, true);
+        assert_eq!(turns.first(), Some(PeerId(2)));
+        assert_eq!((turns.len(), turns.iter().count()), (2, 2));
+        turns.take(&mut closed);
+        turns.remove(&mut other);
+        assert!(turns.is_empty());
+    }
+}
