@@ -36,6 +36,9 @@ const SHORT: &[&str] = &[
 /// The modules that stock Open MPI 4.1 does not finish under its own mpirun: two spawns at the same time time out.
 const UNFINISHED_BY_4: &[&str] = &["test_dynproc", "test_spawn"];
 
+/// The modules that spawn processes, which needs a launcher.
+const SPAWNING: &[&str] = &["test_dynproc", "test_spawn", "test_util_pool"];
+
 /// The time that one run of the suite may take.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -312,10 +315,9 @@ impl Runner {
         for module in modules {
             command.args(["-i", module]);
         }
-        // A process that no launcher started spawns no others.
         let unserved: &[&str] = match run.launcher {
             Some(_) => &[],
-            None => &["test_spawn", "test_dynproc"],
+            None => SPAWNING,
         };
         for module in run.mpi.left_out.iter().chain(unserved) {
             command.args(["-e", module]);
