@@ -98,14 +98,13 @@ impl Session<'_> {
             HostMessage::Lookup(call, done) => self.published.lookup(&call, done),
             HostMessage::Unpublish(call, done) => self.published.unpublish(&call, done),
             HostMessage::Query(call, done) => {
-                let (status, found) = self.answer_query(call);
-                done.partly(status, found);
+                self.answer_query(call, done);
             }
             HostMessage::GetCredential(call, done) => self.credentials.get(&call, done),
             HostMessage::ValidateCredential(call, done) => {
                 self.credentials.validate(&call, done);
             }
-            HostMessage::Monitor(call, done) => self.monitor(&call, done),
+            HostMessage::Monitor(call, done) => self.monitor(call, done),
             HostMessage::JobControl(call, done) => match self.control(&call) {
                 Status::SUCCESS => done.succeed(Vec::new()),
                 status => done.fail(status),

@@ -16,6 +16,7 @@ mod groups;
 mod job;
 mod launcher;
 mod log;
+mod measure;
 mod missing;
 mod monitor;
 mod node;

@@ -12,13 +12,14 @@
 use std::time::Instant;
 
 use pmix_host::monitor::LocalNode;
-use pmix_host::usage::{self, Detail, MOST_PSS, Wanted};
+use pmix_host::usage::{Detail, MOST_PSS, Wanted};
 use pmix_server::Completion;
 use pmix_server::upcall::{Monitor, Query};
-use pmix_types::{DataArray, Info, IntoOwned, Proc, ProcStats, Rank, Status, Text, Value, keys};
-use rustix::process::{geteuid, getpid};
+use pmix_types::{DataArray, Info, IntoOwned, Proc, Rank, Status, Text, Value, keys};
+use rustix::process::geteuid;
 
 use super::job::Job;
+use super::measure::{Measured, MeasuredQuery, Question};
 use super::session::Session;
 use super::support;
 use crate::service;
@@ -36,59 +37,70 @@ const MOST_ROWS: usize = 4096;
 
 impl Session<'_> {
     /// Serves a request to monitor something.
-    pub(super) fn monitor(&mut self, call: &Monitor, done: Completion<Vec<Info<'static>>>) {
-        let (user, now) = (geteuid().as_raw(), Instant::now());
+    pub(super) fn monitor(&mut self, call: Monitor, done: Completion<Vec<Info<'static>>>) {
         let node = self.local_node();
-        match self.monitors.monitor(call, user, &node, now) {
-            Ok(found) => done.succeed(found),
-            Err(error) => {
-                let who = self.called(&call.proc);
-                let line =
-                    format!("{who} asked to watch something (PMIx_Process_monitor): {error}");
-                self.missing.warn_of(line, now);
-                done.fail(error.status());
-            }
-        }
+        self.monitors.monitor(call, geteuid().as_raw(), node, done);
     }
 
-    /// Looks at what is to be looked at by now, and tells what was seen.
+    /// Has the thread look that looks, where that is due, and handles the results that are there.
     pub(super) fn tick_monitors(&mut self, now: Instant) {
-        if self.monitors.deadline().is_none_or(|due| due > now) {
-            return;
-        }
-        let node = self.local_node();
-        let server = service::name(&self.plan.nspace);
-        for event in self.monitors.tick(&node, now) {
-            let told = (self.server).notify(event.status, &server, event.range, &event.infos);
-            if let Err(e) = told {
-                tracing::warn!("what a monitor saw is not told: {e}");
+        while let Some(measured) = self.monitors.next() {
+            match measured {
+                Measured::Monitor(Ok(found), _, done) => done.succeed(found),
+                Measured::Monitor(Err(error), proc, done) => {
+                    let who = self.called(&proc);
+                    let line =
+                        format!("{who} asked to watch something (PMIx_Process_monitor): {error}");
+                    self.missing.warn_of(line, now);
+                    done.fail(error.status());
+                }
+                Measured::Query(query) => self.finish_query(*query),
+                Measured::Events(events) => {
+                    let server = service::name(&self.plan.nspace);
+                    for event in events {
+                        let told =
+                            (self.server).notify(event.status, &server, event.range, &event.infos);
+                        if let Err(e) = told {
+                            tracing::warn!("an event of a monitor is not delivered: {e}");
+                        }
+                    }
+                }
             }
+        }
+        if self.monitors.deadline().is_some_and(|due| due <= now) {
+            let node = self.local_node();
+            self.monitors.tick(now, || node);
         }
     }
 
-    /// Answers a query, with what is used.
-    pub(super) fn answer_query(&mut self, call: Query) -> (Status, Vec<Info<'static>>) {
-        let (mut found, mut num_asked) = (Vec::new(), 0);
-        let mut room = Room::default();
-        let mut refused = None;
-        let mut others = call;
-        for mut query in std::mem::take(&mut others.queries) {
+    /// Answers a query, once its figures were measured.
+    pub(super) fn answer_query(&mut self, call: Query, done: Completion<Vec<Info<'static>>>) {
+        let (mut questions, mut room) = (Vec::new(), Room::default());
+        let mut answer = MeasuredQuery {
+            others: call,
+            found: Vec::new(),
+            num_asked: 0,
+            refused: None,
+            done,
+        };
+        for mut query in std::mem::take(&mut answer.others.queries) {
             let asks_qualifiers = |info: &Info<'_>| {
                 info.key.is(keys::QUERY_SUPPORTED_QUALIFIERS) && info.truth().is_true()
             };
             if query.qualifiers.iter().any(asks_qualifiers) {
-                num_asked += query.keys.len();
-                found.extend(support::query_qualifiers(&query));
+                answer.num_asked += query.keys.len();
+                answer.found.extend(support::query_qualifiers(&query));
                 continue;
             }
             let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
             for own in QUERIES {
                 // What is asked twice is answered once.
                 if query.keys.iter().any(|key| is(key, own)) {
-                    num_asked += 1;
-                    match self.used(&others.proc, own, &query.qualifiers, &mut room) {
-                        Ok(used) => found.extend(used),
-                        Err(status) => refused = Some(status),
+                    answer.num_asked += 1;
+                    let asker = &answer.others.proc;
+                    match self.question(asker, own, &query.qualifiers, &mut room) {
+                        Ok(question) => questions.extend(question),
+                        Err(status) => answer.refused = Some(status),
                     }
                 }
             }
@@ -96,49 +108,60 @@ impl Session<'_> {
                 .keys
                 .retain(|key| !QUERIES.iter().any(|own| is(key, own)));
             if !query.keys.is_empty() {
-                others.queries.push(query);
+                answer.others.queries.push(query);
             }
         }
+        match questions.is_empty() {
+            true => self.finish_query(answer),
+            false => self.monitors.query(answer, questions, self.node_alone()),
+        }
+    }
+
+    /// Answers a query whose figures are there.
+    fn finish_query(&mut self, query: MeasuredQuery) {
+        let MeasuredQuery {
+            others,
+            found,
+            num_asked,
+            refused,
+            done,
+        } = query;
         if others.queries.is_empty() {
             let status = match found.len() {
                 0 => refused.unwrap_or(Status::ERR_NOT_FOUND),
                 some if some < num_asked => Status::ERR_PARTIAL_SUCCESS,
                 _ => Status::SUCCESS,
             };
-            return (status, found);
+            return done.partly(status, found);
         }
         let (status, mut more) = self.query(&others);
         let has_all = found.len() == num_asked;
         more.extend(found);
         match (status, more.is_empty()) {
-            (Status::SUCCESS, _) if has_all => (status, more),
-            (_, true) => (status, more),
-            _ => (Status::ERR_PARTIAL_SUCCESS, more),
+            (Status::SUCCESS, _) if has_all => done.partly(status, more),
+            (_, true) => done.partly(status, more),
+            _ => done.partly(Status::ERR_PARTIAL_SUCCESS, more),
         }
     }
 
-    /// What is used, as the answer to one key of a query; none if nothing is meant, or may be told.
+    /// Returns the measurement that one key of a query asks for; none if no process is meant, or the asker may not
+    /// learn it.
     ///
     /// # Errors
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if that would be more than one request is told.
-    fn used(
-        &mut self,
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if that would be more than one request may ask for.
+    fn question(
+        &self,
         asker: &Proc<'static>,
         key: &'static str,
         qualifiers: &[Info<'_>],
         room: &mut Room,
-    ) -> Result<Option<Info<'static>>, Status> {
+    ) -> Result<Option<Question>, Status> {
         if !is_own_user(qualifiers) {
             return Ok(None);
         }
-        let node = self.node_alone();
-        let now = Instant::now();
         if key == keys::QUERY_NODE_RESOURCE_USAGE {
             room.take(1)?;
-            let stats = self.monitors.measure_node(&node, now);
-            let told = stats.map(|stats| usage::of_node(&stats, &wanted(qualifiers, "pmix.node.")));
-            let told = told.ok();
-            return Ok(told.map(|told| Info::new(keys::QUERY_NODE_RESOURCE_USAGE, vec![told])));
+            return Ok(Some(Question::Node(wanted(qualifiers, "pmix.node."))));
         }
         let Some(procs) = self.meant_processes(asker, qualifiers) else {
             return Ok(None);
@@ -154,19 +177,10 @@ impl Session<'_> {
                 },
                 detail => detail,
             };
-            let stats = self.monitors.measure(&procs, &node, detail, now);
-            let told: Vec<_> = stats
-                .iter()
-                .map(|stats| usage::of_process(stats, &wanted))
-                .collect();
-            return Ok(Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told)));
+            return Ok(Some(Question::Processes(procs, detail, wanted)));
         }
-        let stats = self.monitors.measure(&procs, &node, Detail::Memory, now);
-        let Some(own) = room.own() else {
-            return Ok(None);
-        };
-        let told = memory(&node.name, own, &stats, qualifiers);
-        Ok(Some(Info::new(keys::QUERY_MEMORY_USAGE, told)))
+        let qualifiers = qualifiers.iter().map(|info| info.clone().into_owned());
+        Ok(Some(Question::Memory(procs, qualifiers.collect())))
     }
 
     /// The processes that a query is about: none if there is no such job.
@@ -221,8 +235,6 @@ impl Session<'_> {
 struct Room {
     rows: usize,
     pss: usize,
-    /// What the launcher uses itself, or that the system does not tell.
-    own: Option<Option<ProcStats<'static>>>,
 }
 
 impl Default for Room {
@@ -230,7 +242,6 @@ impl Default for Room {
         Self {
             rows: MOST_ROWS,
             pss: MOST_PSS,
-            own: None,
         }
     }
 }
@@ -250,12 +261,6 @@ impl Room {
         let left = self.pss.checked_sub(num);
         self.pss = left.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
         Ok(())
-    }
-
-    /// What the launcher uses itself, measured once.
-    fn own(&mut self) -> Option<&ProcStats<'static>> {
-        let measure = || usage::process(getpid().as_raw_nonzero().get(), Detail::Memory).ok();
-        self.own.get_or_insert_with(measure).as_ref()
     }
 }
 
@@ -282,50 +287,6 @@ fn wanted(qualifiers: &[Info<'_>], family: &str) -> Wanted {
     Wanted::of_value(&Value::DataArray(DataArray::Info(named.collect())))
 }
 
-/// The memory of the launcher and of processes.
-fn memory(
-    node: &Text<'static>,
-    own: &ProcStats<'_>,
-    stats: &[ProcStats<'static>],
-    qualifiers: &[Info<'_>],
-) -> Vec<Info<'static>> {
-    let asks = |key| {
-        qualifiers
-            .iter()
-            .any(|info| info.key.is(key) && info.truth().is_true())
-    };
-    let (is_average, is_ends) = (
-        asks(keys::QUERY_REPORT_AVG),
-        asks(keys::QUERY_REPORT_MINMAX),
-    );
-    let num: f32 = stats.iter().map(|_| 1.0).sum();
-    let sum: f32 = stats.iter().map(|stats| stats.rss).sum();
-    let mut infos = vec![
-        Info::new(keys::HOSTNAME, Value::String(Some(node.clone()))),
-        Info::new(keys::DAEMON_MEMORY, Value::Float(own.rss)),
-        Info::new(keys::CLIENT_AVG_MEMORY, Value::Float(sum / num.max(1.0))),
-    ];
-    let by_memory = |a: &&ProcStats<'_>, b: &&ProcStats<'_>| a.rss.total_cmp(&b.rss);
-    let told: Vec<_> = match (is_ends, is_average) {
-        (true, _) => {
-            let ends = [
-                stats.iter().min_by(by_memory),
-                stats.iter().max_by(by_memory),
-            ];
-            ends.into_iter().flatten().collect()
-        }
-        (false, true) => Vec::new(),
-        (false, false) => stats.iter().collect(),
-    };
-    let wanted = [Info::new(keys::PROC_RSS, true)].to_vec();
-    let wanted = Wanted::of_value(&Value::DataArray(DataArray::Info(wanted)));
-    infos.extend(
-        told.into_iter()
-            .map(|stats| usage::of_process(stats, &wanted)),
-    );
-    infos
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,13 +302,5 @@ mod tests {
         let mut room = Room::default();
         let refused = Err(Status::ERR_OUT_OF_RESOURCE);
         assert_eq!(room.take_pss(MOST_PSS + 1), refused);
-    }
-
-    #[test]
-    fn the_launcher_is_measured_once_for_a_request() {
-        let mut room = Room::default();
-        let first = room.own().map(|own| own.sample_time);
-        assert!(first.is_some());
-        assert_eq!(room.own().map(|own| own.sample_time), first);
     }
 }

@@ -9,7 +9,6 @@ use mio::{Events, Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{HeldStream, OutputForwarder};
 use pmix_host::helpers::Helpers;
-use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, CredentialService, Server};
@@ -21,6 +20,7 @@ use super::connected::Connected;
 use super::groups::Groups;
 use super::job::{Job, Jobs};
 use super::log::Logs;
+use super::measure::Monitors;
 use super::missing::Missing;
 use super::removals::Removals;
 use super::restart::WaitingRestarts;
@@ -107,7 +107,7 @@ pub(super) struct Session<'a> {
     pub(super) written: u64,
     pub(super) messages: HostReceiver,
     pub(super) published: PublishService,
-    pub(super) monitors: MonitorService,
+    pub(super) monitors: Monitors,
     pub(super) credentials: CredentialService,
     pub(super) sets: DefinedSets,
     pub(super) protected: Arc<ProtectedPaths>,

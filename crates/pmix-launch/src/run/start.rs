@@ -12,7 +12,6 @@ use mio::{Poll, Token, Waker};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{Delivery, LineForm, OutputFile, OutputForwarder, OutputStream};
 use pmix_host::helpers::{Cancel, Helpers};
-use pmix_host::monitor::MonitorService;
 use pmix_host::publish::PublishService;
 use pmix_server::constructions::Constructions;
 use pmix_server::{CredentialService, Registration, WireObserver};
@@ -25,6 +24,7 @@ use super::display::Display;
 use super::groups::Groups;
 use super::job::{Job, Jobs, Origin, PlanRef};
 use super::log::Logs;
+use super::measure::Monitors;
 use super::missing::Missing;
 use super::removals::Removals;
 use super::restart::WaitingRestarts;
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
             spawned: Vec::new(),
             messages,
             published: PublishService::default(),
-            monitors: MonitorService::default(),
+            monitors: Monitors::new(wake.clone()),
             credentials,
             sets: DefinedSets::default(),
             protected: Arc::new(protected),

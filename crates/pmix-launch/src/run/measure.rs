@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The monitors of a session, and measurements for queries: a thread of their own serves them in their order.
+//!
+//! How long a look at a process or a file takes is decided by that process, which may have mapped much memory, and by the
+//! disk. Each request waits here as data until its result is there.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use pmix_host::Error;
+use pmix_host::helpers::{Helpers, Task, TaskState};
+use pmix_host::monitor::{LocalNode, MonitorEvent, MonitorService};
+use pmix_host::usage::{self, Detail, Wanted};
+use pmix_server::Completion;
+use pmix_server::upcall::{Monitor, Query};
+use pmix_types::{
+    DataArray, Info, IntoOwned as _, Nspace, Proc, ProcStats, Status, Text, Value, keys,
+};
+use rustix::process::getpid;
+
+type Procs = Vec<(Proc<'static>, i32)>;
+type Infos = Vec<Info<'static>>;
+
+/// One measurement that a query asks for.
+pub(super) enum Question {
+    /// `PMIX_QUERY_NODE_RESOURCE_USAGE`
+    Node(Wanted),
+    /// `PMIX_QUERY_PROC_RESOURCE_USAGE`
+    Processes(Procs, Detail, Wanted),
+    /// `PMIX_QUERY_MEMORY_USAGE` with its qualifiers
+    Memory(Procs, Infos),
+}
+
+/// A query of which a part is measured.
+pub(super) struct MeasuredQuery {
+    /// The queries that are answered without measuring.
+    pub(super) others: Query,
+    /// What was found without measuring.
+    pub(super) found: Infos,
+    /// How many keys ask for `found` and for measurements.
+    pub(super) num_asked: usize,
+    /// Why a part is not answered, if it is refused.
+    pub(super) refused: Option<Status>,
+    pub(super) done: Completion<Infos>,
+}
+
+/// The result of some work, with the time of the next look.
+type Looked<T> = (T, Option<Instant>);
+
+/// A request whose result is not there.
+enum Pending {
+    Monitor(
+        Task<Looked<Result<Infos, Error>>>,
+        Proc<'static>,
+        Completion<Infos>,
+    ),
+    Query(Task<Looked<Infos>>, Box<MeasuredQuery>),
+    Tick(Task<Looked<Vec<MonitorEvent>>>),
+    Ended(Task<Looked<()>>),
+}
+
+/// A request whose result is there.
+pub(super) enum Measured {
+    Monitor(Result<Infos, Error>, Proc<'static>, Completion<Infos>),
+    Query(Box<MeasuredQuery>),
+    Events(Vec<MonitorEvent>),
+}
+
+/// The monitors, and the requests that wait for their thread.
+pub(super) struct Monitors {
+    service: Arc<Mutex<MonitorService>>,
+    helpers: Helpers,
+    /// In the order in which the thread serves them.
+    pending: VecDeque<Pending>,
+    /// When the next look is due, unless the thread looks.
+    deadline: Option<Instant>,
+    /// Whether a process ever asked for a monitor: before that, no end concerns any.
+    is_used: bool,
+}
+
+impl Monitors {
+    pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            service: Arc::default(),
+            // One thread, so that everything happens in its order.
+            helpers: Helpers::new("pmix-monitor", 1, wake),
+            pending: VecDeque::new(),
+            deadline: None,
+            is_used: false,
+        }
+    }
+
+    /// Serves a request to monitor something.
+    pub(super) fn monitor(
+        &mut self,
+        call: Monitor,
+        user: u32,
+        node: LocalNode,
+        done: Completion<Infos>,
+    ) {
+        self.is_used = true;
+        let proc = call.proc.clone();
+        let task = self.run(move |service| service.monitor(&call, user, &node, Instant::now()));
+        match task {
+            Ok(task) => self.pending.push_back(Pending::Monitor(task, proc, done)),
+            Err(error) => done.fail(error.status()),
+        }
+    }
+
+    /// Measures for a query.
+    pub(super) fn query(
+        &mut self,
+        query: MeasuredQuery,
+        questions: Vec<Question>,
+        node: LocalNode,
+    ) {
+        let task = self.run(move |service| {
+            let mut own = None;
+            let questions = questions.into_iter();
+            let measured = questions.map(|question| measure(service, question, &node, &mut own));
+            measured.flatten().collect()
+        });
+        match task {
+            Ok(task) => self
+                .pending
+                .push_back(Pending::Query(task, Box::new(query))),
+            Err(error) => query.done.fail(error.status()),
+        }
+    }
+
+    /// Has the thread look at what is due.
+    pub(super) fn tick(&mut self, now: Instant, node: impl FnOnce() -> LocalNode) {
+        if self.deadline.is_none_or(|due| due > now) {
+            return;
+        }
+        let node = node();
+        match self.run(move |service| service.tick(&node, Instant::now())) {
+            Ok(task) => {
+                self.deadline = None;
+                self.pending.push_back(Pending::Tick(task));
+            }
+            Err(error) => tracing::debug!("monitors look later: {error}"),
+        }
+    }
+
+    /// Forgets the monitors of a process that has ended.
+    pub(super) fn proc_ended(&mut self, proc: &Proc<'static>) {
+        let proc = proc.clone();
+        self.ended(move |service| service.proc_ended(&proc));
+    }
+
+    /// Forgets the monitors of a job that has ended, or of a tool that has left.
+    pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) {
+        let nspace = nspace.clone().into_owned();
+        self.ended(move |service| service.job_ended(&nspace));
+    }
+
+    /// Returns when [`tick`](Self::tick) is to be called.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Takes the next result that is there.
+    pub(super) fn next(&mut self) -> Option<Measured> {
+        loop {
+            let (measured, deadline) = match self.pending.pop_front()? {
+                Pending::Monitor(mut task, proc, done) => match task.poll() {
+                    TaskState::Pending => {
+                        return self.wait_for(Pending::Monitor(task, proc, done));
+                    }
+                    TaskState::Done((found, deadline)) => {
+                        (Some(Measured::Monitor(found, proc, done)), deadline)
+                    }
+                    TaskState::Lost => {
+                        done.fail(Status::ERROR);
+                        (None, None)
+                    }
+                },
+                Pending::Query(mut task, mut query) => match task.poll() {
+                    TaskState::Pending => return self.wait_for(Pending::Query(task, query)),
+                    TaskState::Done((found, deadline)) => {
+                        query.found.extend(found);
+                        (Some(Measured::Query(query)), deadline)
+                    }
+                    TaskState::Lost => (Some(Measured::Query(query)), None),
+                },
+                Pending::Tick(mut task) => match task.poll() {
+                    TaskState::Pending => return self.wait_for(Pending::Tick(task)),
+                    TaskState::Done((events, deadline)) => {
+                        (Some(Measured::Events(events)), deadline)
+                    }
+                    TaskState::Lost => (None, None),
+                },
+                Pending::Ended(mut task) => match task.poll() {
+                    TaskState::Pending => return self.wait_for(Pending::Ended(task)),
+                    TaskState::Done(((), deadline)) => (None, deadline),
+                    TaskState::Lost => (None, None),
+                },
+            };
+            // A look that waits for the thread sets the next time itself.
+            let looks = |pending: &Pending| matches!(pending, Pending::Tick(_));
+            if !self.pending.iter().any(looks) {
+                self.deadline = deadline;
+            }
+            if measured.is_some() {
+                return measured;
+            }
+        }
+    }
+
+    /// Keeps the first request, whose result is not there; those after it are served later.
+    fn wait_for(&mut self, first: Pending) -> Option<Measured> {
+        self.pending.push_front(first);
+        None
+    }
+
+    fn ended(&mut self, end: impl FnOnce(&mut MonitorService) + Send + 'static) {
+        if !self.is_used {
+            return;
+        }
+        match self.run(end) {
+            Ok(task) => self.pending.push_back(Pending::Ended(task)),
+            Err(error) => tracing::warn!("monitors of a process that has ended stay: {error}"),
+        }
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut MonitorService) -> T + Send + 'static,
+    ) -> Result<Task<Looked<T>>, Error> {
+        let service = Arc::clone(&self.service);
+        self.helpers.run(move |_| {
+            let mut service = service.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = work(&mut service);
+            (result, service.deadline())
+        })
+    }
+}
+
+/// The usage of the launcher itself, once it was measured; inside, none if the system does not say it.
+type Own = Option<Option<ProcStats<'static>>>;
+
+/// Answers one question; nothing if the system does not tell.
+fn measure(
+    service: &mut MonitorService,
+    question: Question,
+    node: &LocalNode,
+    own: &mut Own,
+) -> Option<Info<'static>> {
+    let now = Instant::now();
+    match question {
+        Question::Node(wanted) => {
+            let stats = service.measure_node(node, now).ok()?;
+            let told = vec![usage::of_node(&stats, &wanted)];
+            Some(Info::new(keys::QUERY_NODE_RESOURCE_USAGE, told))
+        }
+        Question::Processes(procs, detail, wanted) => {
+            let stats = service.measure(&procs, node, detail, now);
+            let told = stats.iter().map(|stats| usage::of_process(stats, &wanted));
+            let told: Vec<_> = told.collect();
+            Some(Info::new(keys::QUERY_PROC_RESOURCE_USAGE, told))
+        }
+        Question::Memory(procs, qualifiers) => {
+            let stats = service.measure(&procs, node, Detail::Memory, now);
+            let own = own.get_or_insert_with(own_memory).as_ref()?;
+            let told = memory(&node.name, own, &stats, &qualifiers);
+            Some(Info::new(keys::QUERY_MEMORY_USAGE, told))
+        }
+    }
+}
+
+/// Measures the launcher itself.
+fn own_memory() -> Option<ProcStats<'static>> {
+    usage::process(getpid().as_raw_nonzero().get(), Detail::Memory).ok()
+}
+
+/// The memory of the launcher and of processes.
+fn memory(
+    node: &Text<'static>,
+    own: &ProcStats<'_>,
+    stats: &[ProcStats<'static>],
+    qualifiers: &[Info<'_>],
+) -> Vec<Info<'static>> {
+    let asks = |key| {
+        qualifiers
+            .iter()
+            .any(|info| info.key.is(key) && info.truth().is_true())
+    };
+    let (is_average, is_ends) = (
+        asks(keys::QUERY_REPORT_AVG),
+        asks(keys::QUERY_REPORT_MINMAX),
+    );
+    let num: f32 = stats.iter().map(|_| 1.0).sum();
+    let sum: f32 = stats.iter().map(|stats| stats.rss).sum();
+    let mut infos = vec![
+        Info::new(keys::HOSTNAME, Value::String(Some(node.clone()))),
+        Info::new(keys::DAEMON_MEMORY, Value::Float(own.rss)),
+        Info::new(keys::CLIENT_AVG_MEMORY, Value::Float(sum / num.max(1.0))),
+    ];
+    let by_memory = |a: &&ProcStats<'_>, b: &&ProcStats<'_>| a.rss.total_cmp(&b.rss);
+    let told: Vec<_> = match (is_ends, is_average) {
+        (true, _) => {
+            let ends = [
+                stats.iter().min_by(by_memory),
+                stats.iter().max_by(by_memory),
+            ];
+            ends.into_iter().flatten().collect()
+        }
+        (false, true) => Vec::new(),
+        (false, false) => stats.iter().collect(),
+    };
+    let wanted = [Info::new(keys::PROC_RSS, true)].to_vec();
+    let wanted = Wanted::of_value(&Value::DataArray(DataArray::Info(wanted)));
+    infos.extend(
+        told.into_iter()
+            .map(|stats| usage::of_process(stats, &wanted)),
+    );
+    infos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launcher_is_measured_once_for_a_request() {
+        let mut service = MonitorService::default();
+        let (node, mut own) = (LocalNode::default(), None);
+        let mut ask = |own: &mut Own| {
+            let question = Question::Memory(Vec::new(), Vec::new());
+            measure(&mut service, question, &node, own).map(|_| ())
+        };
+        assert_eq!(ask(&mut own), Some(()));
+        let first = own.clone().flatten().map(|own| own.sample_time);
+        assert!(first.is_some());
+        assert_eq!(ask(&mut own), Some(()));
+        assert_eq!(own.flatten().map(|own| own.sample_time), first);
+    }
+
+    #[test]
+    fn requests_are_served_in_their_order_and_others_are_not_held_up() {
+        let (woken, wakes) = std::sync::mpsc::channel();
+        let woken = Mutex::new(woken);
+        let mut monitors = Monitors::new(move || {
+            let _ = woken.lock().unwrap().send(());
+        });
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        // A process whose measurement takes long.
+        let slow = monitors.run(move |_| _ = gate.recv());
+        monitors.pending.push_back(Pending::Ended(slow.unwrap()));
+        monitors.is_used = true;
+        monitors.proc_ended(&Proc::new("job", pmix_types::Rank::new(0)));
+        assert!(monitors.next().is_none() && monitors.pending.len() == 2);
+        drop(open);
+        wakes.recv().unwrap();
+        wakes.recv().unwrap();
+        assert!(monitors.next().is_none() && monitors.pending.is_empty());
+    }
+}
