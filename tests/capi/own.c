@@ -596,6 +596,34 @@ static void asks_before_init(void)
     PMIX_QUERY_DESTRUCT(&queries[1]);
 }
 
+/* What a host says it supports is the answer to queries for it. */
+static void supports(void)
+{
+    char *names[] = {"PMIX_COLLECT_DATA", "PMIX_TIMEOUT", "PMIX_OF_NOBODY", NULL};
+    pmix_query_t query;
+    pmix_info_t *found = NULL, *functions;
+    size_t count = 0;
+    pmix_status_t rc;
+
+    IS(PMIX_SUCCESS, PMIx_Register_attributes("PMIx_Fence", names));
+    IS(PMIX_ERR_REPEAT_ATTR_REGISTRATION, PMIx_Register_attributes("PMIx_Fence", names));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Register_attributes(NULL, names));
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(rc, query.keys, PMIX_QUERY_ATTRIBUTE_SUPPORT);
+    IS(PMIX_SUCCESS, rc);
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_HOST_ATTRIBUTES, "PMIx_Fence", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Query_info(&query, 1, &found, &count));
+    HOLDS(count == 1 && PMIX_DATA_ARRAY == found[0].value.type);
+    HOLDS(1 == found[0].value.data.darray->size);
+    functions = found[0].value.data.darray->array;
+    HOLDS(PMIX_CHECK_KEY(&functions[0], "PMIx_Fence"));
+    HOLDS(PMIX_REGATTR == functions[0].value.data.darray->type);
+    HOLDS(2 == functions[0].value.data.darray->size);
+    PMIX_INFO_FREE(found, count);
+    PMIX_QUERY_DESTRUCT(&query);
+}
+
 int main(int argc, char **argv)
 {
     pmix_server_module_t module;
@@ -630,6 +658,7 @@ int main(int argc, char **argv)
     reads_all(all);
     asks();
     if (all) {
+        supports();
         asks_more();
         asks_about_fabrics();
         forwards();

@@ -191,9 +191,9 @@ static void ways(const char *first, const char *second, const char *uri)
     PMIX_INFO_LOAD(&info, PMIX_CONNECT_SYSTEM_FIRST, &yes, PMIX_BOOL);
     by(second, &info, PMIX_SUCCESS, "two.job");
     PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SCHEDULER, &yes, PMIX_BOOL);
-    by(first, &info, PMIX_ERR_NOT_SUPPORTED, NULL);
+    by(first, &info, PMIX_ERR_UNREACH, NULL);
     PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SYS_CONTROLLER, &yes, PMIX_BOOL);
-    by(first, &info, PMIX_ERR_NOT_SUPPORTED, NULL);
+    by(first, &info, PMIX_ERR_UNREACH, NULL);
     /* However often it looks, it ends. */
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, "/no/such/directory", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, "/no/such/directory", PMIX_STRING);

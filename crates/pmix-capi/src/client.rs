@@ -51,7 +51,7 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
         *count += 1;
         return Ok(client.proc().clone());
     }
-    if let Some(own) = &mut state.tool {
+    if let Some(own) = state.initialized_tool() {
         own.count += 1;
         return Ok(name_of(&own.tool));
     }

@@ -11,6 +11,7 @@ pub(crate) use crate::groups::*;
 pub(crate) use crate::iof::*;
 pub(crate) use crate::lists::*;
 pub(crate) use crate::maps::*;
+pub(crate) use crate::monitors::*;
 pub(crate) use crate::names::*;
 pub(crate) use crate::packed::*;
 pub(crate) use crate::requests::*;

@@ -63,6 +63,8 @@ mod memory;
 #[allow(unsafe_code)]
 mod model;
 #[allow(unsafe_code)]
+mod monitors;
+#[allow(unsafe_code)]
 mod names;
 #[allow(unsafe_code)]
 mod packed;

@@ -21,7 +21,6 @@ use crate::server::{CHost, To, own_host};
 use crate::state::client;
 use crate::status::{code, write_to};
 use crate::tool;
-use crate::values::info_at;
 
 /// Waits for what is answered with a status alone.
 fn wait(ask: Result<Ask<'static>>) -> Result<()> {
@@ -42,7 +41,7 @@ fn start(ask: Result<Ask<'static>>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_voi
 ///
 /// # Safety
 /// The pointers are NULL or lead to room for one each.
-unsafe fn wait_infos(
+pub(crate) unsafe fn wait_infos(
     ask: Result<Ask<'static, Answers>>,
     results: *mut *mut pmix_info_t,
     nresults: *mut usize,
@@ -59,7 +58,7 @@ unsafe fn wait_infos(
 ///
 /// # Safety
 /// As of [`wait_infos`].
-unsafe fn hand_out_infos(
+pub(crate) unsafe fn hand_out_infos(
     (status, made): Answers,
     results: *mut *mut pmix_info_t,
     nresults: *mut usize,
@@ -254,17 +253,6 @@ answered! {
     } => |host, own, to| {
         procs_at(targets, ntargets).and_then(|targets| {
             host.job_control(own, &targets, &infos_at(directives, ndirs)?, to);
-            Ok(())
-        })
-    }
-    PMIx_Process_monitor PMIx_Process_monitor_nb (monitor: *const pmix_info_t, error: pmix_status_t, directives: *const pmix_info_t, ndirs: usize) {
-        info_at(monitor).and_then(|monitor| {
-            Ok(Ask::monitor(monitor, Status::from_raw(error), infos_at(directives, ndirs)?))
-        })
-    } => |host, own, to| {
-        info_at(monitor).and_then(|monitor| {
-            let error = Status::from_raw(error);
-            host.monitor(own, &monitor, error, &infos_at(directives, ndirs)?, to);
             Ok(())
         })
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Servers: what a host of C asks for (`PMIx_server_...`).
 
+mod attributes;
 mod host;
 mod inventory;
 mod modexes;
@@ -13,7 +14,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pmix_server::{Credentials, HostObject, ModexForm, Server};
-use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
+use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, Text, keys};
 
 use crate::abi::*;
 use crate::argv::set;
@@ -88,7 +89,7 @@ pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) ->
 
 /// Ends the server on the last finalize.
 pub(crate) fn finalize() -> Result<()> {
-    let last = {
+    let (last, attached) = {
         let mut state = state();
         match &mut state.server {
             None => return Err(Status::ERR_INIT),
@@ -100,12 +101,17 @@ pub(crate) fn finalize() -> Result<()> {
                 state.stored.clear();
                 state.topology = None;
                 own::set_host(None);
-                state.server.take()
+                let attached = state.tool.take_if(|own| own.is_of_server);
+                (state.server.take(), attached)
             }
         }
     };
+    if let Some(attached) = attached {
+        crate::tool::end_with_server(attached);
+    }
     show_to_children(None);
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());
+    attributes::forget();
     pending::end_all();
     modexes::end_all();
     end();
@@ -283,11 +289,11 @@ exported! {
 
     fn PMIx_Register_attributes(function: *mut c_char, attrs: *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
-            let (_, names) = unsafe { (text_at(function)?, crate::memory::strings(attrs)) };
-            // Nobody asks this server what its host supports, so nothing is kept.
-            tracing::debug!("the host supports {} attributes", names.len());
-            server().map(drop)
+            server()?;
+            // SAFETY: the header says that both are NULL or valid, and that the array ends with NULL.
+            let (function, names) = unsafe { (text_at(function)?, crate::memory::strings(attrs)) };
+            let names: Vec<_> = names.into_iter().map(|name| Text::new(name.to_vec())).collect();
+            attributes::register(&function, &names)
         })())
     }
 }

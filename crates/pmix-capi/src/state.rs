@@ -42,6 +42,10 @@ pub(crate) struct OwnTool {
     pub(crate) has_server: bool,
     /// The launchers that it started itself.
     pub(crate) launchers: Launchers,
+    /// Whether this process is a server that attached to other servers, and the tool ends with it.
+    pub(crate) is_of_server: bool,
+    /// Whether the process chose itself as its server (`PMIx_tool_set_server`), so that its own host is asked.
+    pub(crate) asks_own_host: bool,
 }
 
 impl State {
@@ -59,9 +63,15 @@ impl State {
     pub(crate) fn connection(&self) -> Option<&SharedClient> {
         match (&self.client, &self.tool) {
             (Some((client, _)), _) => Some(client),
+            (None, Some(own)) if own.asks_own_host => None,
             (None, Some(own)) => own.tool.primary().ok(),
             (None, None) => None,
         }
+    }
+
+    /// Returns the tool that this process was initialized as; a server that is attached to others is none.
+    pub(crate) fn initialized_tool(&mut self) -> Option<&mut OwnTool> {
+        self.tool.as_mut().filter(|own| !own.is_of_server)
     }
 
     /// Whether this process is initialised as anything.

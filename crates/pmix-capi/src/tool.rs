@@ -107,6 +107,7 @@ fn take(made: Attachment, is_primary: bool) -> Result<()> {
         }
         if is_primary {
             tool.set_server(&name).map_err(|error| refused(&error))?;
+            own.asks_own_host = false;
         }
         Ok(())
     });
@@ -119,7 +120,7 @@ fn take(made: Attachment, is_primary: bool) -> Result<()> {
 
 /// One more init of what this process is already; whether a tool of it is to look for a server.
 fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> {
-    if let Some(own) = &mut state.tool {
+    if let Some(own) = state.initialized_tool() {
         own.count += 1;
         let is_looking = wishes.connects && !own.tool.is_connected();
         return Some((name_of(&own.tool), is_looking));
@@ -182,6 +183,8 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
                     infos,
                     has_server: false,
                     launchers: Launchers::default(),
+                    is_of_server: false,
+                    asks_own_host: false,
                 });
                 None
             }
@@ -221,7 +224,7 @@ fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
 
 /// Is no tool any longer with the last call; none if this process is no tool.
 pub(crate) fn finalize() -> Option<Result<()>> {
-    state().tool.as_ref()?;
+    state().initialized_tool()?;
     let Some(mut own) = end_one(|_| false) else {
         return Some(Ok(()));
     };
@@ -239,12 +242,41 @@ pub(crate) fn finalize() -> Option<Result<()>> {
     Some(left.and(ended))
 }
 
+/// Makes a process that is a server a tool of other servers, too, under its own name. Its host serves its requests
+/// until the process chooses another server.
+fn let_server_attach(state: &mut State) {
+    if state.tool.is_some() || state.client.is_some() {
+        return;
+    }
+    let Some((server, _)) = &state.server else {
+        return;
+    };
+    state.tool = Some(OwnTool {
+        tool: Tool::new().name(server.proc().clone()),
+        count: 1,
+        infos: Vec::new(),
+        has_server: false,
+        launchers: Launchers::default(),
+        is_of_server: true,
+        asks_own_host: true,
+    });
+}
+
+/// Ends the tool of a server, with the server.
+pub(crate) fn end_with_server(own: OwnTool) {
+    changed();
+    if let Err(error) = own.tool.finalize() {
+        refused(&error);
+    }
+}
+
 /// Attaches to one more server. Returns the name of the tool and that of the server.
 fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
     let mut wishes = Wishes::of("PMIx_tool_attach_to_server", infos)?;
     wishes.is_primary |= replaces;
     let (identity, before) = {
-        let state = state();
+        let mut state = state();
+        let_server_attach(&mut state);
         let own = state.tool.as_ref().ok_or(Status::ERR_INIT)?;
         (own.tool.identity().begun(), primary_of(&own.tool))
     };
@@ -271,14 +303,25 @@ fn select(own: &mut OwnTool, server: &Proc<'_>) -> Result<()> {
         drop(again);
     }
     let selected = own.tool.set_server(server).map_err(|error| error.status());
+    if selected.is_ok() {
+        own.asks_own_host = false;
+    }
     match own.launchers.has_ended(server) {
         true => selected.map_err(|_| Status::ERR_UNREACH),
         false => selected,
     }
 }
 
-/// Makes a server primary; waits until it is attached if that is wished for.
+/// Makes a server primary; waits until it is attached if that is wished for. A process that names itself has its own
+/// host asked from then on.
 fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
+    if crate::state::proc()? == *server {
+        if let Some(own) = &mut state().tool {
+            own.asks_own_host = true;
+        }
+        changed();
+        return Ok(());
+    }
     let end = wishes
         .limit
         .and_then(|limit| Instant::now().checked_add(limit));
@@ -389,6 +432,7 @@ exported! {
 
     fn PMIx_tool_set_server(server: *const pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
+            let_server_attach(&mut state());
             is_tool()?;
             // SAFETY: C says so.
             let (server, infos) = unsafe { (proc_at(server).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };

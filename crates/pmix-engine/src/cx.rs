@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{HostObject, Upcall};
 use crate::ids::ClientId;
+use crate::obeyed;
 use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
 use crate::pending::{HostCalls, Pending};
 use crate::recount::Recount;
@@ -275,7 +276,9 @@ impl Cx {
     /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is
     /// dropped when the peer is gone.
     pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
-        self.host.push(upcall.into(), pending);
+        let mut upcall = upcall.into();
+        obeyed::mark(&mut upcall);
+        self.host.push(upcall, pending);
     }
 
     /// Returns the wire form of a peer that was admitted.

@@ -38,6 +38,7 @@ pub mod host;
 mod ids;
 mod infos;
 mod iof;
+mod obeyed;
 mod peers;
 mod pending;
 mod procs;

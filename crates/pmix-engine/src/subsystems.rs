@@ -17,6 +17,7 @@ use crate::group::{self, Groups};
 use crate::host::Answer;
 use crate::ids::ClientId;
 use crate::iof::Forwarding;
+use crate::obeyed;
 use crate::peers::{Member, Peer, PeerId, Phase, Ticket};
 use crate::pending::Pending;
 use crate::recount::Recount;
@@ -112,6 +113,9 @@ impl Subsystems {
         let Some((ticket, request)) = self.groups.translate(cx, ticket, request) else {
             return;
         };
+        if let Err(error) = obeyed::check_request(&request, cx.config.watches_heartbeats) {
+            return cx.reply_error(ticket, &error);
+        }
         match request {
             Request::JobInfo => self.exchange.job_info(cx, ticket),
             Request::GdsFallback(request) => self.exchange.gds_fallback(cx, ticket, &request),

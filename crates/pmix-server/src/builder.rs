@@ -185,6 +185,12 @@ impl Builder {
         self
     }
 
+    /// Says whether this is the server of the controller of the system (`PMIX_SERVER_SYS_CONTROLLER`).
+    pub fn controller(mut self, yes: bool) -> Self {
+        self.offers.controller = yes;
+        self
+    }
+
     /// Says whether this server serves what the servers of other nodes cannot
     /// (`PMIX_SERVER_GATEWAY`): what processes ask to be logged on standard output or error is
     /// written to those of this process, and does not reach the host. Writing may wait for who

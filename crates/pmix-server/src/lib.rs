@@ -45,6 +45,7 @@ mod error;
 mod fork;
 mod host;
 mod net;
+mod obeyed;
 mod psec;
 mod rendezvous;
 mod server;

@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | `pmix.sys.<host>` | system | the server of the system |
 //! | `pmix.sched.<host>` | system | the scheduler |
+//! | `pmix.sysctrlr.<host>` | system | the controller of the system |
 //! | `pmix.<host>.tool` | server | the server of the session |
 //! | `pmix.<host>.tool.<pid>` | server | tools that know the process |
 //! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
@@ -39,6 +40,8 @@ pub(crate) struct Offers {
     pub(crate) system: bool,
     /// It is the server of the scheduler.
     pub(crate) scheduler: bool,
+    /// It is the server of the controller of the system.
+    pub(crate) controller: bool,
 }
 
 /// Where files go, and what they are called after.
@@ -71,6 +74,7 @@ impl Rendezvous {
         let in_system: Vec<_> = [
             (offers.system, format!("pmix.sys.{host}")),
             (offers.scheduler, format!("pmix.sched.{host}")),
+            (offers.controller, format!("pmix.sysctrlr.{host}")),
         ]
         .into();
         let tools = offers.tools;

@@ -30,6 +30,10 @@ pub enum Target {
     System,
     /// The server of the system, else the only server of a session (`PMIX_CONNECT_SYSTEM_FIRST`).
     SystemFirst,
+    /// The server of the scheduler (`PMIX_CONNECT_TO_SCHEDULER`).
+    Scheduler,
+    /// The server of the controller of the system (`PMIX_CONNECT_TO_SYS_CONTROLLER`).
+    Controller,
     /// The only server of a session.
     Session,
     /// The server with this address (`PMIX_SERVER_URI`), or that of the rendezvous file behind `file:`.
@@ -162,6 +166,8 @@ impl Search {
             },
             Target::SystemFirst => self.system_first(&mut passed_over)?,
             Target::System => self.system(&mut passed_over),
+            Target::Scheduler => self.in_system_dir("pmix.sched", &mut passed_over),
+            Target::Controller => self.in_system_dir("pmix.sysctrlr", &mut passed_over),
             Target::Session => self.only(&mut passed_over, |_| true)?,
             Target::Pid(pid) => {
                 let suffix = pid.to_string();
@@ -205,8 +211,12 @@ impl Search {
     }
 
     fn system(&self, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
-        let paths =
-            (self.hosts.iter()).map(|host| self.system_dir.join(format!("pmix.sys.{host}")));
+        self.in_system_dir("pmix.sys", passed_over)
+    }
+
+    /// Returns the server of this node whose file in the directory of the system begins with a role.
+    fn in_system_dir(&self, role: &str, passed_over: &mut Vec<PassedOver>) -> Option<FoundServer> {
+        let paths = (self.hosts.iter()).map(|host| self.system_dir.join(format!("{role}.{host}")));
         let mut found = paths.filter_map(|path| self.read(&path, passed_over));
         found.next()
     }
@@ -307,6 +317,10 @@ impl Search {
         let (system, session) = (self.system_dir.display(), self.server_dir.display());
         let mut message = match &self.target {
             Target::System => format!("no server of the system has its file in {system}"),
+            Target::Scheduler => format!("no scheduler has its file (pmix.sched.*) in {system}"),
+            Target::Controller => {
+                format!("no controller of the system has its file (pmix.sysctrlr.*) in {system}")
+            }
             Target::Pid(pid) => format!("process {pid} has no rendezvous file below {session}"),
             Target::Nspace(name) => format!("no server {name} has its file below {session}"),
             Target::Session => format!("no server has a rendezvous file below {session}"),

@@ -40,12 +40,11 @@ const TARGETS: &[&str] = &[
     keys::TOOL_ATTACHMENT_FILE,
     keys::SERVER_PIDINFO,
     keys::SERVER_NSPACE,
+    keys::CONNECT_TO_SCHEDULER,
+    keys::CONNECT_TO_SYS_CONTROLLER,
     keys::CONNECT_TO_SYSTEM,
     keys::CONNECT_SYSTEM_FIRST,
 ];
-
-/// Attributes that ask for what no server here offers.
-const REFUSED: &[&str] = &[keys::CONNECT_TO_SCHEDULER, keys::CONNECT_TO_SYS_CONTROLLER];
 
 impl Wishes {
     /// Reads the attributes of a function. An attribute that the function does not obey is passed over unless it is
@@ -81,9 +80,6 @@ impl Wishes {
                 keys::SYSTEM_TMPDIR => wishes.search = wishes.search.system_dir(text(value)?),
                 keys::HOSTNAME | keys::SERVER_HOSTNAME => {
                     wishes.search = wishes.search.host(text(value)?)
-                }
-                key if REFUSED.contains(&key) && info.truth().is_true() => {
-                    return Err(Status::ERR_NOT_SUPPORTED);
                 }
                 _ => {}
             }
@@ -121,6 +117,8 @@ fn target(infos: &[Info<'_>]) -> Result<Option<Target>> {
             keys::TOOL_ATTACHMENT_FILE => Target::File(text(value)?.into()),
             keys::SERVER_PIDINFO => Target::Pid(number(value)?),
             keys::SERVER_NSPACE => Target::Nspace(text(value)?),
+            keys::CONNECT_TO_SCHEDULER if flag(value)? => Target::Scheduler,
+            keys::CONNECT_TO_SYS_CONTROLLER if flag(value)? => Target::Controller,
             keys::CONNECT_TO_SYSTEM if flag(value)? => Target::System,
             keys::CONNECT_SYSTEM_FIRST if flag(value)? => Target::SystemFirst,
             // Who says no to it does not say which else.
@@ -210,6 +208,11 @@ mod tests {
         let first = Info::new(keys::CONNECT_SYSTEM_FIRST, true);
         assert_eq!(target_of(&[no, first]), Some(Target::SystemFirst));
         assert_eq!(target_of(&[]), None);
+        let scheduler = Info::new(keys::CONNECT_TO_SCHEDULER, true);
+        let system = Info::new(keys::CONNECT_TO_SYSTEM, true);
+        assert_eq!(target_of(&[system, scheduler]), Some(Target::Scheduler));
+        let controller = Info::new(keys::CONNECT_TO_SYS_CONTROLLER, true);
+        assert_eq!(target_of(&[controller]), Some(Target::Controller));
     }
 
     #[test]
@@ -220,10 +223,6 @@ mod tests {
         assert_eq!(status(Info::new(keys::SERVER_URI, 3_u32)), bad);
         assert_eq!(status(Info::new(keys::TOOL_DO_NOT_CONNECT, "perhaps")), bad);
         let unsupported = Some(Status::ERR_NOT_SUPPORTED);
-        assert_eq!(
-            status(Info::new(keys::CONNECT_TO_SCHEDULER, true)),
-            unsupported
-        );
         let mut unknown = Info::new("pmix.of.nobody", true);
         assert_eq!(status(unknown.clone()), None);
         unknown.flags = InfoFlags::REQD;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pmix_server::upcall::NotifyEvent;
+use pmix_server::upcall::{NotifyEvent, SessionControl};
 use pmix_server::{Completion, Host, HostObject, NoHost, Server};
 use pmix_types::{BREAKPOINT_IN_INIT, DataRange, Info, Proc, Rank, Status, keys};
 use tempfile::TempDir;
@@ -110,6 +110,47 @@ fn a_tool_finds_its_server_in_each_way_that_there_is() {
         command.args([first.path(), second.path()]).arg(one.uri());
         assert_eq!(must(&mut command), "ways: ok\n");
         for server in [one, two] {
+            server.finalize().expect("the server ends");
+        }
+    });
+}
+
+/// A scheduler, or a controller, that takes control of session 7.
+struct Controls;
+
+impl Host for Controls {
+    fn session_control(&self, call: SessionControl, done: Completion<Vec<Info<'static>>>) {
+        match call.session {
+            7 => done.succeed(Vec::new()),
+            _ => done.fail(Status::ERR_NOT_FOUND),
+        }
+    }
+}
+
+#[test]
+fn a_tool_and_a_runtime_environment_reach_the_scheduler_and_it_is_the_only_one() {
+    each("scheduler.c", |program, library| {
+        let top = folder();
+        let builder = |name: &'static str| {
+            let builder = Server::builder().host(Controls).nspace(name);
+            builder.server_tmpdir(top.path()).system_tmpdir(top.path())
+        };
+        let scheduler = builder("scheduler")
+            .scheduler(true)
+            .build()
+            .expect("a server");
+        let controller = builder("controller")
+            .controller(true)
+            .build()
+            .expect("a server");
+        for server in [&scheduler, &controller] {
+            server.start().expect("the server starts");
+        }
+        for what in ["tool", "controlled", "rte", "second"] {
+            let said = must(tool(program, library, what).arg(top.path()));
+            assert_eq!(said, format!("{what}: ok\n"));
+        }
+        for server in [scheduler, controller] {
             server.finalize().expect("the server ends");
         }
     });

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::cx::Cx;
 use crate::ids::{ClientId, TrackerId};
 use crate::infos::{is_set, timeout};
+use crate::obeyed;
 use crate::peers::Ticket;
 use crate::registry::ClientState;
 use crate::timer::Timer;
@@ -222,6 +223,12 @@ impl Collectives {
         };
         let leads = is_set(&infos, keys::GROUP_LEADER);
         let is_of_other_user = tracker.is_of_other_user(&infos);
+        // The host is not asked about a fence of this node.
+        let refusal = match tracker.key.0 == Collective::Fence {
+            true => obeyed::check("PMIx_Fence", &infos).err(),
+            false => None,
+        };
+        let refusal = refusal.filter(|_| Self::is_local(cx, &tracker.key.1));
         tracker.arrive(client, ticket, infos);
         if tracker.key.0 == Collective::GroupConstruct {
             self.calls_again(cx, id, client);
@@ -240,6 +247,10 @@ impl Collectives {
         if is_of_other_user {
             tracing::warn!("members of a group are of several users");
             return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
+        }
+        if let Some(error) = refusal {
+            tracing::warn!(%error, "a fence is refused");
+            return self.fail(cx, id, error.status());
         }
         if let Some(until) = until
             && tracker.until.is_none_or(|known| until < known)
@@ -323,6 +334,16 @@ impl Collectives {
             && stays_local(&tracker.said)
             && wanted_order(&tracker.said).is_ok()
         {
+            let function = match tracker.key.0 {
+                Collective::GroupDestruct => "PMIx_Group_destruct",
+                _ => "PMIx_Group_construct",
+            };
+            let mut said = tracker.said.iter();
+            let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
+            if let Err(error) = checked {
+                tracing::warn!(%error, "a group is refused");
+                return self.fail(cx, id, error.status());
+            }
             self.queue_upcall(cx, id, None);
             return self.succeed(cx, id);
         }

@@ -147,6 +147,13 @@ impl Tracker {
         self.is_tolerant |= is_set(&infos, keys::GROUP_FT_COLLECTIVE);
         if self.infos.is_empty() {
             self.infos = infos;
+            return;
+        }
+        // The host has to obey what any participant requires.
+        for info in infos.into_iter().filter(Info::must_be_obeyed) {
+            if !self.infos.iter().any(|known| known.key == info.key) {
+                self.infos.push(info);
+            }
         }
     }
 

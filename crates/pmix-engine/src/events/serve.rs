@@ -13,6 +13,7 @@ use pmix_types::{DataRange, Info, IntoOwned, Nspace, Rank, Status, Value, keys};
 use super::{Events, Listener, Notification, RELAYED, Reporter, is_environmental};
 use crate::cx::Cx;
 use crate::host::{DeregisterEvents, NotifyEvent, RegisterEvents};
+use crate::obeyed;
 use crate::peers::{Member, PeerId, Ticket};
 use crate::pending::{Pending, PendingRegistration};
 
@@ -112,6 +113,10 @@ impl Events {
             infos: crate::infos::with_user(&infos, user),
         };
         if !asked.iter().copied().any(is_environmental) {
+            // The host of such a registration is told of the codes and decides nothing.
+            if let Err(error) = obeyed::check("PMIx_Register_event_handler", &infos) {
+                return cx.reply_error(ticket, &error);
+            }
             if !asked.is_empty() {
                 // Processes raise such events too, whether or not the host does.
                 cx.call_host(call, Pending::HostedEvents(asked));

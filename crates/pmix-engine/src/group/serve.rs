@@ -11,7 +11,21 @@ use crate::collective::{Collective, GroupCall, Participants};
 use crate::cx::Cx;
 use crate::events::Notification;
 use crate::infos::{value, with_user};
+use crate::obeyed;
 use crate::peers::{Member, Ticket};
+
+/// Infos of a construct that the server states itself.
+const OF_SERVER: [&str; 2] = [keys::GROUP_MEMBERSHIP, keys::PROCID];
+
+/// Directives of a destruct that were decided when the group was formed.
+const DECIDED: [&str; 2] = [keys::GROUP_NOTIFY_TERMINATION, keys::GROUP_OPTIONAL];
+
+/// Refuses what a process requires and the server drops.
+fn check_dropped(function: &str, infos: &[Info<'_>], dropped: &[&str]) -> Result<(), Error> {
+    let is_dropped = |info: &&Info<'_>| dropped.iter().any(|key| info.key.is(*key));
+    let mut infos = infos.iter().filter(is_dropped);
+    infos.try_for_each(|info| obeyed::check(function, std::slice::from_ref(info)))
+}
 
 impl Groups {
     /// GROUP_CONSTRUCT. Who does not know all the others, or none, calls the host for itself alone: the host
@@ -28,7 +42,7 @@ impl Groups {
                 let own = std::slice::from_ref(&caller);
                 let refusal = room.and_then(|()| self.check_memberships(cx, own));
                 let mut infos = with_user(&request.infos, user);
-                let own = [keys::GROUP_MEMBERSHIP, keys::PROCID];
+                let own = OF_SERVER;
                 infos.retain(|info| !own.iter().any(|key| info.key.is(key)));
                 for info in &mut infos {
                     name_member(info, &caller);
@@ -71,6 +85,7 @@ impl Groups {
         request: &request::GroupConstruct<'_>,
     ) -> Result<(Text<'static>, Proc<'static>, (u32, u32)), Error> {
         let member = client(cx, ticket)?;
+        check_dropped("PMIx_Group_construct", &request.infos, &OF_SERVER)?;
         let name = self.check_name(cx, &member.proc, request.group.as_ref())?;
         match role(request) {
             Role::Member => Members::check(&request.procs)?,
@@ -134,11 +149,12 @@ impl Groups {
         ticket: Ticket,
         request: &request::GroupDestruct<'_>,
     ) -> Option<GroupCall> {
-        match self.own(cx, &ticket, request.group.as_ref()) {
+        let checked = check_dropped("PMIx_Group_destruct", &request.infos, &DECIDED);
+        let own = checked.and_then(|()| self.own(cx, &ticket, request.group.as_ref()));
+        match own {
             Ok((_, group)) => {
                 let mut infos = request.infos.clone().into_owned();
-                let decided = [keys::GROUP_NOTIFY_TERMINATION, keys::GROUP_OPTIONAL];
-                infos.retain(|info| !decided.iter().any(|key| info.key.is(key)));
+                infos.retain(|info| !DECIDED.iter().any(|key| info.key.is(key)));
                 if group.notifies {
                     infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
                 }

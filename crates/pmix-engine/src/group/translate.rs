@@ -38,6 +38,9 @@ impl Groups {
             Request::Fence(request) => &mut request.procs,
             Request::Connect(request) => &mut request.procs,
             Request::Disconnect(request) => &mut request.procs,
+            Request::IofPull(request) => &mut request.procs,
+            Request::IofPush(request) => &mut request.procs,
+            Request::JobControl(request) => &mut request.targets,
             Request::Notify(event) => match self.targets(&mut event.infos) {
                 Some(procs) => procs,
                 None => return Some((ticket, request)),

@@ -10,7 +10,7 @@ use crate::host::{Answer, IofPull, PushStdin};
 use crate::infos::with_user;
 use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
-use crate::{Error, relay};
+use crate::{Error, obeyed, relay};
 
 impl Forwarding {
     /// Output of a process, from the host: peers that pull it are sent it, and if there are none
@@ -214,6 +214,7 @@ impl Forwarding {
         let has_more = says(keys::IOF_PUSH_STDIN) && !says(keys::IOF_COMPLETE);
         let data = request.data.as_deref().unwrap_or_default();
         if data.is_empty() && has_more {
+            obeyed::check("PMIx_IOF_push", &request.infos)?;
             return Ok(None);
         }
         Ok(Some(PushStdin {

@@ -14,7 +14,7 @@ use crate::host::{self, Answer};
 use crate::infos::with_user;
 use crate::peers::Ticket;
 use crate::pending::Pending;
-use crate::{Error, weight};
+use crate::{Error, obeyed, weight};
 
 /// A process asks. What is known here is answered here; the host is asked for the rest, and
 /// both answers are one. `groups` are those that the process is in, where it asks for them.
@@ -64,7 +64,12 @@ fn look(
             let known = known(cx, member, name, &target, &query.qualifiers, groups)?;
             results.add(key, known, &mut open)?;
         }
+        let num_open = results.open.len();
         results.leave(query, open);
+        if results.open.len() == num_open {
+            // The host is not asked, so that nothing else obeys what is required.
+            obeyed::check_qualifiers(&query.qualifiers)?;
+        }
     }
     Ok(results)
 }

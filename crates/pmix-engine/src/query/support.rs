@@ -1,107 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which attributes the server supports, for which functions.
 
-use pmix_proto::{SupportLevel, SupportedFunction};
+use pmix_proto::SupportLevel;
 use pmix_types::{Info, IntoOwned as _, Query, Value};
 
-/// The attributes that this server obeys, by the function of the client that they come with.
-/// Others are handed on to the host.
-const SUPPORTED: &[SupportedFunction<'static>] = &[
-    ("PMIx_Connect", &["TIMEOUT"]),
-    ("PMIx_Disconnect", &["TIMEOUT"]),
-    ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
-    (
-        "PMIx_Get",
-        &[
-            "IMMEDIATE",
-            "TIMEOUT",
-            "NODE_INFO",
-            "APP_INFO",
-            "SESSION_INFO",
-            "HOSTNAME",
-            "NODEID",
-        ],
-    ),
-    (
-        "PMIx_IOF_pull",
-        &["IOF_CACHE_SIZE", "IOF_DROP_OLDEST", "IOF_DROP_NEWEST"],
-    ),
-    ("PMIx_IOF_push", &["IOF_PUSH_STDIN", "IOF_COMPLETE"]),
-    (
-        "PMIx_Job_control",
-        &[
-            "REGISTER_CLEANUP",
-            "REGISTER_CLEANUP_DIR",
-            "CLEANUP_RECURSIVE",
-            "CLEANUP_EMPTY",
-            "CLEANUP_IGNORE",
-            "CLEANUP_LEAVE_TOPDIR",
-        ],
-    ),
-    (
-        "PMIx_Notify_event",
-        &[
-            "EVENT_NON_DEFAULT",
-            "EVENT_CUSTOM_RANGE",
-            "EVENT_AFFECTED_PROC",
-            "EVENT_AFFECTED_PROCS",
-            "EVENT_DO_NOT_CACHE",
-            "EVENT_STAYS_LOCAL",
-        ],
-    ),
-    (
-        "PMIx_Process_monitor",
-        &[
-            "MONITOR_HEARTBEAT",
-            "SEND_HEARTBEAT",
-            "MONITOR_CANCEL",
-            "MONITOR_ID",
-            "MONITOR_HEARTBEAT_TIME",
-            "MONITOR_HEARTBEAT_DROPS",
-            "MONITOR_APP_CONTROL",
-            "RANGE",
-        ],
-    ),
-    (
-        "PMIx_Query_info",
-        &[
-            "QUERY_ATTRIBUTE_SUPPORT",
-            "QUERY_GROUP_MEMBERSHIP",
-            "QUERY_GROUP_NAMES",
-            "QUERY_JOB_STATUS",
-            "QUERY_LOCAL_ONLY",
-            "QUERY_LOCAL_PROC_TABLE",
-            "QUERY_NAMESPACES",
-            "QUERY_NAMESPACE_INFO",
-            "QUERY_NUM_GROUPS",
-            "QUERY_NUM_PSETS",
-            "QUERY_PROC_TABLE",
-            "QUERY_PROVISIONAL_ABI_VERSION",
-            "QUERY_PSET_MEMBERSHIP",
-            "QUERY_PSET_NAMES",
-            "QUERY_REFRESH_CACHE",
-            "QUERY_RESOLVE_NODE",
-            "QUERY_RESOLVE_PEERS",
-            "QUERY_STABLE_ABI_VERSION",
-            "PROC_STATE_STATUS",
-            "QUERY_SUPPORTED_KEYS",
-            "QUERY_SUPPORTED_QUALIFIERS",
-            "SERVER_START_TIME",
-            "NSPACE",
-            "RANK",
-            "PROCID",
-            "HOSTNAME",
-            "NODEID",
-            "PSET_NAME",
-            "GROUP_ID",
-        ],
-    ),
-    (
-        "PMIx_Register_event_handler",
-        &["EVENT_AFFECTED_PROC", "EVENT_AFFECTED_PROCS"],
-    ),
-    ("PMIx_Spawn", &["FWD_STDOUT", "FWD_STDERR", "FWD_STDDIAG"]),
-];
+use crate::obeyed::SUPPORTED;
 
 /// What a query about support finds here, one info for each key of the server's level; and what is left of it
 /// for the host, if anything is. What clients and tools support they know themselves.
@@ -124,7 +27,7 @@ pub(super) fn supported(query: &Query<'_>) -> (Vec<Info<'static>>, Option<Query<
 
 #[cfg(test)]
 mod tests {
-    use pmix_types::{Attribute, Text, keys};
+    use pmix_types::{Text, keys};
 
     use super::*;
 
@@ -133,16 +36,6 @@ mod tests {
         Query {
             keys: keys.map(|key| Text::from(*key)).collect(),
             qualifiers,
-        }
-    }
-
-    #[test]
-    fn every_name_of_the_table_is_an_attribute() {
-        for (function, attributes) in SUPPORTED {
-            assert!(function.starts_with("PMIx_"));
-            for name in *attributes {
-                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
-            }
         }
     }
 

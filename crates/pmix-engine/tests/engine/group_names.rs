@@ -7,7 +7,7 @@ use std::rc::Rc;
 use pmix_engine::Upcall;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
-    DataArray, DataRange, Info, IntoOwned, Proc, Rank, Scope, Status, Text, Value, keys,
+    DataArray, DataRange, Info, IntoOwned, IofChannel, Proc, Rank, Scope, Status, Text, Value, keys,
 };
 
 use crate::collective::{DONE, fence_of, procs, statuses};
@@ -102,6 +102,53 @@ fn the_host_is_told_processes_where_a_connect_or_disconnect_names_a_group() {
         );
         assert_eq!(calls.take(), Vec::<Vec<Proc<'_>>>::new());
     }
+}
+
+#[test]
+fn the_host_is_told_processes_where_a_pull_a_push_or_a_control_names_a_group() {
+    let (mut world, all) = world(&[2, 2]);
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&calls);
+    world.rule(move |_, call| {
+        match call {
+            Upcall::IofPull(call) => seen.borrow_mut().push(call.procs.clone()),
+            Upcall::PushStdin(call) => seen.borrow_mut().push(call.targets.clone()),
+            Upcall::JobControl(call) => seen.borrow_mut().push(call.targets.clone()),
+            _ => {}
+        }
+        Reaction::Usual
+    });
+    make(&mut world, &[all[3], all[1]], "g", &[3, 1]);
+    let whole = || procs(&[("g", Rank::WILDCARD.as_raw())]);
+    let infos = || vec![Info::new(keys::JOB_CTRL_PAUSE, true)];
+    let requests = [
+        Request::IofPull(request::IofPull {
+            procs: whole(),
+            infos: vec![],
+            channels: IofChannel::STDOUT_CHANNEL,
+            local_id: 1,
+        }),
+        Request::IofPush(request::IofPush {
+            procs: whole(),
+            infos: vec![],
+            data: Some(b"input".to_vec().into()),
+        }),
+        Request::JobControl(request::JobControl {
+            targets: whole(),
+            infos: infos(),
+        }),
+    ];
+    for request in &requests {
+        world.ask(all[1], request);
+        world.run();
+        assert_eq!(calls.take(), [procs(&[("job", 3), ("job", 1)])]);
+    }
+    let beyond = Request::JobControl(request::JobControl {
+        targets: procs(&[("g", 2)]),
+        infos: infos(),
+    });
+    let refused = Some(Status::ERR_NOT_FOUND);
+    assert_eq!(world.status_of(all[1], &beyond), refused);
 }
 
 fn query(key: &'static str, qualifiers: Vec<Info<'static>>) -> Request<'static> {

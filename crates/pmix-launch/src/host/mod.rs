@@ -13,8 +13,10 @@ use pmix_server::upcall::{
     NotifyEvent, Publish, PushStdin, Query, RegisterEvents, ResourceBlock, SessionControl, Spawn,
     Unpublish, ValidateCredential,
 };
-use pmix_server::{Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent};
-use pmix_types::{Info, InfoFlags, Nspace, Pdata, Proc, Status, Text, keys};
+use pmix_server::{
+    Cleanup, Collective, Completion, Credential, GroupChange, Host, ServerEvent, is_about_support,
+};
+use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, keys};
 
 use crate::session_dir::ProcessDirs;
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
@@ -64,6 +66,58 @@ pub(crate) enum HostMessage {
     Cleanup(Proc<'static>, u32, Cleanup),
     /// A process asked for something that no launcher of one node does.
     Refused(Proc<'static>, &'static str),
+}
+
+impl HostMessage {
+    /// Returns the function that a process called and the directives that it gave, where the launcher looks for those
+    /// that are required before it serves the call.
+    pub(crate) fn directives(&self) -> Option<(&'static str, Vec<&[Info<'static>]>)> {
+        Some(match self {
+            Self::Fence(call, _) => ("PMIx_Fence", vec![&call.infos]),
+            Self::Connect(call, _) => ("PMIx_Connect", vec![&call.infos]),
+            Self::Disconnect(call, _) => ("PMIx_Disconnect", vec![&call.infos]),
+            Self::Group(call, _) if call.operation == GroupOperation::CONSTRUCT => {
+                ("PMIx_Group_construct", vec![&call.directives])
+            }
+            Self::Group(call, _) => ("PMIx_Group_destruct", vec![&call.directives]),
+            Self::Lookup(call, _) => ("PMIx_Lookup", vec![&call.infos]),
+            Self::Unpublish(call, _) => ("PMIx_Unpublish", vec![&call.infos]),
+            Self::Query(call, _) => {
+                let queries = call.queries.iter().filter(|query| !is_about_support(query));
+                let qualifiers = queries.map(|query| &query.qualifiers[..]);
+                ("PMIx_Query_info", qualifiers.collect())
+            }
+            Self::JobControl(call, _) => ("PMIx_Job_control", vec![&call.directives]),
+            Self::SessionControl(call, _) => ("PMIx_Session_control", vec![&call.directives]),
+            Self::Log(call, _) => ("PMIx_Log", vec![&call.data, &call.directives]),
+            Self::GetCredential(call, _) => ("PMIx_Get_credential", vec![&call.directives]),
+            Self::ValidateCredential(call, _) => {
+                ("PMIx_Validate_credential", vec![&call.directives])
+            }
+            Self::PushStdin(call, _) => ("PMIx_IOF_push", vec![&call.directives]),
+            _ => return None,
+        })
+    }
+
+    /// Answers the call with an error, if it is one that is answered.
+    pub(crate) fn fail(self, status: Status) {
+        match self {
+            Self::Fence(_, done) => done.fail(status),
+            Self::Connect(_, done) => done.fail(status),
+            Self::Disconnect(_, done) => done.fail(status),
+            Self::Group(_, done) => done.fail(status),
+            Self::Lookup(_, done) => done.fail(status),
+            Self::Unpublish(_, done) => done.fail(status),
+            Self::Query(_, done) => done.fail(status),
+            Self::JobControl(_, done) => done.fail(status),
+            Self::SessionControl(_, done) => done.fail(status),
+            Self::Log(_, done) => done.fail(status),
+            Self::GetCredential(_, done) => done.fail(status),
+            Self::ValidateCredential(_, done) => done.fail(status),
+            Self::PushStdin(_, done) => done.fail(status),
+            _ => {}
+        }
+    }
 }
 
 /// What processes do together, and that it ended without success.
@@ -179,8 +233,7 @@ impl Host for LocalHost {
     /// What passes through the launcher is told to the server whoever pulls it. It also goes where it went before,
     /// and all else that a pull may ask for is the part of the server or of the tool.
     fn iof_pull(&self, call: IofPull, done: Completion<()>) {
-        let is_refused =
-            |info: &Info<'_>| info.flags.contains(InfoFlags::REQD) && !info.key.is(keys::IOF_COPY);
+        let is_refused = |info: &Info<'_>| info.must_be_obeyed() && !info.key.is(keys::IOF_COPY);
         match self.forwards && !call.directives.iter().any(is_refused) {
             true => done.succeed(()),
             false => done.not_supported(),

@@ -4,13 +4,14 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use pmix_server::upcall::{Abort, PushStdin};
+use pmix_server::upcall::{Abort, PushStdin, SessionControl, Spawn};
 use pmix_server::{Collective, Completion};
-use pmix_types::{Nspace, Proc, Status};
+use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
 
 use super::job::Named;
 use super::log::Outlets;
 use super::session::Session;
+use super::support;
 use super::tool_wait::WaitEnd;
 use crate::host::HostMessage;
 use crate::input::{self, Answer};
@@ -79,6 +80,10 @@ impl Session<'_> {
     }
 
     fn answer(&mut self, message: HostMessage) {
+        if let Err(error) = support::check(&message) {
+            tracing::warn!("{error}");
+            return message.fail(error.status());
+        }
         match message {
             HostMessage::Connected(proc) => {
                 tracing::info!("rank {} of {} has initialized", proc.rank, proc.nspace);
@@ -110,7 +115,7 @@ impl Session<'_> {
                 status => done.fail(status),
             },
             HostMessage::SessionControl(call, done) => match self.control_session(&call) {
-                Status::SUCCESS => done.succeed(Vec::new()),
+                Status::SUCCESS => done.succeed(names_of_request(&call)),
                 status => done.fail(status),
             },
             HostMessage::Missing(failed) => {
@@ -144,7 +149,10 @@ impl Session<'_> {
                     false => done.fail(Status::ERR_NOT_FOUND),
                 }
             }
-            HostMessage::Spawn(call, done) => self.spawn_later(call, done),
+            HostMessage::Spawn(call, done) => match self.check_parent(&call) {
+                Ok(()) => self.spawn_later(call, done),
+                Err(status) => done.fail(status),
+            },
             HostMessage::Group(call, done) => self.group(&call, done),
             HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
             HostMessage::CleanupRegistered(target, uid, cleanup) => {
@@ -179,6 +187,28 @@ impl Session<'_> {
                 self.missing.warn_of(line, Instant::now());
             }
         }
+    }
+
+    /// Checks the parent that a spawn names (`PMIX_PARENT_ID`).
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` if it is no process, `PMIX_ERR_NOT_FOUND` if the session has no such process.
+    fn check_parent(&mut self, call: &Spawn) -> Result<(), Status> {
+        let Some(info) = call.infos.iter().find(|info| info.key.is(keys::PARENT_ID)) else {
+            return Ok(());
+        };
+        let who = self.called(&call.proc);
+        let refused = match &info.value {
+            Value::Proc(parent) if *parent == call.proc || self.jobs.process(parent).is_some() => {
+                return Ok(());
+            }
+            Value::Proc(_) => Status::ERR_NOT_FOUND,
+            _ => Status::ERR_BAD_PARAM,
+        };
+        let line = format!("{who} spawns with a PMIX_PARENT_ID that is no process of this session");
+        self.missing.warn_of(line, Instant::now());
+        Err(refused)
     }
 
     /// Hands input to the processes that it is for: those of spawned jobs that were to have some, else the
@@ -306,4 +336,13 @@ impl Session<'_> {
         }
         self.spread_failures(now);
     }
+}
+
+/// Returns the names that a process gave its control of the session (`PMIX_SESSION_CTRL_ID`), for the answer.
+fn names_of_request(call: &SessionControl) -> Vec<Info<'static>> {
+    let is_name = |info: &&Info<'_>| info.key.is(keys::SESSION_CTRL_ID);
+    let names = call.directives.iter().filter(is_name);
+    names
+        .map(|info| Info::new(keys::SESSION_CTRL_ID, info.value.clone()))
+        .collect()
 }

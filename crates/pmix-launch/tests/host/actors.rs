@@ -42,6 +42,9 @@ fn actor() {
         "publish" => publish(connected(settings)),
         "table" => table(connected(settings)),
         "asks" => crate::asking::asks(connected(settings)),
+        "requires" => {
+            crate::required::requires(SharedClient::init(settings, |_| {}).unwrap());
+        }
         "ends_the_session" => crate::asking::ends_the_session(connected(settings)),
         "commands" => crate::directed::commands(connected(settings)),
         "shown" => crate::directed::shown(connected(settings)),

@@ -4,7 +4,8 @@
 use pmix_client::Client;
 use pmix_proto::{Request, reply, request};
 use pmix_types::{
-    AllocDirective, DataArray, Info, IntoOwned as _, ProcState, Query, Rank, Status, Value, keys,
+    AllocDirective, DataArray, Info, IntoOwned as _, Proc, ProcState, Query, Rank, Status, Value,
+    keys,
 };
 
 use crate::actors::{peer, wait_for_all};
@@ -149,6 +150,20 @@ fn what_is_refused(client: &mut Client) {
     assert_eq!((status, found.len()), (Status::ERR_PARTIAL_SUCCESS, 1));
     let unknown = ask(client, &["example.unknown"], Vec::new());
     assert_eq!(unknown, (Status::ERR_NOT_FOUND, Vec::new()));
+    let absent = Proc::new(client.proc().nspace.clone(), Rank::new(4711));
+    for (parent, expected) in [
+        (Value::from("rank 0"), Status::ERR_BAD_PARAM),
+        (Value::Proc(absent), Status::ERR_NOT_FOUND),
+        (
+            Value::Proc(Proc::new("nobody", Rank::new(0))),
+            Status::ERR_NOT_FOUND,
+        ),
+        (Value::Proc(client.proc().clone()), Status::SUCCESS),
+    ] {
+        let infos = vec![Info::new(keys::PARENT_ID, parent)];
+        let status = crate::directed::start(client, &["/bin/true"], 1, &[], infos);
+        assert_eq!(status, expected);
+    }
     let named = vec![Info::new(keys::ALLOC_ID, "17")];
     let (status, _) = ask(client, &[keys::QUERY_ALLOCATION], named);
     assert_eq!(status, Status::ERR_NOT_FOUND);
@@ -163,11 +178,15 @@ pub(crate) fn ends_the_session(mut client: Client) {
         }
     }
     let mut control = |session, key: &'static str| {
-        let infos = vec![Info::new(key, true)];
+        let name = Info::new(keys::SESSION_CTRL_ID, "mine");
+        let infos = vec![Info::new(key, true), name.clone()];
         let request = request::SessionControl { session, infos };
         let payload = client.request(&Request::SessionControl(request)).unwrap();
-        let answer = reply::Infos::decode(client.form(), None, &payload);
-        answer.unwrap().status
+        let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+        if answer.status.is_success() {
+            assert_eq!(answer.infos, Some(vec![name]), "the name of the request");
+        }
+        answer.status
     };
     let own = std::os::unix::process::parent_id();
     let preempted = control(own, keys::SESSION_PREEMPT);

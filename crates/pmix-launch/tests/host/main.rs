@@ -13,6 +13,7 @@ mod directed;
 mod logs;
 mod monitors;
 mod placed;
+mod required;
 mod stage;
 
 use pmix_launch::{Cause, Ending, MapBy, Policy};

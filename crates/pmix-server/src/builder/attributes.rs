@@ -4,7 +4,7 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init`.
 
 use pmix_topology::Topology;
-use pmix_types::{Info, InfoFlags, Nspace, Numeric, Rank, Status, Text, Value, keys};
+use pmix_types::{Info, Nspace, Numeric, Rank, Status, Text, Value, keys};
 
 use super::Builder;
 use crate::Error;
@@ -36,6 +36,7 @@ impl Builder {
             keys::SERVER_SESSION_SUPPORT => self.session_support(flag(value)?),
             keys::SERVER_SYSTEM_SUPPORT => self.system_support(flag(value)?),
             keys::SERVER_SCHEDULER => self.scheduler(flag(value)?),
+            keys::SERVER_SYS_CONTROLLER => self.controller(flag(value)?),
             keys::SERVER_GATEWAY => self.gateway(flag(value)?),
             keys::SERVER_ENABLE_MONITORING => self.monitoring(flag(value)?),
             keys::SERVER_ALLOW_FOREIGN_TOOLS => self.foreign_tools(flag(value)?),
@@ -74,7 +75,7 @@ impl Builder {
             keys::BIND_REQUIRED if flag(&info.value)? => {
                 refused("the server's thread runs where its process may and is not bound by itself")
             }
-            keys::BIND_PROGRESS_THREAD if !info.flags.contains(InfoFlags::REQD) => {
+            keys::BIND_PROGRESS_THREAD if !info.must_be_obeyed() => {
                 tracing::warn!(
                     "the server's thread runs where its process may: {key} has no effect"
                 );
@@ -82,7 +83,7 @@ impl Builder {
             }
             // Signals and the ends of children are left to the host: there is nothing to put there.
             keys::EXTERNAL_AUX_EVENT_BASE => Ok(()),
-            _ if info.flags.contains(InfoFlags::REQD) => {
+            _ if info.must_be_obeyed() => {
                 refused("this server does not know the attribute, and it is required")
             }
             _ => {

@@ -36,6 +36,10 @@ pub(super) fn publish(
     let opened = Rendezvous::open(settings.offers, places, &contact);
     let opened = opened.and_then(|files| report(files, settings, places, &contact));
     let mut files = match opened {
+        // A node has one scheduler and one controller: a second server in that role does not start.
+        Err(error) if has_role(settings) && error.status() == Status::ERR_EXISTS => {
+            return Err(error);
+        }
         Err(error) if !settings.rendezvous_required => {
             tracing::warn!(%error, "tools do not find this server");
             Rendezvous::default()
@@ -46,6 +50,11 @@ pub(super) fn publish(
         named.write(&mut files, &contact, places.mode)?;
     }
     Ok(files)
+}
+
+/// Returns whether the server has a role of which a node has one.
+fn has_role(settings: &Builder) -> bool {
+    settings.offers.scheduler || settings.offers.controller
 }
 
 /// A rendezvous file that whoever starts the server names.

@@ -14,6 +14,7 @@ const ALL: Offers = Offers {
     session: true,
     system: true,
     scheduler: true,
+    controller: true,
 };
 
 /// When the server of these tests started: one time, whenever it is asked for.
@@ -66,7 +67,12 @@ fn files_are_there_while_the_server_is() {
     assert_eq!(names(&top.path().join("session")), session);
     assert_eq!(
         names(top.path()),
-        ["pmix.sched.n01", "pmix.sys.n01", "session"]
+        [
+            "pmix.sched.n01",
+            "pmix.sys.n01",
+            "pmix.sysctrlr.n01",
+            "session"
+        ]
     );
     let sys = top.path().join("pmix.sys.n01");
     assert_eq!(fs::read_to_string(&sys).unwrap(), contact().text());
@@ -74,7 +80,7 @@ fn files_are_there_while_the_server_is() {
         fs::metadata(&sys).unwrap().permissions().mode() & 0o7777,
         0o600
     );
-    assert_eq!(files.paths().len(), 5);
+    assert_eq!(files.paths().len(), 6);
     drop(files);
     assert_eq!(names(top.path()), [""; 0]);
 }
@@ -102,7 +108,7 @@ fn a_second_live_server_is_told_who_the_first_is() {
     ] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    assert_eq!(first.paths().iter().filter(|path| path.exists()).count(), 5);
+    assert_eq!(first.paths().iter().filter(|path| path.exists()).count(), 6);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pmix_engine::{Credentials, Engine, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
 use crate::fork::setup_envars;
-use crate::{Error, Server};
+use crate::{Error, Server, obeyed};
 
 impl Server {
     /// Registers a job, or updates it, with the number of its local processes
@@ -183,13 +183,14 @@ impl Server {
     /// given it by [`setup_local_support`](Self::setup_local_support).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not obeyed.
     pub fn setup_application(
         &self,
         _nspace: &Nspace<'_>,
         infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
+        obeyed::check("PMIx_server_setup_application", infos)?;
         Ok(setup_envars(&self.0.fork.environment, infos))
     }
 
@@ -198,12 +199,13 @@ impl Server {
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM` for a variable without a name;
-    /// `PMIX_ERR_NOT_SUPPORTED` for one that is to be unset.
+    /// `PMIX_ERR_NOT_SUPPORTED` for one that is to be unset, and for what is required and no variable.
     pub fn setup_local_support(
         &self,
         nspace: &Nspace<'_>,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
+        obeyed::check("PMIx_server_setup_local_support", infos)?;
         let support = &self.0.fork.local_support;
         self.0.handle.request(|_, _| support.set(nspace, infos))
     }

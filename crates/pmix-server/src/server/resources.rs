@@ -8,7 +8,7 @@ use std::path::Path;
 use pmix_topology::{Cpuset, DeviceFilter, Topology};
 use pmix_types::{DataArray, DeviceType, Info, IofChannel, Proc, Text, Value, keys};
 
-use crate::{Error, Server};
+use crate::{Error, Server, obeyed};
 
 /// The devices that connect nodes.
 const OF_FABRICS: [DeviceType; 2] = [DeviceType::NETWORK, DeviceType::OPENFABRICS];
@@ -53,9 +53,10 @@ impl Server {
     /// file that `HWLOC_XMLFILE` names, else that of `/sys`, which is read in this call.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for a required directive that is not obeyed.
     pub fn collect_inventory(&self, directives: &[Info<'_>]) -> Result<Vec<Info<'static>>, Error> {
         self.0.handle.request(|_, _| Ok::<_, Error>(()))?;
+        obeyed::check("PMIx_server_collect_inventory", directives)?;
         let topology = self.topology();
         let hostname = &self.0.fork.hostname;
         let text = |text: &str| Value::String(Some(Text::new(text.as_bytes().to_vec())));

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The attributes that the server obeys, and what becomes of those that a process requires (`PMIX_INFO_REQD`).
+//!
+//! What the server obeys is marked as processed for the host. Where the host is not asked, what the server does not obey
+//! is refused.
+//!
+//! Source: PMIx Standard, chapter "Data Structures and Types", the directives of infos.
+
+use pmix_proto::{Request, SupportedFunction, check_required, mark_processed};
+use pmix_types::{GroupOperation, Info, keys};
+
+use crate::Error;
+use crate::host::Upcall;
+
+/// The attributes that this server obeys, by the function of the client that they come with. Others are handed on to
+/// the host where the host is asked.
+pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
+    ("PMIx_Connect", &["TIMEOUT"]),
+    ("PMIx_Disconnect", &["TIMEOUT"]),
+    ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
+    (
+        "PMIx_Get",
+        &[
+            "APPNUM",
+            "APP_INFO",
+            "DATA_SCOPE",
+            "GET_REFRESH_CACHE",
+            "GROUP_CONTEXT_ID",
+            "HOSTNAME",
+            "IMMEDIATE",
+            "JOB_INFO",
+            "NODEID",
+            "NODE_INFO",
+            "OPTIONAL",
+            "SESSION_ID",
+            "SESSION_INFO",
+            "TIMEOUT",
+        ],
+    ),
+    (
+        "PMIx_Group_construct",
+        &[
+            "GROUP_FINAL_MEMBERSHIP_ORDER",
+            "GROUP_INFO",
+            "GROUP_LEADER",
+            "GROUP_LOCAL_ONLY",
+            "GROUP_NOTIFY_TERMINATION",
+            "GROUP_OPTIONAL",
+            "TIMEOUT",
+        ],
+    ),
+    ("PMIx_Group_destruct", &["TIMEOUT"]),
+    (
+        "PMIx_IOF_pull",
+        &["IOF_CACHE_SIZE", "IOF_DROP_OLDEST", "IOF_DROP_NEWEST"],
+    ),
+    ("PMIx_IOF_push", &["IOF_PUSH_STDIN", "IOF_COMPLETE"]),
+    (
+        "PMIx_Job_control",
+        &[
+            "REGISTER_CLEANUP",
+            "REGISTER_CLEANUP_DIR",
+            "CLEANUP_RECURSIVE",
+            "CLEANUP_EMPTY",
+            "CLEANUP_IGNORE",
+            "CLEANUP_LEAVE_TOPDIR",
+        ],
+    ),
+    (
+        "PMIx_Notify_event",
+        &[
+            "EVENT_NON_DEFAULT",
+            "EVENT_CUSTOM_RANGE",
+            "EVENT_AFFECTED_PROC",
+            "EVENT_AFFECTED_PROCS",
+            "EVENT_DO_NOT_CACHE",
+            "EVENT_STAYS_LOCAL",
+        ],
+    ),
+    (
+        "PMIx_Process_monitor",
+        &[
+            "MONITOR_HEARTBEAT",
+            "SEND_HEARTBEAT",
+            "MONITOR_CANCEL",
+            "MONITOR_ID",
+            "MONITOR_HEARTBEAT_TIME",
+            "MONITOR_HEARTBEAT_DROPS",
+            "MONITOR_APP_CONTROL",
+            "RANGE",
+        ],
+    ),
+    (
+        "PMIx_Query_info",
+        &[
+            "QUERY_ATTRIBUTE_SUPPORT",
+            "QUERY_GROUP_MEMBERSHIP",
+            "QUERY_GROUP_NAMES",
+            "QUERY_JOB_STATUS",
+            "QUERY_LOCAL_ONLY",
+            "QUERY_LOCAL_PROC_TABLE",
+            "QUERY_NAMESPACES",
+            "QUERY_NAMESPACE_INFO",
+            "QUERY_NUM_GROUPS",
+            "QUERY_NUM_PSETS",
+            "QUERY_PROC_TABLE",
+            "QUERY_PROVISIONAL_ABI_VERSION",
+            "QUERY_PSET_MEMBERSHIP",
+            "QUERY_PSET_NAMES",
+            "QUERY_REFRESH_CACHE",
+            "QUERY_RESOLVE_NODE",
+            "QUERY_RESOLVE_PEERS",
+            "QUERY_STABLE_ABI_VERSION",
+            "PROC_STATE_STATUS",
+            "QUERY_SUPPORTED_KEYS",
+            "QUERY_SUPPORTED_QUALIFIERS",
+            "SERVER_START_TIME",
+            "NSPACE",
+            "RANK",
+            "PROCID",
+            "HOSTNAME",
+            "NODEID",
+            "PSET_NAME",
+            "GROUP_ID",
+        ],
+    ),
+    (
+        "PMIx_Register_event_handler",
+        &["EVENT_AFFECTED_PROC", "EVENT_AFFECTED_PROCS"],
+    ),
+    ("PMIx_Spawn", &["FWD_STDOUT", "FWD_STDERR", "FWD_STDDIAG"]),
+];
+
+/// The qualifiers of queries that this server obeys; the row of [`SUPPORTED`] lists the keys that it answers, too.
+const QUALIFIERS: &[SupportedFunction<'static>] = &[(
+    "PMIx_Query_info",
+    &[
+        "GROUP_ID",
+        "HOSTNAME",
+        "NODEID",
+        "NSPACE",
+        "PROCID",
+        "PSET_NAME",
+        "QUERY_LOCAL_ONLY",
+        "QUERY_REFRESH_CACHE",
+        "QUERY_SUPPORTED_QUALIFIERS",
+        "RANK",
+    ],
+)];
+
+/// Refuses what a process requires of a query that the host is not asked.
+///
+/// # Errors
+///
+/// As [`check`].
+pub(crate) fn check_qualifiers(infos: &[Info<'_>]) -> Result<(), Error> {
+    check_required("PMIx_Query_info", &[QUALIFIERS], infos).map_err(Error::from)
+}
+
+/// Refuses what a process requires of a function that the host is not asked for.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+pub(crate) fn check(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
+    check_required(function, &[SUPPORTED], infos).map_err(Error::from)
+}
+
+/// Refuses what a process requires of a request that the host is not asked for, or hears of without its infos.
+///
+/// # Errors
+///
+/// As [`check`].
+pub(crate) fn check_request(request: &Request<'_>, watches_heartbeats: bool) -> Result<(), Error> {
+    match request {
+        Request::Get(get) => {
+            let mut directives = get.infos.iter().filter(|info| !info.is_qualifier());
+            directives.try_for_each(|info| check("PMIx_Get", std::slice::from_ref(info)))
+        }
+        Request::GroupLeave(leave) => check("PMIx_Group_leave", &leave.infos),
+        Request::IofDeregister(end) => check("PMIx_IOF_deregister", &end.infos),
+        Request::Monitor(monitor) if watches_heartbeats => match &monitor.monitor.key {
+            key if key.is(keys::MONITOR_HEARTBEAT) || key.is(keys::SEND_HEARTBEAT) => {
+                check("PMIx_Process_monitor", &monitor.infos)
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Marks what this server obeys in an upcall as processed.
+pub(crate) fn mark(upcall: &mut Upcall) {
+    let (function, infos) = match upcall {
+        Upcall::Fence(call) => ("PMIx_Fence", &mut call.infos),
+        Upcall::Connect(call) => ("PMIx_Connect", &mut call.infos),
+        Upcall::Disconnect(call) => ("PMIx_Disconnect", &mut call.infos),
+        Upcall::Group(call) if call.operation == GroupOperation::CONSTRUCT => {
+            ("PMIx_Group_construct", &mut call.directives)
+        }
+        Upcall::Group(call) => ("PMIx_Group_destruct", &mut call.directives),
+        Upcall::DirectModex(call) => ("PMIx_Get", &mut call.infos),
+        Upcall::PushStdin(call) => ("PMIx_IOF_push", &mut call.directives),
+        Upcall::JobControl(call) => ("PMIx_Job_control", &mut call.directives),
+        Upcall::Monitor(call) => ("PMIx_Process_monitor", &mut call.directives),
+        Upcall::NotifyEvent(call) => ("PMIx_Notify_event", &mut call.infos),
+        Upcall::RegisterEvents(call) => ("PMIx_Register_event_handler", &mut call.infos),
+        _ => return,
+    };
+    mark_processed(function, SUPPORTED, infos);
+}
+
+#[cfg(test)]
+mod tests {
+    use pmix_types::Attribute;
+
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_table_is_an_attribute() {
+        for (function, attributes) in SUPPORTED.iter().chain(QUALIFIERS) {
+            assert!(function.starts_with("PMIx_"));
+            for name in *attributes {
+                assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
+            }
+        }
+    }
+}

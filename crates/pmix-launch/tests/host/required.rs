@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each attribute of the headers, marked as required, in each call that the launcher serves: what the documents do not
+//! list as obeyed is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use pmix_client::{Ask, Error, SharedClient};
+use pmix_types::{App, Attribute, ErrorDetail, Info, Proc, Query, Status, keys};
+
+use crate::stage::play;
+
+/// The functions of each attribute, by its key, as the documents have them. An attribute that no function obeys is
+/// there, too.
+fn documented() -> BTreeMap<&'static str, BTreeSet<String>> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let page = |name: &str| fs::read_to_string(format!("{root}/{name}")).unwrap();
+    let key = |name: &str| Attribute::by_name(name).map(Attribute::key);
+    let attributes = page("data/attributes.tsv");
+    let names = attributes
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split('\t').next());
+    let mut functions: BTreeMap<_, BTreeSet<_>> = names
+        .map(|name| (key(name).unwrap(), BTreeSet::new()))
+        .collect();
+    let mut add = |text: &str, obey: &str| {
+        for key in text.split('`').filter_map(key) {
+            let obey = obey.split_whitespace().map(str::to_owned);
+            functions.entry(key).or_default().extend(obey);
+        }
+    };
+    for file in ["docs/capi.md", "docs/cli.md", "docs/directives.md"] {
+        let text = page(file);
+        for table in text.split("<!-- man: ").skip(1) {
+            let (marked, rows) = table.split_once("-->").unwrap();
+            let rows = rows
+                .lines()
+                .skip(1)
+                .take_while(|line| line.starts_with('|'));
+            for column in rows.filter_map(|row| row.split('|').nth(1)) {
+                add(column, marked);
+            }
+        }
+    }
+    let text = page("docs/cli.md");
+    let (_, spawned) = text.split_once("*Spawned jobs.*").unwrap();
+    let (spawned, _) = spawned.split_once("*Directives that are refused*").unwrap();
+    add(spawned, "PMIx_Spawn");
+    functions
+}
+
+/// Returns what an answer with infos says: a partial answer is one, another status is an error.
+fn said((status, _): (Status, Vec<Info<'static>>)) -> Result<(), Error> {
+    match status {
+        Status::SUCCESS | Status::ERR_PARTIAL_SUCCESS => Ok(()),
+        other => Err(ErrorDetail::new(other, "the call was refused").into()),
+    }
+}
+
+/// Makes a call with one directive.
+fn call(client: &SharedClient, function: &str, info: Info<'static>) -> Result<(), Error> {
+    let own = || vec![client.proc().clone()];
+    let infos = vec![info];
+    let group = || "required".into();
+    match function {
+        "PMIx_Fence" => client.wait(Ask::fence(own(), infos)),
+        "PMIx_Connect" => client.wait(Ask::connect(own(), infos)),
+        "PMIx_Disconnect" => client.wait(Ask::disconnect(own(), infos)),
+        "PMIx_Lookup" => client
+            .wait(Ask::lookup(vec!["key".into()], infos))
+            .map(drop),
+        "PMIx_Unpublish" => client.wait(Ask::unpublish(vec!["key".into()], infos)),
+        "PMIx_Group_construct" => client
+            .wait(Ask::group_construct(group(), own(), infos))
+            .map(drop),
+        "PMIx_Group_leave" => client.wait(Ask::group_leave(group(), infos)),
+        "PMIx_IOF_push" => client.wait(Ask::iof_push(own(), infos, Some(b"input".to_vec()))),
+        "PMIx_IOF_deregister" => client.wait(Ask::iof_deregister(1, infos)),
+        "PMIx_Register_event_handler" => {
+            client.wait(Ask::register_events(vec![Status::from_raw(-4711)], infos))
+        }
+        "PMIx_Job_control" => {
+            let absent = Proc::new("nobody", client.proc().rank);
+            client
+                .wait(Ask::job_control(vec![absent], infos))
+                .and_then(said)
+        }
+        "PMIx_Session_control" => client
+            .wait(Ask::session_control(u32::MAX, infos))
+            .and_then(said),
+        "PMIx_Log" => {
+            let text = Info::new(keys::LOG_STDERR, "logged\n");
+            client.wait(Ask::log(vec![text], infos))
+        }
+        "PMIx_Process_monitor" => {
+            let usage = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, true);
+            client
+                .wait(Ask::monitor(usage, Status::SUCCESS, infos))
+                .and_then(said)
+        }
+        "PMIx_Query_info" => {
+            // One key is the server's, the other the launcher's.
+            let query = |key: &'static str| {
+                let queries = vec![Query {
+                    keys: vec![key.into()],
+                    qualifiers: infos.clone(),
+                }];
+                client.wait(Ask::query(queries)).and_then(said)
+            };
+            match query(keys::QUERY_NAMESPACES) {
+                Err(error) if error.status() == Status::ERR_NOT_SUPPORTED => {
+                    query(keys::QUERY_AVAILABLE_SLOTS)
+                }
+                taken => taken,
+            }
+        }
+        "PMIx_Get_credential" => client.wait(Ask::credential(infos)).map(drop),
+        "PMIx_Validate_credential" => client.wait(Ask::validate(vec![1], infos)).and_then(said),
+        "PMIx_Spawn" => {
+            let app = App {
+                cmd: Some("/bin/true".into()),
+                maxprocs: 1,
+                ..App::default()
+            };
+            client.wait(Ask::spawn(infos, vec![app])).map(drop)
+        }
+        other => panic!("there is no call of {other}"),
+    }
+}
+
+const FUNCTIONS: &[&str] = &[
+    "PMIx_Fence",
+    "PMIx_Connect",
+    "PMIx_Disconnect",
+    "PMIx_Lookup",
+    "PMIx_Unpublish",
+    "PMIx_Group_construct",
+    "PMIx_IOF_push",
+    "PMIx_IOF_deregister",
+    "PMIx_Register_event_handler",
+    "PMIx_Job_control",
+    "PMIx_Session_control",
+    "PMIx_Log",
+    "PMIx_Process_monitor",
+    "PMIx_Query_info",
+    "PMIx_Get_credential",
+    "PMIx_Validate_credential",
+    "PMIx_Spawn",
+    "PMIx_Group_leave",
+];
+
+/// Makes every call with every attribute that it does not obey.
+pub(crate) fn requires(client: SharedClient) {
+    let mut wrong = Vec::new();
+    let mut num_refused = 0;
+    for (key, functions) in documented() {
+        for function in FUNCTIONS {
+            // The server says who the caller is, whatever the caller says of it.
+            let is_of_server = [keys::USERID, keys::GRPID].contains(&key);
+            if is_of_server || functions.contains(*function) {
+                continue;
+            }
+            let answer = call(&client, function, Info::new(key, true).required());
+            match answer.map_err(|error| error.status()) {
+                Err(Status::ERR_NOT_SUPPORTED) => num_refused += 1,
+                other => wrong.push(format!("{function} with {key}: {other:?}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What a layer above has obeyed is refused by none.
+    let mut processed = Info::new(keys::COLOCATE_PROCS, true).required();
+    processed.set_processed();
+    call(&client, "PMIx_Fence", processed).unwrap();
+    println!("{num_refused} refused");
+    client.finalize().unwrap();
+}
+
+#[test]
+fn what_is_required_and_not_documented_is_refused() {
+    let played = play("requires", 1);
+    assert!(played.outcome.cause.is_none(), "{}", played.errors);
+    let refused = played
+        .output
+        .lines()
+        .find_map(|line| line.strip_suffix(" refused"));
+    let refused: usize = refused.unwrap().parse().unwrap();
+    assert!(refused > 8_000, "{refused}");
+}
