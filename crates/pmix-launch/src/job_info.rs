@@ -218,6 +218,11 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
         if let Some(locality) = topology.locality(cpus) {
             about.push(Info::new(keys::LOCALITY_STRING, text(locality.as_bytes())));
         }
+    } else {
+        // As PRRTE: no string says that the process is not bound, where silence would leave that open.
+        for key in [keys::CPUSET, keys::LOCALITY_STRING] {
+            about.push(Info::new(key, Value::String(None)));
+        }
     }
     Info::new(keys::PROC_INFO_ARRAY, array(about))
 }

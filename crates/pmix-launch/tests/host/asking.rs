@@ -85,6 +85,11 @@ fn about_jobs(client: &mut Client) {
 }
 
 fn about_the_node(client: &mut Client) {
+    // The processes of this test are not bound.
+    let own = client.proc().clone();
+    for key in [keys::CPUSET, keys::LOCALITY_STRING] {
+        assert_eq!(client.get(&own, key, &[]), Ok(Value::String(None)), "{key}");
+    }
     let nodes = infos(&value(client, keys::QUERY_ALLOCATION));
     assert!(nodes.len() == 1 && nodes[0].key.is(keys::NODE_INFO));
     let node = infos(&nodes[0].value);
