@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 mod large;
 pub(crate) mod rows;
 pub(crate) mod runs;
+mod spawns;
 mod tools;
 
 use super::{Report, machine, table};
@@ -37,6 +38,7 @@ const PARTS: &[Part] = &[
     ("many", commands::many),
     ("tools", tools::attaching),
     ("spawn", tools::spawning),
+    ("apps", spawns::apps),
     ("trues", tools::trues),
 ];
 

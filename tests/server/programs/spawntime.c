@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Has so many processes of `true` started as a job, and waits until it has ended. It says how long that took, as
- * {"spawn_ns":N}. */
+/* Has so many processes of `true` started as a job, of one application or of as many as a second argument says with so
+ * many processes each, and waits until it has ended. It says how long that took, as {"spawn_ns":N}. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -31,22 +31,32 @@ static void when_registered(pmix_status_t status, size_t reference, void *cbdata
 
 int main(int argc, char **argv)
 {
-    pmix_app_t app;
+    pmix_app_t *apps;
+    size_t num_apps = 1;
     char child[PMIX_MAX_NSLEN + 1];
     pmix_status_t code = PMIX_EVENT_JOB_END;
 
-    require(argc == 2);
+    require(argc == 2 || argc == 3);
+    if (argc == 3) {
+        num_apps = (size_t) atoi(argv[2]);
+    }
+    require(num_apps > 0);
     begin();
     PMIx_Register_event_handler(&code, 1, NULL, 0, when_ended, when_registered, &registered);
     require(await(&registered, 1, LIMIT_MS));
-    PMIX_APP_CONSTRUCT(&app);
-    app.cmd = "true";
-    app.maxprocs = atoi(argv[1]);
+    apps = calloc(num_apps, sizeof(*apps));
+    require(apps != NULL);
+    for (size_t app = 0; app < num_apps; app++) {
+        PMIX_APP_CONSTRUCT(&apps[app]);
+        apps[app].cmd = "true";
+        apps[app].maxprocs = atoi(argv[1]);
+    }
     uint64_t begun = now_ns();
-    must("PMIx_Spawn", PMIx_Spawn(NULL, 0, &app, 1, child));
+    must("PMIx_Spawn", PMIx_Spawn(NULL, 0, apps, num_apps, child));
     require(await(&ended, 1, LIMIT_MS));
     printf("{\"spawn_ns\":%" PRIu64 "}\n", now_ns() - begun);
     fflush(stdout);
+    free(apps);
     end();
     return 0;
 }
