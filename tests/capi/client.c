@@ -138,7 +138,11 @@ int main(void)
     rank = own.rank * 7;
     PMIX_VALUE_LOAD(&value, &rank, PMIX_UINT32);
     must("put of a number", PMIx_Put(PMIX_GLOBAL, "number", &value));
+    PMIX_VALUE_DESTRUCT(&value);
+    PMIX_VALUE_LOAD(&value, "raw:n1,n2", PMIX_REGEX);
+    must("put of a map", PMIx_Put(PMIX_GLOBAL, "map", &value));
     must("put of what is taken back", PMIx_Put(PMIX_GLOBAL, "passing", &value));
+    PMIX_VALUE_DESTRUCT(&value);
     must("commit", PMIx_Commit());
     must("removal", PMIx_Put(PMIX_DEL_GLOBAL, "passing", NULL));
     must("commit of a removal", PMIx_Commit());
@@ -159,6 +163,12 @@ int main(void)
         must("get of a number", PMIx_Get(&peer, "number", NULL, 0, &found));
         if (found->type != PMIX_UINT32 || found->data.uint32 != rank * 7) {
             fprintf(stderr, "rank %u: a wrong number of %u\n", own.rank, rank);
+            return 1;
+        }
+        PMIX_VALUE_RELEASE(found);
+        must("get of a map", PMIx_Get(&peer, "map", NULL, 0, &found));
+        if (found->type != PMIX_REGEX || strcmp(found->data.bo.bytes, "raw:n1,n2") != 0) {
+            fprintf(stderr, "rank %u: a wrong map of %u\n", own.rank, rank);
             return 1;
         }
         PMIX_VALUE_RELEASE(found);

@@ -468,3 +468,19 @@ fn a_reader_of_this_release_is_sent_types_that_the_module_lacks_and_others_as_be
     let mut encoder = Encoder::new(Layout::new(Module::V3), &mut old).with_all_types();
     assert!(encoder.array(&all).is_err());
 }
+
+#[test]
+fn a_reader_without_encoders_reads_maps_of_text_alone() {
+    let read = |bytes: &[u8]| {
+        let value = Decoder::new(V41, bytes).one::<wire_type::Value>();
+        value.map(pmix_types::IntoOwned::into_owned)
+    };
+    let text = |map: &'static [u8]| Value::Regex(pmix_types::RegexBytes(map.into()));
+    // As an encoder framed them, and as no encoder did.
+    assert_eq!(read(b"\x02\x31raw:n1,n2\0").unwrap(), text(b"raw:n1,n2"));
+    assert_eq!(read(b"\x02\x31\x02\x0cn1,n2\0").unwrap(), text(b"n1,n2"));
+    let error = read(b"\x02\x31blob:\0component=zlib:\0").unwrap_err();
+    says(&error, Status::ERR_UNPACK_FAILURE, 2, "only its encoder");
+    let error = read(b"\x02\x31raw:n1").unwrap_err();
+    assert_eq!(error.status(), PAST_END, "{error}");
+}

@@ -192,6 +192,28 @@ impl<'a> Decoder<'a> {
         })
     }
 
+    /// Returns the text of an old encoded map at the front, for a reader without encoders: all bytes before the NUL. The
+    /// count of a pack call is no letter or sign, so there is no text in front of one.
+    ///
+    /// # Errors
+    /// The text is nothing but a tag, so that the map goes on after the NUL, as its encoder alone knows how far.
+    pub(crate) fn tagged_text(&mut self) -> Result<Option<&'a [u8]>, Error> {
+        if self.framer.is_some() || !self.rest.first().is_some_and(u8::is_ascii_graphic) {
+            return Ok(None);
+        }
+        let start = self.offset();
+        let len = self.rest.iter().position(|byte| *byte == 0);
+        let len = len.unwrap_or(self.rest.len());
+        let text = self.take(len, "an encoded map")?;
+        self.take(1, "the NUL of an encoded map")?;
+        if text.ends_with(b":") {
+            let message = "an encoded map whose length only its encoder knows";
+            return Err(Error::malformed(start, message));
+        }
+        self.note(start, || format!("encoded map of {len} bytes"));
+        Ok(Some(text))
+    }
+
     /// The bytes of an old encoded map at the front, if an encoder owns them.
     pub(crate) fn framed(&mut self) -> Result<Option<&'a [u8]>, Error> {
         let Some(framer) = self.framer else {

@@ -17,7 +17,8 @@
 //! | bytes | the bytes; not text, no NUL is added | v61 |
 //!
 //! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them, with
-//! the NUL of those that are text. What no encoder owns is a pack call of one string, with its count.
+//! the NUL of those that are text. What no encoder owns is a pack call of one string, with its count. A reader without
+//! encoders takes what begins with a letter or sign for text: no count does.
 
 use std::borrow::Cow;
 
@@ -161,6 +162,9 @@ impl WireType for Regex {
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<RegexBytes<'a>, Error> {
         if let Some(bytes) = decoder.framed()? {
             return Ok(RegexBytes(Cow::Borrowed(bytes)));
+        }
+        if let Some(text) = decoder.tagged_text()? {
+            return Ok(RegexBytes(Cow::Borrowed(text)));
         }
         let text = decoder.one::<wire_type::String>()?.unwrap_or_default();
         Ok(RegexBytes(text.into_bytes()))
