@@ -28,7 +28,7 @@ use crate::memory::{Result, slice};
 use crate::model::counted;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
-use crate::state::{server, server_of_parent, show_to_children, state};
+use crate::state::{changed, server, server_of_parent, show_to_children, state};
 use crate::status::{code, outcome};
 
 pub(crate) use host::{CHost, common_part};
@@ -107,7 +107,10 @@ pub(crate) fn finalize() -> Result<()> {
         }
     };
     if let Some(attached) = attached {
-        crate::tool::end_with_server(attached);
+        changed();
+        if let Err(error) = attached.tool.finalize() {
+            tracing::warn!("a server that this process was attached to was not left: {error}");
+        }
     }
     show_to_children(None);
     let ended = last.map_or(Ok(()), |(server, _)| server.finalize());

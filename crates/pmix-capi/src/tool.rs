@@ -262,14 +262,6 @@ fn let_server_attach(state: &mut State) {
     });
 }
 
-/// Ends the tool of a server, with the server.
-pub(crate) fn end_with_server(own: OwnTool) {
-    changed();
-    if let Err(error) = own.tool.finalize() {
-        refused(&error);
-    }
-}
-
 /// Attaches to one more server. Returns the name of the tool and that of the server.
 fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
     let mut wishes = Wishes::of("PMIx_tool_attach_to_server", infos)?;
