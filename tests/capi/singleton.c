@@ -187,6 +187,44 @@ static void check_keys(bool is_4)
     IS(PMIX_ERR_NOT_FOUND, wait_for_answer());
 }
 
+/* Gets that fail leave no value, and own data are known without a server. */
+static void check_gets(void)
+{
+    static pmix_value_t mark;
+    pmix_value_t put, *value = &mark, *array;
+    pmix_proc_t proc;
+    pmix_info_t info;
+    bool refresh = true;
+
+    IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&self, "my.key", NULL, 0, &value));
+    HOLDS(value == NULL);
+    IS(PMIX_SUCCESS, PMIx_Get(&self, NULL, NULL, 0, &array));
+    HOLDS(array->type == PMIX_DATA_ARRAY && array->data.darray->type == PMIX_INFO && array->data.darray->size >= 7);
+    PMIX_VALUE_RELEASE(array);
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Get(NULL, NULL, NULL, 0, &value));
+    IS(PMIX_ERR_BAD_PARAM, PMIx_Get(&job, NULL, NULL, 0, &value));
+    if (!all) {
+        return;
+    }
+    IS(PMIX_SUCCESS, PMIx_Get_nb(&self, NULL, NULL, 0, value_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_answer());
+    /* 4.2.2 does not find the rank, and 5.0.11 waits for ever where data are to be fresh. */
+    memcpy(&proc, &self, sizeof(proc));
+    proc.rank = PMIX_RANK_INVALID;
+    IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_RANK, NULL, 0, &value));
+    HOLDS(number(value) == self.rank);
+    PMIX_VALUE_RELEASE(value);
+    PMIX_INFO_LOAD(&info, PMIX_GET_REFRESH_CACHE, &refresh, PMIX_BOOL);
+    put.type = PMIX_UINT32;
+    put.data.uint32 = 9;
+    IS(PMIX_SUCCESS, PMIx_Store_internal(&self, "kept", &put));
+    IS(PMIX_SUCCESS, PMIx_Get(&self, "kept", &info, 1, &value));
+    HOLDS(number(value) == 9);
+    PMIX_VALUE_RELEASE(value);
+    IS(PMIX_SUCCESS, PMIx_Get(&self, PMIX_LOCAL_RANK, &info, 1, &value));
+    PMIX_VALUE_RELEASE(value);
+}
+
 static void check_data(void)
 {
     const pmix_scope_t scopes[] = {PMIX_LOCAL, PMIX_REMOTE, PMIX_GLOBAL, PMIX_INTERNAL};
@@ -319,9 +357,15 @@ static void check_events(void)
     IS(PMIX_SUCCESS, wait_for_answer());
     /* An event that no handler took waits for the next one, here a default handler. */
     IS(PMIX_SUCCESS, PMIx_Notify_event(code, &self, PMIX_RANGE_PROC_LOCAL, NULL, 0, NULL, NULL));
+    if (all) {
+        IS(PMIX_SUCCESS, PMIx_Notify_event(code, &self, PMIX_RANGE_NAMESPACE, NULL, 0, NULL, NULL));
+    }
     int id = PMIx_Register_event_handler(NULL, 0, NULL, 0, handler, NULL, NULL);
     HOLDS(id >= 0);
     IS(code, wait_for_event());
+    if (all) {
+        IS(code, wait_for_event());
+    }
     IS(PMIX_SUCCESS, PMIx_Deregister_event_handler((size_t)id, NULL, NULL));
     if (all) {
         HOLDS(told == 0);
@@ -346,6 +390,7 @@ int main(int argc, char **argv)
         HOLDS(strncmp(self.nspace, "singleton.", 10) == 0 && self.rank == 0);
         PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
         check_keys(strncmp(PMIx_Get_version(), "OpenPMIx 4", 10) == 0);
+        check_gets();
         check_data();
         check_requests();
         check_events();

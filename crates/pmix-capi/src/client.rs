@@ -1,39 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Clients: init, put, commit, fence, get, finalize.
 
-use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Instant;
 
-use pmix_client::{Ask, Found, Settings, SharedClient};
+use pmix_client::{Ask, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{
-    DataArray, ErrorDetail, Info, Key, Nspace, Proc, Query, Rank, Scope, Status, Value, keys,
-};
+use pmix_types::{DataArray, Info, Key, Nspace, Proc, Query, Rank, Scope, Status, Value, keys};
 
 use crate::abi::*;
-use crate::answers::{op, value};
+use crate::answers::op;
 use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
+use crate::gets::{known_to_server, says};
 use crate::guard::exported;
-use crate::later::later;
 use crate::log;
-use crate::memory::{Result, boxed, string};
+use crate::memory::{Result, string};
 use crate::model::Model;
 use crate::names::{nspace_at, proc_at};
-use crate::record::there;
 use crate::server::own_host;
-use crate::state::{State, client, name_of, state};
+use crate::state::{client, name_of, state};
 use crate::status::{code, make_at};
 use crate::tool;
 use crate::values::value_at;
-
-/// Whether one of the infos says that something is so.
-fn says(infos: &[Info<'_>], key: &str) -> bool {
-    infos
-        .iter()
-        .any(|info| info.key.is(key) && info.truth().is_true())
-}
 
 /// Initializes this process as a client, or counts one more call. With `PMIX_EXTERNAL_PROGRESS` the program calls
 /// `PMIx_Progress`. Without a launcher the process becomes a job of its own ([`Settings::singleton`]).
@@ -123,35 +112,6 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     left.map_err(|error| fault(&error))
 }
 
-/// Refuses what is required of a get that this library does not obey, whoever answers the get.
-fn check_get(infos: &[Info<'_>]) -> Result<()> {
-    pmix_client::check_get(infos).map_err(|error| fault(&error))
-}
-
-/// Of whom a value is asked; of this process if nobody is named.
-unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
-    // SAFETY: the caller says so.
-    let named = unsafe { proc_at(at) };
-    named.map_or_else(
-        || own.clone(),
-        |proc| match proc.nspace.is_invalid() {
-            true => Proc::new(own.nspace.clone(), proc.rank),
-            false => proc,
-        },
-    )
-}
-
-/// What a process knows of itself even if nobody told it.
-fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
-    (of == own).then_some(())?;
-    match key {
-        keys::RANK => Some(Value::Rank(own.rank)),
-        keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
-        keys::PROCID => Some(Value::Proc(own.clone())),
-        _ => None,
-    }
-}
-
 /// Stores a value about a process, its own if none is named, where this process is a server.
 fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<Result<()>> {
     let mut state = state();
@@ -182,104 +142,6 @@ fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
             Some(Ok(()))
         }
         _ => own_host().map(|_| Err(Status::ERR_BAD_PARAM)),
-    }
-}
-
-/// What this server stored about some process of a nspace, where it is asked which one has the key.
-fn stored_of_any<'s>(
-    state: &'s State,
-    of: &Proc<'static>,
-    key: &Key<'static>,
-) -> Option<&'s Value<'static>> {
-    let is_it =
-        |(proc, known): &(Proc<'static>, Key<'static>)| proc.nspace == of.nspace && known == key;
-    let any = (of.rank == Rank::UNDEF).then_some(&state.stored)?;
-    let least = any
-        .keys()
-        .filter(|at| is_it(at))
-        .min_by_key(|(proc, _)| proc.rank)?;
-    any.get(least)
-}
-
-/// What this process stored, or knows of itself, or what its jobs are, where it is a server: it asks
-/// nobody.
-fn known_to_server(
-    of: &Proc<'static>,
-    key: &Key<'static>,
-    infos: &[Info<'_>],
-) -> Option<Result<Value<'static>>> {
-    let (server, stored, is_asking) = {
-        let state = state();
-        let (server, _) = state.server.as_ref()?;
-        if state.client.is_some() {
-            return None;
-        }
-        let stored = state.stored.get(&(of.clone(), key.clone()));
-        let stored = stored.or_else(|| stored_of_any(&state, of, key)).cloned();
-        (server.clone(), stored, state.connection().is_some())
-    };
-    let name = key.as_text().to_str_lossy();
-    let own = || match name == keys::MYSERVER_URI && of == server.proc() {
-        true => Some(Value::from(server.uri().to_owned())),
-        false => own_value(of, server.proc(), &name),
-    };
-    if let Some(known) = stored.or_else(own) {
-        return Some(Ok(known));
-    }
-    let qualifiers = SharedClient::qualifiers(infos);
-    let registered = server.get(of, &name, &qualifiers).or_else(|error| {
-        // A server has no job: what is asked of its own process may be registered of no job in particular.
-        if of != server.proc() {
-            return Err(error);
-        }
-        let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
-        server.get(&any, &name, &qualifiers)
-    });
-    match registered {
-        Ok(found) => Some(Ok(found)),
-        // A tool's jobs are known here; of others it asks the server that it is attached to.
-        Err(_) if is_asking => None,
-        Err(error) => Some(Err(error.status())),
-    }
-}
-
-/// All that this process knows of another or of a job, where it is a server that asks nobody: what it
-/// stored takes the place of what was registered.
-fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'static>> {
-    let (server, stored) = {
-        let state = state();
-        let server = state
-            .server
-            .as_ref()
-            .filter(|_| state.connection().is_none());
-        // A client asks for one key.
-        let (server, _) = server.ok_or(Status::ERR_BAD_PARAM)?;
-        let stored = state.stored.iter().filter(|((proc, _), _)| proc == of);
-        let stored = stored.map(|((_, key), value)| Info::new(key.clone(), value.clone()));
-        (server.clone(), stored.collect::<Vec<_>>())
-    };
-    let mut known = match server.known(of, &SharedClient::qualifiers(infos)) {
-        Err(error) if stored.is_empty() => return Err(error.status()),
-        known => known.unwrap_or_default(),
-    };
-    let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
-    known.retain(|info| !keys.contains(&info.key));
-    known.extend(stored);
-    Ok(Value::DataArray(DataArray::Info(known)))
-}
-
-/// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
-unsafe fn hand_out(
-    found: &Value<'_>,
-    infos: &[Info<'_>],
-    to: *mut *mut pmix_value_t,
-) -> Result<()> {
-    // SAFETY: the caller says so.
-    unsafe {
-        match says(infos, keys::GET_STATIC_VALUES) {
-            true => make_at(*there(to)?, || found.to_c()),
-            false => make_at(to, || boxed(found.to_c()?)),
-        }
     }
 }
 
@@ -411,68 +273,6 @@ exported! {
             // SAFETY: C says so.
             let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
             client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
-        })())
-    }
-
-    fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            // SAFETY: C says so.
-            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
-            check_get(&infos)?;
-            if val.is_null() {
-                return Err(Status::ERR_BAD_PARAM);
-            }
-            if key.is_null() {
-                let all = all_known_to_server(&of, &infos)?;
-                // SAFETY: as above.
-                return unsafe { hand_out(&all, &infos, val) };
-            }
-            // SAFETY: as above.
-            let key = unsafe { key_at(key)? };
-            if let Some(found) = known_to_server(&of, &key, &infos) {
-                // SAFETY: as above.
-                return unsafe { hand_out(&found?, &infos, val) };
-            }
-            let client = client()?;
-            let name = key.as_text().to_str_lossy();
-            let found = match own_value(&of, client.proc(), &name) {
-                Some(own) => own,
-                None => client.get(&of, &key, &infos).map_err(|error| fault(&error))?,
-            };
-            // SAFETY: as above.
-            unsafe { hand_out(&found, &infos, val) }
-        })())
-    }
-
-    fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            // SAFETY: C says so.
-            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
-            check_get(&infos)?;
-            let then = value(cbfunc, cbdata)?;
-            if key.is_null() {
-                let all = all_known_to_server(&of, &infos)?;
-                return later(move || then(Ok(all)));
-            }
-            // SAFETY: as above.
-            let key = unsafe { key_at(key)? };
-            if let Some(found) = known_to_server(&of, &key, &infos) {
-                let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());
-                return later(move || then(found));
-            }
-            let client = client()?;
-            let name = key.as_text().to_str_lossy();
-            let found = match own_value(&of, client.proc(), &name) {
-                Some(own) => Found::Known(Ok(own)),
-                None => client.find(&of, &key, &infos),
-            };
-            let begun = match found {
-                Found::Known(found) => client.later(move || then(found)),
-                Found::AskServer(ask) => client.start(*ask, then),
-            };
-            begun.map_err(|error| fault(&error))
         })())
     }
 

@@ -67,36 +67,29 @@ impl Happened {
     }
 }
 
-/// Tells the handlers of an event, one after the other.
+/// Notifies the handlers of an event, one after the other. An event that no handler takes is kept for one that is
+/// registered later.
 pub(crate) fn tell(event: Happened) {
     tell_and_ask(event, None);
 }
 
-/// The same; the handlers may decide how the construction of a group goes on.
+/// Notifies the handlers of an event, which may decide how the construction of a group goes on. That decision is not
+/// left to a later handler, so such an event is not kept.
 fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
     let Ok(own) = crate::state::proc() else {
         return;
     };
     let is_local = is_local(&event.source, &own);
-    let told = handlers().chain(&event.as_event(), &own, |_| is_local);
-    Chain::begin(event, told, decision);
-}
-
-/// Tells of an event that stays in this process; one that nobody is there for is kept.
-fn tell_or_keep(event: Happened) {
-    let Ok(own) = crate::state::proc() else {
-        return;
-    };
     let told = {
         let mut handlers = handlers();
         let happened = event.as_event();
-        let told = handlers.chain(&happened, &own, |_| true);
-        if told.is_empty() {
+        let told = handlers.chain(&happened, &own, |_| is_local);
+        if told.is_empty() && decision.is_none() {
             handlers.keep(happened);
         }
         told
     };
-    Chain::begin(event, told, None);
+    Chain::begin(event, told, decision);
 }
 
 /// Tells a new handler of the events that were kept for it.
@@ -366,11 +359,10 @@ exported! {
             let source = named.unwrap_or_else(|| own.clone());
             let event = Happened { status, source: source.clone(), infos: infos.clone() };
             let here = includes(range, &infos, &own);
-            let is_own = range == DataRange::PROC_LOCAL;
-            let tell_here = move || match is_own {
-                true => tell_or_keep(event),
-                false if here => tell(event),
-                false => {}
+            let tell_here = move || {
+                if here {
+                    tell(event);
+                }
             };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;

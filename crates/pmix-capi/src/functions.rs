@@ -7,6 +7,7 @@ pub(crate) use crate::argv::*;
 pub(crate) use crate::client::*;
 pub(crate) use crate::events::*;
 pub(crate) use crate::families::*;
+pub(crate) use crate::gets::*;
 pub(crate) use crate::groups::*;
 pub(crate) use crate::iof::*;
 pub(crate) use crate::lists::*;

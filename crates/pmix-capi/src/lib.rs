@@ -46,6 +46,8 @@ mod events;
 mod families;
 mod functions;
 #[allow(unsafe_code)]
+mod gets;
+#[allow(unsafe_code)]
 mod groups;
 #[allow(unsafe_code)]
 mod guard;

@@ -249,6 +249,11 @@ impl JobCache {
         *proc == self.proc || job.is_some_and(|job| job.job().is_here(proc.rank))
     }
 
+    /// Returns all that the server said of a process.
+    pub(crate) fn all(&self, proc: &Proc<'_>, qualifiers: &[Info<'_>]) -> Vec<Info<'static>> {
+        self.jobs.known(proc, qualifiers).unwrap_or_default()
+    }
+
     /// Returns a value that a process put, or that the server sent of it.
     pub(crate) fn put_value(
         &self,

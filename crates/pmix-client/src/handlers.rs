@@ -12,7 +12,8 @@ mod places;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-use pmix_proto::Event;
+use bfrops::{Layout, Module};
+use pmix_proto::{Event, PeerForm};
 use pmix_types::{
     DataArray, DataRange, Info, IntoOwned as _, Proc, Rank, Status, Text, Value, keys,
 };
@@ -24,6 +25,9 @@ use places::{Gap, Place, Places};
 
 /// The most events that are kept for handlers which are registered later.
 const MOST_KEPT: usize = 512;
+
+/// The most bytes of such events, as they are on the wire.
+const MOST_KEPT_BYTES: usize = 4 << 20;
 
 /// Says where in the order of handlers a new one stands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -225,7 +229,15 @@ pub struct Handlers<H> {
     codes: BTreeMap<i32, usize>,
     num_default: usize,
     /// Events that no handler was there for.
-    kept: VecDeque<Event<'static>>,
+    kept: VecDeque<Kept>,
+    kept_bytes: usize,
+}
+
+/// An event that no handler was there for.
+#[derive(Clone, Debug)]
+struct Kept {
+    event: Event<'static>,
+    bytes: usize,
 }
 
 impl<H> Default for Handlers<H> {
@@ -247,6 +259,7 @@ impl<H> Handlers<H> {
             codes: BTreeMap::new(),
             num_default: 0,
             kept: VecDeque::new(),
+            kept_bytes: 0,
         }
     }
 
@@ -438,15 +451,20 @@ impl<H> Handlers<H> {
     }
 
     /// Keeps an event that no handler was there for, for one that is registered later, unless the event says
-    /// otherwise (`PMIX_EVENT_DO_NOT_CACHE`). The oldest of more than 512 is dropped.
+    /// otherwise (`PMIX_EVENT_DO_NOT_CACHE`). The oldest of more than 512, or of more than 4 MiB, is dropped.
     pub fn keep(&mut self, event: Event<'static>) {
         if says(&event.infos, keys::EVENT_DO_NOT_CACHE) {
             return;
         }
-        if self.kept.len() >= MOST_KEPT {
-            self.kept.pop_front();
+        let bytes = wire_bytes(&event);
+        self.kept_bytes = self.kept_bytes.saturating_add(bytes);
+        self.kept.push_back(Kept { event, bytes });
+        while self.kept.len() > MOST_KEPT || self.kept_bytes > MOST_KEPT_BYTES {
+            let Some(oldest) = self.kept.pop_front() else {
+                break;
+            };
+            self.kept_bytes = self.kept_bytes.saturating_sub(oldest.bytes);
         }
-        self.kept.push_back(event);
     }
 
     /// Takes the kept events that a handler is for, the oldest first.
@@ -466,10 +484,12 @@ impl<H> Handlers<H> {
             return Vec::new();
         };
         let handler = one.handler.clone();
-        let is_for = |event: &Event<'_>| handler.is_for(event, own, &is_local);
-        let (taken, kept) = std::mem::take(&mut self.kept).into_iter().partition(is_for);
+        let is_for = |kept: &Kept| handler.is_for(&kept.event, own, &is_local);
+        let (taken, kept): (VecDeque<Kept>, VecDeque<Kept>) =
+            std::mem::take(&mut self.kept).into_iter().partition(is_for);
         self.kept = kept;
-        VecDeque::into(taken)
+        self.kept_bytes = self.kept.iter().map(|kept| kept.bytes).sum();
+        taken.into_iter().map(|kept| kept.event).collect()
     }
 }
 
@@ -545,3 +565,9 @@ fn is_same(one: &Proc<'_>, other: &Proc<'_>) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+/// Returns how many bytes an event takes on the wire. What cannot be packed, such as a pointer, is small.
+fn wire_bytes(event: &Event<'_>) -> usize {
+    let form = PeerForm::new(Layout::new(Module::V61), crate::client::VERSION.as_bytes());
+    event.encode(&form, None).map_or(0, |packed| packed.len())
+}

@@ -5,7 +5,7 @@
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gds_hash::{Codec, ModexStore, OwnPuts};
@@ -40,6 +40,8 @@ pub(crate) struct Known {
     stored: OnceLock<Mutex<HashMap<Nspace<'static>, ModexStore>>>,
     prefetch: Prefetch,
     groups: OwnGroups,
+    /// The address of the server, if there is one.
+    server_uri: Option<String>,
 }
 
 /// Creates the store of a process that has put nothing.
@@ -62,6 +64,7 @@ impl Known {
             stored: OnceLock::new(),
             prefetch: Prefetch::new(settings.max_prefetch_bytes),
             groups: OwnGroups::new(settings.resolves_groups),
+            server_uri: settings.server.as_ref().map(ToString::to_string),
         }
     }
 
@@ -152,6 +155,9 @@ impl Known {
             [only] if proc.rank != Rank::WILDCARD => only,
             _ => proc,
         };
+        if let Some(value) = self.of_itself(proc, key) {
+            return Found::Known(Ok(value));
+        }
         let found = self.get(proc, key, infos);
         let is_fresh = says(infos, keys::GET_REFRESH_CACHE);
         let may_be_told = || {
@@ -206,6 +212,10 @@ impl Known {
         infos: &[Info<'_>],
     ) -> Option<Result<Value<'static>, Error>> {
         if says(infos, keys::GET_REFRESH_CACHE) {
+            // Only this process changes what it stored itself, and no server knows all of it.
+            if let Some(value) = self.find_own(proc, key, &qualifiers(infos)) {
+                return Some(self.whole(key, value));
+            }
             if let Some(cache) = self.cache() {
                 cache.forget(proc);
             }
@@ -287,17 +297,15 @@ impl Known {
     }
 
     /// Looks for a value in the cache and among the own puts.
-    fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
-        let qualifiers = infos.iter().filter(|info| !is_directive(info));
-        let qualifiers: Vec<_> = qualifiers.cloned().collect();
-        if *proc == self.proc {
-            let own = self.own();
-            if let Ok(value) = own.all().get(proc.rank, Scope::INTERNAL, key, &qualifiers) {
-                return Some(Cow::into_owned(value));
-            }
-        }
+    pub(crate) fn find(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        infos: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        let qualifiers = qualifiers(infos);
         // What this process says to itself goes before what others say.
-        if let Some(value) = self.stored(proc, key, &qualifiers) {
+        if let Some(value) = self.find_own(proc, key, &qualifiers) {
             return Some(value);
         }
         let cache = self.cache()?;
@@ -320,7 +328,91 @@ impl Known {
         }
     }
 
+    /// Returns a value that this process put, or stored about a process.
+    fn find_own(
+        &self,
+        proc: &Proc<'_>,
+        key: &str,
+        qualifiers: &[Info<'_>],
+    ) -> Option<Value<'static>> {
+        if *proc == self.proc {
+            let own = self.own();
+            if let Ok(value) = own.all().get(proc.rank, Scope::INTERNAL, key, qualifiers) {
+                return Some(Cow::into_owned(value));
+            }
+        }
+        self.stored(proc, key, qualifiers)
+    }
+
+    /// Returns what this process knows of itself without its server: who it is, and where the server is. The rank is
+    /// also found without a rank in the question (`PMIX_RANK_INVALID`).
+    fn of_itself(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
+        let own = &self.proc;
+        let is_named = proc.rank == own.rank || proc.rank == Rank::UNDEF;
+        let is_own = proc.nspace == own.nspace && !own.nspace.is_invalid();
+        match key {
+            keys::RANK if is_own && (is_named || proc.rank == Rank::INVALID) => {
+                Some(Value::Rank(own.rank))
+            }
+            _ if !is_own || !is_named => None,
+            keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
+            keys::PROCID => Some(Value::Proc(own.clone())),
+            keys::SERVER_URI => self.server_uri.clone().map(Value::from),
+            _ => None,
+        }
+    }
+
+    /// Returns all that is known of a process without asking, each key once: what this process put or stored, then
+    /// what its server said.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOT_FOUND` if nothing is known of it.
+    pub(crate) fn all(
+        &self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        let mut all = Vec::new();
+        if *proc == self.proc {
+            let itself = [keys::RANK, keys::NSPACE, keys::PROCID, keys::SERVER_URI];
+            let itself = itself.into_iter();
+            all.extend(itself.filter_map(|key| Some(Info::new(key, self.of_itself(proc, key)?))));
+            all.extend(puts(self.own().all(), proc.rank)?);
+        } else if let Some(stored) = self.stored.get() {
+            let stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(job) = stored.get(proc.nspace.as_bytes()) {
+                all.extend(puts(job, proc.rank)?);
+            }
+        }
+        let said = { self.cache() }.map(|cache| cache.all(proc, &qualifiers(infos)));
+        let mut known: HashSet<_> = all.iter().map(|info| info.key.clone()).collect();
+        let said = said.unwrap_or_default().into_iter();
+        all.extend(said.filter(|info| known.insert(info.key.clone())));
+        match all.is_empty() {
+            true => Err(missing(proc, "all that is known")),
+            false => Ok(all),
+        }
+    }
+
     fn own(&self) -> MutexGuard<'_, OwnPuts> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the infos of a get that are part of what is asked for.
+fn qualifiers<'i>(infos: &[Info<'i>]) -> Vec<Info<'i>> {
+    let asked = infos.iter().filter(|info| !is_directive(info));
+    asked.cloned().collect()
+}
+
+/// Returns all that is stored of a rank.
+fn puts(store: &ModexStore, rank: Rank) -> Result<Vec<Info<'static>>, Error> {
+    let all = store.all(rank, Scope::INTERNAL)?;
+    Ok(all
+        .map(|put| {
+            let put = put.into_owned();
+            Info::new(put.key, put.value)
+        })
+        .collect())
 }

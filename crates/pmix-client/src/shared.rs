@@ -18,12 +18,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pmix_proto::{Event, Request};
-use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value};
+use pmix_types::{Info, Key, Proc, Rank, Scope, Status, Value, keys};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::ask::{Ask, Found, taken};
+use crate::cache::JobCache;
 use crate::core::{Core, Forwarded};
 use crate::get::{is_directive, missing};
 use crate::known::Known;
@@ -391,6 +392,33 @@ impl SharedClient {
         infos: &[Info<'_>],
     ) -> Result<Value<'static>, Error> {
         self.0.get(proc, key, infos)
+    }
+
+    /// Returns all that this client knows of a process: what it put or stored, and what its server said (`PMIx_Get`
+    /// without a key). The server is asked for the job info if that has not come yet, and for nothing else.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_BAD_PARAM` for a whole job; `PMIX_ERR_NOT_FOUND` if nothing is known of the process.
+    pub fn get_all(
+        &self,
+        proc: &Proc<'_>,
+        infos: &[Info<'_>],
+    ) -> Result<Vec<Info<'static>>, Error> {
+        if proc.rank == Rank::WILDCARD {
+            let message = "without a key one process is asked about, and no whole job";
+            return Err(Error::new(Status::ERR_BAD_PARAM, message));
+        }
+        let known = &self.0.known;
+        if known.cache().is_some_and(JobCache::is_to_ask) {
+            // A key that no server knows: the job info comes before the answer that it is not there.
+            let optional = [Info::new(keys::OPTIONAL, true)];
+            match self.get(proc, &"pmix.all".into(), &optional) {
+                Err(error) if error.status() != Status::ERR_NOT_FOUND => return Err(error),
+                _ => {}
+            }
+        }
+        known.all(proc, infos)
     }
 
     /// Sends a request and waits for its reply; other threads go on meanwhile.

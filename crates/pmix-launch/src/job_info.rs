@@ -207,6 +207,10 @@ fn of_process(rank: Rank, bound: &Bound, places: &Places<'_>, index: usize) -> I
         Info::new(keys::SPAWNED, places.parent.is_some()),
         Info::new(keys::PROCDIR, path(&places.job.of_process(rank))),
     ];
+    // The Standard has it in the process realm, and clients of OpenPMIx look only there for a process.
+    if let Some(parent) = places.parent {
+        about.push(Info::new(keys::PARENT_ID, parent.clone()));
+    }
     // Among the processes of all jobs of this node.
     if places.parent.is_some()
         && let Ok(node_rank) = u16::try_from(places.offset.saturating_add(rank.as_raw()))

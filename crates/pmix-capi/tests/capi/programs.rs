@@ -406,6 +406,11 @@ fn clients_exchange_what_they_put() {
 }
 
 #[test]
+fn a_process_knows_itself_and_handlers_hear_of_events_that_came_before_them() {
+    three_processes_hold("itself.c");
+}
+
+#[test]
 fn a_program_makes_the_progress_itself() {
     three_processes_hold("driven.c");
 }

@@ -6,7 +6,7 @@
 //! | fence, connect, disconnect | done, if this process is the only participant |
 //! | event | done, if its range has no other process in it: the own process, the own job, a list of these |
 //! | registration for events, finalize | done |
-//! | get | `PMIX_ERR_NOT_FOUND`: what there is to know is known without a server |
+//! | get | what is known here, else `PMIX_ERR_NOT_FOUND` |
 //! | everything else | `PMIX_ERR_UNREACH` |
 //!
 //! DEVIATION: OpenPMIx 4.2 and 5.0 answer a fence with processes that do not exist with success, and a connect, a
@@ -72,8 +72,11 @@ impl Core {
             Request::RegisterEvents(_) | Request::Finalize => true,
             Request::Get(get) => {
                 let key = get.key.as_ref().map(ToString::to_string);
+                let key = key.unwrap_or_default();
                 let proc = Proc::new(get.nspace.clone(), get.rank);
-                return Ok(Err(missing(&proc, &key.unwrap_or_default())));
+                // A get that asks for fresh data (`PMIX_GET_REFRESH_CACHE`) has not looked here.
+                let found = self.known.find(&proc, &key, &get.infos);
+                return Ok(found.map(Answer::Value).ok_or_else(|| missing(&proc, &key)));
             }
             _ => false,
         };

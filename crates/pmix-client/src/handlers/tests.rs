@@ -179,6 +179,28 @@ fn a_handler_that_is_gone_has_no_turn_and_one_shot_has_one() {
 }
 
 #[test]
+fn kept_events_are_bounded_in_bytes() {
+    let mut all = Handlers::new();
+    for number in 0..9_u32 {
+        let mut event = event(ONE);
+        event.infos = vec![
+            Info::new("number", number),
+            Info::new("text", "x".repeat(1 << 20)),
+        ];
+        all.keep(event);
+    }
+    let mut large = event(TWO);
+    large.infos = vec![Info::new("text", "x".repeat(5 << 20))];
+    let id = all.register(EventHandler::new([ONE]), ()).unwrap();
+    let taken = all.take_kept(id, &own(), |_| true);
+    assert_eq!(taken.len(), 3);
+    assert_eq!(taken[0].infos[0], Info::new("number", 6_u32));
+    all.keep(large);
+    let any = all.register(EventHandler::new([]), ()).unwrap();
+    assert!(all.take_kept(any, &own(), |_| true).is_empty());
+}
+
+#[test]
 fn events_are_kept_for_handlers_that_come_later() {
     let mut all = Handlers::new();
     for number in 0..600_i32 {

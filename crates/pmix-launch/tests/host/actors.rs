@@ -542,7 +542,19 @@ fn child(mut client: Client) {
         "spawned {:?}",
         client.get(&own, keys::SPAWNED, &[]).unwrap()
     );
-    println!("parent {:?}", client.get_of_job(keys::PARENT_ID).unwrap());
+    let parent = client.get_of_job(keys::PARENT_ID).unwrap();
+    assert_eq!(client.get(&own, keys::PARENT_ID, &[]).unwrap(), parent);
+    // Clients of OpenPMIx look for it in the data of the process alone, so it is said of the job and of each process.
+    let size = client.get_of_job(keys::JOB_SIZE).unwrap();
+    let told = client.request(&Request::JobInfo).unwrap();
+    let key = keys::PARENT_ID.as_bytes();
+    let times = told
+        .windows(key.len())
+        .filter(|bytes| *bytes == key)
+        .count();
+    let size = usize::from(size.to_number::<u16>().unwrap());
+    assert_eq!(times, 1 + size);
+    println!("parent {parent:?}");
     println!(
         "offset {:?}",
         client.get_of_job(keys::NPROC_OFFSET).unwrap()

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Gets: of a client, of a server's own process, of one key or of all.
+
+use std::collections::HashSet;
+use std::ffi::{c_char, c_void};
+
+use pmix_client::{Found, SharedClient};
+use pmix_types::{DataArray, ErrorDetail, Info, Key, Proc, Rank, Status, Value, keys};
+
+use crate::abi::*;
+use crate::answers::value;
+use crate::convert::{fault, infos_at, key_at};
+use crate::guard::exported;
+use crate::later::later;
+use crate::memory::{Result, boxed};
+use crate::model::Model;
+use crate::names::proc_at;
+use crate::record::there;
+use crate::state::{State, client, state};
+use crate::status::{code, make_at};
+
+/// Whether one of the infos says that something is so.
+pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
+    infos
+        .iter()
+        .any(|info| info.key.is(key) && info.truth().is_true())
+}
+
+/// Of whom a value is asked; of this process if nobody is named.
+unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
+    // SAFETY: the caller says so.
+    let named = unsafe { proc_at(at) };
+    named.map_or_else(
+        || own.clone(),
+        |proc| match proc.nspace.is_invalid() {
+            true => Proc::new(own.nspace.clone(), proc.rank),
+            false => proc,
+        },
+    )
+}
+
+/// What a process knows of itself even if nobody told it.
+fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
+    (of == own).then_some(())?;
+    match key {
+        keys::RANK => Some(Value::Rank(own.rank)),
+        keys::NSPACE => Some(Value::String(Some(own.nspace.as_text().clone()))),
+        keys::PROCID => Some(Value::Proc(own.clone())),
+        _ => None,
+    }
+}
+
+/// What this server stored about some process of a nspace, where it is asked which one has the key.
+fn stored_of_any<'s>(
+    state: &'s State,
+    of: &Proc<'static>,
+    key: &Key<'static>,
+) -> Option<&'s Value<'static>> {
+    let is_it =
+        |(proc, known): &(Proc<'static>, Key<'static>)| proc.nspace == of.nspace && known == key;
+    let any = (of.rank == Rank::UNDEF).then_some(&state.stored)?;
+    let least = any
+        .keys()
+        .filter(|at| is_it(at))
+        .min_by_key(|(proc, _)| proc.rank)?;
+    any.get(least)
+}
+
+/// What this process stored, or knows of itself, or what its jobs are, where it is a server: it asks
+/// nobody.
+pub(crate) fn known_to_server(
+    of: &Proc<'static>,
+    key: &Key<'static>,
+    infos: &[Info<'_>],
+) -> Option<Result<Value<'static>>> {
+    let (server, stored, is_asking) = {
+        let state = state();
+        let (server, _) = state.server.as_ref()?;
+        if state.client.is_some() {
+            return None;
+        }
+        let stored = state.stored.get(&(of.clone(), key.clone()));
+        let stored = stored.or_else(|| stored_of_any(&state, of, key)).cloned();
+        (server.clone(), stored, state.connection().is_some())
+    };
+    let name = key.as_text().to_str_lossy();
+    let own = || match name == keys::MYSERVER_URI && of == server.proc() {
+        true => Some(Value::from(server.uri().to_owned())),
+        false => own_value(of, server.proc(), &name),
+    };
+    if let Some(known) = stored.or_else(own) {
+        return Some(Ok(known));
+    }
+    let qualifiers = SharedClient::qualifiers(infos);
+    let registered = server.get(of, &name, &qualifiers).or_else(|error| {
+        // A server has no job: what is asked of its own process may be registered of no job in particular.
+        if of != server.proc() {
+            return Err(error);
+        }
+        let any = Proc::new(of.nspace.clone(), Rank::WILDCARD);
+        server.get(&any, &name, &qualifiers)
+    });
+    match registered {
+        Ok(found) => Some(Ok(found)),
+        // A tool's jobs are known here; of others it asks the server that it is attached to.
+        Err(_) if is_asking => None,
+        Err(error) => Some(Err(error.status())),
+    }
+}
+
+/// All that this process knows of another or of a job, where it is a server that asks nobody: what it
+/// stored takes the place of what was registered.
+fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'static>> {
+    let (server, stored) = {
+        let state = state();
+        let server = state
+            .server
+            .as_ref()
+            .filter(|_| state.connection().is_none());
+        let (server, _) = server.ok_or(Status::ERR_BAD_PARAM)?;
+        let stored = state.stored.iter().filter(|((proc, _), _)| proc == of);
+        let stored = stored.map(|((_, key), value)| Info::new(key.clone(), value.clone()));
+        (server.clone(), stored.collect::<Vec<_>>())
+    };
+    let mut known = match server.known(of, &SharedClient::qualifiers(infos)) {
+        Err(error) if stored.is_empty() => return Err(error.status()),
+        known => known.unwrap_or_default(),
+    };
+    let keys: HashSet<_> = stored.iter().map(|info| info.key.clone()).collect();
+    known.retain(|info| !keys.contains(&info.key));
+    known.extend(stored);
+    Ok(Value::DataArray(DataArray::Info(known)))
+}
+
+/// Returns all that this process knows of another: as a server, or as a client of the one process that is named.
+///
+/// # Safety
+/// `named` is NULL or leads to a process.
+unsafe fn all_known(
+    named: *const pmix_proc_t,
+    of: &Proc<'static>,
+    infos: &[Info<'_>],
+) -> Result<Value<'static>> {
+    let connected = state().connection().cloned();
+    let Some(client) = connected else {
+        return all_known_to_server(of, infos);
+    };
+    // As in OpenPMIx, nothing is asked without a process and without a key.
+    if named.is_null() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    let all = client.get_all(of, infos).map_err(|error| fault(&error))?;
+    Ok(Value::DataArray(DataArray::Info(all)))
+}
+
+/// Returns the value of a key, or of all keys if `key` is NULL.
+///
+/// # Safety
+/// `named` is NULL or leads to a process, `key` is NULL or a string.
+unsafe fn find(
+    named: *const pmix_proc_t,
+    of: Proc<'static>,
+    key: *const c_char,
+    infos: &[Info<'static>],
+) -> Result<Value<'static>> {
+    if key.is_null() {
+        // SAFETY: the caller says so.
+        return unsafe { all_known(named, &of, infos) };
+    }
+    // SAFETY: as above.
+    let key = unsafe { key_at(key)? };
+    match known_to_server(&of, &key, infos) {
+        Some(found) => found,
+        None => client()?
+            .get(&of, &key, infos)
+            .map_err(|error| fault(&error)),
+    }
+}
+
+/// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
+unsafe fn hand_out(
+    found: &Value<'_>,
+    infos: &[Info<'_>],
+    to: *mut *mut pmix_value_t,
+) -> Result<()> {
+    // SAFETY: the caller says so.
+    unsafe {
+        match says(infos, keys::GET_STATIC_VALUES) {
+            true => make_at(*there(to)?, || found.to_c()),
+            false => make_at(to, || boxed(found.to_c()?)),
+        }
+    }
+}
+
+/// Refuses what is required of a get that this library does not obey, whoever answers the get.
+fn check_get(infos: &[Info<'_>]) -> Result<()> {
+    pmix_client::check_get(infos).map_err(|error| fault(&error))
+}
+
+exported! {
+    fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
+        code((|| {
+            let own = crate::state::proc()?;
+            // SAFETY: C says so.
+            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
+            if val.is_null() {
+                return Err(Status::ERR_BAD_PARAM);
+            }
+            // SAFETY: as above.
+            let got = check_get(&infos).and_then(|()| unsafe { find(proc, of, key, &infos) });
+            // SAFETY: as above.
+            let got = got.and_then(|found| unsafe { hand_out(&found, &infos, val) });
+            // As in OpenPMIx, a program that frees the value whatever the status finds none. Static memory is the
+            // program's own.
+            if got.is_err() && !says(&infos, keys::GET_STATIC_VALUES) {
+                // SAFETY: `PMIx_Get` requires `val` to be valid for writes.
+                unsafe { *val = std::ptr::null_mut() };
+            }
+            got
+        })())
+    }
+
+    fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
+        code((|| {
+            let own = crate::state::proc()?;
+            // SAFETY: C says so.
+            let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
+            check_get(&infos)?;
+            let then = value(cbfunc, cbdata)?;
+            if key.is_null() {
+                // SAFETY: as above.
+                let all = unsafe { all_known(proc, &of, &infos)? };
+                return later(move || then(Ok(all)));
+            }
+            // SAFETY: as above.
+            let key = unsafe { key_at(key)? };
+            if let Some(found) = known_to_server(&of, &key, &infos) {
+                let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());
+                return later(move || then(found));
+            }
+            let client = client()?;
+            let begun = match client.find(&of, &key, &infos) {
+                Found::Known(found) => client.later(move || then(found)),
+                Found::AskServer(ask) => client.start(*ask, then),
+            };
+            begun.map_err(|error| fault(&error))
+        })())
+    }
+}
