@@ -364,7 +364,10 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
         .unwrap();
     let started = answers.recv_timeout(LIMIT).unwrap().unwrap();
     assert_eq!(started.to_string(), "inner@2");
-    tool.finalize().unwrap();
+    // Both jobs end at once, and the launcher with them, which may be before the tool has left.
+    if let Err(error) = tool.finalize() {
+        assert_eq!(error.status(), Status::ERR_UNREACH);
+    }
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.stdout, b"here\n");
     let errors = String::from_utf8_lossy(&ended.stderr);
