@@ -36,6 +36,9 @@ use crate::wire_observer::WireObserver;
 /// How many readiness events are taken at once.
 const EVENTS: usize = 256;
 
+/// How long a wait takes that cannot wait for news.
+const FAILED: Duration = Duration::from_millis(100);
+
 /// How much is read at once; pages that are never filled take no memory.
 const BUFFER: usize = 64 << 10;
 
@@ -69,6 +72,8 @@ pub(crate) struct Driver {
     work: Work,
     refusals: RefusalLog,
     observer: Option<Box<dyn WireObserver>>,
+    /// Whether waiting for news has failed, which is said once.
+    has_failed: bool,
     /// They go when the driver does.
     _rendezvous: Rendezvous,
 }
@@ -119,6 +124,7 @@ impl Driver {
             work: Work::default(),
             refusals: RefusalLog::default(),
             observer: parts.observer,
+            has_failed: false,
             _rendezvous: parts.rendezvous,
         })
     }
@@ -189,7 +195,11 @@ impl Driver {
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
             let interrupted = error.kind() == io::ErrorKind::Interrupted;
             if !interrupted {
-                tracing::error!(%error, "waiting for connections failed");
+                // A program that closes all descriptors closes this one, too. Every wait fails at once then.
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    tracing::error!(%error, "waiting for connections failed");
+                }
+                std::thread::sleep(timeout.unwrap_or(FAILED).min(FAILED));
             }
             return interrupted;
         }

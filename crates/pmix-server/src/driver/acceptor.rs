@@ -98,8 +98,15 @@ impl Acceptor {
                 }
                 self.paused_until = Some(now + PAUSE);
             }
-            // Such as a connection that was reset before it was accepted.
-            _ => tracing::debug!(%error, "a connection could not be accepted"),
+            // A connection that was reset before it was accepted is taken off the queue by the error.
+            Some(Errno::CONNABORTED | Errno::INTR) => {
+                tracing::debug!(%error, "a connection could not be accepted");
+            }
+            // Others may come again at once: a firewall that refuses, or a socket that the program has closed.
+            _ => {
+                tracing::debug!(%error, "connections cannot be accepted");
+                self.paused_until = Some(now + PAUSE);
+            }
         }
     }
 
