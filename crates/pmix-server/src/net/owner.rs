@@ -98,6 +98,11 @@ impl Owners {
     }
 }
 
+/// Returns whether a socket of a user listens at an address of this node.
+pub(crate) fn is_listened_at(address: SocketAddr, uid: u32) -> bool {
+    table::is_listened_at(address, uid)
+}
+
 /// The owner of a socket in the tables of the kernel.
 fn owner(uid: u32, inode: u64) -> Owner {
     if inode == 0 {
@@ -132,6 +137,24 @@ mod tests {
             let (_client, ends) = pair(address);
             assert_eq!(Owners::new().look_up(&[ends]), [me()], "{address}");
             assert_eq!(table::look_up(&[ends]), [me()], "{address}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_listens_is_found_by_its_address_and_user() {
+        let own = rustix::process::geteuid().as_raw();
+        for (bound, asked) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("0.0.0.0:0", "127.0.0.1"),
+            ("[::1]:0", "::1"),
+        ] {
+            let listener = TcpListener::bind(bound).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let address = SocketAddr::new(asked.parse().unwrap(), port);
+            assert!(is_listened_at(address, own), "{bound}");
+            assert!(!is_listened_at(address, own + 1), "{bound}");
+            drop(listener);
+            assert!(!is_listened_at(address, own), "{bound}");
         }
     }
 

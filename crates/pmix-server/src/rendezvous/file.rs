@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, failed, is_link};
 use crate::Error;
+use crate::net::owner::is_listened_at;
 
 /// A rendezvous file is a few lines.
 const MAX_LEN: u64 = 4096;
@@ -136,49 +138,81 @@ fn replace(directory: &Directory, from: &str, to: &str) -> Result<bool, Error> {
     }
 }
 
-/// Whether a file that has a name may be replaced, and is called `path` in messages; false if it went away meanwhile.
+/// Returns whether a file that has a name may be replaced; `false` if it went away meanwhile. Messages call it `path`.
+///
+/// Root replaces whatever another user has put in the place of its file, unless that is the file of a live server: any
+/// user of a shared directory could keep the server of the system away otherwise.
 ///
 /// # Errors
 /// A live server has it, or it is not to be replaced.
 fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Error> {
     let refused = |status, why: String| Error::new(status, format!("{} {why}", path.display()));
+    let is_root = rustix::process::geteuid().is_root();
+    let is_planted = |uid: u32| is_root && uid != 0;
     let file = match openat(directory, name, READ, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(false),
         Err(error) => {
             let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-            if found.is_ok_and(|stat| is_link(&stat)) {
-                let why = "is a symbolic link that somebody put there: remove it".to_owned();
-                return Err(refused(Status::ERR_NO_PERMISSIONS, why));
-            }
-            return Err(failed(path, error));
+            return match found {
+                // Links, and what cannot be opened, such as the socket of a file system.
+                Ok(stat) if is_planted(stat.st_uid) => Ok(true),
+                Ok(stat) if is_link(&stat) => {
+                    let why = "is a symbolic link that somebody put there: remove it".to_owned();
+                    Err(refused(Status::ERR_NO_PERMISSIONS, why))
+                }
+                _ => Err(failed(path, error)),
+            };
         }
     };
     let stat = fstat(&file).map_err(|e| failed(path, e))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        if is_planted(stat.st_uid) {
+            return Ok(true);
+        }
         let why = "is no regular file: remove it".to_owned();
         return Err(refused(Status::ERR_EXISTS, why));
     }
     let text = read(file);
-    let holder = holder(&text);
     let written = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
-    let live = holder.filter(|(_, pid)| was_there(*pid, written));
+    let live = holder(&text).filter(|(uri, pid)| {
+        was_there(*pid, written) && (!is_planted(stat.st_uid) || serves(*pid, uri, stat.st_uid))
+    });
     if let Some((uri, pid)) = live {
-        let why = format!("is the place of another server, which is alive: process {pid}, {uri}");
+        let user = match stat.st_uid == rustix::process::geteuid().as_raw() {
+            true => String::new(),
+            false => format!(" of user {}", stat.st_uid),
+        };
+        let why =
+            format!("is the place of another server, which is alive: process {pid}{user}, {uri}");
         return Err(refused(Status::ERR_EXISTS, why));
     }
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
+    if stat.st_uid != rustix::process::geteuid().as_raw() && !is_root {
         let why = format!("is left over from user {}: remove it", stat.st_uid);
         return Err(refused(Status::ERR_NO_PERMISSIONS, why));
     }
     Ok(true)
 }
 
-/// Whether a file is one of a server of this user that is gone.
+/// Returns whether a process of a user is the server at an address: the process is that user's, and so is the socket
+/// that listens there. A file can name any process.
+fn serves(pid: u32, uri: &str, uid: u32) -> bool {
+    let of_user = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == uid);
+    let address = uri
+        .split_once("://")
+        .and_then(|(_, address)| address.parse().ok());
+    of_user && address.is_some_and(|address| is_listened_at(address, uid))
+}
+
+/// Returns whether a file is one of a server of this user that has ended.
 pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
-    let text = openat(directory, name, READ, Mode::empty()).map(read);
-    let names_one = text.is_ok_and(|text| holder(&text).is_some());
-    names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
+    let Ok(file) = openat(directory, name, READ, Mode::empty()) else {
+        return false;
+    };
+    let own = rustix::process::geteuid().as_raw();
+    let is_own = fstat(&file).is_ok_and(|stat| stat.st_uid == own);
+    let names_one = holder(&read(file)).is_some();
+    is_own && names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
 }
 
 /// The address and the process id in the text of a file, if both are there.
@@ -242,6 +276,9 @@ impl<'d> Temporary<'d> {
 impl Drop for Temporary<'_> {
     /// Nothing half done stays; if the file has its place, this name is gone.
     fn drop(&mut self) {
-        let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
+        if let Err(Errno::ISDIR) = unlinkat(self.directory, &*self.name, AtFlags::empty()) {
+            // Another user had put a directory in the place of the file. One that is not empty stays under this name.
+            let _ = unlinkat(self.directory, &*self.name, AtFlags::REMOVEDIR);
+        }
     }
 }

@@ -191,6 +191,84 @@ fn planted_links_and_other_files_are_neither_followed_nor_replaced() {
     assert!(error.contains("no regular file"), "{error}");
 }
 
+/// A user that owns nothing else.
+const NOBODY: u32 = 65_534;
+
+#[test]
+#[ignore = "needs root"]
+fn root_replaces_what_other_users_put_in_the_place_of_its_file() {
+    let system = Offers {
+        system: true,
+        ..Offers::default()
+    };
+    let top = tempfile::tempdir().unwrap();
+    fs::set_permissions(top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    let victim = top.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    type Plant<'a> = &'a dyn Fn();
+    let plants: [Plant<'_>; 5] = [
+        // It names a live process, which is not of that user.
+        &|| fs::write(&path, contact().text()).unwrap(),
+        &|| fs::write(&path, "").unwrap(),
+        &|| symlink(&victim, &path).unwrap(),
+        &|| fs::create_dir(&path).unwrap(),
+        &|| drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+    ];
+    for plant in plants {
+        plant();
+        std::os::unix::fs::lchown(&path, Some(NOBODY), None).unwrap();
+        let files = open(&top, system).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), contact().text());
+        assert_eq!(names(top.path()), ["pmix.sys.n01", "victim"]);
+        drop(files);
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_live_server_of_another_user_keeps_its_place_and_is_named() {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
+    let top = tempfile::tempdir().unwrap();
+    fs::set_permissions(top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let path = top.path().join("pmix.sys.n01");
+    // A listener belongs to the user whose process opened it.
+    let program = "import os, socket, sys\n\
+                   s = socket.create_server(('127.0.0.1', 0))\n\
+                   print(s.getsockname()[1], flush=True)\n\
+                   sys.stdin.read()";
+    let mut server = Command::new("python3")
+        .args(["-c", program])
+        .uid(NOBODY)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    let output = server.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut port).unwrap();
+    let contact = Contact {
+        uri: format!("other.0;tcp4://127.0.0.1:{}", port.trim()),
+        pid: server.id(),
+        ..contact()
+    };
+    fs::write(&path, contact.text()).unwrap();
+    std::os::unix::fs::chown(&path, Some(NOBODY), None).unwrap();
+    let system = Offers {
+        system: true,
+        ..Offers::default()
+    };
+    let error = open(&top, system).unwrap_err().to_string();
+    let expected = format!("alive: process {} of user {NOBODY}, other.0;", server.id());
+    assert!(error.contains(&expected), "{error}");
+    drop(server.stdin.take());
+    server.wait().unwrap();
+    assert!(open(&top, system).is_ok());
+}
+
 #[test]
 fn a_file_that_somebody_else_put_in_place_meanwhile_stays() {
     let top = tempfile::tempdir().unwrap();

@@ -30,6 +30,25 @@ pub(super) fn look_up(connections: &[Ends]) -> Vec<Owner> {
     owners
 }
 
+/// Returns whether a socket of a user listens at an address of this node, or at all addresses with its port.
+pub(super) fn is_listened_at(wanted: SocketAddr, uid: u32) -> bool {
+    let is_it = |line: &str| {
+        let Some((local, remote, Owner::User(owner))) = entry(line) else {
+            return false;
+        };
+        let ip = local.ip();
+        // The other end of a socket that listens is no port.
+        remote.port() == 0
+            && owner == uid
+            && local.port() == wanted.port()
+            && (ip.is_unspecified() || ip == wanted.ip().to_canonical())
+    };
+    TABLES.iter().any(|path| {
+        let lines = File::open(path).map(|file| BufReader::new(file).lines());
+        lines.is_ok_and(|lines| lines.map_while(Result::ok).any(|line| is_it(&line)))
+    })
+}
+
 fn scan(table: impl BufRead, connections: &[Ends], owners: &mut [Owner]) -> io::Result<()> {
     for line in table.lines().skip(1) {
         let line = line?;
