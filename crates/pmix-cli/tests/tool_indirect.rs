@@ -472,17 +472,33 @@ fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
     ends_with_pipe(">&1", |command| {
         command.stdout(Stdio::piped());
     });
-    let (mut command, _tmp) = command::launcher::launcher(&["echo", "here"]);
-    command.env("PMIX_KEEPALIVE_PIPE", "no number");
-    let refused = command::finish(command, b"");
-    assert_eq!(refused.code, 2);
-    assert!(
-        refused
-            .stderr
-            .contains("PMIX_KEEPALIVE_PIPE is \"no number\""),
-        "{}",
-        refused.stderr
-    );
+}
+
+#[test]
+fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
+    for (named, why) in [
+        ("no number", "invalid digit"),
+        ("-1", "invalid digit"),
+        ("77", "no such descriptor is open"),
+        ("99999999999", "too large"),
+        // The null device.
+        ("0", "no pipe"),
+        // A pipe that is a standard stream of the launcher.
+        ("1", "not one that the launcher was started with"),
+    ] {
+        let job = ["sh", "-c", "echo here ${PMIX_KEEPALIVE_PIPE-unset}"];
+        let (mut command, tmp) = command::launcher::launcher(&job);
+        command
+            .env("PMIX_KEEPALIVE_PIPE", named)
+            .stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{named}: {said}");
+        assert_eq!(output.stdout, b"here unset\n", "{named}");
+        let expected = format!("warning: PMIX_KEEPALIVE_PIPE is {named:?} and is ignored: ");
+        assert!(said.starts_with(&expected) && said.contains(why), "{said}");
+        command::launcher::assert_nothing_left(&tmp);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
@@ -245,8 +245,8 @@ fn tell_released(client: &SharedClient) {
     }
 }
 
-/// The flags of a descriptor that came from whoever started this program and is none of the standard streams: its own
-/// are all closed on exec.
+/// Returns the flags of a descriptor that this program was started with and that is none of the standard streams. The
+/// descriptors that it opens itself are all closed on exec.
 fn flags_of_inherited(number: u32) -> Option<OFlags> {
     let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
     let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -255,31 +255,53 @@ fn flags_of_inherited(number: u32) -> Option<OFlags> {
     (number > 2 && !flags.contains(OFlags::CLOEXEC)).then_some(flags)
 }
 
-/// Ends this launcher when the tool that had it started no longer holds its end of a pipe.
+/// Reads the number of a pipe that came from the process that started this program, with the flags of the descriptor.
+///
+/// # Errors
+/// It is no such number, for this reason.
+fn inherited_pipe(named: &str) -> Result<(u32, OFlags), String> {
+    let number: u32 = named.parse().map_err(|e| format!("{e}"))?;
+    let Ok(about) = fs::metadata(format!("/proc/self/fd/{number}")) else {
+        return Err("no such descriptor is open".to_owned());
+    };
+    if !about.file_type().is_fifo() {
+        return Err("the descriptor is no pipe".to_owned());
+    }
+    let flags = flags_of_inherited(number);
+    let flags = flags.ok_or("the descriptor is not one that the launcher was started with")?;
+    Ok((number, flags))
+}
+
+/// Ends this launcher when the tool that had it started no longer holds its end of a pipe. A variable that names no pipe
+/// is ignored with a warning: it may come from the environment of a launcher that has ended.
 fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let Some(number) = environment.first_of(&["PMIX_KEEPALIVE_PIPE"]) else {
         return Ok(());
     };
     let named = number.to_string_lossy().into_owned();
+    let (number, flags) = match inherited_pipe(&named) {
+        Ok(pipe) => pipe,
+        Err(why) => {
+            tracing::warn!("PMIX_KEEPALIVE_PIPE is {named:?} and is ignored: {why}");
+            return Ok(());
+        }
+    };
+    // Tools with libraries of OpenPMIx keep the end to read.
+    let is_to_write = flags & OFlags::RWMODE == OFlags::WRONLY;
+    let mut how = File::options();
+    how.read(!is_to_write).write(is_to_write);
+    // An end to write cannot be opened when the tool has ended, and must not wait for another reader.
+    if is_to_write {
+        how.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    }
     let unread = |why: String| {
         let message = format!("PMIX_KEEPALIVE_PIPE is {named:?}: {why}");
         Failure::usage(message).cure("it is the number of a descriptor that is an end of a pipe")
     };
-    let number: u32 = named.parse().map_err(|e| unread(format!("{e}")))?;
-    let inherited = flags_of_inherited(number);
-    // Tools with libraries of OpenPMIx keep the end to read.
-    let is_to_write = inherited.is_some_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY);
-    let mut how = File::options();
-    how.read(!is_to_write).write(is_to_write);
-    if is_to_write {
-        // It does not wait for a tool that is gone already.
-        how.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    }
     let pipe = how.open(format!("/proc/self/fd/{number}"));
     let mut pipe = pipe.map_err(|e| unread(e.to_string()))?;
-    // What was opened anew is closed on exec; nothing here owns the one that was given.
-    if inherited.is_some()
-        && let Ok(given) = i32::try_from(number)
+    // The pipe that was opened again is closed on exec; nothing here owns the descriptor that was given.
+    if let Ok(given) = i32::try_from(number)
         && let Err(e) = nix::unistd::close(given)
     {
         tracing::debug!("processes of the job have the pipe of the tool, too: {e}");
