@@ -3,7 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", the rules for connecting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -65,7 +65,8 @@ pub struct Search {
 pub struct Listing {
     /// The servers, each once, in the order of their names and addresses.
     pub servers: Vec<FoundServer>,
-    /// The files of dead servers, and those that somebody else could have written.
+    /// The files of dead servers, and those that another user could have written. Where there are many, the last entries
+    /// name the directory and say how many more there are.
     pub passed_over: Vec<PassedOver>,
 }
 
@@ -268,13 +269,25 @@ impl Search {
             })
         };
         let mut servers: Vec<FoundServer> = Vec::new();
-        for path in files_below(&self.server_dir, self.user, is_wanted) {
+        let files = files_below(&self.server_dir, self.user, is_wanted);
+        let mut num_more = Unused {
+            dead: 0,
+            others: files.num_of_others,
+        };
+        let mut known = BTreeSet::new();
+        for path in files.paths {
+            let before = passed_over.len();
             if let Some(server) = self.read(&path, passed_over)
-                && !servers.iter().any(|known| known.uri == server.uri)
+                && known.insert(server.uri.to_string())
             {
                 servers.push(server);
             }
+            if before >= MAX_PASSED_OVER {
+                let more = passed_over.drain(before..);
+                more.for_each(|passed| num_more.add(&passed));
+            }
         }
+        passed_over.extend(num_more.said(&self.server_dir));
         servers
     }
 
@@ -338,6 +351,46 @@ impl Search {
             message.push_str(&format!("\n  {}: {reason}", path.display()));
         }
         Error::unreachable(message)
+    }
+}
+
+/// The number of files of which each has a line. Anybody can fill a shared directory with more.
+const MAX_PASSED_OVER: usize = 16;
+
+/// Files that are not used and have no line of their own.
+struct Unused {
+    /// Those of servers that have ended.
+    dead: usize,
+    /// All others.
+    others: usize,
+}
+
+impl Unused {
+    fn add(&mut self, passed: &PassedOver) {
+        match passed.is_dead {
+            true => self.dead += 1,
+            false => self.others += 1,
+        }
+    }
+
+    /// Returns a line for each kind of which there is any.
+    fn said(&self, directory: &Path) -> Vec<PassedOver> {
+        let kinds = [
+            (self.dead, true, "are of servers that have ended"),
+            (
+                self.others,
+                false,
+                "are not used, as another user could have written them, or do not name a server",
+            ),
+        ];
+        let lines = kinds.into_iter().filter(|(number, ..)| *number > 0);
+        lines
+            .map(|(number, is_dead, what)| PassedOver {
+                path: directory.to_path_buf(),
+                reason: format!("{number} more files below it {what}"),
+                is_dead,
+            })
+            .collect()
     }
 }
 

@@ -10,17 +10,35 @@ const MAX_DEPTH: usize = 3;
 /// How many directories are looked at, so that a large temporary directory costs a bounded time.
 const MAX_DIRECTORIES: usize = 20_000;
 
-/// The files below a directory, in the order of their paths, whose names satisfy a condition. Links are
-/// not followed, and a directory of another user is not entered: what it holds is not believed.
-pub(crate) fn files_below(top: &Path, user: u32, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// How many names are read, so that a directory that others fill costs a bounded time.
+const MAX_NAMES: usize = 4_000_000;
+/// How many files of other users are returned, so that a message can say whose they are.
+const MAX_OF_OTHERS: usize = 4;
+
+/// The files that were found.
+pub(crate) struct Files {
+    /// Their paths in ascending order.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The number of further files that belong to other users, which are not used.
+    pub(crate) num_of_others: usize,
+}
+
+/// Returns the files below a directory whose names satisfy a condition. Links are not followed, and a directory of
+/// another user is not entered: what it holds is not believed. Other users may have put any number of files with such
+/// names into a shared directory, so only some of theirs are returned.
+pub(crate) fn files_below(top: &Path, user: u32, wanted: impl Fn(&str) -> bool) -> Files {
+    let mut found = Files {
+        paths: Vec::new(),
+        num_of_others: 0,
+    };
+    let mut of_others = Vec::new();
     let mut left = vec![(top.to_path_buf(), 0)];
-    let mut num_directories = 0;
+    let (mut num_directories, mut num_names) = (0, 0);
     while let Some((directory, depth)) = left.pop() {
         num_directories += 1;
-        if num_directories > MAX_DIRECTORIES {
+        if num_directories > MAX_DIRECTORIES || num_names > MAX_NAMES {
             tracing::warn!(
-                "only the first {MAX_DIRECTORIES} directories below {} were looked at",
+                "only {MAX_DIRECTORIES} directories and {MAX_NAMES} names below {} were looked at",
                 top.display()
             );
             break;
@@ -28,23 +46,31 @@ pub(crate) fn files_below(top: &Path, user: u32, wanted: impl Fn(&str) -> bool) 
         let Ok(entries) = fs::read_dir(&directory) else {
             continue;
         };
-        for entry in entries.flatten() {
+        for entry in entries.flatten().take(MAX_NAMES) {
+            num_names += 1;
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            if kind.is_dir() && depth < MAX_DEPTH && is_entered(&entry, user) {
-                left.push((entry.path(), depth + 1));
-            } else if !kind.is_dir() && entry.file_name().to_str().is_some_and(&wanted) {
-                found.push(entry.path());
+            if kind.is_dir() {
+                if depth < MAX_DEPTH && is_trusted(&entry, user) {
+                    left.push((entry.path(), depth + 1));
+                }
+            } else if entry.file_name().to_str().is_some_and(&wanted) {
+                match is_trusted(&entry, user) {
+                    true => found.paths.push(entry.path()),
+                    false if of_others.len() < MAX_OF_OTHERS => of_others.push(entry.path()),
+                    false => found.num_of_others += 1,
+                }
             }
         }
     }
-    found.sort_unstable();
+    found.paths.append(&mut of_others);
+    found.paths.sort_unstable();
     found
 }
 
-/// Whether a directory belongs to the user or to root.
-fn is_entered(entry: &fs::DirEntry, user: u32) -> bool {
+/// Returns whether an entry belongs to the user or to root.
+fn is_trusted(entry: &fs::DirEntry, user: u32) -> bool {
     let about = entry.metadata();
     about.is_ok_and(|about| about.uid() == user || about.uid() == 0)
 }

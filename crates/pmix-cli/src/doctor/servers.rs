@@ -23,7 +23,10 @@ fn passed_over(passed: &PassedOver) -> Finding {
     let found = format!("{}: {}", passed.path.display(), passed.reason);
     match passed.is_dead {
         true => {
-            let help = format!("nobody uses it any more: rm {}", passed.path.display());
+            let help = match passed.path.is_dir() {
+                true => "nothing uses them: remove them".to_owned(),
+                false => format!("nothing uses it: rm {}", passed.path.display()),
+            };
             Finding::warning("servers", found, help)
         }
         false => Finding::fault(

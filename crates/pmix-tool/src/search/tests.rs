@@ -225,3 +225,51 @@ fn a_file_that_leads_to_another_node_is_passed_over_unless_it_is_named() {
     node.live("session.2/pmix.n01.tool.6", "here");
     assert_eq!(node.find(Target::Any).unwrap(), "here");
 }
+
+#[test]
+fn files_that_fill_a_directory_are_counted_in_one_line() {
+    let node = Node::new();
+    for number in 0..100 {
+        node.file(
+            &format!("pmix.n01.tool.{number}"),
+            &text("dead", 2_147_483_640),
+        );
+    }
+    node.live("session/pmix.n01.tool.1", "live");
+    let listing = node.search(Target::Any).list();
+    assert_eq!(listing.servers.len(), 1);
+    assert_eq!(listing.passed_over.len(), MAX_PASSED_OVER + 1);
+    let last = listing.passed_over.last().unwrap();
+    assert_eq!((last.path.as_path(), last.is_dead), (node.top.path(), true));
+    assert_eq!(
+        last.reason,
+        "84 more files below it are of servers that have ended"
+    );
+    let error = node.find(Target::Pid(7)).unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 2, "{error}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn files_of_another_user_that_fill_a_directory_are_not_opened() {
+    let node = Node::new();
+    fs::set_permissions(node.top.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    for number in 0..100 {
+        let path = node.live(&format!("pmix.n01.tool.{number}"), "planted");
+        std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
+    }
+    node.live("session/pmix.n01.tool.1", "live");
+    let listing = node.search(Target::Any).list();
+    assert_eq!(listing.servers.len(), 1);
+    let reasons: Vec<_> = listing
+        .passed_over
+        .iter()
+        .map(|passed| &passed.reason)
+        .collect();
+    assert_eq!(reasons.len(), 5, "{reasons:?}");
+    assert!(reasons[0].contains("65534"), "{reasons:?}");
+    assert!(
+        reasons[4].starts_with("96 more files below it are not used"),
+        "{reasons:?}"
+    );
+}
