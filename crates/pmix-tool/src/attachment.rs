@@ -23,6 +23,7 @@ pub struct Identity {
     pub(crate) name: Option<Proc<'static>>,
     pub(crate) is_launcher: bool,
     pub(crate) time_limit: Option<Duration>,
+    pub(crate) max_reply_bytes: Option<u32>,
     /// The tool has begun: attaching is no init any more.
     pub(crate) has_begun: bool,
 }
@@ -72,6 +73,7 @@ impl Identity {
     ) -> Result<Attachment, Error> {
         let mut settings = self.settings(found);
         settings.time_limit = Some(self.time_limit.unwrap_or(ADMISSION));
+        settings.max_reply_bytes = self.max_reply_bytes.unwrap_or(settings.max_reply_bytes);
         Attachment::begin(&found.uri.server, listener, |listener| {
             SharedClient::init(settings, listener)
         })

@@ -36,6 +36,14 @@ impl Tool {
         self
     }
 
+    /// Sets the length of the longest answer that is read of a server. What is made of an answer takes at most eight times
+    /// its length.
+    #[must_use]
+    pub const fn max_reply_bytes(mut self, most: u32) -> Self {
+        self.identity.max_reply_bytes = Some(most);
+        self
+    }
+
     /// Sets the name of the tool (`PMIX_TOOL_NSPACE`, `PMIX_TOOL_RANK`). Without one the first server
     /// gives it a name.
     #[must_use]
@@ -217,7 +225,8 @@ impl Tool {
     ///
     /// `PMIX_ERR_NOT_FOUND` if the tool is not attached to it; what it answers.
     pub fn disconnect(&mut self, server: &Proc<'_>) -> Result<(), Error> {
-        self.remove(server)?.leave()
+        let limit = self.identity.time_limit;
+        leave(self.remove(server)?, limit)
     }
 
     /// Takes one server away from the tool, as [`disconnect`](Self::disconnect) does, without leaving it
@@ -240,9 +249,12 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// What the first server answers that does not let the tool go; the others are left all the same.
+    /// What the first server answers that does not let the tool go, or `PMIX_ERR_TIMEOUT`; the others are left all the
+    /// same.
     pub fn finalize(self) -> Result<(), Error> {
-        let left: Vec<_> = self.servers.into_iter().map(Attachment::leave).collect();
+        let limit = self.identity.time_limit;
+        let left = self.servers.into_iter().map(|one| leave(one, limit));
+        let left: Vec<_> = left.collect();
         left.into_iter().collect()
     }
 
@@ -254,6 +266,14 @@ impl Tool {
     fn index_of(&self, server: &Proc<'_>) -> Option<usize> {
         let mut servers = self.servers.iter();
         servers.position(|attached| attached.server() == server)
+    }
+}
+
+/// Leaves a server, which may take as long as any answer of a server may.
+fn leave(attachment: Attachment, limit: Option<Duration>) -> Result<(), Error> {
+    match limit {
+        Some(limit) => attachment.leave_within(limit),
+        None => attachment.leave(),
     }
 }
 

@@ -32,6 +32,9 @@ pub(crate) use top::run as top;
 /// How many servers are asked at once.
 const AT_ONCE: usize = 32;
 
+/// The longest answer of a server that is read: the table of half a million processes.
+const MAX_REPLY_BYTES: u32 = 32 << 20;
+
 /// The server that the options mean; none if they leave it open.
 fn target(args: &Attach) -> Option<Target> {
     if let Some(pid) = args.pid {
@@ -94,7 +97,9 @@ fn attach_within(
     limit: Duration,
     listener: impl FnMut(ClientEvent) + Send + 'static,
 ) -> Result<Tool, Failure> {
-    let mut tool = Tool::new().time_limit(limit);
+    let mut tool = Tool::new()
+        .time_limit(limit)
+        .max_reply_bytes(MAX_REPLY_BYTES);
     tool.attach(found, listener)?;
     Ok(tool)
 }

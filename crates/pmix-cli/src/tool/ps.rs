@@ -4,10 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 use std::{iter, thread};
 
 use pmix_tool::{FoundServer, Search, Tool};
-use pmix_types::{DataArray, Info, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    DataArray, Info, Nspace, ProcInfo, ProcState, Query, Rank, Status, Text, Value, keys,
+};
 use serde_json::{Value as Json, json};
 
 use super::{AT_ONCE, attach, find, find_for, is_answer, leave, target};
@@ -15,6 +18,15 @@ use crate::args::{Global, Ps, Ranks};
 use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
+
+/// How many jobs of a server are asked about. A launcher of one node has a few thousand at most.
+const MAX_JOBS: usize = 16_384;
+
+/// How much memory the tables of all jobs of a server may take together: those of a million processes.
+const MAX_BYTES: usize = 256 << 20;
+
+/// How many times the time limit of one answer all answers of a server may take together.
+const MAX_LIMITS: u32 = 4;
 
 /// What a server says of its jobs.
 struct Report {
@@ -135,8 +147,14 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     if let Some(only) = &args.nspace {
         names.retain(|name| name == only);
     }
+    check_names(&names)?;
+    let whole = args.attach.timeout.saturating_mul(MAX_LIMITS);
+    let until = Instant::now().checked_add(whole);
+    let mut bytes = 0;
     let jobs = names.into_iter().map(|nspace| {
         let procs = procs(&tool, &nspace)?;
+        bytes += procs.as_ref().map_or(0, |procs| size_of_table(procs));
+        check(bytes, until, whole)?;
         let waiting = waiting(&tool, &nspace)?.unwrap_or_default();
         let stopped = stopped(&tool, &nspace)?.ok();
         Ok(Job {
@@ -151,6 +169,57 @@ fn jobs(server: &FoundServer, args: &Ps) -> Result<Vec<Job>, Failure> {
     jobs
 }
 
+/// Refuses more jobs than a server can have: each costs questions and memory.
+pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
+    let number = names.len();
+    let long = names.iter().find(|name| name.len() > Nspace::MAX_LEN);
+    let message = match long {
+        _ if number > MAX_JOBS => {
+            format!("the server names {number} jobs, more than the {MAX_JOBS} that are asked about")
+        }
+        Some(name) => format!("the server names a job by {} bytes", name.len()),
+        None => return Ok(()),
+    };
+    Err(Failure::new(
+        Exit::Negative,
+        Status::ERR_OUT_OF_RESOURCE,
+        message,
+    ))
+}
+
+/// Refuses a server that tells too much, or for too long.
+fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Failure> {
+    if bytes > MAX_BYTES {
+        let message = format!(
+            "the tables of the server take more than {} MiB",
+            MAX_BYTES >> 20
+        );
+        return Err(Failure::new(
+            Exit::Negative,
+            Status::ERR_OUT_OF_RESOURCE,
+            message,
+        ));
+    }
+    match until {
+        Some(until) if Instant::now() >= until => {
+            let message = format!("the server did not tell all of its jobs within {whole:?}");
+            Err(Failure::new(Exit::Negative, Status::ERR_TIMEOUT, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns how much memory the table of a job takes.
+fn size_of_table(procs: &[ProcInfo<'_>]) -> usize {
+    let text = |text: &Option<Text<'_>>| text.as_ref().map_or(0, Text::len);
+    let row = |row: &ProcInfo<'_>| {
+        let names =
+            row.proc.nspace.as_bytes().len() + text(&row.hostname) + text(&row.executable_name);
+        size_of::<ProcInfo<'_>>() + names
+    };
+    procs.iter().map(row).sum()
+}
+
 /// The names of the jobs.
 pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
     let value = ask(tool, keys::QUERY_NAMESPACES, Vec::new())?;
@@ -163,7 +232,8 @@ pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
         _ => String::new(),
     };
     let names = text.split(',').filter(|name| !name.is_empty());
-    Ok(names.map(str::to_owned).collect())
+    // One more than is taken, so that too many are seen.
+    Ok(names.take(MAX_JOBS + 1).map(str::to_owned).collect())
 }
 
 /// The processes of a job.

@@ -100,7 +100,12 @@ fn show(
 fn wait(args: &Top, events: &Receiver<ClientEvent>) -> bool {
     let until = Instant::now() + args.interval;
     loop {
-        match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let left = until.saturating_duration_since(Instant::now());
+        // A server that sends events without end does not hold up the next snapshot.
+        if left.is_zero() {
+            return true;
+        }
+        match events.recv_timeout(left) {
             Err(RecvTimeoutError::Timeout) => return true,
             Ok(ClientEvent::Lost) | Err(RecvTimeoutError::Disconnected) => return false,
             // A job has ended: what is left of it is seen at its time.
@@ -118,6 +123,7 @@ fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Vec<Row>, Failure> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
+    ps::check_names(&names)?;
     let figures = FIGURES.map(|key| Info::new(key, true));
     let query = |name: &String| Query {
         keys: vec![Text::from(keys::QUERY_PROC_RESOURCE_USAGE)],
