@@ -157,6 +157,8 @@ impl Session<'_> {
             HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
             HostMessage::CleanupRegistered(target, uid, cleanup) => {
                 self.watcher.remove_later(&target, uid, &cleanup);
+                // The files may be there already, and the launcher may be killed before its turn ends.
+                self.watcher.flush();
             }
             HostMessage::Cleanup(target, uid, cleanup) => {
                 self.removals.clean(cleanup, target, uid, &self.protected);
