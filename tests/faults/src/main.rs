@@ -140,6 +140,18 @@ const SCENARIOS: &[Scenario] = &[
         run: tools::planted,
     },
     Scenario {
+        name: "tool-crowded",
+        run: tools::crowded,
+    },
+    Scenario {
+        name: "tool-listing-lied-to",
+        run: tools::listing_lied_to,
+    },
+    Scenario {
+        name: "system-server-planted",
+        run: tools::system_planted,
+    },
+    Scenario {
         name: "plugin-exits",
         run: config::exits,
     },
@@ -178,6 +190,14 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "launcher-too-many",
         run: launcher::too_many,
+    },
+    Scenario {
+        name: "launcher-hang-up",
+        run: launcher::hung_up,
+    },
+    Scenario {
+        name: "launcher-ignored",
+        run: launcher::ignored,
     },
     Scenario {
         name: "launcher-killed",

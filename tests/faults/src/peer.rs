@@ -12,9 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bfrops::{Layout, Module};
-use pmix_client::{Client, Fence, Settings, Uri};
+use pmix_client::{Ask, Client, Fence, Settings, SharedClient, Uri};
 use pmix_proto::{Request, Role, Tag, reply, request};
-use pmix_types::{Info, IofChannel, Key, Proc, Rank, Status, keys};
+use pmix_types::{Info, IofChannel, Key, Proc, Query, Rank, Status, keys};
 
 use super::greedy::kinds;
 use super::killed::points::Point;
@@ -69,6 +69,7 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
         }
         ["own-fences", time, path] => own_fences(number(time)?, Path::new(path))?,
         ["failing-fences", count] => failing_fences(number(count)?)?,
+        ["registers", path, told] => registers(path, Path::new(told))?,
         ["log-flood"] => log_flood()?,
         ["lied-to", limit] => lied_to(number(limit)?)?,
         ["tool", uri, job] => asking::look(&address(uri)?, job)?,
@@ -137,6 +138,26 @@ fn failing_fences(count: u32) -> Result<(), String> {
 fn server_of(settings: &Settings) -> Result<&Uri, String> {
     let server = settings.server.as_ref();
     server.ok_or_else(|| "no server".to_owned())
+}
+
+/// Is a process that registers a file for removal at its end, says so by another file, and goes on.
+fn registers(path: &str, told: &Path) -> Result<(), String> {
+    let settings = Settings::from_env().map_err(|e| e.to_string())?;
+    let client = SharedClient::init(settings, |_| {}).map_err(|e| e.to_string())?;
+    let infos = vec![Info::new(keys::REGISTER_CLEANUP, path.to_owned())];
+    let asked = client.wait(Ask::job_control(Vec::new(), infos));
+    asked.map_err(|e| e.to_string())?;
+    // The launcher answers this itself, and what was registered before it has told its second process then.
+    let query = Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: Vec::new(),
+    };
+    let answered = client.wait(Ask::query(vec![query]));
+    answered.map_err(|e| e.to_string())?;
+    fs::write(told, "").map_err(|e| e.to_string())?;
+    // Until it is killed.
+    sleep(Duration::from_secs(1000));
+    Ok(())
 }
 
 /// Logs without end, and waits for no answer.

@@ -3,7 +3,9 @@
 //! that lead tools to where they are not to go.
 
 pub(super) mod asking;
+mod crowd;
 mod lied_to;
+mod listing;
 mod planted;
 
 use std::time::Duration;
@@ -17,7 +19,9 @@ use asking::PATIENCE;
 use super::server::Server;
 use super::wait::until;
 use super::{Field, Verdict, good, peer};
+pub(super) use crowd::{crowded, system_planted};
 pub(super) use lied_to::lied_to;
+pub(super) use listing::listing_lied_to;
 pub(super) use planted::planted;
 
 /// A user that owns nothing.

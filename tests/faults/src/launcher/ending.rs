@@ -6,25 +6,36 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{Launcher, OBEYED, PATIENCE, allowed, build, is_alive, own};
+use super::{Launcher, OBEYED, PATIENCE, allowed, build, is_alive, is_empty, own};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
 /// How soon processes end after their launcher was killed.
 const GONE: Duration = Duration::from_secs(1);
 
-/// Processes, and what they started, end with a launcher that is killed.
+/// Processes, and what they started, end with a launcher that is killed, and its files go.
 pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
     const RANKS: usize = 16;
     let pmix = build(field)?;
+    let own = own()?;
+    let registered = field.directory("launcher-registered")?;
     let times = field.count(10, 3);
     let mut longest = Duration::ZERO;
-    for _ in 0..times {
+    for number in 0..times {
         // One of them leaves its session, too.
         let stubborn = "trap '' TERM HUP INT; setsid sleep 1000 & echo $! $$; wait";
         let num = RANKS.to_string();
-        let mut launcher = Launcher::start(field, &pmix, &["-n", &num], &["sh", "-c", stubborn])?;
+        let mut job = vec!["sh", "-c", stubborn, ":", "-n", "1"];
+        // As MPI does with its shared memory.
+        let file = registered.join(number.to_string());
+        fs::write(&file, "x").map_err(|e| e.to_string())?;
+        let (path, told) = (file.to_string_lossy(), registered.join("told"));
+        let told_path = told.to_string_lossy();
+        job.extend([&*own, "peer", "registers", &*path, &*told_path]);
+        let mut launcher = Launcher::start(field, &pmix, &["-n", &num], &job)?;
         let pids = launcher.pids(RANKS, PATIENCE)?;
+        let is_told = until(PATIENCE, || told.exists().then_some(()));
+        is_told.ok_or_else(|| format!("nothing was registered: {}", launcher.give_up()))?;
         let begun = Instant::now();
         launcher.signal(Signal::KILL)?;
         let gone = until(PATIENCE, || {
@@ -32,11 +43,20 @@ pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
         });
         let gone = gone.ok_or("processes go on without their launcher")?;
         launcher.end(PATIENCE)?;
-        longest = longest.max(gone);
+        let sessions = field.home.join("launcher");
+        let removed = until(PATIENCE, || {
+            (!file.exists() && is_empty(&sessions).is_ok()).then(|| begun.elapsed())
+        });
+        let removed = removed.ok_or_else(|| match is_empty(&sessions) {
+            Ok(()) => "a file that was registered for removal is left".to_owned(),
+            Err(left) => left,
+        })?;
+        longest = longest.max(gone).max(removed);
+        fs::remove_file(&told).map_err(|e| e.to_string())?;
     }
     let figures = format!(
-        "{} processes of {times} launchers, the last gone after {}",
-        2 * RANKS * times,
+        "{} processes of {times} launchers, the last of them and of their files gone after {}",
+        (2 * RANKS + 1) * times,
         shown(longest)
     );
     match longest < allowed(field, GONE) {

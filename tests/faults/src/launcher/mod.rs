@@ -5,6 +5,7 @@ mod blocked;
 mod ending;
 mod limits;
 mod streams;
+mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -22,6 +23,7 @@ pub(super) use blocked::{blocked, blocks, cleans, fills};
 pub(super) use ending::{attacked, killed};
 pub(super) use limits::{files, names, pulls, too_many};
 pub(super) use streams::{errors, output, paused};
+pub(super) use terminal::{hung_up, ignored};
 
 /// How long anything may take that is not to be waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -196,6 +198,16 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Fails unless a directory of sessions has nothing left in it.
+fn is_empty(sessions: &Path) -> Result<(), String> {
+    let left = fs::read_dir(sessions).map_err(|e| e.to_string())?.flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    match left.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the launcher left {left:?}")),
     }
 }
 
