@@ -302,20 +302,22 @@ fn wheel(swap: &Swap, peers: &[Peer], pmix: &Launcher, home: &Path) -> Result<Ve
 /// Open MPI 4 and 5 without a launcher: each program is a job of one process.
 fn alone(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
     require_mpi4py()?;
+    // Open MPI 4 starts its daemon (orted), which has the library as the server of the process.
     let mut releases = vec![(
         "Open MPI 4",
         compile_for_debian("hello")?,
         PathBuf::from(PYTHON),
+        2,
     )];
     let compilers = peers
         .iter()
         .filter(|peer| Launcher::prterun(peer).is_some());
     for compiler in compilers.filter_map(|peer| peer.library.beside("mpicc")) {
         let python = install::pip("mpi4py").and_then(|()| install::venv())?;
-        releases.push(("Open MPI 5", compile(&compiler, "hello", home)?, python));
+        releases.push(("Open MPI 5", compile(&compiler, "hello", home)?, python, 1));
     }
     let mut runs = Vec::new();
-    for (release, hello, python) in releases {
+    for (release, hello, python, loads) in releases {
         for side in [Side::Neither, Side::Client] {
             let mut push = |name: &str, program: &Path, words: &[&str]| {
                 let mut command = Command::new(program);
@@ -326,7 +328,7 @@ fn alone(swap: &Swap, peers: &[Peer], home: &Path) -> Result<Vec<Run>, String> {
                 };
                 let what = format!("{release} without a launcher");
                 let mut run = run_of(&what, name, side, command);
-                run.loads = usize::from(side == Side::Client);
+                run.loads = if side == Side::Client { loads } else { 0 };
                 runs.push(run);
             };
             push("hello", &hello, &[]);
