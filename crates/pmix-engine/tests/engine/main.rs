@@ -25,6 +25,7 @@ mod group_names;
 mod group_random;
 #[path = "../../../bfrops/tests/meter/growth.rs"]
 mod growth;
+mod handed_on;
 mod hostile;
 mod invitation;
 mod leaving;
