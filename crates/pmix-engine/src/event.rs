@@ -56,6 +56,11 @@ pub enum EngineEvent {
         /// What was not registered before. A directory that is named again is to be removed as this says.
         cleanup: Cleanup,
     },
+    /// A tool finalizes. A host is asked about clients alone (`client_finalized`).
+    ToolFinalized {
+        /// The tool.
+        proc: Proc<'static>,
+    },
     /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
         /// The process; with the wildcard rank, the job.

@@ -9,6 +9,7 @@ use pmix_types::{Nspace, Proc, Status};
 
 use crate::Stats;
 use crate::cx::Cx;
+use crate::event::EngineEvent;
 use crate::host::ClientFinalized;
 use crate::ids::ClientId;
 use crate::peers::{Peer, PeerId, Ticket};
@@ -65,10 +66,10 @@ impl Finalizing {
         }
     }
 
-    /// A process is about to leave. From now on the end of its connection is no loss.
+    /// Handles FINALIZE. From now on the end of the connection is no loss.
     ///
-    /// It waits for the host to take notice, but not for ever; whatever the host says of it does
-    /// not keep it here.
+    /// A client waits for the answer of the host for `finalize_time` at most; the answer does not keep it. A tool gets
+    /// its reply at once.
     pub(crate) fn finalize(&mut self, cx: &mut Cx, ticket: Ticket) {
         let peer = ticket.peer();
         let until = cx.after(cx.config.finalize_time);
@@ -80,11 +81,15 @@ impl Finalizing {
             return cx.reply_status(ticket, Status::SUCCESS);
         }
         member.is_finalized = true;
-        let (proc, client) = (member.proc.clone(), member.client);
-        let object = cx.host_object(client);
-        if let Some(id) = client {
-            Self::client_finalized(cx, id, peer);
-        }
+        let proc = member.proc.clone();
+        // A host registered no object for a tool, and a host in C would look at one.
+        let Some(id) = member.client else {
+            let event = EngineEvent::ToolFinalized { proc };
+            cx.driver_events.push_back(event);
+            return cx.reply_status(ticket, Status::SUCCESS);
+        };
+        let object = cx.host_object(Some(id));
+        Self::client_finalized(cx, id, peer);
         cx.timers.set(until, Timer::Finalize(peer));
         self.0.insert(peer, PendingFinalize { ticket, until });
         let call = ClientFinalized { proc, object };

@@ -3,7 +3,8 @@
 //!
 //! | key | answer | without it the host |
 //! | --- | --- | --- |
-//! | namespaces, their infos, process sets and their members, groups and their members, resolved peers and nodes | from the registrations | is not asked |
+//! | namespaces and their infos | of the registered jobs | is asked for its own |
+//! | process sets and their members, groups and their members, resolved peers and nodes | from the registrations | is not asked |
 //! | status of a job, process tables, state of a process | as far as the connections tell | is asked first |
 //! | supported attributes and functions | the server's own | is asked for its own |
 //! | versions of the interface, the start of the server | the server's own | is not asked |

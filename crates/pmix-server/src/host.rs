@@ -53,7 +53,8 @@ host! {
     /// and goes on without waiting for the answer; an error ends the connection.
     client_connected(ClientConnected) -> ();
 
-    /// A client finalizes (`client_finalized`). The client waits a short time for the answer.
+    /// A client finalizes (`client_finalized`). The client waits a short time for the answer. A tool that finalizes is
+    /// [`ServerEvent::ToolFinalized`].
     client_finalized(ClientFinalized) -> ();
 
     /// A client asks the host to end processes (`abort`). The answer is a status.
@@ -193,6 +194,11 @@ pub enum ServerEvent {
         user: (u32, u32),
         /// What was not registered before. A directory that is named again is to be removed as this says.
         cleanup: pmix_engine::Cleanup,
+    },
+    /// A tool finalizes ([`Host::client_finalized`] is about clients alone).
+    ToolFinalized {
+        /// The tool.
+        proc: Proc<'static>,
     },
     /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
     Cleanup {

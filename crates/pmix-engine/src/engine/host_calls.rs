@@ -119,6 +119,14 @@ impl Engine {
         Ok(put.into_owned())
     }
 
+    /// Returns the names of the registered jobs in ascending order.
+    #[must_use]
+    pub fn nspaces(&self) -> Vec<Nspace<'static>> {
+        let mut nspaces = self.cx.store.nspaces();
+        nspaces.sort_unstable();
+        nspaces
+    }
+
     /// Returns all that is known of a process or a job; nobody is asked.
     ///
     /// # Errors

@@ -103,8 +103,11 @@ pub(super) fn known(
         keys::SERVER_START_TIME | STANDARD_START_TIME => {
             (cx.config.started).map(|started| Value::from(pmix_proto::ctime(started)))
         }
-        keys::QUERY_NAMESPACES => Some(nspace_names(cx, member)),
-        keys::QUERY_NAMESPACE_INFO => nspace_infos(cx, member, target.nspace.as_ref()),
+        // The host has jobs that have no process here.
+        keys::QUERY_NAMESPACES => return Ok(tentative(Some(nspace_names(cx, member)))),
+        keys::QUERY_NAMESPACE_INFO => {
+            return Ok(tentative(nspace_infos(cx, member, target.nspace.as_ref())));
+        }
         keys::QUERY_NUM_PSETS => Some(Value::from(psets(cx, member).count())),
         keys::QUERY_PSET_NAMES => Some(pset_names(cx, member)),
         keys::QUERY_PSET_MEMBERSHIP => pset_members(cx, member, qualifiers),
@@ -175,7 +178,8 @@ fn nspace_names(cx: &Cx, member: &Member) -> Value<'static> {
     Value::String(Some(Text::new(names.join(&b','))))
 }
 
-/// For each job its name, its command line and its size.
+/// Returns the name and the command line of each job, in this order, as the Standard lists them: programs read them by
+/// their place, each as a string.
 fn nspace_infos(
     cx: &Cx,
     member: &Member,
@@ -189,24 +193,25 @@ fn nspace_infos(
         }
     }
     let about = |nspace: &Nspace<'static>| {
-        let name = Value::String(Some(nspace.as_text().clone()));
-        let mut infos = vec![Info::new(keys::NSPACE, name)];
-        if let Some(command) = command_line(cx, nspace) {
-            infos.push(Info::new(keys::CMD_LINE, command));
-        }
-        if let Some(size) = of_job(cx, nspace, keys::JOB_SIZE) {
-            infos.push(Info::new(keys::JOB_SIZE, size));
-        }
+        let text = |text| Value::String(Some(text));
+        let infos = vec![
+            Info::new(keys::NSPACE, text(nspace.as_text().clone())),
+            Info::new(keys::CMD_LINE, text(command_line(cx, nspace))),
+        ];
         Info::new(keys::JOB_INFO_ARRAY, infos)
     };
     let infos: Vec<_> = nspaces.iter().map(about).collect();
     Some(Value::from(infos))
 }
 
-/// The command line of a job, or that of its first application.
-fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Option<Value<'static>> {
-    let stated = of_job(cx, nspace, keys::CMD_LINE);
-    stated.or_else(|| of_job(cx, nspace, keys::APP_ARGV))
+/// Returns the command line of a job, or that of its first application; an empty text if the host registered neither.
+fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Text<'static> {
+    let text = |key| match of_job(cx, nspace, key) {
+        Some(Value::String(text)) => text,
+        _ => None,
+    };
+    let stated = text(keys::CMD_LINE).or_else(|| text(keys::APP_ARGV));
+    stated.unwrap_or_default()
 }
 
 fn group_names(groups: &OwnGroups) -> Value<'static> {

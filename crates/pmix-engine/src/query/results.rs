@@ -158,12 +158,10 @@ impl QueryResults {
         let mut standing = self.tentative;
         standing.retain(|info| {
             let mut better = more.iter_mut().find(|other| other.key == info.key);
-            // What is supported is supported by either.
-            if info.key.is(keys::QUERY_SUPPORTED_KEYS)
-                && let Some(better) = &mut better
-                && let Some(joined) = joined(&info.value, &better.value)
+            if let Some(better) = &mut better
+                && let Some(merged) = merged(info, &better.value)
             {
-                better.value = joined;
+                better.value = merged;
             }
             better.is_none()
         });
@@ -178,6 +176,43 @@ impl QueryResults {
                 .unwrap_or(Status::ERR_NOT_FOUND),
         };
         (status, found)
+    }
+}
+
+/// Returns the value of an info with what the host adds, where both lists count; `None` where the host knows better.
+fn merged(info: &Info<'static>, host: &Value<'static>) -> Option<Value<'static>> {
+    // A key is supported by either, and a job is known to either.
+    if info.key.is(keys::QUERY_SUPPORTED_KEYS) || info.key.is(keys::QUERY_NAMESPACES) {
+        return joined(&info.value, host);
+    }
+    if info.key.is(keys::QUERY_NAMESPACE_INFO) {
+        return with_jobs_of_host(&info.value, host);
+    }
+    None
+}
+
+/// Returns the jobs that the host describes, and then those that this server alone knows.
+fn with_jobs_of_host(own: &Value<'static>, host: &Value<'static>) -> Option<Value<'static>> {
+    let (Ok(own), Ok(host)) = (own.as_infos(), host.as_infos()) else {
+        return None;
+    };
+    let known: HashSet<_> = host.iter().filter_map(job_of).collect();
+    let more = own.iter().filter(|job| match job_of(job) {
+        Some(name) => !known.contains(name),
+        None => true,
+    });
+    let jobs: Vec<_> = host.iter().chain(more).cloned().collect();
+    Some(Value::from(jobs))
+}
+
+/// Returns the name of the job that an element of `PMIX_QUERY_NAMESPACE_INFO` describes.
+fn job_of<'i>(job: &'i Info<'_>) -> Option<&'i [u8]> {
+    let about = job.value.as_infos().ok()?;
+    let name = about.iter().find(|info| info.key.is(keys::NSPACE))?;
+    match &name.value {
+        Value::String(Some(name)) => Some(name.as_bytes()),
+        Value::Nspace(nspace) => Some(nspace.as_bytes()),
+        _ => None,
     }
 }
 
@@ -283,6 +318,36 @@ mod tests {
         ] {
             assert_eq!(of(host), [(key.to_owned(), Value::from(all))]);
         }
+    }
+
+    #[test]
+    fn jobs_of_the_host_and_of_the_server_are_one_list() {
+        let job = |name: &'static str, command: &'static str| {
+            let about = vec![
+                Info::new(keys::NSPACE, name),
+                Info::new(keys::CMD_LINE, command),
+            ];
+            Info::new(keys::JOB_INFO_ARRAY, about)
+        };
+        let of = |key: &'static str, own: Value<'static>, host: Value<'static>| {
+            let results = QueryResults {
+                tentative: vec![Info::new(key, own)],
+                ..QueryResults::default()
+            };
+            let host = Answer::Infos(Status::SUCCESS, vec![Info::new(key, host)]);
+            told(results, Some(host))
+        };
+        let key = keys::QUERY_NAMESPACES;
+        let (status, found) = of(key, Value::from("a,b"), Value::from("b,c"));
+        let all = vec![(key.to_owned(), Value::from("a,b,c"))];
+        assert_eq!((status, found), (Status::SUCCESS, all));
+        let key = keys::QUERY_NAMESPACE_INFO;
+        let own = Value::from(vec![job("a", ""), job("b", "")]);
+        let host = Value::from(vec![job("b", "./b"), job("c", "./c")]);
+        let (status, found) = of(key, own, host);
+        let all = Value::from(vec![job("b", "./b"), job("c", "./c"), job("a", "")]);
+        let all = vec![(key.to_owned(), all)];
+        assert_eq!((status, found), (Status::SUCCESS, all));
     }
 
     #[test]

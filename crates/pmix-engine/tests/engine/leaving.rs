@@ -44,6 +44,25 @@ fn who_finalizes_is_let_go_when_the_host_knows() {
 }
 
 #[test]
+fn the_host_is_asked_about_clients_that_finalize_and_told_of_tools() {
+    let mut world = World::new(1);
+    world.job("job", &[1]);
+    let client = world.join(0, "job", 0);
+    let tool = crate::ledger::tool(&mut world, 0);
+    let ledger = crate::ledger::Ledger::open(&mut world, |_| Reaction::Usual);
+    let finalizes = |world: &mut World, who| world.status_of(who, &Request::Finalize);
+    assert_eq!(finalizes(&mut world, tool), Some(Status::SUCCESS));
+    assert_eq!(ledger.take("ClientFinalized").len(), 0);
+    let events = world.nodes[0].events.iter();
+    let told = events.filter(|event| matches!(event, EngineEvent::ToolFinalized { .. }));
+    assert_eq!(told.count(), 1);
+    world.kill(tool);
+    assert_eq!(num_lost(&world), 0);
+    finalizes(&mut world, client);
+    assert_eq!(ledger.take("ClientFinalized").len(), 1);
+}
+
+#[test]
 fn a_host_that_says_nothing_does_not_keep_a_client() {
     let mut world = World::new(1);
     world.job("job", &[1]);

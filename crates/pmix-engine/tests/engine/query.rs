@@ -67,10 +67,35 @@ fn the_server_knows_its_jobs() {
     let jobs = infos.as_infos().unwrap();
     assert_eq!(jobs.len(), 1);
     let about = jobs[0].value.as_infos().unwrap();
-    assert!(about.contains(&Info::new(keys::NSPACE, "b")));
-    assert!(about.contains(&Info::new(keys::JOB_SIZE, 4_u32)));
+    // Programs read these by their place, as strings.
+    let expected = [Info::new(keys::NSPACE, "b"), Info::new(keys::CMD_LINE, "")];
+    assert_eq!(about, expected);
     let all = value(&mut world, who, keys::QUERY_NAMESPACE_INFO, vec![]);
     assert_eq!(all.as_infos().unwrap().len(), 2);
+}
+
+#[test]
+fn the_host_adds_its_jobs_whether_they_are_asked_anew_or_not() {
+    for refreshed in [vec![], vec![Info::new(keys::QUERY_REFRESH_CACHE, true)]] {
+        let (mut world, who) = two_jobs();
+        let theirs = Info::new(keys::QUERY_NAMESPACES, "b,c");
+        let answer = Answer::Infos(Status::SUCCESS, vec![theirs]);
+        let ledger = Ledger::answering(&mut world, answer);
+        let names = value(&mut world, who, keys::QUERY_NAMESPACES, refreshed.clone());
+        assert_eq!(names, Value::from("a,b,c"));
+        let _ = ledger.one("Query");
+        let about = vec![
+            Info::new(keys::NSPACE, "c"),
+            Info::new(keys::CMD_LINE, "./c"),
+        ];
+        let about = vec![Info::new(keys::JOB_INFO_ARRAY, about)];
+        let theirs = Info::new(keys::QUERY_NAMESPACE_INFO, about);
+        let answer = Answer::Infos(Status::SUCCESS, vec![theirs]);
+        let ledger = Ledger::answering(&mut world, answer);
+        let jobs = value(&mut world, who, keys::QUERY_NAMESPACE_INFO, refreshed);
+        assert_eq!(jobs.as_infos().unwrap().len(), 3);
+        let _ = ledger.one("Query");
+    }
 }
 
 #[test]
@@ -164,7 +189,7 @@ fn the_host_is_asked_for_the_rest_and_both_answers_are_one() {
         panic!();
     };
     assert_eq!(call.queries.len(), 1);
-    assert_eq!(call.queries[0].keys, [keys::QUERY_QUEUE_LIST]);
+    assert_eq!(call.queries[0].keys, names);
     let user = call.queries[0].qualifiers.iter();
     assert_eq!(user.filter(|info| info.key.is(keys::USERID)).count(), 1);
 }
@@ -173,7 +198,7 @@ fn the_host_is_asked_for_the_rest_and_both_answers_are_one() {
 fn the_host_is_not_asked_for_what_is_known() {
     let (mut world, who) = two_jobs();
     let ledger = Ledger::open(&mut world, |_| Reaction::Silence);
-    value(&mut world, who, keys::QUERY_NAMESPACES, vec![]);
+    value(&mut world, who, keys::QUERY_NUM_PSETS, vec![]);
     value(&mut world, who, keys::JOB_SIZE, of_job("a"));
     assert_eq!(ledger.take("Query"), []);
     let local = vec![Info::new(keys::QUERY_LOCAL_ONLY, true)];

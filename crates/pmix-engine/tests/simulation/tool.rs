@@ -172,9 +172,15 @@ impl World {
         let id = match self.random.below(16) {
             0 | 1 => {
                 let keys = [keys::QUERY_NAMESPACES, keys::QUERY_PROC_TABLE, "nobody's"];
+                let key = *self.random.pick(&keys);
+                let mut qualifiers = vec![Info::new(keys::NSPACE, self.any_nspace())];
+                if key == keys::QUERY_NAMESPACES {
+                    // While the host is asked, jobs come and go: what the oracle compares is as old as the question.
+                    qualifiers.push(Info::new(keys::QUERY_LOCAL_ONLY, true));
+                }
                 let queries = vec![Query {
-                    keys: vec![(*self.random.pick(&keys)).into()],
-                    qualifiers: vec![Info::new(keys::NSPACE, self.any_nspace())],
+                    keys: vec![key.into()],
+                    qualifiers,
                 }];
                 self.ask_for(who, Ask::query(queries), What::Query, soon)
             }

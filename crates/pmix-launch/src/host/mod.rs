@@ -35,8 +35,8 @@ pub(crate) struct LocalHost {
 pub(crate) enum HostMessage {
     Connected(Proc<'static>),
     Finalized(Proc<'static>),
-    /// The connection of a tool is gone.
-    ToolLost(Proc<'static>),
+    /// A tool has finalized, or its connection was closed.
+    ToolLeft(Proc<'static>),
     Abort(Abort, Completion<()>),
     Fence(Fence, Completion<Vec<u8>>),
     Connect(Connect, Completion<()>),
@@ -306,11 +306,12 @@ impl Host for LocalHost {
                 status,
                 missing,
             })),
-            ServerEvent::ProcessLost {
+            ServerEvent::ToolFinalized { proc }
+            | ServerEvent::ProcessLost {
                 proc,
                 is_tool: true,
                 ..
-            } => self.messages.send(HostMessage::ToolLost(proc)),
+            } => self.messages.send(HostMessage::ToolLeft(proc)),
             ServerEvent::Group { name, change } => {
                 self.messages.send(HostMessage::GroupChanged(name, change));
             }

@@ -92,9 +92,8 @@ impl Session<'_> {
             HostMessage::Finalized(proc) => {
                 tracing::info!("rank {} of {} has finalized", proc.rank, proc.nspace);
                 self.linked(&proc, Link::Finalized);
-                self.tool_left(&proc);
             }
-            HostMessage::ToolLost(proc) => self.tool_left(&proc),
+            HostMessage::ToolLeft(proc) => self.tool_left(&proc),
             HostMessage::Abort(call, done) => {
                 done.succeed(());
                 self.abort(&call);

@@ -366,6 +366,7 @@ impl Driver {
                 user,
                 cleanup,
             },
+            EngineEvent::ToolFinalized { proc } => ServerEvent::ToolFinalized { proc },
             EngineEvent::Cleanup {
                 target,
                 user,

@@ -109,6 +109,15 @@ impl Server {
         handle.request(|engine, _| engine.get(proc, key, qualifiers))
     }
 
+    /// Returns the names of the jobs that are registered here, in ascending order.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_INIT`.
+    pub fn nspaces(&self) -> Result<Vec<Nspace<'static>>, Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, _| Ok::<_, Error>(engine.nspaces()))
+    }
+
     /// Returns all that is known here of a process, or, with the wildcard rank, of its job as a whole
     /// (`PMIx_Get` without a key, called by a server). Nobody is asked.
     ///
