@@ -50,6 +50,10 @@ typedef pmix_status_t (*pmix_server_resource_block_fn_t)(const pmix_proc_t *requ
 typedef void (*pmix_dmodex_response_fn_t)(pmix_status_t status, char *data, size_t sz, void *cbdata);
 typedef void (*pmix_setup_application_cbfunc_t)(pmix_status_t status, pmix_info_t info[], size_t ninfo, void *provided_cbdata, pmix_op_cbfunc_t cbfunc, void *cbdata);
 
+/** An attribute of PMIx_server_init and PMIx_tool_init: sizeof(pmix_server_module_t), as PMIX_SIZE.
+ * Without it only the slots are called that every release has, up to client_connected2. */
+#define PMIXRS_SERVER_MODULE_SIZE "pmixrs.module.size"
+
 /** What a host does for its server; slots that it leaves out are NULL. */
 struct pmix_server_module_4_0_0_t {
     pmix_server_client_connected_fn_t client_connected;
@@ -154,7 +158,8 @@ PMIX_EXPORT pmix_status_t PMIx_server_generate_cpuset_string(const pmix_cpuset_t
 PMIX_EXPORT pmix_status_t PMIx_server_generate_locality_string(const pmix_cpuset_t *cpuset, char **locality);
 
 /** Makes this process a server; the host's functions are copied from the module. Only the slots
- * that all releases have in common are read. Calls are counted. */
+ * that all releases have in common are read, unless PMIXRS_SERVER_MODULE_SIZE says how large it
+ * is. Calls are counted. */
 PMIX_EXPORT pmix_status_t PMIx_server_init(pmix_server_module_t *module, pmix_info_t info[], size_t ninfo);
 
 /** Registers a process of this node before it is started: who is this user and group may

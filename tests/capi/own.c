@@ -229,6 +229,64 @@ static void registers(void)
     free(ranks);
 }
 
+/* Asks for the processes of a job on a node, which are as many as expected where the call succeeds. */
+static void peers(pmix_status_t expected, size_t count, const char *node, const char *nspace)
+{
+    pmix_proc_t *procs = (pmix_proc_t *) &own;
+    size_t nprocs = 77;
+    pmix_nspace_t name;
+
+    PMIX_LOAD_NSPACE(name, nspace);
+    IS(expected, PMIx_Resolve_peers(node, NULL == nspace ? NULL : name, &procs, &nprocs));
+    HOLDS(count == nprocs && (0 == count) == (NULL == procs));
+    PMIX_PROC_FREE(procs, nprocs);
+}
+
+/* Asks for the nodes of a job: NULL where nothing is expected. */
+static void nodes(pmix_status_t expected, const char *names, const char *nspace)
+{
+    char *list = (char *) &own;
+    pmix_nspace_t name;
+
+    PMIX_LOAD_NSPACE(name, nspace);
+    IS(expected, PMIx_Resolve_nodes(NULL == nspace ? NULL : name, &list));
+    HOLDS(NULL == names ? NULL == list : 0 == strcmp(names, list));
+    free(list);
+}
+
+/* A server that has no job has no processes on any node: the one case where nothing is a success. */
+static void resolves_nothing(void)
+{
+    peers(PMIX_SUCCESS, 0, NULL, NULL);
+    peers(PMIX_SUCCESS, 0, "n1", NULL);
+    nodes(PMIX_SUCCESS, NULL, NULL);
+}
+
+/* About jobs that it has 5.0.11 asks the host, too. */
+static void resolves(void)
+{
+    pmix_info_t info;
+
+    peers(PMIX_SUCCESS, 2, "n1", "job");
+    peers(PMIX_SUCCESS, 2, "n2", "job");
+    nodes(PMIX_SUCCESS, "n1,n2", "job");
+    peers(PMIX_SUCCESS, 2, "n1", NULL);
+    nodes(PMIX_SUCCESS, "n1,n2", NULL);
+    peers(PMIX_SUCCESS, 0, "n3", "job");
+    peers(PMIX_SUCCESS, 0, "n3", NULL);
+    peers(PMIX_ERR_NOT_FOUND, 0, "n1", "nobody");
+    nodes(PMIX_ERR_NOT_FOUND, NULL, "nobody");
+    /* A list without names is no list of nodes. */
+    PMIX_INFO_LOAD(&info, PMIX_NODE_LIST, "", PMIX_STRING);
+    pmix_nspace_t bare = "bare";
+    IS(PMIX_SUCCESS, PMIx_server_register_nspace(bare, 0, &info, 1, is_done, NULL));
+    IS(PMIX_SUCCESS, wait_for_it());
+    nodes(PMIX_ERR_NOT_FOUND, NULL, "bare");
+    PMIx_server_deregister_nspace(bare, is_done, NULL);
+    wait_for_it();
+    PMIX_INFO_DESTRUCT(&info);
+}
+
 static void reads(void)
 {
     pmix_value_t value, *got = NULL;
@@ -624,6 +682,94 @@ static void supports(void)
     PMIX_QUERY_DESTRUCT(&query);
 }
 
+#ifdef PMIXRS_SERVER_MODULE_SIZE
+static int num_newer;
+
+/* The slots behind those that every release has. */
+static pmix_status_t logs2(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
+                           const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    num_newer++;
+    logs(proc, data, ndata, directives, ndirs, cbfunc, cbdata);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t session(const pmix_proc_t *proc, uint32_t number, const pmix_info_t directives[], size_t ndirs,
+                             pmix_info_cbfunc_t cbfunc, void *cbdata)
+{
+    is_own(proc);
+    HOLDS(17 == number && 1 == ndirs && 0 == strcmp(directives[0].key, PMIX_SESSION_TERMINATE));
+    num_newer++;
+    cbfunc(PMIX_SUCCESS, NULL, 0, cbdata, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t block(const pmix_proc_t *proc, pmix_resource_block_directive_t directive, const char *name,
+                           const pmix_resource_unit_t *units, size_t nunits, const pmix_info_t *info, size_t ninfo,
+                           pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    (void) info;
+    (void) cbfunc;
+    (void) cbdata;
+    is_own(proc);
+    HOLDS(PMIX_RESOURCE_BLOCK_DEFINE == directive && 0 == strcmp(name, "block"));
+    HOLDS(1 == nunits && 4 == units[0].count && 0 == ninfo);
+    num_newer++;
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* So many of the three functions are in slots that may be read. */
+static void newer_slots_are_called(int count)
+{
+    pmix_info_t line, ends;
+    pmix_resource_unit_t unit;
+    bool yes = true;
+
+    num_newer = 0;
+    PMIX_INFO_LOAD(&line, PMIX_LOG_STDERR, "a line", PMIX_STRING);
+    IS(PMIX_SUCCESS, PMIx_Log(&line, 1, NULL, 0));
+    PMIX_INFO_LOAD(&ends, PMIX_SESSION_TERMINATE, &yes, PMIX_BOOL);
+    IS(0 < count ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED, PMIx_Session_control(17, &ends, 1, NULL, NULL));
+    memset(&unit, 0, sizeof unit);
+    unit.count = 4;
+    IS(3 == count ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED,
+       PMIx_Resource_block(PMIX_RESOURCE_BLOCK_DEFINE, "block", &unit, 1, NULL, 0));
+    HOLDS(count == num_newer);
+    PMIX_INFO_DESTRUCT(&line);
+}
+
+/* Becomes a server whose module has so many bytes; 0: it does not say. */
+static void becomes(pmix_status_t expected, pmix_server_module_t *module, size_t bytes)
+{
+    pmix_info_t infos[3];
+
+    PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_NSPACE, own.nspace, PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
+    PMIX_INFO_LOAD(&infos[2], PMIXRS_SERVER_MODULE_SIZE, &bytes, PMIX_SIZE);
+    IS(expected, PMIx_server_init(module, infos, 0 == bytes ? 2 : 3));
+    PMIX_INFO_DESTRUCT(&infos[0]);
+}
+
+/* The module of 5.0 has 232 bytes, with session control in the last slot. */
+static void modules_have_their_sizes(pmix_server_module_t *module)
+{
+    module->log2 = logs2;
+    module->session_control = session;
+    module->resource_block = block;
+    becomes(PMIX_SUCCESS, module, 0);
+    newer_slots_are_called(0);
+    IS(PMIX_SUCCESS, PMIx_server_finalize());
+    becomes(PMIX_SUCCESS, module, sizeof *module);
+    newer_slots_are_called(3);
+    IS(PMIX_SUCCESS, PMIx_server_finalize());
+    memcpy((char *) module + 224, &module->session_control, sizeof module->session_control);
+    becomes(PMIX_SUCCESS, module, 232);
+    newer_slots_are_called(1);
+    IS(PMIX_SUCCESS, PMIx_server_finalize());
+    becomes(PMIX_ERR_BAD_PARAM, module, 100);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     pmix_server_module_t module;
@@ -653,7 +799,13 @@ int main(int argc, char **argv)
     PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &own.rank, PMIX_PROC_RANK);
     IS(PMIX_SUCCESS, PMIx_server_init(&module, infos, 2));
     PMIX_INFO_DESTRUCT(&infos[0]);
+    if (all) {
+        resolves_nothing();
+    }
     registers();
+    if (all) {
+        resolves();
+    }
     reads();
     reads_all(all);
     asks();
@@ -666,6 +818,9 @@ int main(int argc, char **argv)
     }
     IS(PMIX_SUCCESS, PMIx_server_finalize());
     HOLDS(!all || 2 == ended);
+#ifdef PMIXRS_SERVER_MODULE_SIZE
+    modules_have_their_sizes(&module);
+#endif
     puts("own: ok");
     return 0;
 }

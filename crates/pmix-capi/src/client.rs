@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use pmix_client::{Ask, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{DataArray, Info, Key, Nspace, Proc, Query, Rank, Scope, Status, Value, keys};
+use pmix_types::{Info, Proc, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::op;
 use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
-use crate::gets::{known_to_server, says};
+use crate::gets::says;
 use crate::guard::exported;
 use crate::log;
-use crate::memory::{Result, string};
+use crate::memory::Result;
 use crate::model::Model;
-use crate::names::{nspace_at, proc_at};
+use crate::names::proc_at;
 use crate::server::own_host;
 use crate::state::{client, name_of, state};
-use crate::status::{code, make_at};
+use crate::status::code;
 use crate::tool;
 use crate::values::value_at;
 
@@ -283,50 +283,6 @@ exported! {
         }
     }
 
-    fn PMIx_Resolve_peers(nodename: *const c_char, nspace: *const c_char, procs: *mut *mut pmix_proc_t, nprocs: *mut usize) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            if procs.is_null() || nprocs.is_null() {
-                return Err(Status::ERR_BAD_PARAM);
-            }
-            // SAFETY: C says so.
-            let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
-            let infos: Vec<_> = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node)))).into_iter().collect();
-            let found = match peers_by_query(&nspace, &infos) {
-                Some(found) => found,
-                None => {
-                    let of = if nspace.is_invalid() { own.nspace } else { nspace };
-                    let job = Proc::new(of.clone(), Rank::WILDCARD);
-                    let ranks = peers_of(&of_job(&job, keys::LOCAL_PEERS, &infos)?)?;
-                    ranks.into_iter().map(|rank| Proc::new(of.clone(), rank)).collect()
-                }
-            };
-            // SAFETY: as above.
-            unsafe { crate::convert::hand_out(&found, procs, nprocs) }
-        })())
-    }
-
-    fn PMIx_Resolve_nodes(nspace: *const c_char, nodelist: *mut *mut c_char) -> pmix_status_t {
-        code((|| {
-            let own = crate::state::proc()?;
-            // SAFETY: C says so.
-            let nspace = unsafe { nspace_at(nspace) };
-            let by_query = nspace.is_invalid().then(|| resolved(keys::QUERY_RESOLVE_NODE, &nspace, &[])).flatten();
-            let found = match by_query {
-                Some(found) => found,
-                None => {
-                    let of = if nspace.is_invalid() { own.nspace } else { nspace };
-                    of_job(&Proc::new(of, Rank::WILDCARD), keys::NODE_LIST, &[])?
-                }
-            };
-            let Value::String(Some(nodes)) = found else {
-                return Err(Status::ERR_NOT_FOUND);
-            };
-            // SAFETY: as above.
-            unsafe { make_at(nodelist, || string(nodes.as_bytes())) }
-        })())
-    }
-
     fn PMIx_Progress() {
         // Where the library has threads they need no help.
         if let Ok(client) = client() {
@@ -337,60 +293,4 @@ exported! {
     fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {
         // The threads end with PMIx_Finalize: before, others may wait for them.
     }
-}
-
-/// Returns a value of a job, from what this process knows or from the server.
-fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Value<'static>> {
-    let key = Key::from(key.to_owned());
-    match known_to_server(job, &key, infos) {
-        Some(found) => found,
-        None => client()?
-            .get(job, &key, infos)
-            .map_err(|error| fault(&error)),
-    }
-}
-
-/// The processes of all jobs on a node, or those of one job as a tool asks for them, which has no job whose data
-/// say on which node it is. `None` where the server does not say, as those of OpenPMIx do not.
-fn peers_by_query(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Option<Vec<Proc<'static>>> {
-    let is_of_tool = tool::is_tool().is_ok() && node.is_empty();
-    if !nspace.is_invalid() && !is_of_tool {
-        return None;
-    }
-    match resolved(keys::QUERY_RESOLVE_PEERS, nspace, node)? {
-        Value::DataArray(DataArray::Proc(procs)) if !procs.is_empty() => {
-            Some(Proc::owned_list(&procs))
-        }
-        _ => None,
-    }
-}
-
-/// Asks the server with a query of one key about one job, or about all if the nspace is empty.
-fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Option<Value<'static>> {
-    let mut qualifiers = more.to_vec();
-    if !nspace.is_invalid() {
-        let name = nspace.as_text().clone();
-        qualifiers.push(Info::new(keys::NSPACE, Value::String(Some(name))));
-    }
-    let query = Query {
-        keys: vec![key.to_owned().into()],
-        qualifiers,
-    };
-    let (_, infos) = client().ok()?.wait(Ask::query(vec![query])).ok()?;
-    let found = infos.into_iter().find(|info| info.key.is(key))?;
-    Some(found.value)
-}
-
-/// The ranks of a list with commas.
-fn peers_of(value: &Value<'_>) -> Result<Vec<Rank>> {
-    let Value::String(Some(text)) = value else {
-        return Err(Status::ERR_NOT_FOUND);
-    };
-    let text = text.to_str_lossy();
-    let ranks = text
-        .split(',')
-        .map(|rank| rank.trim().parse().map(Rank::new));
-    ranks
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|_| Status::ERR_NOT_FOUND)
 }

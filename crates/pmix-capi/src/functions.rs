@@ -16,6 +16,7 @@ pub(crate) use crate::monitors::*;
 pub(crate) use crate::names::*;
 pub(crate) use crate::packed::*;
 pub(crate) use crate::requests::*;
+pub(crate) use crate::resolve::*;
 pub(crate) use crate::resources::*;
 pub(crate) use crate::server::*;
 pub(crate) use crate::strings::*;

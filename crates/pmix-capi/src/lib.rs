@@ -83,6 +83,8 @@ mod regex;
 #[allow(unsafe_code)]
 mod requests;
 #[allow(unsafe_code)]
+mod resolve;
+#[allow(unsafe_code)]
 mod resources;
 #[allow(unsafe_code)]
 mod server;

@@ -152,7 +152,32 @@ unsafe fn forget(fabric: *mut pmix_fabric_t) -> Result<()> {
     Ok(())
 }
 
-/// What a request about a block of resources says.
+/// A request about a block of resources.
+struct Block {
+    directive: ResourceBlockDirective,
+    name: Text<'static>,
+    units: Vec<ResourceUnit>,
+    infos: Vec<Info<'static>>,
+}
+
+impl Block {
+    fn of_client(self) -> Ask<'static> {
+        Ask::resource_block(self.directive, self.name, self.units, self.infos)
+    }
+
+    fn of_host(self, host: &CHost, own: &Proc<'static>, to: To<()>) {
+        host.resource_block(
+            own,
+            self.directive,
+            &self.name,
+            &self.units,
+            &self.infos,
+            to,
+        );
+    }
+}
+
+/// Reads a request about a block of resources.
 ///
 /// # Safety
 /// The pointers are NULL or lead to what C says.
@@ -163,7 +188,7 @@ unsafe fn block_of(
     nres: usize,
     info: *const pmix_info_t,
     ninfo: usize,
-) -> Result<Ask<'static>> {
+) -> Result<Block> {
     // SAFETY: the caller says so.
     let (block, units, infos): (Text<'static>, _, _) =
         unsafe { (text_at(block)?, slice(res, nres)?, infos_at(info, ninfo)?) };
@@ -171,18 +196,12 @@ unsafe fn block_of(
         device_type: DeviceType::from_raw(unit.r#type),
         count: unit.count as u64,
     };
-    let directive = ResourceBlockDirective::from_raw(directive);
-    let units = units.iter().map(unit).collect();
-    Ok(Ask::resource_block(directive, block, units, infos))
-}
-
-/// The client that a block of resources or a session is asked of. No host module of C has a slot for
-/// these that every release agrees on, so a server's own process has nobody to ask.
-fn asked_of() -> Result<pmix_client::SharedClient> {
-    match own_host() {
-        Some(_) => Err(Status::ERR_NOT_SUPPORTED),
-        None => client(),
-    }
+    Ok(Block {
+        directive: ResourceBlockDirective::from_raw(directive),
+        name: block,
+        units: units.iter().map(unit).collect(),
+        infos,
+    })
 }
 
 exported! {
@@ -222,31 +241,61 @@ exported! {
 
     fn PMIx_Resource_block(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            let client = asked_of()?;
-            // SAFETY: C says so.
-            let ask = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
-            client.wait(ask).map_err(|error| fault(&error))
+            crate::state::proc()?;
+            // SAFETY: the caller guarantees the pointers (header contract).
+            let block = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
+            match own_host() {
+                Some(own) => own.wait(|host, own, to| {
+                    block.of_host(host, own, to);
+                    Ok(())
+                }).map(drop),
+                None => client()?.wait(block.of_client()).map_err(|error| fault(&error)),
+            }
         })())
     }
 
     fn PMIx_Resource_block_nb(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = asked_of()?;
-            // SAFETY: C says so.
-            let ask = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
-            client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
+            crate::state::proc()?;
+            // SAFETY: the caller guarantees the pointers (header contract).
+            let block = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
+            let then = op(cbfunc, cbdata)?;
+            match own_host() {
+                Some(own) => own.start(
+                    |host, own, to| {
+                        block.of_host(host, own, to);
+                        Ok(())
+                    },
+                    |answer| then(answer.map(drop)),
+                ),
+                None => client()?.start(block.of_client(), then).map_err(|error| fault(&error)),
+            }
         })())
     }
 
     fn PMIx_Session_control(session_id: u32, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            let client = asked_of()?;
-            // SAFETY: C says so.
-            let ask = Ask::session_control(session_id, unsafe { infos_at(directives, ndirs)? });
-            if cbfunc.is_some() {
-                return client.start(ask, infos(cbfunc, cbdata)?).map_err(|error| fault(&error));
-            }
-            match client.wait(ask).map_err(|error| fault(&error))? {
+            crate::state::proc()?;
+            // SAFETY: the caller guarantees so many infos (header contract).
+            let directives = unsafe { infos_at(directives, ndirs)? };
+            let own = own_host();
+            let ask = |host: &CHost, own: &Proc<'static>, to: To<_>| {
+                host.session_control(own, session_id, &directives, to);
+                Ok(())
+            };
+            let answer = match (own, cbfunc) {
+                (Some(own), Some(_)) => return own.start(ask, infos(cbfunc, cbdata)?),
+                (Some(own), None) => own.wait(ask)?,
+                (None, Some(_)) => {
+                    let ask = Ask::session_control(session_id, directives);
+                    return client()?.start(ask, infos(cbfunc, cbdata)?).map_err(|error| fault(&error));
+                }
+                (None, None) => {
+                    let ask = Ask::session_control(session_id, directives);
+                    client()?.wait(ask).map_err(|error| fault(&error))?
+                }
+            };
+            match answer {
                 (Status::SUCCESS | Status::OPERATION_SUCCEEDED, _) => Ok(()),
                 (status, _) => Err(status),
             }

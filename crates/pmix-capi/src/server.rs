@@ -31,7 +31,7 @@ use crate::record::{empty_list, there};
 use crate::state::{changed, server, server_of_parent, show_to_children, state};
 use crate::status::{code, outcome};
 
-pub(crate) use host::{CHost, common_part};
+pub(crate) use host::{CHost, module_at, module_size, take_module_size};
 #[allow(unused_imports)]
 pub(crate) use inventory::*;
 pub(crate) use own::{give, has_spawn, own_host};
@@ -148,9 +148,10 @@ exported! {
     fn PMIx_server_init(module: *mut pmix_server_module_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let infos = unsafe { infos_at(info, ninfo)? };
-            // SAFETY: only what all releases have in common is read, whatever the host's has.
-            let module = unsafe { common_part(module) };
+            let mut infos = unsafe { infos_at(info, ninfo)? };
+            let size = take_module_size(&mut infos)?;
+            // SAFETY: the module has the bytes that the host says, or else those of every release.
+            let module = unsafe { module_at(module, size) };
             init(module.as_ref(), &infos)
         })())
     }

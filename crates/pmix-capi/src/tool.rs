@@ -24,7 +24,7 @@ use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
 use crate::names::proc_at;
-use crate::server::{self, common_part};
+use crate::server::{self, module_at, module_size};
 use crate::state::{OwnTool, State, changed, name_of, state, wait_for_change};
 use crate::status::code;
 
@@ -435,8 +435,12 @@ exported! {
     fn PMIx_tool_set_server_module(module: *mut pmix_server_module_t) -> pmix_status_t {
         code((|| {
             is_tool()?;
-            // SAFETY: only what all releases have in common is read, whatever the tool's has.
-            let module = unsafe { common_part(module) };
+            let size = match &state().tool {
+                Some(own) => module_size(&own.infos)?,
+                None => return Err(Status::ERR_INIT),
+            };
+            // SAFETY: the module has the bytes that the tool said at its init, or else those of every release.
+            let module = unsafe { module_at(module, size) };
             serve(Some(&module.ok_or(Status::ERR_BAD_PARAM)?))
         })())
     }

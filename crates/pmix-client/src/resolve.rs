@@ -28,13 +28,24 @@ fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static
     procs.collect()
 }
 
-/// The names of `pmix.nlist`, with commas between them.
+/// Returns the names of `pmix.nlist`, which have commas between them.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_FOUND` for a list without names, as a server of OpenPMIx 7 sends it: every job is on a node.
 fn nodes(value: &Value<'_>) -> Result<Vec<Text<'static>>, Error> {
     let names = text(value, keys::NODE_LIST)?.as_bytes();
     let names = names
         .split(|byte| *byte == b',')
         .filter(|name| !name.is_empty());
-    Ok(names.map(|name| Text::new(name.to_vec())).collect())
+    let names: Vec<_> = names.map(|name| Text::new(name.to_vec())).collect();
+    match names.is_empty() {
+        true => {
+            let message = "the server names no node of the job";
+            Err(Error::new(Status::ERR_NOT_FOUND, message.to_owned()))
+        }
+        false => Ok(names),
+    }
 }
 
 fn text<'v>(value: &'v Value<'_>, key: &str) -> Result<&'v Text<'v>, Error> {
@@ -72,7 +83,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not known, otherwise as [`get`](Self::get).
+    /// `PMIX_ERR_NOT_FOUND` if the job is not known or the server names no node, otherwise as [`get`](Self::get).
     pub fn resolve_nodes(&mut self, nspace: &Nspace<'_>) -> Result<Vec<Text<'static>>, Error> {
         let (job, infos) = asked(nspace, None);
         let found = self.get(&job, keys::NODE_LIST, &infos)?;
@@ -139,5 +150,11 @@ mod tests {
             [Text::from("n1"), Text::from("n2")]
         );
         assert!(nodes(&Value::Bool(true)).is_err());
+        for empty in ["", ","] {
+            assert_eq!(
+                nodes(&of(empty)).unwrap_err().status(),
+                Status::ERR_NOT_FOUND
+            );
+        }
     }
 }

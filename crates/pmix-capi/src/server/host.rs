@@ -11,32 +11,82 @@ use pmix_types::{Info, Nspace, Pdata, Proc, Status, Value, keys};
 use crate::abi::*;
 use crate::events::{Happened, tell};
 use crate::later::later;
+use crate::memory::Result;
 
 use super::pending::To;
 
-/// How many bytes of the module all releases have in common. A host of an older release has no more.
+/// The bytes of the module that all releases have in common. The module of an older release has no more.
 const COMMON_BYTES: usize = 224;
+
+/// The bytes of the module of OpenPMIx 5.0, whose last slot is `session_control`.
+const BYTES_OF_5: usize = 232;
 
 const _: () = assert!(std::mem::offset_of!(pmix_server_module_t, tool_connected2) == COMMON_BYTES);
 
-/// What all releases have in common of a host's module; the slots behind it are empty.
+/// The attribute of `PMIx_server_init` and `PMIx_tool_init` by which a host says how large its module is: a number of
+/// bytes, such as `sizeof(pmix_server_module_t)`. `include/pmix_server.h` names it.
+const MODULE_SIZE: &str = "pmixrs.module.size";
+
+/// Takes the size of the host's module from the infos of an init; without one it is that of all releases.
+///
+/// # Errors
+///
+/// `PMIX_ERR_BAD_PARAM` for a value that is no number, or fewer bytes than every release has.
+pub(crate) fn take_module_size(infos: &mut Vec<Info<'_>>) -> Result<usize> {
+    let size = module_size(infos)?;
+    infos.retain(|info| !info.key.is(MODULE_SIZE));
+    Ok(size)
+}
+
+/// Returns the size of the host's module, as [`take_module_size`].
+pub(crate) fn module_size(infos: &[Info<'_>]) -> Result<usize> {
+    let Some(info) = infos.iter().find(|info| info.key.is(MODULE_SIZE)) else {
+        return Ok(COMMON_BYTES);
+    };
+    let size = info.value.to_number::<u64>().ok();
+    match size.and_then(|size| usize::try_from(size).ok()) {
+        Some(size) if size >= COMMON_BYTES => Ok(size),
+        _ => {
+            tracing::warn!("{MODULE_SIZE} is a number of bytes, {COMMON_BYTES} at least");
+            Err(Status::ERR_BAD_PARAM)
+        }
+    }
+}
+
+/// Copies the module of a host; slots that it does not have are empty.
 ///
 /// # Safety
-/// `at` is NULL or points to a module of any release.
-pub(crate) unsafe fn common_part(at: *const pmix_server_module_t) -> Option<pmix_server_module_t> {
+/// `at` is NULL or points to a module of `size` bytes.
+pub(crate) unsafe fn module_at(
+    at: *const pmix_server_module_t,
+    size: usize,
+) -> Option<pmix_server_module_t> {
     if at.is_null() {
         return None;
     }
     let mut module = MaybeUninit::<pmix_server_module_t>::zeroed();
-    // SAFETY: every release has so many bytes; the rest is zeros, which no slot minds.
-    unsafe {
-        ptr::copy_nonoverlapping(
-            at.cast::<u8>(),
-            module.as_mut_ptr().cast::<u8>(),
-            COMMON_BYTES,
-        );
-        Some(module.assume_init())
+    let size = size.min(size_of::<pmix_server_module_t>());
+    let whole_slots = size - size % size_of::<usize>();
+    let copied = if size == BYTES_OF_5 {
+        COMMON_BYTES
+    } else {
+        whole_slots
+    };
+    // SAFETY: the caller guarantees that many bytes; the rest is zeros, which every slot may be.
+    let mut module = unsafe {
+        ptr::copy_nonoverlapping(at.cast::<u8>(), module.as_mut_ptr().cast::<u8>(), copied);
+        module.assume_init()
+    };
+    if size == BYTES_OF_5 {
+        // SAFETY: the caller guarantees the slot behind the common ones, which 5.0 has for this function.
+        module.session_control = unsafe {
+            at.cast::<u8>()
+                .add(COMMON_BYTES)
+                .cast::<pmix_server_session_control_fn_t>()
+                .read()
+        };
     }
+    Some(module)
 }
 
 /// A host of C.
@@ -61,6 +111,12 @@ impl CHost {
         self.given.set(*module).is_ok()
     }
 
+    /// Returns `true` if the host is asked about tools that connect.
+    fn takes_tools(&self) -> bool {
+        let module = self.module();
+        module.tool_connected.is_some() || module.tool_connected2.is_some()
+    }
+
     pub(super) fn module(&self) -> &pmix_server_module_t {
         self.given.get().unwrap_or(&NO_FUNCTIONS)
     }
@@ -82,7 +138,7 @@ macro_rules! host {
             })*
 
             fn server_event(&self, event: ServerEvent) {
-                noticed(event, self.module().tool_connected.is_some());
+                noticed(event, self.takes_tools());
             }
         }
     };
@@ -117,6 +173,8 @@ host! {
     get_credential(a: GetCredential, &a.proc, &a.directives) -> Credential;
     validate_credential(a: ValidateCredential, &a.proc, &a.credential, &a.directives) -> Vec<Info<'static>>;
         iof_pull(a: IofPull, &a.procs, &a.directives, a.channels) -> ();
+        session_control(a: SessionControl, &a.proc, a.session, &a.directives) -> Vec<Info<'static>>;
+        resource_block(a: ResourceBlock, &a.proc, a.directive, &a.block, &a.units, &a.directives) -> ();
         push_stdin(a: PushStdin, &a.source, &a.targets, &a.directives, &a.data) -> ();
     }
 }

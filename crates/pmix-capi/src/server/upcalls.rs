@@ -91,6 +91,8 @@ macro_rules! slot {
     };
 }
 
+mod newer;
+
 impl CHost {
     pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: To<()>) {
         let proc = one(&asked.proc);
@@ -355,17 +357,6 @@ impl CHost {
         );
     }
 
-    pub(super) fn tool_connected(&self, asked: upcall::ToolConnected, done: To<Proc<'static>>) {
-        let function = slot!(self, tool_connected, done);
-        let infos = Shown::of(&asked.infos);
-        let (info, ninfo) = (infos.0, infos.1);
-        call(Answering::Tool(done), Box::new(infos), |cbdata| {
-            // SAFETY: the host gave the function; what it sees stays until it has answered.
-            unsafe { function(info, ninfo, Some(pending::tool), cbdata) };
-            Status::SUCCESS.as_raw()
-        });
-    }
-
     pub(crate) fn log(
         &self,
         proc: &Proc<'_>,
@@ -373,9 +364,17 @@ impl CHost {
         directives: &[Info<'_>],
         done: To<()>,
     ) {
-        let function = slot!(self, log, done);
         let (proc, data, dirs) = (one(proc), Shown::of(data), Shown::of(directives));
         let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
+        if let Some(function) = self.module().log2 {
+            let shown = Box::new((proc, data, dirs));
+            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            call(Answering::Op(done), shown, |cbdata| unsafe {
+                function(at, info, ninfo, list, count, Some(pending::op), cbdata)
+            });
+            return;
+        }
+        let function = slot!(self, log, done);
         call(
             Answering::Op(done),
             Box::new((proc, data, dirs)),

@@ -23,6 +23,13 @@ const OF_VERSION: &[&str] = &["version", "capability"];
 /// Groups of numbers that stand before all others.
 const FIRST: &[&str] = &["limit", "build_config"];
 
+/// The attribute of this library that says which slots of a module may be read.
+const MODULE_SIZE: &str = "
+/** An attribute of PMIx_server_init and PMIx_tool_init: sizeof(pmix_server_module_t), as PMIX_SIZE.
+ * Without it only the slots are called that every release has, up to client_connected2. */
+#define PMIXRS_SERVER_MODULE_SIZE \"pmixrs.module.size\"
+";
+
 fn begin(file: &str, about: &str, tables: &str, includes: &[&str]) -> String {
     let guard = file.to_uppercase().replace('.', "_");
     let mut text = String::from("/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n");
@@ -268,6 +275,7 @@ pub(crate) fn server() -> Result<String, String> {
         .iter()
         .filter(|one| one.name == "pmix_server_module_t")
     {
+        text.push_str(MODULE_SIZE);
         text.push_str(
             "\n/** What a host does for its server; slots that it leaves out are NULL. */",
         );
