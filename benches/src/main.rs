@@ -88,7 +88,7 @@ struct Options {
     full: bool,
     /// One step: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
     /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, gets,
-    /// groups, whole, large, described, start, idle, many, tools, spawn or trues; of client calls, hosts,
+    /// groups, many-groups, whole, large, described, start, idle, many, tools, spawn or trues; of client calls, hosts,
     /// whole or large; of capi calls, mpirun, srun, register or open.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,

@@ -13,6 +13,7 @@ mod gets;
 mod groups;
 pub(crate) mod jobs;
 mod large;
+mod many_groups;
 pub(crate) mod rows;
 pub(crate) mod runs;
 mod spawns;
@@ -30,6 +31,7 @@ const PARTS: &[Part] = &[
     ("fence", clients::fences),
     ("gets", gets::gets),
     ("groups", groups::groups),
+    ("many-groups", many_groups::many_groups),
     ("whole", commands::whole),
     ("large", large::large),
     ("described", described::described),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pmix_client::{Client, Error, Fence, Settings, Uri};
 use pmix_types::{Proc, Rank, Scope};
 
+use super::server::{Server, processor_time};
 use super::wait::Times;
 
 /// How long a client waits for anything; one that has to is a failure.
@@ -42,6 +43,16 @@ impl Fencing {
     /// Lets every process of a job connect and fence, every other fence with data, until they are
     /// stopped.
     pub(super) fn start(uri: &Uri, job: &str, num_procs: u32) -> Self {
+        Self::start_all(uri, None, job, num_procs)
+    }
+
+    /// As [`start`](Self::start). A fence during which the server had the processor for less than the fence took counts
+    /// that time: others on the machine are not to be counted.
+    pub(super) fn start_beside(server: &Server, job: &str, num_procs: u32) -> Self {
+        Self::start_all(&server.uri, Some(server.pid()), job, num_procs)
+    }
+
+    fn start_all(uri: &Uri, pid: Option<u32>, job: &str, num_procs: u32) -> Self {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             last: AtomicU64::new(u64::MAX),
@@ -49,7 +60,7 @@ impl Fencing {
         let threads = (0..num_procs).map(|rank| {
             let (uri, job, shared) = (uri.clone(), job.to_owned(), Arc::clone(&shared));
             thread::spawn(move || {
-                let fences = fences(&uri, &job, rank, &shared);
+                let fences = fences(&uri, pid, &job, rank, &shared);
                 fences.map_err(|e| format!("rank {rank}: {e} ({})", e.status()))
             })
         });
@@ -80,7 +91,17 @@ impl Fencing {
     }
 }
 
-fn fences(uri: &Uri, job: &str, rank: u32, shared: &Shared) -> Result<Times, Error> {
+/// Below this a fence is short, whatever the server did meanwhile.
+const SHORT: Duration = Duration::from_millis(10);
+
+fn fences(
+    uri: &Uri,
+    pid: Option<u32>,
+    job: &str,
+    rank: u32,
+    shared: &Shared,
+) -> Result<Times, Error> {
+    let server_time = || pid.map_or(Duration::MAX, processor_time);
     let mut client = connect(uri, job, rank)?;
     client.put(Scope::GLOBAL, "card", format!("ib0:{rank}"))?;
     client.commit()?;
@@ -93,9 +114,14 @@ fn fences(uri: &Uri, job: &str, rank: u32, shared: &Shared) -> Result<Times, Err
             0 => Fence::new(),
             _ => Fence::new().collect(),
         };
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), server_time());
         client.fence(&fence)?;
-        times.push(begun.elapsed());
+        let took = begun.elapsed();
+        let worked = match pid {
+            Some(_) if took > SHORT => server_time().saturating_sub(before),
+            _ => took,
+        };
+        times.push(took.min(worked));
         // Rank 0 was in this fence too, so what it said before is seen.
         if number >= shared.last.load(Ordering::SeqCst) {
             break;

@@ -68,6 +68,14 @@ const SCENARIOS: &[Scenario] = &[
         run: greedy::run,
     },
     Scenario {
+        name: "greedy-steps",
+        run: greedy::steps::run,
+    },
+    Scenario {
+        name: "greedy-unread",
+        run: greedy::unread::run,
+    },
+    Scenario {
         name: "silent",
         run: silent::dropped,
     },

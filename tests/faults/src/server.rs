@@ -139,6 +139,11 @@ impl Server {
         Figures::of(self.child.id())
     }
 
+    /// Returns the number of its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How many descriptors it has whose numbers are below a limit. It may have inherited others.
     pub(super) fn descriptors_below(&self, limit: u32) -> u32 {
         let names = files(Path::new(&format!("/proc/{}/fd", self.child.id())));
@@ -230,6 +235,19 @@ pub(super) fn files(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Returns the time that the threads of a process had the processor, as far as the kernel has counted it.
+pub(super) fn processor_time(pid: u32) -> Duration {
+    let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+    let of_task = |task: &String| {
+        let said = fs::read_to_string(tasks.join(task).join("schedstat")).unwrap_or_default();
+        let first = said.split_whitespace().next();
+        first
+            .and_then(|nanos| nanos.parse::<u64>().ok())
+            .unwrap_or_default()
+    };
+    Duration::from_nanos(files(&tasks).iter().map(of_task).sum())
 }
 
 impl Figures {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests with as many names as a list may have, requests with more, and what a process keeps that ends with it.
+
+use pmix_proto::{Request, request};
+use pmix_types::{DataRange, Info, IofChannel, Proc, Rank, Status, Text, keys};
+
+/// A kind, and its requests.
+type Requests = (&'static str, Vec<Request<'static>>);
+
+/// The number of processes that a request may name, as SECURITY.md says it.
+const MOST: usize = 32 << 10;
+
+/// The number of processes that a refused request names.
+const TOO_MANY: usize = 500_000;
+
+/// Returns this many processes of which the last is the first attacker and the others are of an unknown job.
+fn named(count: usize) -> Vec<Proc<'static>> {
+    let ranks = 1..u32::try_from(count).unwrap_or(u32::MAX);
+    let mut procs: Vec<_> = ranks
+        .map(|rank| Proc::new("far", Rank::new(rank)))
+        .collect();
+    procs.push(own());
+    procs
+}
+
+fn own() -> Proc<'static> {
+    Proc::new(super::JOB, Rank::new(0))
+}
+
+fn construct(
+    number: usize,
+    procs: Vec<Proc<'static>>,
+    infos: Vec<Info<'static>>,
+) -> Request<'static> {
+    Request::GroupConstruct(request::GroupConstruct {
+        group: Some(Text::from(format!("g{number}"))),
+        procs,
+        infos,
+    })
+}
+
+fn invite(number: usize, procs: Vec<Proc<'static>>) -> Request<'static> {
+    Request::Notify(request::Notify {
+        status: Status::GROUP_INVITED,
+        range: DataRange::CUSTOM,
+        infos: vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, procs),
+            Info::new(keys::GROUP_ID, Text::from(format!("i{number}")).to_string()),
+        ],
+    })
+}
+
+/// Returns the kinds, of this share of the largest size.
+pub(super) fn all(share: usize) -> Vec<Requests> {
+    let infos = Vec::new;
+    let times = 32 / share;
+    let groups = 20_000 / share;
+    let each =
+        |make: &dyn Fn(usize) -> Request<'static>, count: usize| (0..count).map(make).collect();
+    let local = || vec![Info::new(keys::GROUP_LOCAL_ONLY, true)];
+    vec![
+        (
+            "constructs of too many names",
+            each(
+                &|number| construct(number, named(TOO_MANY / share), infos()),
+                8 / share,
+            ),
+        ),
+        (
+            "constructs of as many names as they may",
+            each(&|number| construct(number, named(MOST), infos()), times),
+        ),
+        (
+            "invitations of as many names as they may",
+            each(&|number| invite(number, named(MOST)), times),
+        ),
+        (
+            "fences of as many names as they may",
+            vec![
+                Request::Fence(request::Fence {
+                    procs: named(MOST),
+                    infos: infos()
+                });
+                times
+            ],
+        ),
+        (
+            "connects of as many names as they may",
+            vec![
+                Request::Connect(request::Connect {
+                    procs: named(MOST),
+                    infos: infos()
+                });
+                times
+            ],
+        ),
+        (
+            "controls of as many names as they may",
+            vec![
+                Request::JobControl(request::JobControl {
+                    targets: named(MOST),
+                    infos: infos()
+                });
+                times
+            ],
+        ),
+        (
+            "aborts of as many names as they may",
+            vec![
+                Request::Abort(request::Abort {
+                    status: Status::ERROR,
+                    message: None,
+                    procs: named(MOST),
+                });
+                times
+            ],
+        ),
+        (
+            "pulls of as many names as they may",
+            vec![
+                Request::IofPull(request::IofPull {
+                    procs: named(MOST),
+                    infos: infos(),
+                    channels: IofChannel::STDOUT_CHANNEL,
+                    local_id: 1,
+                });
+                times
+            ],
+        ),
+        (
+            "registrations of as many names as they may",
+            vec![
+                Request::RegisterEvents(request::RegisterEvents {
+                    codes: vec![Status::ERR_PROC_ABORTED],
+                    infos: vec![Info::new(keys::EVENT_AFFECTED_PROCS, named(MOST))],
+                });
+                times
+            ],
+        ),
+        (
+            "groups that end with their process",
+            each(&|number| construct(number, vec![own()], local()), groups),
+        ),
+        (
+            "invitations that end with their leader",
+            each(
+                &|number| invite(number, vec![Proc::new(super::JOB, Rank::new(1))]),
+                groups,
+            ),
+        ),
+    ]
+}
