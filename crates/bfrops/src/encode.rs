@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Data Packing and Unpacking", `PMIx_Data_pack`; the bytes are
 //! those that releases of OpenPMIx unpack, recorded in `testdata/bfrops`.
 
+use pmix_types::memory::{self, OutOfMemory};
 use pmix_types::{DataArray, DataType};
 
 use crate::legacy::code;
@@ -24,6 +25,8 @@ pub struct Encoder<'o> {
     beyond: Types,
     /// In how many arrays the next datum stands.
     depth: u32,
+    /// Set when the process has no memory for the bytes of the call, which then fails as a whole.
+    shortage: Option<OutOfMemory>,
 }
 
 impl<'o> Encoder<'o> {
@@ -35,6 +38,7 @@ impl<'o> Encoder<'o> {
             framer: None,
             beyond: Types::NONE,
             depth: 0,
+            shortage: None,
         }
     }
 
@@ -79,7 +83,8 @@ impl<'o> Encoder<'o> {
     /// # Errors
     ///
     /// If the module does not have the type, or if no peer could read the datum; `PMIX_ERR_BAD_PARAM` if more
-    /// arrays stand in one another than [`Limits::DEPTH`]. This holds for all calls.
+    /// arrays stand in one another than [`Limits::DEPTH`]; `PMIX_ERR_NOMEM` if the process has no memory for the
+    /// bytes. This holds for all calls.
     #[inline]
     pub fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
@@ -98,6 +103,18 @@ impl<'o> Encoder<'o> {
         self.whole(|encoder| {
             encoder.head(K::TYPE, items.len())?;
             encoder.run::<K>(items)
+        })
+    }
+
+    /// Packs what stands before the bytes of a call of one `PMIX_BYTE_OBJECT`. The caller appends so many bytes to it.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for it.
+    pub fn byte_object_head(&mut self, len: usize) -> Result<(), Error> {
+        self.whole(|encoder| {
+            encoder.head(DataType::BYTE_OBJECT, 1)?;
+            encoder.size(len)
         })
     }
 
@@ -149,11 +166,38 @@ impl<'o> Encoder<'o> {
         call: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let start = self.out.len();
-        let result = call(self);
+        let mut result = call(self);
+        if self.shortage.is_some() {
+            result = self.take_shortage();
+        }
         if result.is_err() {
             self.out.truncate(start);
         }
         result
+    }
+
+    #[cold]
+    fn take_shortage(&mut self) -> Result<(), Error> {
+        self.shortage
+            .take()
+            .map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Makes room for bytes. Returns `false` if the process has no memory for them; [`whole`](Self::whole) reports
+    /// that, so that the methods that write numbers need no result.
+    #[inline(always)]
+    fn has_room(&mut self, len: usize) -> bool {
+        self.out.capacity() - self.out.len() >= len || self.grow(len)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, len: usize) -> bool {
+        let grown = memory::reserve(self.out, len);
+        if let Err(error) = grown {
+            self.shortage.get_or_insert(error);
+        }
+        grown.is_ok()
     }
 
     /// What stands before the data of a call.
@@ -191,12 +235,16 @@ impl<'o> Encoder<'o> {
 
     #[inline]
     pub(crate) fn u8(&mut self, number: u8) {
-        self.out.push(number);
+        if self.has_room(1) {
+            self.out.push(number);
+        }
     }
 
     #[inline]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        if self.has_room(bytes.len()) {
+            self.out.extend_from_slice(bytes);
+        }
     }
 
     #[inline]
@@ -268,6 +316,7 @@ impl<'o> Encoder<'o> {
             return Ok(false);
         };
         let start = self.out.len();
+        memory::reserve(self.out, bytes.len() + 1)?;
         self.out.extend_from_slice(bytes);
         self.out.push(0);
         let value = self.out.get(start..).unwrap_or_default();
@@ -287,8 +336,10 @@ impl<'o> Encoder<'o> {
     }
 
     /// A run of bytes.
-    pub(crate) fn byte_run(&mut self, bytes: impl Iterator<Item = u8>) {
-        self.out.extend(bytes);
+    pub(crate) fn byte_run(&mut self, bytes: impl ExactSizeIterator<Item = u8>) {
+        if self.has_room(bytes.len()) {
+            self.out.extend(bytes);
+        }
     }
 
     /// A run of integers in groups of seven bits.
@@ -296,14 +347,14 @@ impl<'o> Encoder<'o> {
         &mut self,
         numbers: impl ExactSizeIterator<Item = T>,
     ) {
-        flex::encode_run(numbers.map(T::to_flex), self.out);
+        flex::encode_run(numbers.map(T::to_flex), |bytes| self.bytes(bytes));
     }
 
     /// Most numbers of a message are small: a length, a type, a flag.
     #[inline]
     fn flex(&mut self, number: u64) {
         match u8::try_from(number) {
-            Ok(byte) if byte < 0x80 => self.out.push(byte),
+            Ok(byte) if byte < 0x80 => self.u8(byte),
             _ => self.long_flex(number),
         }
     }
@@ -311,6 +362,9 @@ impl<'o> Encoder<'o> {
     /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
     fn long_flex(&mut self, number: u64) {
         let (low, top, len) = flex::encode(number);
+        if !self.has_room(flex::MAX_LEN) {
+            return;
+        }
         let start = self.out.len();
         self.out.extend_from_slice(&low);
         if len == flex::MAX_LEN {

@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Data Packing and Unpacking", for the statuses; offsets are in
 //! bytes of the message.
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{DataType, ErrorDetail, Status};
 
 use crate::{Limits, Module};
@@ -13,6 +14,7 @@ pmix_types::error_type! {
     ///
     /// The offset is one in the bytes that were unpacked; there is none where something was packed.
     pub struct Error;
+    passes on OutOfMemory;
 }
 
 impl Error {

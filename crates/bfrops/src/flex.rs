@@ -138,16 +138,16 @@ macro_rules! flexible {
 flexible!(unsigned u16, u32, u64);
 flexible!(signed i16, i32, i64);
 
-/// Appends a run of numbers.
+/// Writes a run of numbers, a block of bytes at a time.
 #[inline]
-pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) {
+pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnMut(&[u8])) {
     // Eight bytes are always written; what a shorter number does not need is written over.
     let mut block = [0; 1024];
     let mut at = 0;
     for number in numbers {
         let (low, top, len) = encode(number);
         if at > block.len() - 16 {
-            out.extend_from_slice(&block[..at]);
+            write(&block[..at]);
             at = 0;
         }
         if let Some(place) = block.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<9>) {
@@ -156,7 +156,7 @@ pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) 
         }
         at += len;
     }
-    out.extend_from_slice(&block[..at]);
+    write(&block[..at]);
 }
 
 /// Reads a run of numbers.

@@ -9,7 +9,7 @@ mod tests;
 
 use std::fmt::Display;
 
-use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value};
+use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value, memory};
 
 use crate::wire_type::dispatch;
 use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
@@ -364,8 +364,10 @@ impl<'f> MessageTemplate<'f> {
                 self.say_size(size)?;
             }
         }
-        message.bytes(&self.bytes);
-        Ok(())
+        message.whole(|message| {
+            message.bytes(&self.bytes);
+            Ok(())
+        })
     }
 
     #[cold]
@@ -429,8 +431,8 @@ impl<'f> MessageTemplate<'f> {
         let datum = self.packed(value)?;
         let patch_range = self.patch_range(value, datum.len());
         match self.parts.get(self.at).filter(|part| part.slot == slot) {
-            Some(_) => self.replace(&datum, mark, patch_range),
-            None => self.append(slot, &datum, mark, patch_range),
+            Some(_) => self.replace(&datum, mark, patch_range)?,
+            None => self.append(slot, &datum, mark, patch_range)?,
         }
         self.at += 1;
         self.datum = datum;
@@ -465,10 +467,11 @@ impl<'f> MessageTemplate<'f> {
     }
 
     /// Another datum at the same place; the parts behind it move.
-    fn replace(&mut self, datum: &[u8], mark: u64, patch_range: PatchRange) {
+    fn replace(&mut self, datum: &[u8], mark: u64, patch_range: PatchRange) -> Result<(), Error> {
+        memory::reserve(&mut self.bytes, datum.len())?;
         let mut parts = self.parts.iter_mut().skip(self.at);
         let Some(part) = parts.next() else {
-            return;
+            return Ok(());
         };
         let start = self.first + part.datum;
         let old = start..start + part.len;
@@ -478,7 +481,7 @@ impl<'f> MessageTemplate<'f> {
             if let Some(place) = self.bytes.get_mut(old) {
                 place.copy_from_slice(datum);
             }
-            return;
+            return Ok(());
         }
         let mut end = part.datum + part.len;
         for part in parts {
@@ -487,11 +490,23 @@ impl<'f> MessageTemplate<'f> {
             end = part.datum + part.len;
         }
         self.bytes.splice(old, datum.iter().copied());
+        Ok(())
     }
 
     /// A datum behind another slot than the time before: what follows is put anew.
-    fn append(&mut self, slot: Slot, datum: &[u8], mark: u64, patch_range: PatchRange) {
+    fn append(
+        &mut self,
+        slot: Slot,
+        datum: &[u8],
+        mark: u64,
+        patch_range: PatchRange,
+    ) -> Result<(), Error> {
         self.cut();
+        let prefix = self
+            .slots
+            .get(slot.0)
+            .map_or(0, |prefix| prefix.bytes.len());
+        memory::reserve(&mut self.bytes, prefix + datum.len())?;
         let start = self.bytes.len() - self.first;
         if let Some(prefix) = self.slots.get(slot.0) {
             self.bytes.extend_from_slice(&prefix.bytes);
@@ -505,6 +520,7 @@ impl<'f> MessageTemplate<'f> {
             patch_range,
         });
         self.bytes.extend_from_slice(datum);
+        Ok(())
     }
 
     fn slot(&mut self, data_type: DataType, bytes: Vec<u8>) -> Slot {

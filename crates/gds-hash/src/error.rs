@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status, ValueError};
 
 pmix_types::error_type! {
@@ -12,7 +13,7 @@ pmix_types::error_type! {
     ///
     /// The offset is one in the message that was read.
     pub struct Error;
-    passes on bfrops::Error, pmix_map::Error, ValueError;
+    passes on bfrops::Error, pmix_map::Error, ValueError, OutOfMemory;
 }
 
 /// What stands in front of the entry that is at fault.

@@ -29,7 +29,7 @@ pub use self::answers::{KnownAnswer, KnownAnswers};
 use self::columns::Columns;
 pub(crate) use self::columns::Reader;
 pub(crate) use self::derive::ranks;
-pub use self::get::{Answer, Request};
+pub use self::get::{Answer, Request, owned_answer};
 pub use self::list::KnownNode;
 pub(crate) use self::nodes::{Maps, Nodes};
 pub use self::realm::Realm;

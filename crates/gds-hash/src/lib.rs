@@ -39,6 +39,7 @@ pub use exchange::{
 };
 pub use job::{
     Answer, Job, KnownAnswer, KnownAnswers, KnownNode, Realm, Registration, Request, Subject,
+    owned_answer,
 };
 pub use local_node::LocalNode;
 pub use query::QueryResults;

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use pmix_types::{Info, Nspace, Proc, Release, Scope, Status, Value, keys};
 
-use crate::job::{Session, other_jobs};
+use crate::job::{Session, other_jobs, owned_answer};
 use crate::shared::{ArcSwap, Mutex, NameHasher};
 use crate::{
     Codec, Error, Job, JobInfoReplies, LocalNode, MapReader, Modex, ModexStore, Registration,
@@ -341,7 +341,7 @@ impl Store {
         let jobs = self.part(nspace).load();
         let known = jobs.get(nspace.as_bytes()).ok_or_else(|| unknown(nspace))?;
         match known.job.get(request) {
-            Ok(answer) => Ok(answer.into_owned()),
+            Ok(answer) => owned_answer(answer),
             Err(error) => self.foreign_session(request).ok_or(error),
         }
     }

@@ -8,7 +8,9 @@ use pmix_types::{Argv, Status};
 
 use crate::abi::pmix_status_t;
 use crate::guard::exported;
-use crate::memory::{Result, argv, release_argv, resized, string, strings, text};
+use crate::memory::{
+    Result, argv, list_for, release_argv, reserve, resized, string, strings, text,
+};
 use crate::record::there_mut;
 use crate::status::code;
 
@@ -19,20 +21,48 @@ use crate::status::code;
 unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
     // SAFETY: the caller says so.
     let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
-    let copy = string(arg)?;
     // SAFETY: as above.
-    let count = unsafe { strings(*list) }.len();
+    let count = unsafe { count(*list) };
     // SAFETY: as above; there is room for one more and the NULL.
     unsafe {
         let own = owned(*list)?;
         let grown = resized(own, count + 2)?;
+        // Even if the string cannot be copied: the list has moved.
         *list = grown;
+        if count == 0 {
+            *grown = ptr::null_mut();
+        }
+        let copy = string(arg)?;
         let place = if first { 0 } else { count };
         ptr::copy(grown.add(place), grown.add(place + 1), count - place);
         *grown.add(place) = copy;
         *grown.add(count + 1) = ptr::null_mut();
     }
     Ok(())
+}
+
+/// Returns the number of strings of an array.
+///
+/// # Safety
+/// It is NULL or such an array.
+unsafe fn count(list: *const *mut c_char) -> usize {
+    if list.is_null() {
+        return 0;
+    }
+    let mut count = 0;
+    // SAFETY: no NULL was there before, so the array goes on to here.
+    while !unsafe { *list.add(count) }.is_null() {
+        count += 1;
+    }
+    count
+}
+
+/// Puts pieces of text together.
+fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>> {
+    let len = { pieces.clone() }.fold(0_usize, |len, piece| len.saturating_add(piece.len()));
+    let mut text = list_for(len)?;
+    pieces.for_each(|piece| text.extend_from_slice(piece));
+    Ok(text)
 }
 
 /// A delimiter that is a character.
@@ -47,6 +77,12 @@ unsafe fn split(from: *const c_char, at: c_int, with_empty: bool) -> *mut *mut c
     let (Some(from), Some(at)) = (unsafe { text(from) }, delimiter(at)) else {
         return ptr::null_mut();
     };
+    // The pieces, where each is and what the allocator adds to it.
+    let pieces = from.iter().filter(|byte| **byte == at).count() + 1;
+    let bytes = from.len().saturating_add(pieces.saturating_mul(64));
+    if reserve(bytes).is_err() {
+        return ptr::null_mut();
+    }
     let parts = match with_empty {
         true => Argv::split_with_empty(from, at),
         false => Argv::split(from, at),
@@ -70,7 +106,7 @@ exported! {
             // SAFETY: C says so.
             let (list, wanted) = unsafe { (*there_mut(argv)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
             // SAFETY: as above.
-            if unsafe { strings(list) }.contains(&wanted) {
+            if unsafe { strings(list)? }.contains(&wanted) {
                 return Ok(());
             }
             // SAFETY: as above.
@@ -80,7 +116,9 @@ exported! {
 
     fn PMIx_Argv_copy(argv: *mut *mut c_char) -> *mut *mut c_char {
         // SAFETY: C says so.
-        let all = unsafe { strings(argv) };
+        let Ok(all) = (unsafe { strings(argv) }) else {
+            return ptr::null_mut();
+        };
         if !argv.is_null() && all.is_empty() {
             return crate::memory::zeroed(1).unwrap_or(ptr::null_mut());
         }
@@ -89,7 +127,7 @@ exported! {
 
     fn PMIx_Argv_count(a: *mut *mut c_char) -> c_int {
         // SAFETY: C says so.
-        c_int::try_from(unsafe { strings(a) }.len()).unwrap_or(c_int::MAX)
+        c_int::try_from(unsafe { count(a) }).unwrap_or(c_int::MAX)
     }
 
     fn PMIx_Argv_free(argv: *mut *mut c_char) {
@@ -99,9 +137,15 @@ exported! {
 
     fn PMIx_Argv_join(argv: *mut *mut c_char, delimiter: c_int) -> *mut c_char {
         // SAFETY: C says so.
-        let all = unsafe { strings(argv) };
-        let between = self::delimiter(delimiter).map_or(Vec::new(), |byte| vec![byte]);
-        string(&all.join(&between[..])).unwrap_or(ptr::null_mut())
+        let Ok(all) = (unsafe { strings(argv) }) else {
+            return ptr::null_mut();
+        };
+        let between = self::delimiter(delimiter);
+        let pieces = all.iter().enumerate().flat_map(|(place, piece)| {
+            let between = between.as_ref().filter(|_| place > 0);
+            [between.map_or(&[][..], std::slice::from_ref), *piece]
+        });
+        joined(pieces).and_then(|text| string(&text)).unwrap_or(ptr::null_mut())
     }
 
     fn PMIx_Argv_split(src_string: *const c_char, delimiter: c_int) -> *mut *mut c_char {
@@ -157,9 +201,9 @@ pub(crate) unsafe fn set(
         // SAFETY: as above.
         return unsafe { set_in_process(name, value, overwrite, env) };
     }
-    let entry = [name, b"=", value].concat();
+    let entry = joined([name, b"=", value].into_iter())?;
     // SAFETY: as above.
-    let known = unsafe { strings(*list) }.iter().position(|one| {
+    let known = unsafe { strings(*list)? }.iter().position(|one| {
         one.strip_prefix(name)
             .is_some_and(|rest| rest.first() == Some(&b'='))
     });
@@ -223,7 +267,7 @@ unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
         return Ok(list);
     }
     // SAFETY: the caller guarantees it.
-    let all = unsafe { strings(list) };
+    let all = unsafe { strings(list)? };
     match all.is_empty() {
         true => crate::memory::zeroed(1),
         false => crate::memory::argv(&all),
@@ -242,7 +286,7 @@ unsafe fn set_in_process(
     env: *mut *mut *mut c_char,
 ) -> Result<()> {
     // SAFETY: the caller guarantees it.
-    let is_known = unsafe { strings(*env) }.iter().any(|one| {
+    let is_known = unsafe { strings(*env)? }.iter().any(|one| {
         one.strip_prefix(name)
             .is_some_and(|rest| rest.first() == Some(&b'='))
     });

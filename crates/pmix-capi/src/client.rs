@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pmix_client::{Ask, Settings, SharedClient};
 use pmix_server::HostObject;
-use pmix_types::{Info, Proc, Scope, Status, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Proc, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::op;
@@ -121,8 +121,8 @@ fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<R
     let (server, _) = state.server.as_ref()?;
     let of = of.unwrap_or_else(|| server.proc()).clone();
     let at = (of, info.key.clone());
-    state.stored.insert(at, info.value.clone());
-    Some(Ok(()))
+    let value = info.value.try_clone().map_err(|error| error.status());
+    Some(value.map(|value| drop(state.stored.insert(at, value))))
 }
 
 /// Puts a value where this process is a server, which alone reads it.

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use pmix_client::Error;
-use pmix_types::{App, Info, InfoFlags, Key, Proc, Query, Status, Text};
+use pmix_types::{App, Info, InfoFlags, IntoOwned, Key, Measure, Proc, Query, Status, Text};
 
 use crate::abi::*;
 use crate::memory::{self, Result, slice};
@@ -32,9 +32,10 @@ impl Data {
 /// # Safety
 /// They are NULL or so many valid ones.
 pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Vec<Info<'static>>> {
-    let mut infos = Vec::new();
     // SAFETY: the caller says so.
-    for one in unsafe { slice(at, count)? } {
+    let given = unsafe { slice(at, count)? };
+    let mut infos = memory::list_for(given.len())?;
+    for one in given {
         // SAFETY: the caller says so.
         match unsafe { Info::from_c(one) } {
             Ok(info) => infos.push(info),
@@ -44,7 +45,17 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
             Err(status) => return Err(status),
         }
     }
-    Ok(infos)
+    used(infos)
+}
+
+/// The copies that a call makes of its arguments after it has read them: what is packed, the message, and what is
+/// kept or shown in this process.
+const COPIES: usize = 3;
+
+/// Checks that the process has memory for what a call makes of an argument.
+fn used<T: IntoOwned>(argument: T) -> Result<T> {
+    memory::reserve(argument.measure(Measure::All).saturating_mul(COPIES))?;
+    Ok(argument)
 }
 
 /// Reads `count` processes from a C array.
@@ -53,7 +64,7 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
 /// They are NULL or so many valid ones.
 pub(crate) unsafe fn procs_at(at: *const pmix_proc_t, count: usize) -> Result<Vec<Proc<'static>>> {
     // SAFETY: the caller says so.
-    unsafe { many(at, count) }
+    unsafe { many(at, count) }.and_then(used)
 }
 
 /// Reads `count` queries from a C array.
@@ -65,7 +76,7 @@ pub(crate) unsafe fn queries_at(
     count: usize,
 ) -> Result<Vec<Query<'static>>> {
     // SAFETY: the caller says so.
-    unsafe { many(at, count) }
+    unsafe { many(at, count) }.and_then(used)
 }
 
 /// Reads `count` applications from a C array.
@@ -74,19 +85,19 @@ pub(crate) unsafe fn queries_at(
 /// They are NULL or so many valid ones.
 pub(crate) unsafe fn apps_at(at: *const pmix_app_t, count: usize) -> Result<Vec<App<'static>>> {
     // SAFETY: the caller says so.
-    unsafe { many(at, count) }
+    unsafe { many(at, count) }.and_then(used)
 }
 
 /// The keys of a NULL-terminated array.
 ///
 /// # Safety
 /// It is NULL or such an array.
-pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Vec<Key<'static>> {
+pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Result<Vec<Key<'static>>> {
     // SAFETY: the caller says so.
-    unsafe { memory::read_texts(at) }
-        .into_iter()
-        .map(Key::new)
-        .collect()
+    let texts = unsafe { memory::read_texts(at)? };
+    let mut keys = memory::list_for(texts.len())?;
+    keys.extend(texts.into_iter().map(Key::new));
+    used(keys)
 }
 
 /// A key, which may not be missing, empty or too long.
@@ -110,7 +121,7 @@ pub(crate) unsafe fn key_at(at: *const c_char) -> Result<Key<'static>> {
 pub(crate) unsafe fn text_at(at: *const c_char) -> Result<Text<'static>> {
     // SAFETY: the caller says so.
     let bytes = unsafe { memory::text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
-    Ok(Text::new(bytes.to_vec()))
+    memory::copied(bytes).map(Text::new)
 }
 
 /// Hands infos out; who does not want them gives no place for them.

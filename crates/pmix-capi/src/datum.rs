@@ -125,7 +125,7 @@ macro_rules! data {
                         DataType::REGEX => Value::Regex(regex::map_of(&*at.cast())?),
                         DataType::DATA_BUFFER => {
                             let left = left_in(&*at.cast::<pmix_data_buffer_t>());
-                            Value::DataBuffer(left.to_vec().into())
+                            Value::DataBuffer(memory::copied(left)?.into())
                         }
                         _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
                     })

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use std::ffi::{c_char, c_void};
 
 use pmix_client::{Found, SharedClient};
-use pmix_types::{DataArray, ErrorDetail, Info, Key, Proc, Rank, Status, Value, keys};
+use pmix_types::{
+    DataArray, ErrorDetail, Info, IntoOwned as _, Key, Proc, Rank, Status, Value, keys,
+};
 
 use crate::abi::*;
 use crate::answers::value;
@@ -80,7 +82,11 @@ pub(crate) fn known_to_server(
             return None;
         }
         let stored = state.stored.get(&(of.clone(), key.clone()));
-        let stored = stored.or_else(|| stored_of_any(&state, of, key)).cloned();
+        let stored = stored.or_else(|| stored_of_any(&state, of, key));
+        let stored = match stored.map(Value::try_clone).transpose() {
+            Ok(stored) => stored,
+            Err(error) => return Some(Err(error.status())),
+        };
         (server.clone(), stored, state.connection().is_some())
     };
     let name = key.as_text().to_str_lossy();

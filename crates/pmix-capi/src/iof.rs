@@ -11,7 +11,7 @@ use crate::answers::op;
 use crate::callback::Callback;
 use crate::convert::{fault, infos_at, procs_at};
 use crate::guard::exported;
-use crate::memory::slice;
+use crate::memory::{self, slice};
 use crate::pulls::{Abilities, Directives, added, answered, removed};
 use crate::server::{CHost, To, own_host};
 use crate::state::{client, proc};
@@ -139,7 +139,7 @@ exported! {
             let data = match unsafe { bo.as_ref() } {
                 None => None,
                 // SAFETY: as above.
-                Some(bo) => Some(unsafe { slice(bo.bytes.cast::<u8>(), bo.size)? }.to_vec()),
+                Some(bo) => Some(memory::copied(unsafe { slice(bo.bytes.cast::<u8>(), bo.size)? })?),
             };
             if let Some(own) = own_host() {
                 let data = data.unwrap_or_default();

@@ -155,7 +155,8 @@ exported! {
             if par.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            let infos: Vec<_> = list.0.iter().map(|info| **info).collect();
+            let mut infos = memory::list_for(list.0.len())?;
+            infos.extend(list.0.iter().map(|info| **info));
             // SAFETY: the list holds so many valid ones.
             let (array, size) = unsafe { copies(infos.as_ptr(), infos.len()) };
             if array.is_null() {

@@ -9,16 +9,32 @@ use crate::abi::*;
 use crate::convert::{check_required, infos_at};
 use crate::encoders::of_all;
 use crate::guard::exported;
-use crate::memory::{bytes, string, text};
+use crate::memory::{Result, bytes, reserve, string, text};
 use crate::model::Model;
 use crate::record::there;
 use crate::status::{code, make_at};
+
+/// The bytes of memory that it takes at most to encode or read a list, for each of its bytes, and for any list.
+const MAP_FACTOR: usize = 16;
+const MAP_BYTES: usize = 1 << 20;
+
+/// The list that a caller has encoded.
+///
+/// # Safety
+/// It is NULL, which is an error, or a string.
+unsafe fn list_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
+    // SAFETY: the caller says so.
+    let list = unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
+    let bytes = list.len().saturating_mul(MAP_FACTOR);
+    reserve(bytes.saturating_add(MAP_BYTES))?;
+    Ok(list)
+}
 
 exported! {
     fn PMIx_generate_regex(input: *const c_char, regex: *mut *mut c_char) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let nodes = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let nodes = unsafe { list_at(input)? };
             let made = of_all()?.generate_node_text(nodes).map_err(|error| error.status())?;
             // SAFETY: as above.
             unsafe { make_at(regex, || string(&made.bytes)) }
@@ -28,7 +44,7 @@ exported! {
     fn PMIx_generate_ppn(input: *const c_char, ppn: *mut *mut c_char) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let ranks = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let ranks = unsafe { list_at(input)? };
             let made = of_all()?.generate_ppn_text(ranks).map_err(|error| error.status())?;
             // SAFETY: as above.
             unsafe { make_at(ppn, || string(&made.bytes)) }
@@ -40,7 +56,7 @@ exported! {
             // SAFETY: C says so.
             check_required("PMIx_generate_regex2", &unsafe { infos_at(info, ninfo)? })?;
             // SAFETY: C says so.
-            let list = unsafe { text(input) }.ok_or(Status::ERR_BAD_PARAM)?;
+            let list = unsafe { list_at(input)? };
             let made: Regex2 = of_all()?.generate_regex(list).map_err(|error| error.status())?;
             let make = || {
                 Ok(pmix_regex2_t {

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
+use pmix_types::memory as heap;
 use pmix_types::{Status, Text};
 
 unsafe extern "C" {
@@ -24,11 +25,28 @@ pub(crate) unsafe fn release<T>(at: *mut T) {
     unsafe { free(at.cast()) }
 }
 
+/// Checks that the process has memory for bytes whose number the caller or a peer decides.
+pub(crate) fn reserve(bytes: usize) -> Result<()> {
+    heap::check(bytes).map_err(|error| error.status())
+}
+
+/// Copies data of C into memory of this library.
+pub(crate) fn copied<T: Copy>(from: &[T]) -> Result<Vec<T>> {
+    heap::copy(from).map_err(|error| error.status())
+}
+
+/// Creates an empty list with room for so many items.
+pub(crate) fn list_for<T>(count: usize) -> Result<Vec<T>> {
+    heap::list(count).map_err(|error| error.status())
+}
+
 /// Room for so many, filled with zeros; NULL for none.
 pub(crate) fn zeroed<T>(count: usize) -> Result<*mut T> {
     if count == 0 {
         return Ok(ptr::null_mut());
     }
+    // The C library refuses what is too large; this also leaves something for small things.
+    reserve(count.saturating_mul(size_of::<T>()))?;
     // SAFETY: calloc has no conditions; it refuses a product that is too large.
     let at = unsafe { calloc(count, size_of::<T>()) };
     match at.is_null() {
@@ -43,6 +61,7 @@ pub(crate) fn zeroed<T>(count: usize) -> Result<*mut T> {
 /// `at` is NULL or came from the C library, and is used no longer if this succeeds.
 pub(crate) unsafe fn resized<T>(at: *mut T, count: usize) -> Result<*mut T> {
     let bytes = count.checked_mul(size_of::<T>()).ok_or(Status::ERR_NOMEM)?;
+    reserve(bytes)?;
     // SAFETY: the caller says so.
     let at = unsafe { realloc(at.cast(), bytes.max(1)) };
     match at.is_null() {
@@ -148,19 +167,20 @@ pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> Result<&'a [T]>
 ///
 /// # Safety
 /// `argv` is NULL or such an array that lives as long as the result.
-pub(crate) unsafe fn strings<'a>(argv: *const *mut c_char) -> Vec<&'a [u8]> {
+pub(crate) unsafe fn strings<'a>(argv: *const *mut c_char) -> Result<Vec<&'a [u8]>> {
     let mut found = Vec::new();
     if argv.is_null() {
-        return found;
+        return Ok(found);
     }
     for place in 0.. {
         // SAFETY: no NULL was there before, so the array goes on to here.
-        match unsafe { text(*argv.add(place)) } {
-            Some(one) => found.push(one),
-            None => break,
-        }
+        let Some(one) = (unsafe { text(*argv.add(place)) }) else {
+            break;
+        };
+        heap::reserve(&mut found, 1).map_err(|error| error.status())?;
+        found.push(one);
     }
-    found
+    Ok(found)
 }
 
 /// A NULL-terminated array with copies of strings; NULL for none.
@@ -170,8 +190,15 @@ pub(crate) fn argv<T: AsRef<[u8]>>(from: &[T]) -> Result<*mut *mut c_char> {
     }
     let at = zeroed::<*mut c_char>(from.len() + 1)?;
     for (place, one) in from.iter().enumerate() {
-        // SAFETY: there is room for all and the NULL.
-        unsafe { *at.add(place) = string(one.as_ref())? };
+        match string(one.as_ref()) {
+            // SAFETY: there is room for all and the NULL.
+            Ok(made) => unsafe { *at.add(place) = made },
+            Err(status) => {
+                // SAFETY: it is ours, and a NULL is after the last string.
+                unsafe { release_argv(at) };
+                return Err(status);
+            }
+        }
     }
     Ok(at)
 }
@@ -221,19 +248,22 @@ pub(crate) fn filled<const N: usize>(from: &[c_char; N]) -> &[u8] {
 ///
 /// # Safety
 /// It is NULL or a string.
-pub(crate) unsafe fn read_text(at: *const c_char) -> Option<Text<'static>> {
+pub(crate) unsafe fn read_text(at: *const c_char) -> Result<Option<Text<'static>>> {
     // SAFETY: the caller says so.
-    unsafe { text(at) }.map(|bytes| Text::new(bytes.to_vec()))
+    let bytes = unsafe { text(at) };
+    bytes.map(|bytes| copied(bytes).map(Text::new)).transpose()
 }
 
 /// Texts of a NULL-terminated array.
 ///
 /// # Safety
 /// As of [`strings`].
-pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Vec<Text<'static>> {
+pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Result<Vec<Text<'static>>> {
     // SAFETY: the caller says so.
-    let all = unsafe { strings(at) };
-    all.into_iter()
-        .map(|bytes| Text::new(bytes.to_vec()))
-        .collect()
+    let all = unsafe { strings(at)? };
+    let mut texts = list_for(all.len())?;
+    for bytes in all {
+        texts.push(Text::new(copied(bytes)?));
+    }
+    Ok(texts)
 }

@@ -8,7 +8,7 @@ use pmix_types::*;
 
 use crate::abi::*;
 use crate::memory::{
-    Result, argv, bytes, fill, filled, maybe_string, read_text, read_texts, slice,
+    Result, argv, bytes, copied, fill, filled, list_for, maybe_string, read_text, read_texts, slice,
 };
 use crate::record::{OwnedMap, OwnedString, Record, empty_list, fresh};
 use crate::regex;
@@ -113,7 +113,13 @@ impl<T: Model> Model for Box<T> {
 /// `at` is NULL or points to so many valid ones.
 pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
     // SAFETY: the caller says so.
-    unsafe { slice(at, count)?.iter().map(|one| M::from_c(one)).collect() }
+    let given = unsafe { slice(at, count)? };
+    let mut made = list_for(given.len())?;
+    for one in given {
+        // SAFETY: as above.
+        made.push(unsafe { M::from_c(one)? });
+    }
+    Ok(made)
 }
 
 /// So many for C, in memory of the C library; NULL for none.
@@ -206,7 +212,7 @@ impl Model for Option<Text<'_>> {
 
     unsafe fn from_c(from: &OwnedString) -> Result<Self> {
         // SAFETY: the caller says so.
-        Ok(unsafe { read_text(from.0) })
+        unsafe { read_text(from.0) }
     }
 
     fn to_c(&self) -> Result<OwnedString> {
@@ -251,9 +257,7 @@ impl Model for Bytes<'_> {
 
     unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
         // SAFETY: the caller says so.
-        Ok(unsafe { slice(from.bytes.cast::<u8>(), from.size)? }
-            .to_vec()
-            .into())
+        copied(unsafe { slice(from.bytes.cast::<u8>(), from.size)? }).map(Bytes::from)
     }
 
     fn to_c(&self) -> Result<pmix_byte_object_t> {
@@ -270,7 +274,7 @@ impl Model for RegexBytes<'_> {
     unsafe fn from_c(from: &OwnedMap) -> Result<Self> {
         // SAFETY: the caller guarantees that this is NULL or a map.
         let map = unsafe { regex::map_at(from.0)? };
-        Ok(Self(map.to_vec().into()))
+        Ok(Self(copied(map)?.into()))
     }
 
     fn to_c(&self) -> Result<OwnedMap> {
@@ -305,7 +309,7 @@ impl Model for Cpuset<'_> {
             return Ok(Self::default());
         }
         // SAFETY: the caller says so.
-        let (source, cpus) = unsafe { (read_text(from.source), crate::cpuset::read(from)) };
+        let (source, cpus) = unsafe { (read_text(from.source)?, crate::cpuset::read(from)) };
         let cpus = cpus.map_err(|_| Status::ERR_NOT_SUPPORTED)?;
         let list = cpus.map(|cpus| Text::new(cpus.to_string().into_bytes()));
         Ok(Self {
@@ -342,10 +346,10 @@ models! {
         |m| { proc: m.proc.to_c()?, key: key(&m.key), value: shown(&m.value)?, }
     App<'_> = pmix_app_t
         |c| App {
-            cmd: read_text(c.cmd),
-            argv: read_texts(c.argv),
-            env: read_texts(c.env),
-            cwd: read_text(c.cwd),
+            cmd: read_text(c.cmd)?,
+            argv: read_texts(c.argv)?,
+            env: read_texts(c.env)?,
+            cwd: read_text(c.cwd)?,
             maxprocs: c.maxprocs,
             info: many(c.info, c.ninfo)?,
         },
@@ -359,14 +363,14 @@ models! {
             ninfo: m.info.len(),
         }
     Query<'_> = pmix_query_t
-        |c| Query { keys: read_texts(c.keys), qualifiers: many(c.qualifiers, c.nqual)? },
+        |c| Query { keys: read_texts(c.keys)?, qualifiers: many(c.qualifiers, c.nqual)? },
         |m| { keys: argv(&m.keys)?, qualifiers: list(&m.qualifiers)?, nqual: m.qualifiers.len(), }
     Regattr<'_> = pmix_regattr_t
         |c| Regattr {
-            name: read_text(c.name),
+            name: read_text(c.name)?,
             string: key_of(&c.string),
             data_type: DataType::from_raw(c.r#type),
-            description: read_texts(c.description),
+            description: read_texts(c.description)?,
         },
         |m| {
             name: maybe_string(m.name.as_ref())?,
@@ -377,8 +381,8 @@ models! {
     ProcInfo<'_> = pmix_proc_info_t
         |c| ProcInfo {
             proc: Proc::from_c(&c.proc)?,
-            hostname: read_text(c.hostname),
-            executable_name: read_text(c.executable_name),
+            hostname: read_text(c.hostname)?,
+            executable_name: read_text(c.executable_name)?,
             pid: c.pid,
             exit_code: c.exit_code,
             state: ProcState::from_raw(c.state),
@@ -392,12 +396,12 @@ models! {
             state: m.state.as_raw(),
         }
     NodePid<'_> = pmix_node_pid_t
-        |c| NodePid { hostname: read_text(c.hostname), nodeid: c.nodeid, pid: c.pid },
+        |c| NodePid { hostname: read_text(c.hostname)?, nodeid: c.nodeid, pid: c.pid },
         |m| { hostname: maybe_string(m.hostname.as_ref())?, nodeid: m.nodeid, pid: m.pid, }
     Envar<'_> = pmix_envar_t
         |c| Envar {
-            envar: read_text(c.envar),
-            value: read_text(c.value),
+            envar: read_text(c.envar)?,
+            value: read_text(c.value)?,
             separator: c.separator.cast_unsigned(),
         },
         |m| {
@@ -406,20 +410,20 @@ models! {
             separator: m.separator.cast_signed(),
         }
     Endpoint<'_> = pmix_endpoint_t
-        |c| Endpoint { uuid: read_text(c.uuid), osname: read_text(c.osname), endpt: Bytes::from_c(&c.endpt)? },
+        |c| Endpoint { uuid: read_text(c.uuid)?, osname: read_text(c.osname)?, endpt: Bytes::from_c(&c.endpt)? },
         |m| {
             uuid: maybe_string(m.uuid.as_ref())?,
             osname: maybe_string(m.osname.as_ref())?,
             endpt: m.endpt.to_c()?,
         }
     Coord = pmix_coord_t
-        |c| Coord { view: CoordView::from_raw(c.view), coord: slice(c.coord, c.dims)?.to_vec() },
+        |c| Coord { view: CoordView::from_raw(c.view), coord: copied(slice(c.coord, c.dims)?)? },
         |m| { view: m.view.as_raw(), coord: list(&m.coord)?, dims: m.coord.len(), }
     Geometry<'_> = pmix_geometry_t
         |c| Geometry {
             fabric: c.fabric as u64,
-            uuid: read_text(c.uuid),
-            osname: read_text(c.osname),
+            uuid: read_text(c.uuid)?,
+            osname: read_text(c.osname)?,
             coordinates: many(c.coordinates, c.ncoords)?,
         },
         |m| {
@@ -431,8 +435,8 @@ models! {
         }
     Device<'_> = pmix_device_t
         |c| Device {
-            uuid: read_text(c.uuid),
-            osname: read_text(c.osname),
+            uuid: read_text(c.uuid)?,
+            osname: read_text(c.osname)?,
             device_type: DeviceType::from_raw(c.r#type),
         },
         |m| {
@@ -442,8 +446,8 @@ models! {
         }
     DeviceDistance<'_> = pmix_device_distance_t
         |c| DeviceDistance {
-            uuid: read_text(c.uuid),
-            osname: read_text(c.osname),
+            uuid: read_text(c.uuid)?,
+            osname: read_text(c.osname)?,
             device_type: DeviceType::from_raw(c.r#type),
             mindist: c.mindist,
             maxdist: c.maxdist,
@@ -462,14 +466,14 @@ models! {
             count: usize::try_from(m.count).map_err(|_| Status::ERR_BAD_PARAM)?,
         }
     WireRegex2<'_> = pmix_regex2_t
-        |c| WireRegex2 { kind: read_text(c.r#type), bytes: slice(c.bytes, c.len)?.to_vec().into() },
+        |c| WireRegex2 { kind: read_text(c.r#type)?, bytes: copied(slice(c.bytes, c.len)?)?.into() },
         |m| { r#type: maybe_string(m.kind.as_ref())?, bytes: bytes(&m.bytes)?.cast(), len: m.bytes.len(), }
     ProcStats<'_> = pmix_proc_stats_t
         |c| ProcStats {
-            node: read_text(c.node),
+            node: read_text(c.node)?,
             proc: Proc::from_c(&c.proc)?,
             pid: c.pid,
-            cmd: read_text(c.cmd),
+            cmd: read_text(c.cmd)?,
             state: c.state.cast_unsigned(),
             time: Timeval::from_c(&c.time)?,
             percent_cpu: c.percent_cpu,
@@ -501,7 +505,7 @@ models! {
         }
     DiskStats<'_> = pmix_disk_stats_t
         |c| DiskStats {
-            disk: read_text(c.disk),
+            disk: read_text(c.disk)?,
             num_reads_completed: c.num_reads_completed,
             num_reads_merged: c.num_reads_merged,
             num_sectors_read: c.num_sectors_read,
@@ -530,7 +534,7 @@ models! {
         }
     NetStats<'_> = pmix_net_stats_t
         |c| NetStats {
-            net_interface: read_text(c.net_interface),
+            net_interface: read_text(c.net_interface)?,
             num_bytes_recvd: c.num_bytes_recvd,
             num_packets_recvd: c.num_packets_recvd,
             num_recv_errs: c.num_recv_errs,
@@ -549,7 +553,7 @@ models! {
         }
     NodeStats<'_> = pmix_node_stats_t
         |c| NodeStats {
-            node: read_text(c.node),
+            node: read_text(c.node)?,
             la: c.la,
             la5: c.la5,
             la15: c.la15,

@@ -9,7 +9,8 @@ use bfrops::{Decoder, Encoder, Layout, Module};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use pmix_types::{DataArray, DataType, Status, Topology};
+use pmix_types::memory as heap;
+use pmix_types::{DataArray, DataType, IntoOwned as _, Measure, Status, Topology};
 
 use crate::abi::*;
 use crate::datum::{self, duplicate_one};
@@ -177,7 +178,7 @@ exported! {
     fn PMIx_Data_copy_payload(dest: *mut pmix_data_buffer_t, src: *mut pmix_data_buffer_t) -> pmix_status_t {
         code((|| {
             // SAFETY: C says so.
-            let left = unsafe { left_in(there(src)?) }.to_vec();
+            let left = memory::copied(unsafe { left_in(there(src)?) })?;
             // SAFETY: as above.
             unsafe { append(there_mut(dest)?, &left) }
         })())
@@ -258,10 +259,11 @@ exported! {
             let data = match DataType::from_raw(r#type) {
                 // A description is shown by its source: only its library could show more.
                 // SAFETY: `src` is NULL or leads to a topology (header contract).
-                DataType::TOPO => unsafe { sources(src.cast()) },
+                DataType::TOPO => unsafe { sources(src.cast())? },
                 // SAFETY: C says so.
                 _ => unsafe { DataArray::from_c(&array)? },
             };
+            memory::reserve(data.measure(Measure::Shown).saturating_add(prefix.len()))?;
             let line = [prefix, text::array(&data).as_bytes()].concat();
             // SAFETY: as above.
             unsafe { make_at(output, || memory::string(&line)) }
@@ -291,17 +293,18 @@ exported! {
 ///
 /// # Safety
 /// `at` is NULL or leads to a valid topology.
-unsafe fn sources(at: *const pmix_topology_t) -> DataArray<'static> {
+unsafe fn sources(at: *const pmix_topology_t) -> Result<DataArray<'static>> {
     // SAFETY: the caller guarantees it.
     let source = unsafe {
         at.as_ref()
             .map(|topology| memory::read_text(topology.source))
+            .transpose()?
     };
     let shown = source.map(|source| Topology {
         source,
         ..Topology::default()
     });
-    DataArray::Topology(shown.into_iter().collect())
+    Ok(DataArray::Topology(shown.into_iter().collect()))
 }
 
 /// Moves what is not unpacked yet out of a buffer.
@@ -344,9 +347,14 @@ unsafe fn hand_out(made: &[u8], outbytes: *mut *mut u8, nbytes: *mut usize) -> R
     }
 }
 
+/// The bytes that a compressor takes for itself, or more.
+const ZLIB_BYTES: usize = 512 << 10;
+
 /// The length of the original and a stream of zlib, if that is shorter.
 fn compressed(from: &[u8]) -> Option<Vec<u8>> {
     let len = u32::try_from(from.len()).ok()?;
+    // The output grows to the length of the input at most, or little more, and the compressor has buffers of its own.
+    memory::reserve(from.len().saturating_mul(2).saturating_add(ZLIB_BYTES)).ok()?;
     let mut encoder = ZlibEncoder::new(len.to_ne_bytes().to_vec(), Compression::best());
     encoder.write_all(from).ok()?;
     encoder.finish().ok().filter(|made| made.len() < from.len())
@@ -355,11 +363,15 @@ fn compressed(from: &[u8]) -> Option<Vec<u8>> {
 fn decompressed(from: &[u8]) -> Option<Vec<u8>> {
     let (len, stream) = from.split_first_chunk::<4>()?;
     let len = u32::from_ne_bytes(*len);
-    let mut made = Vec::new();
-    // Memory grows with what is there, up to what is claimed.
-    ZlibDecoder::new(stream)
-        .take(u64::from(len) + 1)
-        .read_to_end(&mut made)
-        .ok()?;
+    // Memory grows with the bytes that come, up to the claimed length.
+    memory::reserve(ZLIB_BYTES).ok()?;
+    let (mut made, mut portion) = (Vec::new(), [0; 16 << 10]);
+    let mut stream = ZlibDecoder::new(stream).take(u64::from(len) + 1);
+    loop {
+        match stream.read(&mut portion).ok()? {
+            0 => break,
+            count => heap::append(&mut made, portion.get(..count)?).ok()?,
+        }
+    }
     (u32::try_from(made.len()) == Ok(len)).then_some(made)
 }

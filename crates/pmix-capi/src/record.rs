@@ -151,11 +151,20 @@ macro_rules! structures {
     (@free $at:ident, one $field:ident) => {
         $at.$field.empty()
     };
+    (@unshare $to:ident, list $field:ident $len:ident) => {
+        ($to.$field, $to.$len) = (ptr::null_mut(), 0)
+    };
+    (@unshare $to:ident, one $field:ident) => {
+        $to.$field = Record::initial()
+    };
+    (@unshare $to:ident, $kind:ident $field:ident $($len:ident)?) => {
+        $to.$field = ptr::null_mut()
+    };
     (@copy $to:ident $from:ident, text $field:ident) => {
         $to.$field = duplicate($from.$field)?
     };
     (@copy $to:ident $from:ident, argv $field:ident) => {
-        $to.$field = memory::argv(&strings($from.$field))?
+        $to.$field = memory::argv(&strings($from.$field)?)?
     };
     (@copy $to:ident $from:ident, bytes $field:ident $len:ident) => {
         $to.$field = copied($from.$field, $from.$len)?
@@ -188,11 +197,22 @@ macro_rules! structures {
             unsafe fn duplicate(&self) -> Result<Self> {
                 let mut to = *self;
                 let from = self;
-                // SAFETY: the caller says so.
-                unsafe {
-                    $(structures!(@copy to from, $kind $($field)+);)*
+                $(structures!(@unshare to, $kind $($field)+);)*
+                let mut copy = || -> Result<()> {
+                    // SAFETY: the caller says so.
+                    unsafe {
+                        $(structures!(@copy to from, $kind $($field)+);)*
+                    }
+                    Ok(())
+                };
+                match copy() {
+                    Ok(()) => Ok(to),
+                    Err(status) => {
+                        // SAFETY: each pointer leads to a copy or is NULL.
+                        unsafe { to.empty() };
+                        Err(status)
+                    }
                 }
-                Ok(to)
             }
         })*
     };

@@ -14,7 +14,7 @@ use preg_core::Extent;
 
 use crate::abi::pmix_byte_object_t;
 use crate::encoders::of_all;
-use crate::memory::{Result, slice, text, zeroed};
+use crate::memory::{Result, copied, slice, text, zeroed};
 
 /// The encoders of this process, which are opened where the first map is met.
 pub(crate) struct Encoders;
@@ -98,7 +98,7 @@ pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_
 pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'static>> {
     // SAFETY: the caller guarantees it.
     let bytes = unsafe { slice(from.bytes.cast::<u8>(), from.size)? };
-    Ok(RegexBytes(map_in(bytes).to_vec().into()))
+    Ok(RegexBytes(copied(map_in(bytes))?.into()))
 }
 
 /// Returns a byte object with a copy of a map; the size counts the NUL of a text.

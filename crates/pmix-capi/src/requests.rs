@@ -174,9 +174,12 @@ done! {
         published(info, ninfo).map(|infos| host.publish(own, &infos, to))
     }
     PMIx_Unpublish PMIx_Unpublish_nb (keys: *mut *mut c_char, info: *const pmix_info_t, ninfo: usize) {
-        infos_at(info, ninfo).map(|infos| Ask::unpublish(keys_at(keys), infos))
+        infos_at(info, ninfo).and_then(|infos| Ok(Ask::unpublish(keys_at(keys)?, infos)))
     } => |host, own, to| {
-        infos_at(info, ninfo).map(|infos| host.unpublish(own, &texts_at(keys), &infos, to))
+        infos_at(info, ninfo).and_then(|infos| {
+            host.unpublish(own, &texts_at(keys)?, &infos, to);
+            Ok(())
+        })
     }
     PMIx_Connect PMIx_Connect_nb (procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize) {
         members(procs, nprocs).and_then(|procs| Ok(Ask::connect(procs, infos_at(info, ninfo)?)))
@@ -211,10 +214,9 @@ unsafe fn logged(data: *const pmix_info_t, ndata: usize) -> Result<Vec<Info<'sta
 
 /// # Safety
 /// It is NULL or an array of strings.
-unsafe fn texts_at(keys: *mut *mut c_char) -> Vec<Text<'static>> {
+unsafe fn texts_at(keys: *mut *mut c_char) -> Result<Vec<Text<'static>>> {
     // SAFETY: the caller says so.
-    let keys = unsafe { keys_at(keys) };
-    keys.into_iter().map(|key| key.as_text().clone()).collect()
+    unsafe { memory::read_texts(keys) }
 }
 
 /// # Safety
@@ -326,8 +328,10 @@ exported! {
             }
             // SAFETY: C says so.
             let (wanted, infos) = unsafe { (slice(data, ndata)?, infos_at(info, ninfo)?) };
-            let keys = wanted.iter().map(|one| Text::new(memory::filled(&one.key).to_vec()));
-            let keys: Vec<_> = keys.collect();
+            let mut keys = memory::list_for(wanted.len())?;
+            for one in wanted {
+                keys.push(Text::new(memory::copied(memory::filled(&one.key))?));
+            }
             let (status, found) = match own_host() {
                 Some(own) => own.wait(|host, own, to| {
                     host.lookup(own, &keys, &infos, to);
@@ -359,7 +363,7 @@ exported! {
         code((|| {
             crate::state::proc()?;
             // SAFETY: C says so.
-            let (keys, infos) = unsafe { (keys_at(keys), infos_at(info, ninfo)?) };
+            let (keys, infos) = unsafe { (keys_at(keys)?, infos_at(info, ninfo)?) };
             if keys.is_empty() {
                 return Err(Status::ERR_BAD_PARAM);
             }
@@ -526,5 +530,5 @@ unsafe fn credential_at(
     let (cred, infos) = unsafe { (there(cred)?, infos_at(info, ninfo)?) };
     // SAFETY: as above.
     let bytes = unsafe { slice(cred.bytes.cast::<u8>(), cred.size)? };
-    Ok((bytes.to_vec(), infos))
+    Ok((memory::copied(bytes)?, infos))
 }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pmix_server::{Credentials, HostObject, ModexForm, Server};
-use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, Text, keys};
+use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
 
 use crate::abi::*;
 use crate::argv::set;
@@ -24,7 +24,7 @@ use crate::events::answer_now;
 use crate::guard::exported;
 use crate::later::{end, later};
 use crate::log;
-use crate::memory::{Result, slice};
+use crate::memory::{self, Result, slice};
 use crate::model::counted;
 use crate::names::{nspace_at, proc_at};
 use crate::record::{empty_list, there};
@@ -265,7 +265,7 @@ exported! {
             // SAFETY: C says so.
             let (source, infos) = unsafe { (proc_at(source).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
             // SAFETY: as above.
-            let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size))?.to_vec() };
+            let data = unsafe { there(bo).and_then(|bo| slice(bo.bytes.cast::<u8>(), bo.size)).and_then(memory::copied)? };
             let channel = IofChannel::from_raw(channel);
             crate::pulls::deliver_here(source.clone(), channel, data.clone(), infos.clone());
             let made = server.iof_deliver(&source, channel, data, &infos);
@@ -295,8 +295,7 @@ exported! {
         code((|| {
             server()?;
             // SAFETY: the header says that both are NULL or valid, and that the array ends with NULL.
-            let (function, names) = unsafe { (text_at(function)?, crate::memory::strings(attrs)) };
-            let names: Vec<_> = names.into_iter().map(|name| Text::new(name.to_vec())).collect();
+            let (function, names) = unsafe { (text_at(function)?, memory::read_texts(attrs)?) };
             attributes::register(&function, &names)
         })())
     }

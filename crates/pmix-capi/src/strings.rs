@@ -10,7 +10,7 @@ use pmix_types::*;
 
 use crate::abi::*;
 use crate::guard::exported;
-use crate::memory::{string, text};
+use crate::memory::{self, Result, string, text};
 use crate::model::Model;
 use crate::per_process::PerProcess;
 use crate::record::there;
@@ -35,6 +35,12 @@ fn fixed(text: &'static str) -> *const c_char {
 fn owned(made: Option<String>) -> *mut c_char {
     made.and_then(|made| string(made.as_bytes()).ok())
         .unwrap_or(ptr::null_mut())
+}
+
+/// Checks that the process has memory for the text that shows a datum.
+fn showable<T: IntoOwned>(datum: T) -> Result<T> {
+    memory::reserve(datum.measure(Measure::Shown))?;
+    Ok(datum)
 }
 
 macro_rules! words {
@@ -102,12 +108,12 @@ exported! {
 
     fn PMIx_Value_string(value: *const pmix_value_t) -> *mut c_char {
         // SAFETY: C says so.
-        owned(unsafe { value_at(value) }.ok().map(|value| crate::text::value(&value)))
+        owned(unsafe { value_at(value) }.and_then(showable).ok().map(|value| crate::text::value(&value)))
     }
 
     fn PMIx_Info_string(info: *const pmix_info_t) -> *mut c_char {
         // SAFETY: C says so.
-        owned(unsafe { info_at(info) }.ok().map(|info| crate::text::info(&info)))
+        owned(unsafe { info_at(info) }.and_then(showable).ok().map(|info| crate::text::info(&info)))
     }
 
     fn PMIx_Proc_string(proc: *const pmix_proc_t) -> *mut c_char {
@@ -118,7 +124,7 @@ exported! {
     fn PMIx_App_string(app: *const pmix_app_t) -> *mut c_char {
         // SAFETY: C says so.
         let app = unsafe { there(app).and_then(|app| App::from_c(app)) };
-        owned(app.ok().map(|app| crate::text::app(&app)))
+        owned(app.and_then(showable).ok().map(|app| crate::text::app(&app)))
     }
 
     fn PMIx_Resource_unit_string(unit: *const pmix_resource_unit_t) -> *mut c_char {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cache of a client: the job info and put data that the server has sent.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gds_hash::{Codec, LocalNode, PlainMaps, Realm, Request, Store, Subject, job_infos};
+use gds_hash::{
+    Answer, Codec, LocalNode, PlainMaps, Realm, Request, Store, Subject, job_infos, owned_answer,
+};
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{JobInfo, Objects};
 use pmix_types::{
@@ -44,7 +45,7 @@ impl JobCache {
         let host = host.map(|host| host.as_bytes().to_vec());
         let host = host.or_else(|| host_of(&infos, proc.rank));
         let known = Self::empty(form, proc, host, None);
-        known.register(&proc.nspace, &infos);
+        known.register(&proc.nspace, &infos)?;
         Ok(known)
     }
 
@@ -110,7 +111,9 @@ impl JobCache {
             Info::new(keys::APP_INFO_ARRAY, of_app),
             Info::new(keys::PROC_DATA, of_rank),
         ];
-        cache.register(&proc.nspace, &infos);
+        if let Err(error) = cache.register(&proc.nspace, &infos) {
+            tracing::warn!("nothing is known of the job of one: {error}");
+        }
         cache
     }
 
@@ -138,7 +141,7 @@ impl JobCache {
     /// Stores the job info of the own job, which was not asked for at first.
     pub(crate) fn absorb_job_info(&self, info: &JobInfo<'_>) -> Result<(), Error> {
         let infos = infos(&self.form, info.kvals(&self.form, None)?);
-        self.register(&info.nspace, &infos);
+        self.register(&info.nspace, &infos)?;
         self.has_asked.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -174,11 +177,11 @@ impl JobCache {
             }
         }
         for (nspace, infos) in told {
-            self.register(&nspace, &infos);
+            self.register(&nspace, &infos)?;
         }
         let codec = Codec::new(self.form.layout);
         for (nspace, of_procs) in puts {
-            self.make_known(&nspace);
+            self.make_known(&nspace)?;
             self.jobs.update_modex(&nspace, |puts| {
                 let mut of_procs = of_procs.iter();
                 of_procs.try_for_each(|(rank, kvals)| puts.absorb_direct(&codec, *rank, kvals))
@@ -190,7 +193,7 @@ impl JobCache {
     /// Stores what a process put, as a server packs it.
     pub(crate) fn absorb_put(&self, proc: &Proc<'_>, kvals: &[u8]) -> Result<(), Error> {
         let codec = Codec::new(self.form.layout);
-        self.make_known(&proc.nspace);
+        self.make_known(&proc.nspace)?;
         self.jobs.update_modex(&proc.nspace, |puts| {
             puts.absorb_direct(&codec, proc.rank, kvals)
         })?;
@@ -206,7 +209,7 @@ impl JobCache {
             told.entry(object.of).or_default().extend(infos);
         }
         for (nspace, infos) in told {
-            self.register(&nspace, &infos);
+            self.register(&nspace, &infos)?;
         }
         Ok(())
     }
@@ -225,17 +228,17 @@ impl JobCache {
         proc: &Proc<'_>,
         key: &str,
         qualifiers: &[Info<'_>],
-    ) -> Option<Value<'static>> {
+    ) -> Option<Copied> {
         let shared = self.shared.as_ref().filter(|_| qualifiers.is_empty());
         if let Some(value) = shared.and_then(|shared| shared.info(proc, key)) {
-            return Some(value);
+            return Some(Ok(value));
         }
         let ask = |rank| Request::new(rank, key).with(qualifiers);
-        let found = self.jobs.get(&proc.nspace, &ask(proc.rank)).ok();
+        let found = there(self.jobs.get(&proc.nspace, &ask(proc.rank)));
         // What holds for a job holds for each of its processes.
         found.or_else(|| {
             let of_job = self.is_answered_by_job(proc, key);
-            of_job.then(|| self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD)).ok())?
+            of_job.then(|| there(self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD))))?
         })
     }
 
@@ -260,16 +263,15 @@ impl JobCache {
         proc: &Proc<'_>,
         key: &str,
         qualifiers: &[Info<'_>],
-    ) -> Option<Value<'static>> {
+    ) -> Option<Copied> {
         // What is shared is newer than what was asked for once.
         let shared = self.shared.as_ref().filter(|_| qualifiers.is_empty());
         if let Some(value) = shared.and_then(|shared| shared.put(proc, key)) {
-            return Some(value);
+            return Some(Ok(value));
         }
         let job = self.jobs.job(&proc.nspace)?;
         let puts = job.modex_store();
-        let found = puts.get(proc.rank, Scope::REMOTE, key, qualifiers);
-        found.ok().map(Cow::into_owned)
+        copied(puts.get(proc.rank, Scope::REMOTE, key, qualifiers))
     }
 
     /// Removes what a process put, so that the server is asked again.
@@ -281,17 +283,25 @@ impl JobCache {
         });
     }
 
-    fn make_known(&self, nspace: &Nspace<'_>) {
+    fn make_known(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         if self.jobs.job(nspace).is_none() {
-            self.register(nspace, &[]);
+            self.register(nspace, &[])?;
         }
+        Ok(())
     }
 
     /// Registers what can be: a newer server may say what nobody here understands.
-    fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) {
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for it.
+    fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
         let Err(all) = self.jobs.register_nspace(nspace, 0, infos) else {
-            return;
+            return Ok(());
         };
+        if all.status() == Status::ERR_NOMEM {
+            return Err(all.into());
+        }
         tracing::debug!("the server's answer is taken entry by entry: {all}");
         match self.jobs.register_understood(nspace, infos) {
             Ok(refused) => {
@@ -304,7 +314,26 @@ impl JobCache {
             }
             Err(error) => tracing::warn!("what the server says of {nspace} is left out: {error}"),
         }
+        Ok(())
     }
+}
+
+/// A copy of a value that is known, or that the process has no memory for it.
+pub(crate) type Copied = Result<Value<'static>, Error>;
+
+/// Returns the outcome of a look for a value; none if it is not known.
+fn there<T>(found: Result<T, gds_hash::Error>) -> Option<Result<T, Error>> {
+    match found {
+        Ok(value) => Some(Ok(value)),
+        // The server would be asked for what is here.
+        Err(error) if error.status() == Status::ERR_NOMEM => Some(Err(error.into())),
+        Err(_) => None,
+    }
+}
+
+/// Copies a value that was found; none if there is none.
+pub(crate) fn copied(found: Result<Answer<'_>, gds_hash::Error>) -> Option<Copied> {
+    there(found.and_then(owned_answer))
 }
 
 /// The number by which servers name a session that has none, or is not the one that its host numbered.
@@ -411,7 +440,7 @@ mod tests {
                 (&other, keys::HOSTNAME, Value::from("vm")),
             ] {
                 let value = known.job_value(of, key, &[]);
-                assert_eq!(value, Some(expected), "{file}: {key}");
+                assert_eq!(value, Some(Ok(expected)), "{file}: {key}");
             }
             assert_eq!(known.job_value(&proc, "pmix.not.there", &[]), None);
         }
@@ -422,7 +451,7 @@ mod tests {
         let (known, _) = known("client-4.2.2.hex");
         let nspace = Nspace::from("other");
         let strange = Value::DataArray(DataArray::Uint32(vec![1]));
-        known.register(
+        let registered = known.register(
             &nspace,
             &[
                 Info::new(keys::JOB_SIZE, 7_u32),
@@ -430,8 +459,9 @@ mod tests {
                 Info::new(keys::JOBID, "x"),
             ],
         );
+        registered.unwrap();
         let job = Proc::new(nspace, Rank::WILDCARD);
-        let value = |key| known.job_value(&job, key, &[]);
+        let value = |key| known.job_value(&job, key, &[])?.ok();
         assert_eq!(value(keys::JOB_SIZE), Some(Value::Uint32(7)));
         assert_eq!(value(keys::JOBID), Some(Value::from("x")));
     }

@@ -91,7 +91,8 @@ impl Client {
         let end = Deadline::after(settings.time_limit);
         let credential = credential(settings.security);
         let shared = settings.shared_data.as_deref();
-        let shared = shared.and_then(|at| SharedData::open(&settings.proc.nspace, at));
+        let (nspace, most) = (&settings.proc.nspace, settings.max_reply_bytes);
+        let shared = shared.and_then(|at| SharedData::open(nspace, at, most));
         let connection = Connection::new(Socket::connect(server, end.left())?);
         let hello = hello(&settings, &credential, shared.is_some());
         let core = Core::new(settings.clone(), &hello, end.at())?.reading(shared);

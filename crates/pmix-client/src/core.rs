@@ -23,7 +23,7 @@ use pmix_proto::{
     ClientConnection, Command, Event, Frame, Hello, Incoming, Output, PeerForm, Request, Response,
     Tag, Welcome,
 };
-use pmix_types::{IntoOwned as _, Proc, Rank, Status};
+use pmix_types::{IntoOwned as _, Proc, Rank, Status, memory};
 
 use self::groups::Hearing;
 pub(crate) use self::operation::Waiting;
@@ -469,7 +469,7 @@ impl Core {
             self.unasked.lose();
             return Ok(());
         }
-        let event = Event::decode(&self.form, None, payload)?.into_owned();
+        let event = Event::decode(&self.form, None, payload)?.try_into_owned()?;
         if !self.hear(&event, now) {
             self.unasked.keep_event(event, payload.len());
         }
@@ -482,6 +482,7 @@ impl Core {
             return Ok(());
         }
         let output = Output::decode(&self.form, None, payload)?;
+        memory::check(payload.len())?;
         self.unasked.keep_output(output.into(), payload.len());
         Ok(())
     }

@@ -6,12 +6,13 @@
 use std::fmt;
 use std::io;
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
     /// Reports why a call failed.
     pub struct Error;
-    passes on gds_hash::Error, pmix_proto::Error;
+    passes on gds_hash::Error, pmix_proto::Error, OutOfMemory;
 }
 
 impl Error {

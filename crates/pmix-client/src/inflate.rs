@@ -11,12 +11,14 @@
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
-use pmix_types::{Status, Text, Value};
+use pmix_types::{Status, Text, Value, memory};
 
 use crate::Error;
 
 /// How many bytes come out of one byte of a zlib stream at the most.
 const MAX_EXPANSION: usize = 1032;
+/// The bytes that the decompressor takes for itself, or more.
+const INFLATE_BYTES: usize = 64 << 10;
 /// How much comes out before memory grows again.
 const PORTION: usize = 16 << 10;
 
@@ -27,7 +29,8 @@ const PORTION: usize = 16 << 10;
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_OUT_OF_RESOURCE` if the string is longer than `most`.
+/// `PMIX_ERR_OUT_OF_RESOURCE` if the string is longer than `most`; `PMIX_ERR_NOMEM` if the process has no memory for
+/// it.
 pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'static>, Error> {
     let Value::CompressedString(bytes) = &value else {
         return Ok(value);
@@ -42,7 +45,7 @@ pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'stat
         );
         return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
     }
-    Ok(match inflate(stream, len) {
+    Ok(match inflate(stream, len)? {
         Some(text) => Value::String(Some(Text::new(text))),
         None => value,
     })
@@ -55,23 +58,32 @@ fn claimed(bytes: &[u8]) -> Option<(usize, &[u8])> {
     (len <= stream.len().saturating_mul(MAX_EXPANSION)).then_some((len, stream))
 }
 
-fn inflate(stream: &[u8], len: usize) -> Option<Vec<u8>> {
+/// Returns the text of a stream; none if it has not this length or is damaged.
+///
+/// # Errors
+///
+/// The process has no memory for it.
+fn inflate(stream: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
+    memory::check(INFLATE_BYTES)?;
     let mut text = Vec::new();
     let mut portion = [0; PORTION];
     let mut stream = ZlibDecoder::new(stream);
     loop {
-        let came = stream.read(&mut portion).ok()?;
+        let Ok(came) = stream.read(&mut portion) else {
+            return Ok(None);
+        };
         if came == 0 {
-            return (text.len() == len).then_some(text);
+            return Ok((text.len() == len).then_some(text));
         }
         let missing = len - text.len();
         if came > missing {
-            return None;
+            return Ok(None);
         }
         if text.capacity() - text.len() < came {
-            text.reserve_exact(text.len().max(came).min(missing));
+            let additional = text.len().max(came).min(missing);
+            memory::reserve_exact(&mut text, additional)?;
         }
-        text.extend_from_slice(portion.get(..came)?);
+        text.extend_from_slice(portion.get(..came).unwrap_or_default());
     }
 }
 

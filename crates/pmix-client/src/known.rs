@@ -4,7 +4,6 @@
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -13,7 +12,7 @@ use pmix_proto::reply::{JobInfo, Objects};
 use pmix_proto::{MAX_REQUEST_BYTES, PeerForm, Request, request};
 use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Scope, Value, keys};
 
-use crate::cache::JobCache;
+use crate::cache::{Copied, JobCache, copied};
 use crate::commit::Commit;
 use crate::core::Waiting;
 use crate::get::{
@@ -81,7 +80,7 @@ impl Known {
     pub(crate) fn resolved(&self, procs: &[Proc<'_>]) -> Result<Option<Vec<Proc<'static>>>, Error> {
         self.groups.resolved(procs, |nspace| {
             let job = Proc::new(nspace.clone(), Rank::WILDCARD);
-            let size = self.find(&job, keys::JOB_SIZE, &[])?;
+            let size = self.find(&job, keys::JOB_SIZE, &[])?.ok()?;
             size.to_number::<u32>().ok()
         })
     }
@@ -115,12 +114,11 @@ impl Known {
     }
 
     /// Returns what was stored here about another process.
-    fn stored(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Value<'static>> {
+    fn stored(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Copied> {
         let stored = self.stored.get()?.lock();
         let stored = stored.unwrap_or_else(PoisonError::into_inner);
         let job = stored.get(proc.nspace.as_bytes())?;
-        let found = job.get(proc.rank, Scope::INTERNAL, key, infos);
-        found.ok().map(Cow::into_owned)
+        copied(job.get(proc.rank, Scope::INTERNAL, key, infos))
     }
 
     /// Whether something was put that no commit has said.
@@ -214,7 +212,7 @@ impl Known {
         if says(infos, keys::GET_REFRESH_CACHE) {
             // Only this process changes what it stored itself, and no server knows all of it.
             if let Some(value) = self.find_own(proc, key, &qualifiers(infos)) {
-                return Some(self.whole(key, value));
+                return Some(value.and_then(|value| self.whole(key, value)));
             }
             if let Some(cache) = self.cache() {
                 cache.forget(proc);
@@ -223,7 +221,7 @@ impl Known {
         } else if (says(infos, keys::OPTIONAL) || !self.has_to_ask_for_session(proc, infos))
             && let Some(value) = self.find(proc, key, infos)
         {
-            return Some(self.whole(key, value));
+            return Some(value.and_then(|value| self.whole(key, value)));
         }
         says(infos, keys::OPTIONAL).then(|| Err(missing(proc, key)))
     }
@@ -269,7 +267,7 @@ impl Known {
             if wanted.session().is_some()
                 && let Some(value) = self.find(proc, key, infos)
             {
-                return self.whole(key, value);
+                return self.whole(key, value?);
             }
             let what = format!("{key} of {} rank {}", proc.nspace, proc.rank);
             return Err(Error::answered(objects.status, what));
@@ -277,7 +275,7 @@ impl Known {
         let cache = self.cache().ok_or_else(Error::not_begun)?;
         absorb(cache, &self.prefetch, wanted, objects)?;
         let value = self.find(proc, key, infos);
-        let value = value.ok_or_else(|| missing(proc, key))?;
+        let value = value.ok_or_else(|| missing(proc, key))??;
         self.whole(key, value)
     }
 
@@ -296,13 +294,9 @@ impl Known {
         inflated(value, self.max_string_bytes).map_err(|error| error.of(key))
     }
 
-    /// Looks for a value in the cache and among the own puts.
-    pub(crate) fn find(
-        &self,
-        proc: &Proc<'_>,
-        key: &str,
-        infos: &[Info<'_>],
-    ) -> Option<Value<'static>> {
+    /// Looks for a value in the cache and among the own puts. One that is there and that the process has no memory
+    /// to copy is an error.
+    pub(crate) fn find(&self, proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> Option<Copied> {
         let qualifiers = qualifiers(infos);
         // What this process says to itself goes before what others say.
         if let Some(value) = self.find_own(proc, key, &qualifiers) {
@@ -329,16 +323,12 @@ impl Known {
     }
 
     /// Returns a value that this process put, or stored about a process.
-    fn find_own(
-        &self,
-        proc: &Proc<'_>,
-        key: &str,
-        qualifiers: &[Info<'_>],
-    ) -> Option<Value<'static>> {
+    fn find_own(&self, proc: &Proc<'_>, key: &str, qualifiers: &[Info<'_>]) -> Option<Copied> {
         if *proc == self.proc {
             let own = self.own();
-            if let Ok(value) = own.all().get(proc.rank, Scope::INTERNAL, key, qualifiers) {
-                return Some(Cow::into_owned(value));
+            let found = own.all().get(proc.rank, Scope::INTERNAL, key, qualifiers);
+            if let Some(value) = copied(found) {
+                return Some(value);
             }
         }
         self.stored(proc, key, qualifiers)

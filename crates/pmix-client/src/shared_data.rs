@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pmix_proto::PeerForm;
 use pmix_proto::shared::{self, SharedKey};
 use pmix_shm::{Address, Reader};
-use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Value};
+use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Value, memory};
 
 /// Reads what the processes of the own job on this node share.
 pub(crate) struct SharedData {
@@ -31,11 +31,18 @@ enum Look<T> {
 }
 
 impl SharedData {
-    /// Opens what the server of a process shares, if it can be.
-    pub(crate) fn open(nspace: &Nspace<'static>, address: &str) -> Option<Self> {
+    /// Opens what the server of a process shares, if it can be. An entry is read only if it is not longer than
+    /// `max_entry_bytes`.
+    pub(crate) fn open(
+        nspace: &Nspace<'static>,
+        address: &str,
+        max_entry_bytes: u32,
+    ) -> Option<Self> {
+        let most = usize::try_from(max_entry_bytes).unwrap_or(usize::MAX);
         let opened = address
             .parse()
-            .and_then(|address: Address| Reader::open(&address));
+            .and_then(|address: Address| Reader::open(&address))
+            .map(|table| table.with_max_value_bytes(most));
         let table = opened
             .inspect_err(|error| tracing::debug!("nothing is read in shared memory: {error}"))
             .ok()?;
@@ -69,7 +76,10 @@ impl SharedData {
         }
         let find = |rank| match self.look(SharedKey::Info(rank, key.as_bytes())) {
             Look::Found(bytes) => match shared::read_info(&bytes) {
-                Ok((value, is_for_all)) => Look::Found((value.into_owned(), is_for_all)),
+                Ok((value, is_for_all)) => match memory::check(bytes.len()) {
+                    Ok(()) => Look::Found((value.into_owned(), is_for_all)),
+                    Err(error) => unread(&error),
+                },
                 Err(error) => self.damaged(&error),
             },
             Look::Absent => Look::Absent,
@@ -98,7 +108,10 @@ impl SharedData {
             return None;
         };
         match shared::find_put(&self.form, &bytes, key) {
-            Ok(found) => found.map(Value::into_owned),
+            Ok(found) => {
+                memory::check(bytes.len()).ok()?;
+                found.map(Value::into_owned)
+            }
             Err(error) => {
                 self.damaged::<()>(&error);
                 None
@@ -115,6 +128,10 @@ impl SharedData {
             // A table that was closed has nothing to say.
             Ok(None) if self.table.is_open() => Look::Absent,
             Ok(None) | Err(pmix_shm::Error::Busy) => Look::Unknown,
+            // The server is asked instead. Its reply has the same limit, and other entries can be read.
+            Err(error @ (pmix_shm::Error::TooLong(..) | pmix_shm::Error::NoMemory(_))) => {
+                unread(&error)
+            }
             Err(error) => self.damaged(&error),
         }
     }
@@ -125,6 +142,11 @@ impl SharedData {
         }
         Look::Unknown
     }
+}
+
+fn unread<T>(error: &dyn std::fmt::Display) -> Look<T> {
+    tracing::debug!("an entry in shared memory is not read: {error}");
+    Look::Unknown
 }
 
 #[cfg(test)]
@@ -154,7 +176,7 @@ mod tests {
         let table = of_job("job");
         let address = table.address().to_string();
         for (name, is_own) in [("job", true), ("another", false)] {
-            let shared = SharedData::open(&Nspace::new(name), &address).unwrap();
+            let shared = SharedData::open(&Nspace::new(name), &address, 1 << 20).unwrap();
             let job = Proc::new(Nspace::new(name), Rank::WILDCARD);
             let size = shared.info(&job, keys::JOB_SIZE);
             assert_eq!(shared.has_job_info(), is_own, "{name}");
@@ -165,10 +187,32 @@ mod tests {
     #[test]
     fn a_table_that_is_gone_says_nothing_of_what_holds_for_all() {
         let table = of_job("job");
-        let shared = SharedData::open(&Nspace::new("job"), &table.address().to_string()).unwrap();
+        let shared =
+            SharedData::open(&Nspace::new("job"), &table.address().to_string(), 1 << 20).unwrap();
         let proc = Proc::new(Nspace::new("job"), Rank::new(1));
         assert_eq!(shared.info(&proc, keys::JOB_SIZE), Some(Value::Uint32(4)));
         drop(table);
         assert_eq!(shared.info(&proc, keys::JOB_SIZE), None);
+    }
+
+    #[test]
+    fn an_entry_longer_than_a_reply_may_be_is_asked_for_and_others_are_read() {
+        let mut table = of_job("job");
+        let mut put = |key: &'static str, value: Value<'_>| {
+            let kval = Kval {
+                key: key.into(),
+                value,
+            };
+            let bytes = shared::pack_info(&kval, true).unwrap();
+            let key = SharedKey::Info(Rank::WILDCARD, key.as_bytes());
+            table.put(&key.to_bytes(), &bytes).unwrap();
+        };
+        put("long", Value::from("x".repeat(5000)));
+        put("short", Value::from("x"));
+        let address = table.address().to_string();
+        let shared = SharedData::open(&Nspace::new("job"), &address, 4096).unwrap();
+        let job = Proc::new("job", Rank::WILDCARD);
+        assert_eq!(shared.info(&job, "long"), None);
+        assert_eq!(shared.info(&job, "short"), Some(Value::from("x")));
     }
 }

@@ -124,7 +124,7 @@ impl ToolConnection {
     #[must_use]
     pub fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
         let job = Proc::new(self.launcher.nspace.clone(), Rank::WILDCARD);
-        self.job_info.job_value(&job, key, &[])
+        self.job_info.job_value(&job, key, &[])?.ok()
     }
 }
 

@@ -8,7 +8,7 @@ use pmix_types::{ErrorDetail, Status};
 pmix_types::error_type! {
     /// Reports why the engine does not do what its host or a peer asks.
     pub struct Error;
-    passes on bfrops::Error, gds_hash::Error, pmix_proto::Error;
+    passes on bfrops::Error, gds_hash::Error, pmix_proto::Error, pmix_types::memory::OutOfMemory;
 }
 
 impl Error {

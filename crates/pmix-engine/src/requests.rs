@@ -3,7 +3,7 @@
 
 use bfrops::RegexFramer;
 use pmix_proto::{ListLimits, Request, Tag};
-use pmix_types::Status;
+use pmix_types::{Status, memory};
 
 use crate::cx::Cx;
 use crate::peers::{PeerId, Ticket};
@@ -34,9 +34,13 @@ pub(crate) fn take_in<'p>(
         procs: cx.config.procs_per_request.max(num_procs),
         infos: cx.config.infos_per_request,
     };
-    let (request, memory) = match Request::decode_measured(&form, Some(framer), payload, limits) {
-        Ok((request, memory)) => (Ok(request), memory),
-        Err(error) => (Err(error), 0),
+    let decoded = Request::decode_measured(&form, Some(framer), payload, limits);
+    let (request, taken) = match decoded {
+        Ok((request, taken)) => (
+            check_memory(&request, payload.len() + taken).map(|()| request),
+            taken,
+        ),
+        Err(error) => (Err(error.into()), 0),
     };
     let command = match &request {
         Ok(request) => Some(request.command()),
@@ -46,14 +50,14 @@ pub(crate) fn take_in<'p>(
         return request.ok().map(Incoming::Unanswered);
     }
     let room = check_room(cx, peer);
-    let num_bytes = payload.len().saturating_add(memory);
+    let num_bytes = payload.len().saturating_add(taken);
     let ticket = cx.peers.ticket(peer, tag, num_bytes);
     let refusal = match (request, room) {
         // Whoever leaves is let go, however much of it waits.
         (Ok(Request::Finalize), _) => return Some(Incoming::Answered(ticket, Request::Finalize)),
         (Ok(request), Ok(())) => return Some(Incoming::Answered(ticket, request)),
         (Ok(_), Err(error)) => error,
-        (Err(error), _) => error.into(),
+        (Err(error), _) => error,
     };
     cx.reply_error(ticket, &refusal);
     if refusal.status() == Status::ERR_OUT_OF_RESOURCE {
@@ -63,6 +67,20 @@ pub(crate) fn take_in<'p>(
             .push_back(EngineEvent::Denied { peer, reason });
     }
     None
+}
+
+/// Checks that the process has memory for what is made of a request: a copy that waits for its answer, and what is
+/// handed to the host or to other peers.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOMEM` if it has not; other peers are served all the same.
+fn check_memory(request: &Request<'_>, num_bytes: usize) -> Result<(), Error> {
+    match request {
+        // Its values are copied one by one, each if there is memory.
+        Request::Commit(_) => Ok(()),
+        _ => Ok(memory::check(num_bytes.saturating_mul(2))?),
+    }
 }
 
 /// Whether one more request of a peer may wait for its answer.

@@ -71,14 +71,19 @@ fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let (done, written) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
-        // Whoever has the other end may keep it open, which holds up nobody but this thread.
-        thread::spawn(move || {
+        // Another process may keep the other end open, which holds up this thread alone.
+        let begun = thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             let mut stdout = stdout.take(most.saturating_add(1));
             let read = stdout.read_to_end(&mut bytes).map(|_| bytes);
             // Nobody listens any more if it took too long.
             let _ = done.send(read);
         });
+        if let Err(error) = begun {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
+        }
     }
     let read = written.recv_timeout(time);
     let ended = read.is_ok().then(|| wait_until(&mut child, until));

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use bfrops::RegexFramer;
-use pmix_types::{IntoOwned, Proc, Status};
+use pmix_types::{IntoOwned, Proc, Status, memory};
 
 use crate::{
     Command, Error, Frame, Header, Hello, Inbox, MAX_REQUEST_BYTES, PeerForm, Request, Tag,
@@ -103,7 +103,7 @@ impl ClientConnection {
             form,
             requests: form,
             state,
-            inbox: Inbox::new(max_payload),
+            inbox: Inbox::new(max_payload).dropping(),
             tag: Tag::FIRST_REQUEST,
             asked: HashMap::new(),
             out: VecDeque::from([hello.encode()?]),
@@ -126,7 +126,7 @@ impl ClientConnection {
             form,
             requests: form,
             state: State::Open(Welcome::Server { server }),
-            inbox: Inbox::new(max_payload),
+            inbox: Inbox::new(max_payload).dropping(),
             tag: Tag::FIRST_REQUEST,
             asked: HashMap::new(),
             out: VecDeque::new(),
@@ -193,7 +193,8 @@ impl ClientConnection {
         self.send(Tag::HEARTBEAT, Vec::new())
     }
 
-    /// Takes bytes that the server sent.
+    /// Takes bytes that the server sent. A reply that the process has no memory for becomes the status
+    /// `PMIX_ERR_NOMEM`; a message that came unasked is dropped.
     ///
     /// # Errors
     ///
@@ -294,15 +295,22 @@ impl ClientConnection {
             Error::new(Status::ERR_OUT_OF_RESOURCE, message)
         })?;
         let header = Header::new(self.index(), tag, len).encode();
-        let mut bytes = Vec::with_capacity(header.len() + payload.len());
+        let mut bytes = memory::list(header.len() + payload.len())?;
         bytes.extend(header);
         bytes.extend(payload);
         self.out.push_back(bytes);
         Ok(())
     }
 
-    fn sort(&mut self, frame: Frame) -> Result<(), Error> {
+    fn sort(&mut self, mut frame: Frame) -> Result<(), Error> {
         let tag = frame.header.tag;
+        if !frame.is_whole() {
+            // The request fails and the connection goes on: nearly all replies begin with a status.
+            frame.payload = reply::status(&self.form, Status::ERR_NOMEM)?;
+            if !self.asked.contains_key(&tag) {
+                return Ok(());
+            }
+        }
         self.num_come += 1;
         let place = self.num_come;
         match self.asked.remove(&tag) {

@@ -146,6 +146,11 @@ impl<'f> Writer<'f> {
         Ok(self.encoder().one::<K>(item)?)
     }
 
+    /// Packs what stands before the bytes of a byte object.
+    pub(crate) fn byte_object_head(&mut self, len: usize) -> Result<(), Error> {
+        Ok(self.encoder().byte_object_head(len)?)
+    }
+
     /// The first number of the peer's version.
     pub(crate) const fn major(&self) -> u32 {
         self.form.major

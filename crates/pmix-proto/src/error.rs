@@ -4,6 +4,7 @@
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; offsets are in
 //! bytes of the message.
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
@@ -61,6 +62,12 @@ impl Error {
     #[must_use]
     pub fn part(&self) -> &str {
         self.0.place()
+    }
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(error: OutOfMemory) -> Self {
+        ErrorDetail::passed_on(error.status(), error).into()
     }
 }
 

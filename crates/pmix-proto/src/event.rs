@@ -5,7 +5,7 @@
 //! what the messages say.
 
 use pmix_types::{
-    Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Proc, Scope, Status,
+    Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Measure, Proc, Scope, Status,
 };
 
 use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
@@ -81,6 +81,10 @@ impl IntoOwned for Event<'_> {
             infos: self.infos.into_owned(),
             range: self.range,
         }
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.source.measure(what) + self.infos.measure(what)
     }
 }
 

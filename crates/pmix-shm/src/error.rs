@@ -20,6 +20,10 @@ pub enum Error {
     Damaged(&'static str),
     /// There is no room for another value.
     Full,
+    /// The value has the first number of bytes, more than the second, which the reader takes.
+    TooLong(u64, u64),
+    /// This process has no memory for so many bytes of a value.
+    NoMemory(usize),
     /// A value is being written, again and again: whether it is there cannot be told.
     Busy,
 }
@@ -37,6 +41,13 @@ impl fmt::Display for Error {
             Self::Address => f.write_str("not the address of a memory object"),
             Self::Foreign(why) => write!(f, "not the memory object of the address: {why}"),
             Self::Damaged(what) => write!(f, "the memory object is damaged: {what} is wrong"),
+            Self::TooLong(len, most) => write!(
+                f,
+                "a value of the memory object has {len} bytes, more than {most}"
+            ),
+            Self::NoMemory(len) => {
+                write!(f, "this process has no memory for a value of {len} bytes")
+            }
             Self::Busy => f.write_str("a value of the memory object is being written"),
             Self::Full => f.write_str("the memory object has no room left"),
         }

@@ -25,9 +25,13 @@ const TRIES: usize = 4;
 pub struct Reader {
     mapping: Mapping,
     num_chains: u64,
+    max_value_bytes: u64,
 }
 
 impl Reader {
+    /// The longest value that a reader takes by default, in bytes.
+    pub const MAX_VALUE_BYTES: usize = 512 << 20;
+
     /// Opens the table at an address.
     ///
     /// # Errors
@@ -58,9 +62,17 @@ impl Reader {
         let mut reader = Self {
             mapping,
             num_chains: 0,
+            max_value_bytes: Self::MAX_VALUE_BYTES as u64,
         };
         reader.check_head(address.token, len)?;
         Ok(reader)
+    }
+
+    /// Sets how many bytes a value may have; [`get`](Self::get) neither reads nor copies a longer one.
+    #[must_use]
+    pub fn with_max_value_bytes(mut self, most: usize) -> Self {
+        self.max_value_bytes = u64::try_from(most).unwrap_or(u64::MAX);
+        self
     }
 
     fn check_head(&mut self, token: u128, len: u64) -> Result<(), Error> {
@@ -97,8 +109,9 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::Damaged`] if what
-    /// stands there contradicts itself: the table is not to be read again.
+    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::TooLong`] if the value is
+    /// longer than the [limit](Self::with_max_value_bytes); [`Error::NoMemory`] if this process has no memory for the
+    /// copy; [`Error::Damaged`] if the bytes contradict themselves: the table must not be read again.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         if !self.is_open() {
             return Ok(None);
@@ -179,11 +192,19 @@ impl Reader {
             .mapping
             .words(record + KEY + key_words, len.div_ceil(WORD));
         let there = there.ok_or(Error::Damaged("the length of a value"))?;
+        // After the check against what is mapped: a length beyond that is damage.
+        if len > self.max_value_bytes {
+            return Err(Error::TooLong(len, self.max_value_bytes));
+        }
         let len_here = usize::try_from(len).map_err(|_| Error::Damaged("a length"))?;
         let mut sum = Checksum::new(len);
         words(key).for_each(|word| sum.add(word));
-        // Not longer than what is mapped.
-        let mut copy = vec![0; there.len() * size_of::<u64>()];
+        let room = there.len() * size_of::<u64>();
+        let mut copy = Vec::new();
+        // The writer decides how long the value is, so that the allocation may fail.
+        copy.try_reserve_exact(room)
+            .map_err(|_| Error::NoMemory(room))?;
+        copy.resize(room, 0);
         let (places, _) = copy.as_chunks_mut::<8>();
         for (word, place) in there.iter().zip(places) {
             let word = word.load(Relaxed);

@@ -324,6 +324,48 @@ fn a_chain_that_leads_back_to_itself_ends() {
     assert!(matches!(reader.get(b"a"), Err(Error::Damaged(_))));
 }
 
+/// The object of a table with one value, made as long as `len`, and then sealed. The value says that it has
+/// `value_len` bytes.
+fn with_claimed_length(len: u64, value_len: u64) -> (OwnedFd, Address) {
+    let mut writer = Writer::create(0).unwrap();
+    writer.put(b"a", b"1").unwrap();
+    let address = writer.address();
+    let mut bytes = bytes_of(&address);
+    let record: usize = 128 + 4096 * 8;
+    bytes[32..40].copy_from_slice(&len.to_ne_bytes());
+    for at in [record + 32, record + 40] {
+        bytes[at..at + 8].copy_from_slice(&value_len.to_ne_bytes());
+    }
+    let (object, forged) = forged(&address, &bytes, SealFlags::SHRINK);
+    rustix::fs::ftruncate(&object, len).unwrap();
+    rustix::fs::fcntl_add_seals(&object, all_seals()).unwrap();
+    (object, forged)
+}
+
+#[test]
+fn a_value_is_no_longer_than_its_reader_takes_whatever_its_length_says() {
+    for (len, value_len) in [
+        (8_u64 << 40, 4_u64 << 40),
+        (16 << 30, 12 << 30),
+        (2 << 20, 1 << 20),
+    ] {
+        let (_object, address) = with_claimed_length(len, value_len);
+        let reader = Reader::open(&address).unwrap();
+        let reader = reader.with_max_value_bytes((1 << 20) - 1);
+        let refused = Error::TooLong(value_len, (1 << 20) - 1);
+        assert_eq!(reader.get(b"a"), Err(refused));
+    }
+    // No limit of the caller's, and more than a process can have.
+    let (_object, address) = with_claimed_length(8 << 40, 4 << 40);
+    let reader = Reader::open(&address).unwrap();
+    let reader = reader.with_max_value_bytes(usize::MAX);
+    let room = 4 << 40;
+    // A system that promises memory without having it would have it filled.
+    if Vec::<u8>::new().try_reserve_exact(room).is_err() {
+        assert_eq!(reader.get(b"a"), Err(Error::NoMemory(room)));
+    }
+}
+
 /// Run by [`a_limit_of_files_ends_no_process`] in a process that may make files of 100 KiB.
 #[test]
 #[ignore = "the process that a limit holds for runs it"]

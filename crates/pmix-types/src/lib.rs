@@ -27,6 +27,7 @@ mod error;
 #[cfg(feature = "serde")]
 pub mod json;
 mod kinds;
+pub mod memory;
 mod model;
 mod name_error;
 mod number;
@@ -49,8 +50,8 @@ pub use kinds::{
 };
 pub use model::{
     App, Bytes, Coord, Cpuset, DataArray, Device, DeviceDistance, DiskStats, Endpoint, Envar,
-    Geometry, Info, IntoOwned, Key, Kval, NetStats, NodePid, NodeStats, Nspace, Pdata, Proc,
-    ProcInfo, ProcStats, Query, Regattr, Regex2, Regex2Ref, RegexBytes, ResourceUnit, Text,
+    Geometry, Info, IntoOwned, Key, Kval, Measure, NetStats, NodePid, NodeStats, Nspace, Pdata,
+    Proc, ProcInfo, ProcStats, Query, Regattr, Regex2, Regex2Ref, RegexBytes, ResourceUnit, Text,
     Timeval, Topology, Value, WireRegex2,
 };
 pub use name_error::ParseNameError;

@@ -20,7 +20,7 @@ pub use array::DataArray;
 pub use fabric::{Coord, Cpuset, Device, DeviceDistance, Geometry, ResourceUnit, Topology};
 pub use info::{App, Info, Kval, Query, Regattr};
 pub use name::{Key, Nspace};
-pub use owned::IntoOwned;
+pub use owned::{IntoOwned, Measure};
 pub use proc::{Endpoint, Envar, NodePid, Pdata, Proc, ProcInfo};
 pub use regex2::{Regex2, Regex2Ref, RegexBytes, WireRegex2};
 pub use stats::{DiskStats, NetStats, NodeStats, ProcStats, Timeval};

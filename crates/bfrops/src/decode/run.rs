@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs: data of one wire type, one behind the other.
 
-use pmix_types::DataType;
+use pmix_types::{DataType, memory};
 
 use super::Decoder;
 use crate::wire_type::Run;
@@ -32,7 +32,7 @@ impl<'a> Decoder<'a> {
         run: Run,
         count: usize,
     ) -> Result<Vec<K::Item<'a>>, Error> {
-        let mut items = Vec::with_capacity(count);
+        let mut items = memory::list(count)?;
         for _ in 0..count {
             items.push(K::decode(self, run)?);
         }
@@ -45,7 +45,7 @@ impl<'a> Decoder<'a> {
         count: usize,
         from: impl Fn(T) -> K::Item<'a>,
     ) -> Result<Vec<K::Item<'a>>, Error> {
-        let mut items = Vec::with_capacity(count);
+        let mut items = memory::list(count)?;
         let mut run = flex::Run::new(self.rest);
         let mut block = [T::default(); 64];
         while items.len() < count {

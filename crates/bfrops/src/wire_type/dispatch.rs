@@ -55,7 +55,7 @@ macro_rules! values {
             decoder: &mut Decoder<'a>,
             count: usize,
         ) -> Result<Vec<Value<'a>>, Error> {
-            let mut values = Vec::with_capacity(count);
+            let mut values = pmix_types::memory::list(count)?;
             for _ in 0..count {
                 let start = decoder.offset();
                 let data_type = decoder.type_code()?;
@@ -86,6 +86,7 @@ macro_rules! values {
                     let size = size_of::<<wire_type::$seldom as WireType>::Item<'a>>();
                     if size > INLINE {
                         decoder.claim(size)?;
+                        pmix_types::memory::check(size)?;
                     }
                     Ok(Value::$seldom(decoder.field::<wire_type::$seldom>("data")?.into()))
                 })*

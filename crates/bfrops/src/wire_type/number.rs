@@ -94,7 +94,9 @@ impl Word for u8 {
         from: impl Fn(Self) -> K::Item<'a>,
     ) -> Result<Vec<K::Item<'a>>, Error> {
         let bytes = decoder.take(count, "a run of bytes")?;
-        Ok(bytes.iter().map(|byte| from(*byte)).collect())
+        let mut items = pmix_types::memory::list(count)?;
+        items.extend(bytes.iter().map(|byte| from(*byte)));
+        Ok(items)
     }
 }
 

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
-use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope};
+use pmix_types::{Info, IntoOwned as _, Key, Kval, Rank, Scope, memory};
 
 pub use self::commit::CommitPart;
 pub(crate) use self::entry::Entry;
@@ -171,7 +171,7 @@ impl ModexStore {
         key: &str,
         qualifiers: &[Info<'_>],
     ) -> Result<Answer<'_>, Error> {
-        self.find(rank, scope, key, qualifiers).map(Entry::value)
+        self.find(rank, scope, key, qualifiers)?.value()
     }
 
     /// Checks that [`Self::get`] finds a value, without unpacking it.
@@ -221,13 +221,15 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found; `PMIX_ERR_NOMEM` if the process has no memory
+    /// for copies of all that was put.
     pub fn all(
         &self,
         rank: Rank,
         scope: Scope,
     ) -> Result<impl Iterator<Item = Cow<'_, Kval<'static>>>, Error> {
         let scopes = seen_in(scope)?;
+        memory::check(self.num_bytes_seen(rank, scope)?)?;
         Ok(self.entries(rank, scopes).map(Entry::kval))
     }
 

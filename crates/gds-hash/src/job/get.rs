@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use pmix_types::{Info, Rank, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Rank, Value, keys};
 
 use super::derive::text;
 use super::fqdn::short;
@@ -124,6 +124,18 @@ impl<'r> Request<'r> {
 
 /// Holds a value that is stored, or one that was derived from the maps.
 pub type Answer<'j> = Cow<'j, Value<'static>>;
+
+/// Returns an answer as a value of its own.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOMEM` if the process has no memory for a copy.
+pub fn owned_answer(answer: Answer<'_>) -> Result<Value<'static>, Error> {
+    match answer {
+        Cow::Owned(value) => Ok(value),
+        Cow::Borrowed(value) => Ok(value.try_clone()?),
+    }
+}
 
 impl Job {
     /// Returns the value that a request asks for.

@@ -13,7 +13,7 @@ mod maps;
 use std::collections::BTreeMap;
 
 use pmix_map::{MapParser, NodeList, ProcMap};
-use pmix_types::{Info, IntoOwned, Nspace, Rank, Text, Value, keys};
+use pmix_types::{Info, IntoOwned, Measure, Nspace, Rank, Text, Value, keys, memory};
 
 pub(crate) use self::entry::other_jobs;
 use self::entry::{
@@ -159,6 +159,9 @@ impl Job {
         if let Some(known) = known {
             maps.keep(known);
         }
+        // Values are copied once as they are kept, and lists of processes also while they are read.
+        let bytes: usize = infos.iter().map(|info| info.measure(Measure::All)).sum();
+        memory::check(bytes.saturating_mul(2))?;
         let found = maps.finish(infos, refused.as_deref_mut())?;
         let mut builder = Builder::new(nspace, host, found);
         if let Some(known) = known {

@@ -126,17 +126,23 @@ fn a_process_that_no_launcher_started_is_a_job_of_one() {
 
 /// The server of a job whose processes are programs in C.
 fn serve(size: u32) -> Server {
+    serve_with(size, Vec::new())
+}
+
+/// The server of a job of which the host states more.
+fn serve_with(size: u32, more: Vec<Info<'static>>) -> Server {
     let server = Server::builder()
         .hostname("localhost")
         .build()
         .expect("a server");
     server.start().expect("the server starts");
     let ranks: Vec<_> = (0..size).map(|rank| rank.to_string()).collect();
-    let infos = [
+    let mut infos = vec![
         Info::new(keys::NODE_MAP, "localhost"),
         Info::new(keys::PROC_MAP, ranks.join(",")),
         Info::new(keys::JOBID, "job@1"),
     ];
+    infos.extend(more);
     server
         .register_nspace(&"job@1".into(), size, &infos)
         .expect("a job");
@@ -216,7 +222,16 @@ fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
 
 /// A server of a job of so many processes, and the environment of the first.
 pub(crate) fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
-    let server = serve(size);
+    serve_first_with(size, folder, Vec::new())
+}
+
+/// The same for a job of which the host states more.
+fn serve_first_with(
+    size: u32,
+    folder: &Path,
+    more: Vec<Info<'static>>,
+) -> (Server, Vec<(OsString, OsString)>) {
+    let server = serve_with(size, more);
     // A fence waits until all are registered.
     for rank in 0..size {
         let proc = Proc::new("job@1", Rank::new(rank));
@@ -264,6 +279,24 @@ fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
     if !is_under_tool() {
         first_of("unthreaded", 1);
     }
+}
+
+#[test]
+fn a_call_that_there_is_no_memory_for_is_refused() {
+    // A tool takes memory of its own, and ends a process that asks for too much.
+    if is_under_tool() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program("shortage.c", folder.path(), Linked::Shared);
+    let large = Info::new("app.large", "x".repeat(4 << 20));
+    let (server, environment) = serve_first_with(1, folder.path(), vec![large]);
+    let mut command = Command::new(program);
+    command
+        .envs(environment)
+        .env("LD_LIBRARY_PATH", folder.path());
+    assert_eq!(must(&mut command), "shortage: ok\n");
+    server.finalize().expect("the server ends");
 }
 
 #[test]

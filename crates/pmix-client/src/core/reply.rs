@@ -5,7 +5,7 @@ use pmix_proto::reply::{
     self, Credential, Distances, Done, Found, Infos, JobInfo, Objects, Pulled, Spawned,
 };
 use pmix_proto::{Command, Request, Tag, request};
-use pmix_types::{IntoOwned as _, Status};
+use pmix_types::{IntoOwned as _, Status, memory};
 
 use super::operation::{Answer, OperationId, Waiting};
 use super::{Core, Link};
@@ -53,7 +53,7 @@ impl Core {
                 self.known.groups().forget(&name);
                 self.read_done(Command::GROUP_DESTRUCT, payload)
             }
-            Waiting::Payload(_) => Ok(Answer::Payload(payload.to_vec())),
+            Waiting::Payload(_) => Ok(Answer::Payload(memory::copy(payload)?)),
             Waiting::Get(wanted) => {
                 let objects = Objects::decode(&self.form, None, payload)?;
                 self.known.answered(&wanted, &objects).map(Answer::Value)
@@ -71,7 +71,7 @@ impl Core {
                 let found = Found::decode(&self.form, None, payload)?;
                 match found.status {
                     status if status.is_success() || status == Status::ERR_PARTIAL_SUCCESS => {
-                        let data = found.data.unwrap_or_default().into_owned();
+                        let data = found.data.unwrap_or_default().try_into_owned()?;
                         Ok(Answer::Found(status, data))
                     }
                     status => Err(Error::answered(status, Command::LOOKUP)),
@@ -79,14 +79,14 @@ impl Core {
             }
             Waiting::Infos(_) => {
                 let infos = Infos::decode(&self.form, None, payload)?;
-                let told = infos.infos.unwrap_or_default().into_owned();
+                let told = infos.infos.unwrap_or_default().try_into_owned()?;
                 Ok(Answer::Infos(infos.status, told))
             }
             Waiting::Distances => {
                 let found = Distances::decode(&self.form, None, payload)?;
                 match found.status.is_success() {
                     true => Ok(Answer::Distances(
-                        found.distances.unwrap_or_default().into_owned(),
+                        found.distances.unwrap_or_default().try_into_owned()?,
                     )),
                     false => Err(Error::answered(found.status, Command::DEVICE_DISTANCES)),
                 }
@@ -109,8 +109,8 @@ impl Core {
                 let made = Credential::decode(&self.form, None, payload)?;
                 match made.credential {
                     Some(bytes) if made.status.is_success() => {
-                        let infos = made.infos.unwrap_or_default().into_owned();
-                        Ok(Answer::Credential(bytes.into_owned(), infos))
+                        let infos = made.infos.unwrap_or_default().try_into_owned()?;
+                        Ok(Answer::Credential(memory::copy(&bytes)?, infos))
                     }
                     _ => Err(Error::answered(made.status, Command::GET_CREDENTIAL)),
                 }

@@ -76,7 +76,8 @@ impl Core {
                 let proc = Proc::new(get.nspace.clone(), get.rank);
                 // A get that asks for fresh data (`PMIX_GET_REFRESH_CACHE`) has not looked here.
                 let found = self.known.find(&proc, &key, &get.infos);
-                return Ok(found.map(Answer::Value).ok_or_else(|| missing(&proc, &key)));
+                let found = found.unwrap_or_else(|| Err(missing(&proc, &key)));
+                return Ok(found.map(Answer::Value));
             }
             _ => false,
         };

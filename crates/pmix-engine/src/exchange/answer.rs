@@ -3,7 +3,7 @@
 
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{self, Object, pack_kvals};
-use pmix_types::{Kval, Proc, Status};
+use pmix_types::{Kval, Proc, Status, memory};
 
 use crate::Error;
 use crate::cx::Cx;
@@ -23,7 +23,7 @@ pub(super) fn object(
 /// Packs a reply of success, with the parts behind it: objects, or data alone.
 pub(super) fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut out = reply::status(form, Status::SUCCESS)?;
-    out.reserve_exact(parts.iter().map(|part| part.len()).sum());
+    memory::reserve_exact(&mut out, parts.iter().map(|part| part.len()).sum())?;
     parts.iter().for_each(|part| out.extend_from_slice(part));
     Ok(out)
 }

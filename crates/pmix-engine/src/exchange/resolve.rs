@@ -263,12 +263,12 @@ impl Exchange {
             let of = of.clone();
             Object { of, kvals }.encode(&form)
         };
-        let wrap = |kvals: &[u8]| answer::success(&form, &[&object(proc, kvals)?]);
-        let packed = puts.packed_once(&codec, proc.rank, scope, form.major, wrap)?;
+        let before = |len: usize| answer::success(&form, &[&Object::front(&form, proc, len)?]);
+        let packed = puts.packed_once(&codec, proc.rank, scope, form.major, before)?;
         let kvals = packed.kvals();
         Ok(match (request.form, &request.named) {
             (Form::Kvals, _) => answer::success(&form, &[front, kvals])?.into(),
-            (Form::Objects, None) if front.is_empty() => Arc::clone(packed.reply()).into(),
+            (Form::Objects, None) if front.is_empty() => packed.shared().into(),
             (Form::Objects, named) => {
                 let of = named.as_ref().unwrap_or(proc);
                 answer::success(&form, &[front, &object(of, kvals)?])?.into()

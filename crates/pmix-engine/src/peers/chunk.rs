@@ -35,15 +35,15 @@ pub struct Chunk {
 pub(crate) enum Payload {
     /// For this peer alone.
     Owned(Vec<u8>),
-    /// For others too.
-    Shared(Arc<Vec<u8>>),
+    /// For others too: the bytes from a place on.
+    Shared(Arc<Vec<u8>>, usize),
 }
 
 impl Payload {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Owned(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
+            Self::Shared(bytes, start) => bytes.get(*start..).unwrap_or_default(),
         }
     }
 }
@@ -56,7 +56,13 @@ impl From<Vec<u8>> for Payload {
 
 impl From<Arc<Vec<u8>>> for Payload {
     fn from(bytes: Arc<Vec<u8>>) -> Self {
-        Self::Shared(bytes)
+        Self::Shared(bytes, 0)
+    }
+}
+
+impl From<(Arc<Vec<u8>>, usize)> for Payload {
+    fn from((bytes, start): (Arc<Vec<u8>>, usize)) -> Self {
+        Self::Shared(bytes, start)
     }
 }
 

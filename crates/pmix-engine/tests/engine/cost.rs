@@ -11,11 +11,15 @@ mod waiting;
 
 use std::time::Instant;
 
+use gds_hash::{Codec, OwnPuts};
 use pmix_engine::publish::{Caller, PubSub};
 use pmix_engine::{Credentials, HostObject};
 use pmix_proto::{Request, request};
-use pmix_types::{DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, Value, keys};
+use pmix_types::{
+    DataRange, Info, Nspace, Persistence, Proc, Rank, Scope, Status, Text, Value, keys,
+};
 
+use crate::exchange::get;
 use crate::growth;
 use crate::meter;
 use crate::world::{Who, World};
@@ -45,6 +49,38 @@ fn is_linear<T>(
         );
     }
     growth::is_linear(what, first, prepare, run);
+}
+
+/// What a server holds to answer gets of all that a process put, which are 8 MiB in two values: a reply of that
+/// length, once.
+#[test]
+fn a_large_reply_is_made_once_for_all_processes_that_wait_for_it() {
+    const LEN: usize = 4 << 20;
+    let mut world = World::new(1);
+    world.job("job", &[4]);
+    let all = world.join_all("job", &[4]);
+    let codec = Codec::new(world.clients[all[0]].session.form().layout);
+    let mut own = OwnPuts::new(Rank::new(0), 64 << 20);
+    for key in ["a", "b"] {
+        let info = Info::new(key, vec![7_u8; LEN]);
+        own.put(&codec, Scope::GLOBAL, info).unwrap();
+    }
+    for (blocks, _) in own.take_commit(&codec).unwrap() {
+        let commit = Request::Commit(request::Commit { blocks: &blocks });
+        assert_eq!(world.status_of(all[0], &commit), Some(Status::SUCCESS));
+    }
+    for who in &all[1..] {
+        world.ask(*who, &get("job", 0, "a"));
+        // What it is sent stays as the server made it.
+        world.clients[*who].is_deaf = true;
+    }
+    let ((), cost) = meter::of(|| world.run());
+    let sent: usize = { all[1..].iter() }
+        .flat_map(|who| &world.clients[*who].unread)
+        .map(pmix_engine::Chunk::len)
+        .sum();
+    assert!(sent > 3 * 2 * LEN, "{sent}");
+    assert!(cost.peak < 2 * LEN + (64 << 10), "{}", cost.peak);
 }
 
 fn count(size: usize) -> u32 {

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use bfrops::WireType;
-use pmix_types::{DataType, Nspace, Text};
+use pmix_types::{DataType, Nspace, Text, memory};
 
 use super::{Contents, Reader, Shape, Writer};
 use crate::part::Part;
@@ -77,7 +77,12 @@ impl<K: WireType> Shape for Each<K> {
             let message = format!("{count} are announced and {left} bytes are left");
             return Err(Error::past_end(start, message));
         }
-        (0..count).map(|_| reader.one::<K>()).collect()
+        let mut items = Vec::new();
+        for _ in 0..count {
+            memory::reserve(&mut items, 1)?;
+            items.push(reader.one::<K>()?);
+        }
+        Ok(items)
     }
 
     fn write(writer: &mut Writer<'_>, field: &Vec<K::Item<'_>>) -> Result<(), Error> {
@@ -99,6 +104,7 @@ impl<K: WireType> Shape for EachToEnd<K> {
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
         let mut items = Vec::new();
         while !reader.is_empty() {
+            memory::reserve(&mut items, 1)?;
             items.push(reader.one::<K>()?);
         }
         Ok(items)

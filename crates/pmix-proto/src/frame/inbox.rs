@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use pmix_types::Status;
+use pmix_types::{Status, memory};
 
 use super::{Header, MAX_HELLO};
 use crate::Error;
@@ -15,8 +15,16 @@ use crate::Error;
 pub struct Frame {
     /// The header.
     pub header: Header,
-    /// The payload, of the length that the header states.
+    /// The payload, of the length that the header states; empty if it was [dropped](Inbox::dropping).
     pub payload: Vec<u8>,
+}
+
+impl Frame {
+    /// Returns whether the payload is there, or was dropped.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        missing(self) == 0
+    }
 }
 
 /// Cuts the bytes of a connection into frames, whatever pieces they come in.
@@ -45,6 +53,10 @@ pub struct Inbox {
     head_len: usize,
     /// The frame whose payload is coming.
     partial: Option<Frame>,
+    /// Whether a payload that the process has no memory for is dropped.
+    drops: bool,
+    /// How many bytes are still to come of a payload that is dropped.
+    num_dropped: usize,
     /// Where the next byte is in the stream.
     offset: usize,
     fault: Option<Error>,
@@ -61,6 +73,8 @@ impl Inbox {
             head: [0; Header::LEN],
             head_len: 0,
             partial: None,
+            drops: false,
+            num_dropped: 0,
             offset: 0,
             fault: None,
         }
@@ -75,10 +89,19 @@ impl Inbox {
         inbox
     }
 
+    /// Drops the payload of a message that the process has no memory for, and reads on behind it. Without this it is
+    /// the fault of the stream.
+    #[must_use]
+    pub const fn dropping(mut self) -> Self {
+        self.drops = true;
+        self
+    }
+
     /// Takes the next bytes of the stream.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while self.fault.is_none() && !bytes.is_empty() {
             bytes = match self.partial.take() {
+                Some(frame) if self.num_dropped > 0 => self.skip(frame, bytes),
                 Some(frame) => self.fill(frame, bytes),
                 None => self.head(bytes),
             };
@@ -89,7 +112,8 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if a payload is said to be longer than the limit,
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if a payload is said to be longer than the limit, `PMIX_ERR_NOMEM` if
+    /// the process has no memory for it and it is not [dropped](Self::dropping),
     /// `PMIX_ERR_BAD_PARAM` if the stream does not begin with a hello where it has to, each with
     /// the offset of the frame in the stream. The connection can only be closed then.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
@@ -185,13 +209,38 @@ impl Inbox {
         Ok(())
     }
 
+    /// Takes bytes of a payload that is dropped and returns the bytes behind them.
+    fn skip<'b>(&mut self, frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
+        let (taken, rest) = bytes.split_at(self.num_dropped.min(bytes.len()));
+        self.num_dropped -= taken.len();
+        self.offset = self.offset.saturating_add(taken.len());
+        match self.num_dropped {
+            0 => self.ready.push_back(frame),
+            _ => self.partial = Some(frame),
+        }
+        rest
+    }
+
     /// Takes bytes of a payload and returns the bytes behind them.
     fn fill<'b>(&mut self, mut frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
         let missing = missing(&frame);
         let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
-        if taken.len() == missing {
+        let room = match taken.len() == missing {
             // The last piece: no room is kept for more.
-            frame.payload.reserve_exact(missing);
+            true => memory::reserve_exact(&mut frame.payload, missing),
+            false => memory::reserve(&mut frame.payload, taken.len()),
+        };
+        if room.is_err() && self.drops {
+            self.num_dropped = missing;
+            frame.payload = Vec::new();
+            return self.skip(frame, bytes);
+        }
+        if let Err(error) = room {
+            let start = self
+                .offset
+                .saturating_sub(frame.payload.len() + Header::LEN);
+            self.fault = Some(Error::from(error).at(start));
+            return &[];
         }
         frame.payload.extend_from_slice(taken);
         self.offset = self.offset.saturating_add(taken.len());

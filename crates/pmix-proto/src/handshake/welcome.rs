@@ -3,7 +3,7 @@
 //!
 //! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
-use pmix_types::{IntoOwned, Nspace, Proc, Rank, Status};
+use pmix_types::{IntoOwned, Measure, Nspace, Proc, Rank, Status};
 
 use super::fields::Fields;
 use crate::Error;
@@ -109,6 +109,14 @@ impl IntoOwned for Welcome<'_> {
                 server: server.into_owned(),
             },
             Self::Refused(status) => Welcome::Refused(status),
+        }
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        match self {
+            Self::Index { .. } | Self::Refused(_) => 0,
+            Self::Assigned { proc, server } => proc.measure(what) + server.measure(what),
+            Self::Server { server } => server.measure(what),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! Source: OpenPMIx, the component `gds/hash`.
 
 use bfrops::RegexFramer;
-use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status};
+use pmix_types::{Bytes, DataType, Kval, Nspace, Proc, Status, memory};
 
 use crate::codec::{
     self, Contents, NspaceText, One, Reader, Shape, Tail, Writer, message, payloads,
@@ -120,11 +120,26 @@ impl Object<'_, Proc<'_>> {
     ///
     /// `PMIX_ERR_PACK_FAILURE` if the nspace is too long for any peer.
     pub fn encode(&self, form: &PeerForm) -> Result<Vec<u8>, Error> {
+        let mut object = Self::front(form, &self.of, self.kvals.len())?;
+        memory::reserve_exact(&mut object, self.kvals.len())?;
+        object.extend_from_slice(self.kvals);
+        Ok(object)
+    }
+
+    /// Packs what stands before the data of the object of a process: `len` bytes, which the caller appends.
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_PACK_FAILURE` if the nspace is too long for any peer.
+    pub fn front(form: &PeerForm, of: &Proc<'_>, len: usize) -> Result<Vec<u8>, Error> {
         let mut inner = Writer::new(form, None);
-        inner.one::<wire_type::Proc>(&self.of)?;
-        let mut content = inner.finish();
-        content.extend_from_slice(self.kvals);
-        byte_object(form, content)
+        inner.one::<wire_type::Proc>(of)?;
+        let inner = inner.finish();
+        let mut writer = Writer::new(form, None);
+        writer.byte_object_head(inner.len().saturating_add(len))?;
+        let mut front = writer.finish();
+        front.extend_from_slice(&inner);
+        Ok(front)
     }
 }
 
@@ -153,12 +168,8 @@ pub fn pack_kvals(
 ///
 /// None: every module has byte objects.
 pub fn pack_job_object(form: &PeerForm, job_info: &[u8]) -> Result<Vec<u8>, Error> {
-    byte_object(form, job_info.to_vec())
-}
-
-fn byte_object(form: &PeerForm, content: Vec<u8>) -> Result<Vec<u8>, Error> {
     let mut writer = Writer::new(form, None);
-    writer.one::<wire_type::ByteObject>(&Bytes::Owned(content))?;
+    writer.one::<wire_type::ByteObject>(&Bytes::Borrowed(job_info))?;
     Ok(writer.finish())
 }
 

@@ -6,9 +6,9 @@
 use crate::{
     AllocDirective, AllocInheritance, App, Bytes, Command, Coord, Cpuset, DataRange, DataType,
     Device, DeviceDistance, DeviceType, DiskStats, Endpoint, Envar, Geometry, Info, InfoFlags,
-    IntoOwned, IofChannel, JobState, Kval, LinkState, Locality, NetStats, NodePid, NodeStats,
-    Nspace, Pdata, Persistence, Proc, ProcInfo, ProcState, ProcStats, Query, Rank, Regattr,
-    RegexBytes, ResourceBlockDirective, ResourceUnit, Scope, Status, StorageAccessType,
+    IntoOwned, IofChannel, JobState, Kval, LinkState, Locality, Measure, NetStats, NodePid,
+    NodeStats, Nspace, Pdata, Persistence, Proc, ProcInfo, ProcState, ProcStats, Query, Rank,
+    Regattr, RegexBytes, ResourceBlockDirective, ResourceUnit, Scope, Status, StorageAccessType,
     StorageAccessibility, StorageMedium, StoragePersistence, Text, Timeval, Topology, Value,
     WireRegex2,
 };
@@ -100,6 +100,13 @@ macro_rules! arrays {
                 match self {
                     Self::Untyped { data_type, len } => DataArray::Untyped { data_type, len },
                     $(Self::$variant(items) => DataArray::$variant(items.into_owned()),)*
+                }
+            }
+
+            fn measure(&self, what: Measure) -> usize {
+                match self {
+                    Self::Untyped { .. } => 0,
+                    $(Self::$variant(items) => items.measure(what),)*
                 }
             }
         }

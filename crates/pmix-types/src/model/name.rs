@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use crate::{IntoOwned, Text};
+use crate::{IntoOwned, Measure, Text};
 
 macro_rules! name {
     ($(#[$meta:meta])* $name:ident, $limit:literal) => {
@@ -56,6 +56,10 @@ macro_rules! name {
 
             fn into_owned(self) -> $name<'static> {
                 $name(self.0.into_owned())
+            }
+
+            fn measure(&self, what: Measure) -> usize {
+                self.0.measure(what)
             }
         }
 

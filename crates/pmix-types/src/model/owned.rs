@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::memory::{self, OutOfMemory};
+
 /// Turns a value that may borrow into one that owns all it holds.
 ///
 /// What is owned already moves; only what is borrowed is copied, once.
@@ -14,6 +16,79 @@ pub trait IntoOwned {
 
     /// Copies what is borrowed.
     fn into_owned(self) -> Self::Owned;
+
+    /// Returns about how many bytes of memory something takes that is made of the value.
+    fn measure(&self, what: Measure) -> usize;
+
+    /// Copies what is borrowed, if the process has memory for it. To be used where a peer or a caller decides how
+    /// much there is.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the copies; nothing is copied.
+    fn try_into_owned(self) -> Result<Self::Owned, OutOfMemory>
+    where
+        Self: Sized,
+    {
+        memory::check(self.measure(Measure::Borrowed))?;
+        Ok(self.into_owned())
+    }
+
+    /// Copies the value, if the process has memory for it.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the copy.
+    fn try_clone(&self) -> Result<Self, OutOfMemory>
+    where
+        Self: Clone,
+    {
+        memory::check(self.measure(Measure::All))?;
+        Ok(self.clone())
+    }
+}
+
+/// Selects what [`IntoOwned::measure`] estimates the memory of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Copies of what is borrowed.
+    Borrowed,
+    /// A copy of the whole value.
+    All,
+    /// The value as text for people.
+    Shown,
+}
+
+impl Measure {
+    /// The bytes of one number as text, with what the allocator adds and the place in a list of texts.
+    const NUMBER: usize = 96;
+
+    /// Returns about how many bytes it takes for a number of bytes.
+    pub(crate) const fn of_bytes(self, len: usize, is_borrowed: bool) -> usize {
+        match self {
+            Self::Borrowed if !is_borrowed => 0,
+            Self::Borrowed | Self::All => memory::allocated(len),
+            // Each level of a value is put together from the texts of its parts, and a byte is up to three characters.
+            Self::Shown => len.saturating_mul(8).saturating_add(Self::NUMBER),
+        }
+    }
+
+    /// Returns about how many bytes it takes for a number.
+    pub(crate) const fn of_number(self) -> usize {
+        match self {
+            Self::Shown => Self::NUMBER,
+            Self::Borrowed | Self::All => 0,
+        }
+    }
+
+    /// Returns about how many bytes it takes for the places of items of a size in a list.
+    const fn of_list(self, len: usize, size: usize) -> usize {
+        match self {
+            Self::All => memory::allocated(len.saturating_mul(size)),
+            // A list is not copied for what its items borrow.
+            Self::Borrowed | Self::Shown => 0,
+        }
+    }
 }
 
 impl<T: IntoOwned> IntoOwned for Option<T> {
@@ -21,6 +96,10 @@ impl<T: IntoOwned> IntoOwned for Option<T> {
 
     fn into_owned(self) -> Self::Owned {
         self.map(IntoOwned::into_owned)
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.as_ref().map_or(0, |item| item.measure(what))
     }
 }
 
@@ -30,6 +109,11 @@ impl<T: IntoOwned> IntoOwned for Vec<T> {
     fn into_owned(self) -> Self::Owned {
         self.into_iter().map(IntoOwned::into_owned).collect()
     }
+
+    fn measure(&self, what: Measure) -> usize {
+        let items: usize = self.iter().map(|item| item.measure(what)).sum();
+        items.saturating_add(what.of_list(self.len(), size_of::<T>()))
+    }
 }
 
 impl<T: IntoOwned> IntoOwned for Box<T> {
@@ -38,6 +122,10 @@ impl<T: IntoOwned> IntoOwned for Box<T> {
     fn into_owned(self) -> Self::Owned {
         Box::new((*self).into_owned())
     }
+
+    fn measure(&self, what: Measure) -> usize {
+        size_of::<T>() + (**self).measure(what)
+    }
 }
 
 impl IntoOwned for Cow<'_, [u8]> {
@@ -45,6 +133,10 @@ impl IntoOwned for Cow<'_, [u8]> {
 
     fn into_owned(self) -> Cow<'static, [u8]> {
         Cow::Owned(self.into_owned())
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        what.of_bytes(self.len(), matches!(self, Cow::Borrowed(_)))
     }
 }
 
@@ -56,6 +148,11 @@ macro_rules! plain {
 
             fn into_owned(self) -> Self {
                 self
+            }
+
+            #[inline]
+            fn measure(&self, what: crate::Measure) -> usize {
+                what.of_number()
             }
         })*
     };
@@ -93,6 +190,10 @@ macro_rules! structure {
 
             fn into_owned(self) -> $name<'static> {
                 $name { $($field: crate::IntoOwned::into_owned(self.$field),)* }
+            }
+
+            fn measure(&self, what: crate::Measure) -> usize {
+                0 $(+ crate::IntoOwned::measure(&self.$field, what))*
             }
         }
     };

@@ -3,7 +3,7 @@
 //!
 //! Source: OpenPMIx `regex.rst`, "Wire Format", and `pmix_regex2_t` of its headers.
 
-use crate::{Bytes, IntoOwned, Text};
+use crate::{Bytes, IntoOwned, Measure, Text};
 
 /// Holds an encoded node or process map (`pmix_regex2_t`): a type tag and bytes.
 ///
@@ -86,6 +86,10 @@ impl IntoOwned for WireRegex2<'_> {
             bytes: IntoOwned::into_owned(self.bytes),
         }
     }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.kind.measure(what) + self.bytes.measure(what)
+    }
 }
 
 /// Holds an encoded map of the string form (`PMIX_REGEX`): bytes whose extent only their encoder
@@ -98,5 +102,9 @@ impl IntoOwned for RegexBytes<'_> {
 
     fn into_owned(self) -> RegexBytes<'static> {
         RegexBytes(IntoOwned::into_owned(self.0))
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.0.measure(what)
     }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::IntoOwned;
+use crate::{IntoOwned, Measure};
 
 /// Holds bytes that are borrowed from a message or owned.
 pub type Bytes<'a> = Cow<'a, [u8]>;
@@ -155,6 +155,13 @@ impl IntoOwned for Text<'_> {
             Repr::Owned(bytes) => Repr::Owned(bytes),
             Repr::Shared(bytes) => Repr::Shared(bytes),
         })
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        match &self.0 {
+            Repr::Shared(_) if what != Measure::Shown => 0,
+            repr => what.of_bytes(self.len(), matches!(repr, Repr::Borrowed(_))),
+        }
     }
 }
 

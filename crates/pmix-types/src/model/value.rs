@@ -6,10 +6,10 @@
 use crate::{
     AllocDirective, AllocInheritance, Bytes, Coord, Cpuset, DataArray, DataRange, DataType, Device,
     DeviceDistance, DeviceType, Endpoint, Envar, Geometry, InfoFlags, IntoOwned, IofChannel,
-    JobState, LinkState, Locality, NodePid, NodeStats, Nspace, Persistence, Proc, ProcInfo,
-    ProcState, ProcStats, Rank, Regattr, RegexBytes, ResourceBlockDirective, ResourceUnit, Scope,
-    Status, StorageAccessType, StorageAccessibility, StorageMedium, StoragePersistence, Text,
-    Timeval, Topology, WireRegex2,
+    JobState, LinkState, Locality, Measure, NodePid, NodeStats, Nspace, Persistence, Proc,
+    ProcInfo, ProcState, ProcStats, Rank, Regattr, RegexBytes, ResourceBlockDirective,
+    ResourceUnit, Scope, Status, StorageAccessType, StorageAccessibility, StorageMedium,
+    StoragePersistence, Text, Timeval, Topology, WireRegex2,
 };
 
 macro_rules! values {
@@ -75,6 +75,13 @@ macro_rules! values {
                 match self {
                     Self::Undef => Value::Undef,
                     $(Self::$variant(datum) => Value::$variant(IntoOwned::into_owned(datum)),)*
+                }
+            }
+
+            fn measure(&self, what: Measure) -> usize {
+                match self {
+                    Self::Undef => 0,
+                    $(Self::$variant(datum) => IntoOwned::measure(datum, what),)*
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use std::ops::Deref;
 
-use crate::{IntoOwned, Text};
+use crate::{IntoOwned, Measure, Text};
 
 /// Holds a list of strings (in C an array of `char *` that a null ends).
 ///
@@ -168,5 +168,9 @@ impl IntoOwned for Argv<'_> {
 
     fn into_owned(self) -> Argv<'static> {
         Argv(self.0.into_owned())
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.0.measure(what)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{VecDeque, vec_deque};
 
-use crate::{DataArray, Info, IntoOwned, Key, Value};
+use crate::{DataArray, Info, IntoOwned, Key, Measure, Value};
 
 /// Holds a list of infos to which more can be added (what `PMIx_Info_list_start` gives).
 ///
@@ -161,5 +161,9 @@ impl IntoOwned for InfoList<'_> {
 
     fn into_owned(self) -> InfoList<'static> {
         self.0.into_iter().map(IntoOwned::into_owned).collect()
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.iter().map(|item| item.measure(what)).sum()
     }
 }

@@ -5,7 +5,7 @@
 
 use super::ValueComparison;
 use super::error::{ValueError, ValueErrorKind};
-use crate::{DataArray, Info, IntoOwned, Value, keys};
+use crate::{DataArray, Info, IntoOwned, Measure, Value, keys};
 
 /// Holds a value with the qualifiers under which it holds (OpenPMIx, heading "Qualified Values").
 ///
@@ -130,5 +130,9 @@ impl IntoOwned for QualifiedValue<'_> {
             primary: self.primary.into_owned(),
             qualifiers: self.qualifiers.into_owned(),
         }
+    }
+
+    fn measure(&self, what: Measure) -> usize {
+        self.primary.measure(what) + self.qualifiers.measure(what)
     }
 }

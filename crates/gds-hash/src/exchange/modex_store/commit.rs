@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 
 use bfrops::wire_type;
-use pmix_types::{Bytes, Key, Rank, Scope, Status};
+use pmix_types::{Bytes, Key, Rank, Scope, Status, memory};
 
 use super::packed::{Audience, PackedPuts};
 use super::scope_set::Action;
@@ -233,25 +233,26 @@ impl ModexStore {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
-    /// Packs what [`kvals`](Self::kvals) does, as the end of a reply that `wrap` makes of it for clients that are
-    /// answered in one form: once for all who ask one after the other until the process puts something else. What
-    /// is more than 4 MiB is packed anew when nobody holds it any longer.
+    /// Packs what [`kvals`](Self::kvals) does, as the end of a reply to clients that are answered in one form. `front`
+    /// makes what the reply begins with from the length of the data. The reply is packed once, and into one buffer, for
+    /// all clients that ask until the process puts something else. A reply of more than 4 MiB is packed again after the
+    /// last one that shares it has dropped it.
     ///
     /// # Errors
     ///
-    /// As [`kvals`](Self::kvals), and what `wrap` says.
+    /// As [`kvals`](Self::kvals), and those of `front`.
     pub fn packed_once<E: From<Error>>(
         &self,
         codec: &Codec<'_>,
         rank: Rank,
         scope: Scope,
         form: u32,
-        wrap: impl FnOnce(&[u8]) -> Result<Vec<u8>, E>,
+        front: impl Fn(usize) -> Result<Vec<u8>, E>,
     ) -> Result<PackedPuts, E> {
         let scopes = seen_in(scope)?;
         let pack = || {
-            let kvals = self.seen(codec, rank, scopes)?;
-            Ok(PackedPuts::new(wrap(&kvals)?, kvals.len()))
+            let most = self.likely_bytes(rank, scopes);
+            PackedPuts::new(most, |out| self.pack_seen(codec, rank, scopes, out), front)
         };
         let layout = codec.layout();
         let audience = Audience {
@@ -276,16 +277,33 @@ impl ModexStore {
         Ok(entries.map(super::Entry::bytes).sum())
     }
 
+    /// Returns about how many bytes the values take packed that a set of scopes sees.
+    fn likely_bytes(&self, rank: Rank, scopes: ScopeSet) -> usize {
+        let entries = self.entries(rank, scopes);
+        entries.map(super::Entry::likely_bytes).sum()
+    }
+
     fn seen(&self, codec: &Codec<'_>, rank: Rank, scopes: ScopeSet) -> Result<Vec<u8>, Error> {
+        let mut out = memory::list(self.likely_bytes(rank, scopes))?;
+        self.pack_seen(codec, rank, scopes, &mut out)?;
+        Ok(out)
+    }
+
+    fn pack_seen(
+        &self,
+        codec: &Codec<'_>,
+        rank: Rank,
+        scopes: ScopeSet,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         #[cfg(test)]
         counted::add_one(&counted::PACKED);
-        let mut out = Vec::new();
-        let mut encoder = codec.encoder(&mut out);
+        let mut encoder = codec.encoder(out);
         for entry in self.entries(rank, scopes) {
             let packed = entry.encode(&mut encoder);
             packed.map_err(|error| entry.unsent(&error, rank))?;
         }
-        Ok(out)
+        Ok(())
     }
 }
 

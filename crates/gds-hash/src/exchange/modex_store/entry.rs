@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bfrops::{Decoder, Encoder, Layout, wire_type};
-use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Kval, Rank, Value, keys};
+use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Kval, Rank, Value, keys, memory};
 
 use super::chunks::Keyed;
 use super::named;
@@ -49,7 +49,7 @@ enum Content {
 impl Entry {
     /// A datum that can be stored, for nobody yet.
     pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
-        let bytes = memory(&kval);
+        let bytes = storage_bytes(&kval);
         let entry = Self::travelling(kval, bytes)?;
         match entry.is_deletion() {
             true => Err(Error::bad(format!(
@@ -78,10 +78,10 @@ impl Entry {
         }
         let bytes = match &kval.value {
             // A few bytes of a message may be an element.
-            Value::DataArray(_) => wire_bytes.max(memory(&kval)),
+            Value::DataArray(_) => wire_bytes.max(storage_bytes(&kval)),
             _ => wire_bytes,
         };
-        let content = Content::Kval(kval.into_owned());
+        let content = Content::Kval(kval.try_into_owned()?);
         Ok(Self::of(content, bytes))
     }
 
@@ -103,7 +103,7 @@ impl Entry {
             data_type: kval.value.data_type(),
             key: named(kval.key)?.into_owned(),
             layout,
-            value: value.into(),
+            value: memory::copy(value)?.into_boxed_slice(),
         };
         Ok(Self::of(content, wire_bytes))
     }
@@ -130,6 +130,20 @@ impl Entry {
     /// Returns the larger of the packed size of the kval and its size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.datum.bytes
+    }
+
+    /// Returns about how many bytes the call of `PMIX_KVAL` takes in which it travels; none for a value that may take
+    /// much less there than in memory.
+    pub(super) fn likely_bytes(&self) -> usize {
+        /// The counts, the type and the lengths.
+        const AROUND: usize = 16;
+        match &self.datum.content {
+            Content::Packed { key, value, .. } => key.as_bytes().len() + value.len() + AROUND,
+            Content::Kval(kval) => match kval.value {
+                Value::DataArray(_) => 0,
+                _ => self.datum.bytes + AROUND,
+            },
+        }
     }
 
     /// The qualifiers of a qualified value.
@@ -184,7 +198,15 @@ impl Entry {
         }
     }
 
+    /// Returns the key and value, if the process has memory for a value that is unpacked for this.
     fn unpacked(&self) -> Result<Cow<'_, Kval<'static>>, bfrops::Error> {
+        if let Content::Packed { value, .. } = &self.datum.content {
+            memory::check(value.len())?;
+        }
+        self.read()
+    }
+
+    fn read(&self) -> Result<Cow<'_, Kval<'static>>, bfrops::Error> {
         match &self.datum.content {
             Content::Kval(kval) => Ok(Cow::Borrowed(kval)),
             Content::Packed {
@@ -204,7 +226,7 @@ impl Entry {
     /// As it travels.
     pub(crate) fn kval(&self) -> Cow<'_, Kval<'static>> {
         // The bytes were read when they came.
-        self.unpacked().unwrap_or_default()
+        self.read().unwrap_or_default()
     }
 
     /// The key under which it travels.
@@ -243,17 +265,23 @@ impl Entry {
     }
 
     /// The value itself.
-    pub(crate) fn value(&self) -> Answer<'_> {
-        match (&self.datum.content, self.datum.content.qualified()) {
-            (_, Some((own, _))) => Cow::Borrowed(&own.value),
-            (Content::Kval(kval), None) => Cow::Borrowed(&kval.value),
-            (Content::Packed { .. }, None) => Cow::Owned(self.kval().into_owned().value),
-        }
+    pub(crate) fn value(&self) -> Result<Answer<'_>, Error> {
+        Ok(
+            match (&self.datum.content, self.datum.content.qualified()) {
+                (_, Some((own, _))) => Cow::Borrowed(&own.value),
+                (Content::Kval(kval), None) => Cow::Borrowed(&kval.value),
+                (Content::Packed { .. }, None) => Cow::Owned(self.unpacked()?.into_owned().value),
+            },
+        )
     }
 
     /// Whether it says that a key is removed.
     pub(crate) fn is_deletion(&self) -> bool {
-        matches!(&self.datum.content, Content::Kval(_)) && *self.value() == Value::Undef
+        match (&self.datum.content, self.datum.content.qualified()) {
+            (_, Some((own, _))) => own.value == Value::Undef,
+            (Content::Kval(kval), None) => kval.value == Value::Undef,
+            (Content::Packed { .. }, None) => false,
+        }
     }
 
     /// Whether it has qualifiers.
@@ -307,6 +335,6 @@ impl Content {
 }
 
 /// About how many bytes a kval takes in memory.
-fn memory(kval: &Kval<'_>) -> usize {
+fn storage_bytes(kval: &Kval<'_>) -> usize {
     kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
 }

@@ -8,17 +8,24 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bfrops::Layout;
+use pmix_types::memory;
 
 use super::ScopeSet;
+use crate::Error;
 
 /// How many bytes are kept of one process: what is longer is kept as long as somebody is sent it, and packed anew
 /// after that.
 const MOST: usize = 4 << 20;
 
+/// How many bytes the front of a reply may have more than that of the longest reply that is expected.
+const FRONT_SPARE: usize = 16;
+
 /// Holds all that a process put for those who ask, within a reply.
 #[derive(Clone, Debug)]
 pub struct PackedPuts {
-    reply: Arc<Vec<u8>>,
+    bytes: Arc<Vec<u8>>,
+    /// Where the reply begins in them; it goes on to their end.
+    start: usize,
     /// How long the data at its end are.
     len: usize,
 }
@@ -34,8 +41,9 @@ pub(super) struct Audience {
 /// Holds the reply that was packed last.
 struct Kept {
     audience: Audience,
+    start: usize,
     len: usize,
-    reply: Weak<Vec<u8>>,
+    bytes: Weak<Vec<u8>>,
     /// The same, if it is to stay while nobody is sent it.
     stays: Option<Arc<Vec<u8>>>,
 }
@@ -46,25 +54,50 @@ struct Kept {
 pub(super) struct Packed(Mutex<Option<Kept>>);
 
 impl PackedPuts {
-    /// Creates it from a reply that ends with data of so many bytes.
-    pub(super) fn new(reply: Vec<u8>, len: usize) -> Self {
-        Self {
-            reply: Arc::new(reply),
-            len,
+    /// Packs data once, with room in front of them for what a reply of so many bytes begins with. That says how long
+    /// the data are, so that it is made last.
+    pub(super) fn new<E: From<Error>>(
+        most: usize,
+        pack: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
+        front: impl Fn(usize) -> Result<Vec<u8>, E>,
+    ) -> Result<Self, E> {
+        let room = front(most)?.len() + FRONT_SPARE;
+        let all = room.saturating_add(most);
+        let mut bytes = memory::list(all).map_err(Error::from)?;
+        bytes.resize(room, 0);
+        pack(&mut bytes)?;
+        let len = bytes.len() - room;
+        let front = front(len)?;
+        let start = room.saturating_sub(front.len());
+        match bytes.get_mut(start..room) {
+            Some(place) if place.len() == front.len() => place.copy_from_slice(&front),
+            _ => drop(bytes.splice(..room, front)),
         }
+        // Nearly always the estimate was good. A list that is much too long is not kept so.
+        if bytes.capacity() - bytes.len() > bytes.len() / 8 + FRONT_SPARE {
+            bytes.shrink_to_fit();
+        }
+        let bytes = Arc::new(bytes);
+        Ok(Self { bytes, start, len })
     }
 
-    /// Returns the reply, which all who ask share.
+    /// Returns the bytes that all who ask share, and where the reply begins in them; it goes on to their end.
     #[must_use]
-    pub const fn reply(&self) -> &Arc<Vec<u8>> {
-        &self.reply
+    pub fn shared(&self) -> (Arc<Vec<u8>>, usize) {
+        (Arc::clone(&self.bytes), self.start)
+    }
+
+    /// Returns the reply.
+    #[must_use]
+    pub fn reply(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
     }
 
     /// Returns the data alone, as [`ModexStore::kvals`](crate::ModexStore::kvals) packs them.
     #[must_use]
     pub fn kvals(&self) -> &[u8] {
-        let start = self.reply.len().saturating_sub(self.len);
-        self.reply.get(start..).unwrap_or_default()
+        let start = self.bytes.len().saturating_sub(self.len);
+        self.bytes.get(start..).unwrap_or_default()
     }
 }
 
@@ -82,11 +115,12 @@ impl Packed {
         }
         // The lock is not held while data are packed, so that no other thread waits for it.
         let packed = pack()?;
-        let stays = (packed.len <= MOST).then(|| Arc::clone(&packed.reply));
+        let stays = (packed.len <= MOST).then(|| Arc::clone(&packed.bytes));
         *self.last() = Some(Kept {
             audience,
+            start: packed.start,
             len: packed.len,
-            reply: Arc::downgrade(&packed.reply),
+            bytes: Arc::downgrade(&packed.bytes),
             stays,
         });
         Ok(packed)
@@ -100,7 +134,7 @@ impl Packed {
     pub(super) fn memory_bytes(&self) -> usize {
         let kept = self.last();
         let stays = kept.as_ref().and_then(|kept| kept.stays.as_ref());
-        stays.map_or(0, |reply| reply.len())
+        stays.map_or(0, |bytes| bytes.capacity())
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Kept>> {
@@ -110,8 +144,11 @@ impl Packed {
 
 impl Kept {
     fn packed(&self) -> Option<PackedPuts> {
-        let (reply, len) = (self.reply.upgrade()?, self.len);
-        Some(PackedPuts { reply, len })
+        Some(PackedPuts {
+            bytes: self.bytes.upgrade()?,
+            start: self.start,
+            len: self.len,
+        })
     }
 }
 

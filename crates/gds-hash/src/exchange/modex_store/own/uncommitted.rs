@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bfrops::wire_type;
-use pmix_types::{Key, Kval, Rank, Scope, Status, Value};
+use pmix_types::{Key, Kval, Rank, Scope, Status, Value, memory};
 
 use super::super::commit::pack;
 use super::super::{Entry, ScopeSet};
@@ -242,11 +242,12 @@ impl Uncommitted {
                 packed,
             ));
         }
-        let all = all.into_iter().map(|(place, item, packed)| {
-            message.add(&item, &packed);
-            (place, item)
-        });
-        Ok(Some(all.collect()))
+        let mut said = Said::new();
+        for (place, item, packed) in all {
+            message.add(&item, &packed)?;
+            said.push((place, item));
+        }
+        Ok(Some(said))
     }
 
     /// Takes as many items as a message of so many bytes has room for, at least a part of one, and packs it. A removed key is
@@ -287,7 +288,7 @@ impl Uncommitted {
                 break;
             };
             let part = item.for_scopes(scopes);
-            message.add(&part, &packed);
+            message.add(&part, &packed)?;
             said.push((*place, part));
             if scopes != item.scopes() {
                 break;
@@ -352,17 +353,18 @@ impl Message {
         !item.is_qualified() || count.copied().unwrap_or_default() + others < MAX_VARIANTS
     }
 
-    fn add(&mut self, item: &Item, packed: &[u8]) {
+    fn add(&mut self, item: &Item, packed: &[u8]) -> Result<(), Error> {
         if item.is_qualified() {
             *self.num_variants.entry(item.key().clone()).or_default() += 1;
         }
         for (block, (_, of, is_of_removals)) in self.blocks.iter_mut().zip(BLOCKS) {
             if is_of_removals == item.is_removal() && item.scopes().meets(of) {
-                block.extend_from_slice(packed);
+                memory::append(block, packed)?;
                 self.num_bytes = self.num_bytes.saturating_add(packed.len());
                 self.num_kvals += 1;
             }
         }
+        Ok(())
     }
 
     fn into_bytes(self, codec: &Codec<'_>) -> Result<Vec<u8>, Error> {
