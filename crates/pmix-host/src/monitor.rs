@@ -65,7 +65,9 @@ pub struct LocalNode {
 pub struct MonitorEvent {
     /// Its status.
     pub status: Status,
-    /// Whom it is for.
+    /// The process that was observed, which is the source; none where the server is the source.
+    pub observed: Option<Proc<'static>>,
+    /// The processes that it is for.
     pub range: DataRange,
     /// What it says.
     pub infos: Vec<Info<'static>>,
@@ -325,8 +327,8 @@ impl Entry {
         matches!(self.what, What::Usage(_))
     }
 
-    /// The event that says this. The source is the server, since who is the source of an event is not
-    /// told of it; so whom it is for is named.
+    /// Returns the event with these infos. The source of an alert about a file is the process whose file it is. The
+    /// source of figures is the server, so the processes that they are for are named.
     fn event(&self, said: Vec<Info<'static>>) -> MonitorEvent {
         let nspace = self.owner.nspace.clone();
         let (range, target) = match self.range {
@@ -348,6 +350,7 @@ impl Entry {
         infos.extend(said);
         MonitorEvent {
             status: self.status,
+            observed: (!self.sends()).then(|| self.owner.clone()),
             range,
             infos,
         }

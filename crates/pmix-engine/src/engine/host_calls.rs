@@ -262,6 +262,30 @@ impl Engine {
         Ok(())
     }
 
+    /// Notifies an event about a process that the host has observed, such as an alert of a monitor. Unlike the source of
+    /// [`notify`](Self::notify), the process has not seen the event, so the event is delivered to it too. The event
+    /// changes nothing of what the server knows.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    pub fn notify_observed(
+        &mut self,
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+        now: Instant,
+    ) -> Result<(), Error> {
+        self.cx.now = Some(now);
+        let notification = Notification::of_observer(status, source, range, infos)?;
+        let owners = self.cx.owners(notification.jobs());
+        let notification = notification.about_jobs_of(owners);
+        self.subsystems.events.raise(&mut self.cx, notification);
+        self.close_refused();
+        Ok(())
+    }
+
     /// Takes output of a process that the host delivers (PMIx Standard, `PMIx_server_IOF_deliver`).
     /// It is sent to the peers that pull it; if there are none, some of it is kept until there is
     /// one. Empty output ends the stream.

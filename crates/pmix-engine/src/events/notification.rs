@@ -30,8 +30,10 @@ pub(crate) enum Reporter {
     Peer(PeerId),
     /// The host. Processes with the name of the source have seen it.
     Host,
-    /// This server itself; nobody has seen it.
+    /// This server itself; no process has seen it.
     Server,
+    /// The host, which observed the source. The source has not seen the event.
+    Observer,
 }
 
 /// An event as it was reported.
@@ -103,6 +105,22 @@ impl Notification {
         Self::new(Reporter::Host, status, source, range, infos)
     }
 
+    /// Takes an event about a process that the host has observed.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn of_observer(
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+    ) -> Result<Self, Error> {
+        let source = source.clone().into_owned();
+        let infos = infos.to_vec().into_owned();
+        Self::new(Reporter::Observer, status, source, range, infos)
+    }
+
     /// Returns the processes that ended without `PMIx_Finalize`, if that is what the event says.
     pub(crate) fn lost_procs(&self) -> Vec<Proc<'static>> {
         match self.status {
@@ -154,7 +172,7 @@ impl Notification {
         let has_seen = match self.reporter {
             Reporter::Peer(own) => own == peer,
             Reporter::Host => self.source == listener.proc,
-            Reporter::Server => false,
+            Reporter::Server | Reporter::Observer => false,
         };
         !has_seen && self.may_be_heard_by(listener) && self.reaches(&listener.proc, sessions)
     }
@@ -218,7 +236,7 @@ impl Notification {
     /// waits for a debugger, or is released by one, is for the host wherever it is told: who started the
     /// process counts those that wait, and continues what it stopped itself.
     pub(crate) fn concerns_host(&self) -> bool {
-        if self.reporter == Reporter::Host {
+        if matches!(self.reporter, Reporter::Host | Reporter::Observer) {
             return false;
         }
         let of_debuggers = [Status::READY_FOR_DEBUG, Status::DEBUGGER_RELEASE];

@@ -58,9 +58,12 @@ impl Session<'_> {
                 Measured::Events(events) => {
                     let server = service::name(&self.plan.nspace);
                     for event in events {
-                        let told =
-                            (self.server).notify(event.status, &server, event.range, &event.infos);
-                        if let Err(e) = told {
+                        let (status, range, infos) = (event.status, event.range, &event.infos);
+                        let notified = match &event.observed {
+                            Some(proc) => self.server.notify_observed(status, proc, range, infos),
+                            None => self.server.notify(status, &server, range, infos),
+                        };
+                        if let Err(e) = notified {
                             tracing::warn!("an event of a monitor is not delivered: {e}");
                         }
                     }

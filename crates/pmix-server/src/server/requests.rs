@@ -299,4 +299,20 @@ impl Server {
         let handle = &self.0.handle;
         handle.request(|engine, now| engine.notify(status, source, range, infos, now))
     }
+
+    /// Reports an event about a process that the host has observed, such as an alert of a monitor. The event is delivered
+    /// to the process too, which has not reported it.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn notify_observed(
+        &self,
+        status: Status,
+        source: &Proc<'_>,
+        range: DataRange,
+        infos: &[Info<'_>],
+    ) -> Result<(), Error> {
+        let handle = &self.0.handle;
+        handle.request(|engine, now| engine.notify_observed(status, source, range, infos, now))
+    }
 }
