@@ -179,8 +179,12 @@ impl Block {
 
 /// Reads a request about a block of resources.
 ///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM` for the directive 0, which none has, for a block without a name, and where a directive that is
+/// about units of a block has none.
+///
 /// # Safety
-/// The pointers are NULL or lead to what C says.
+/// Each pointer is NULL or valid for as many reads as its count says (header contract).
 unsafe fn block_of(
     directive: pmix_resource_block_directive_t,
     block: *const c_char,
@@ -189,15 +193,25 @@ unsafe fn block_of(
     info: *const pmix_info_t,
     ninfo: usize,
 ) -> Result<Block> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the pointers and their counts.
     let (block, units, infos): (Text<'static>, _, _) =
         unsafe { (text_at(block)?, slice(res, nres)?, infos_at(info, ninfo)?) };
+    let directive = ResourceBlockDirective::from_raw(directive);
+    let is_about_units = matches!(
+        directive,
+        ResourceBlockDirective::DEFINE
+            | ResourceBlockDirective::EXTEND
+            | ResourceBlockDirective::REMOVE
+    );
+    if directive.as_raw() == 0 || is_about_units && units.is_empty() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
     let unit = |unit: &pmix_resource_unit_t| ResourceUnit {
         device_type: DeviceType::from_raw(unit.r#type),
         count: unit.count as u64,
     };
     Ok(Block {
-        directive: ResourceBlockDirective::from_raw(directive),
+        directive,
         name: block,
         units: units.iter().map(unit).collect(),
         infos,

@@ -400,6 +400,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
             "Publish_nb",
             "Query_info_nb",
             "Register_event_handler",
+            "Resource_block_nb",
             "Unpublish_nb",
             "Validate_credential_nb",
             "server_IOF_deliver",
