@@ -43,8 +43,8 @@ pub(crate) struct QueryResults {
     pub(super) found: Vec<Info<'static>>,
     /// What the host is asked.
     pub(super) open: Vec<Query<'static>>,
-    /// What stands where the host knows no better.
-    tentative: Vec<Info<'static>>,
+    /// The answers of this server where the host has no better one.
+    tentative: Vec<Tentative>,
     /// How many of the keys that the host is asked for the server does not know.
     pub(super) num_unknown: usize,
     /// How many keys the server does not know and the host may not be asked for.
@@ -57,9 +57,19 @@ pub(crate) struct QueryResults {
     weight: usize,
 }
 
-/// What of one query the host is to be asked for.
+/// An answer of this server that holds unless the host has a better one.
+#[derive(Debug)]
+struct Tentative {
+    info: Info<'static>,
+    /// Whether the query requires a qualifier that this server does not obey, so that the host has to answer it.
+    needs_host: bool,
+}
+
+/// The part of one query that the host is to be asked for.
 #[derive(Debug, Default)]
 pub(super) struct Open {
+    /// Whether the query requires a qualifier that this server does not obey.
+    pub(super) needs_host: bool,
     keys: Vec<Text<'static>>,
     /// How many of the keys the server does not know.
     num_unknown: usize,
@@ -89,7 +99,10 @@ impl QueryResults {
                 return Ok(());
             }
             LocalAnswer::Tentative(value) => {
-                self.tentative.push(Info::new(Key::new(key.clone()), value))
+                self.tentative.push(Tentative {
+                    info: Info::new(Key::new(key.clone()), value),
+                    needs_host: open.needs_host,
+                });
             }
             LocalAnswer::Unknown => open.num_unknown += 1,
         }
@@ -151,11 +164,16 @@ impl QueryResults {
         };
         // A host that found all it was asked for may call it otherwise.
         let all_there = said == Some(Status::SUCCESS) && !more.is_empty();
-        let num_missing = match all_there {
+        let mut num_missing = match all_there {
             true => self.num_missing,
             false => self.num_missing + self.num_unknown,
         };
-        let mut standing = self.tentative;
+        // A host that refuses a query has not obeyed what the query requires either.
+        let is_obeyed = said.is_some_and(has_infos);
+        let (standing, refused): (Vec<_>, Vec<_>) =
+            (self.tentative.into_iter()).partition(|tentative| is_obeyed || !tentative.needs_host);
+        num_missing += refused.len();
+        let mut standing: Vec<_> = standing.into_iter().map(|one| one.info).collect();
         standing.retain(|info| {
             let mut better = more.iter_mut().find(|other| other.key == info.key);
             if let Some(better) = &mut better
@@ -171,6 +189,7 @@ impl QueryResults {
         let status = match (found.is_empty(), num_missing) {
             (_, 0) => Status::SUCCESS,
             (false, _) => Status::ERR_PARTIAL_SUCCESS,
+            (true, _) if !refused.is_empty() => Status::ERR_NOT_SUPPORTED,
             (true, _) => said
                 .filter(|said| !has_infos(*said))
                 .unwrap_or(Status::ERR_NOT_FOUND),
@@ -245,6 +264,14 @@ mod tests {
         Info::new(key, number)
     }
 
+    /// Returns an answer of a query that requires nothing.
+    fn holds(info: Info<'static>) -> Tentative {
+        Tentative {
+            info,
+            needs_host: false,
+        }
+    }
+
     fn results(
         found: &[&'static str],
         tentative: &[&'static str],
@@ -252,7 +279,7 @@ mod tests {
     ) -> QueryResults {
         QueryResults {
             found: found.iter().map(|key| info(key, 1)).collect(),
-            tentative: tentative.iter().map(|key| info(key, 2)).collect(),
+            tentative: tentative.iter().map(|key| holds(info(key, 2))).collect(),
             num_unknown,
             ..QueryResults::default()
         }
@@ -301,12 +328,30 @@ mod tests {
     }
 
     #[test]
+    fn a_requirement_that_neither_obeys_is_refused() {
+        let results = || QueryResults {
+            tentative: vec![Tentative {
+                info: info("b", 2),
+                needs_host: true,
+            }],
+            ..QueryResults::default()
+        };
+        for refusal in [Status::ERR_NOT_SUPPORTED, Status::ERR_NOT_FOUND] {
+            let told = told(results(), Some(Answer::Done(refusal)));
+            assert_eq!(told, (Status::ERR_NOT_SUPPORTED, Vec::new()));
+        }
+        let host = Answer::Infos(Status::SUCCESS, vec![info("c", 3)]);
+        let told = told(results(), Some(host));
+        assert_eq!(told, (Status::SUCCESS, values(&[("b", 2), ("c", 3)])));
+    }
+
+    #[test]
     fn keys_are_supported_that_either_answers() {
         let key = keys::QUERY_SUPPORTED_KEYS;
         let list = |text: &str| vec![Info::new(key, text.to_owned())];
         let of = |host: Vec<Info<'static>>| {
             let results = QueryResults {
-                tentative: list("a,b"),
+                tentative: list("a,b").into_iter().map(holds).collect(),
                 ..QueryResults::default()
             };
             told(results, Some(Answer::Infos(Status::SUCCESS, host))).1
@@ -331,7 +376,7 @@ mod tests {
         };
         let of = |key: &'static str, own: Value<'static>, host: Value<'static>| {
             let results = QueryResults {
-                tentative: vec![Info::new(key, own)],
+                tentative: vec![holds(Info::new(key, own))],
                 ..QueryResults::default()
             };
             let host = Answer::Infos(Status::SUCCESS, vec![Info::new(key, host)]);

@@ -59,6 +59,7 @@ fn look(
         let target = QueryTarget::read(&query.qualifiers)?;
         results.look(query.keys.len(), num_named(&query.qualifiers))?;
         let mut open = Open::default();
+        open.needs_host = obeyed::check_qualifiers(&query.qualifiers).is_err();
         for key in &query.keys {
             let name = key.as_str().unwrap_or_default();
             let known = known(cx, member, name, &target, &query.qualifiers, groups)?;

@@ -53,6 +53,7 @@ pub(crate) enum HostMessage {
     Monitor(Monitor, Completion<Vec<Info<'static>>>),
     GetCredential(GetCredential, Completion<Credential>),
     ValidateCredential(ValidateCredential, Completion<Vec<Info<'static>>>),
+    IofPull(IofPull, Completion<()>),
     PushStdin(PushStdin, Completion<()>),
     /// A process waits for a debugger, or is released by one.
     Debugger(NotifyEvent),
@@ -114,6 +115,7 @@ impl HostMessage {
             Self::Log(_, done) => done.fail(status),
             Self::GetCredential(_, done) => done.fail(status),
             Self::ValidateCredential(_, done) => done.fail(status),
+            Self::IofPull(_, done) => done.fail(status),
             Self::PushStdin(_, done) => done.fail(status),
             _ => {}
         }
@@ -230,12 +232,13 @@ impl Host for LocalHost {
         self.messages.send(HostMessage::JobControl(call, done));
     }
 
-    /// What passes through the launcher is told to the server whoever pulls it. It also goes where it went before,
-    /// and all else that a pull may ask for is the part of the server or of the tool.
+    /// The server is given all output that passes through the launcher, whether or not a peer pulls it, and the output
+    /// goes where it went before as well. The server and the tool serve all else that a pull may ask for, so the session
+    /// only checks that there are such processes.
     fn iof_pull(&self, call: IofPull, done: Completion<()>) {
         let is_refused = |info: &Info<'_>| info.must_be_obeyed() && !info.key.is(keys::IOF_COPY);
         match self.forwards && !call.directives.iter().any(is_refused) {
-            true => done.succeed(()),
+            true => self.messages.send(HostMessage::IofPull(call, done)),
             false => done.not_supported(),
         }
     }

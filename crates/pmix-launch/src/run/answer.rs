@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answering the upcalls of the server.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use pmix_server::upcall::{Abort, PushStdin, SessionControl, Spawn};
 use pmix_server::{Collective, Completion};
-use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
+use pmix_types::{Info, Nspace, Proc, Rank, Status, Value, keys};
 
 use super::job::Named;
 use super::log::Outlets;
@@ -162,6 +162,10 @@ impl Session<'_> {
             HostMessage::Cleanup(target, uid, cleanup) => {
                 self.removals.clean(cleanup, target, uid, &self.protected);
             }
+            HostMessage::IofPull(call, done) => match self.has_any(&call.procs) {
+                true => done.succeed(()),
+                false => done.fail(Status::ERR_NOT_FOUND),
+            },
             HostMessage::PushStdin(call, done) => self.push_input(call, done),
             HostMessage::Debugger(call) => self.debugger_event(&call),
             HostMessage::Log(call, done) => {
@@ -280,6 +284,22 @@ impl Session<'_> {
         let mut firsts = runs.filter_map(<[_]>::first);
         firsts.find(|proc| {
             known.insert(proc.nspace.as_bytes()) && self.jobs.named(&proc.nspace).is_none()
+        })
+    }
+
+    /// Returns `true` if one of the processes that a list names exists. A process without an nspace names all jobs.
+    fn has_any(&self, procs: &[Proc<'_>]) -> bool {
+        // Each job is looked for and counted once, whatever the list repeats.
+        let mut sizes = HashMap::new();
+        procs.iter().any(|proc| {
+            let size = *sizes.entry(proc.nspace.as_bytes()).or_insert_with(|| {
+                let job = self.jobs.named(&proc.nspace)?;
+                let counts = job.plan.apps.iter().map(|app| u64::from(app.num_procs));
+                Some(counts.sum::<u64>())
+            });
+            let has_rank =
+                |size| proc.rank == Rank::WILDCARD || u64::from(proc.rank.as_raw()) < size;
+            proc.nspace.is_invalid() || size.is_some_and(has_rank)
         })
     }
 

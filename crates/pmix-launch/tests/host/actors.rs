@@ -45,6 +45,9 @@ fn actor() {
         "requires" => {
             crate::required::requires(SharedClient::init(settings, |_| {}).unwrap());
         }
+        "asks_for_nothing" => {
+            crate::nothing::asks_for_nothing(SharedClient::init(settings, |_| {}).unwrap());
+        }
         "ends_the_session" => crate::asking::ends_the_session(connected(settings)),
         "commands" => crate::directed::commands(connected(settings)),
         "shown" => crate::directed::shown(connected(settings)),

@@ -12,6 +12,7 @@ mod debugging;
 mod directed;
 mod logs;
 mod monitors;
+mod nothing;
 mod placed;
 mod required;
 mod stage;
