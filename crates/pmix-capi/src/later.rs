@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pmix_types::Status;
@@ -26,7 +26,10 @@ fn worker() -> MutexGuard<'static, Option<Worker>> {
     WORKER.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has something done by the thread that calls back.
+/// Runs a job on the thread that calls back.
+///
+/// # Errors
+/// `PMIX_ERR_OUT_OF_RESOURCE` if the system starts no thread; the job is dropped.
 pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
     if let Ok(client) = client() {
         return client.later(job).map_err(|error| error.status());
@@ -48,7 +51,26 @@ pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
     }
 }
 
-/// Has all that is queued done and ends the thread.
+/// Runs a job on the thread that calls back, or on this thread if the system starts no other: a callback that holds up
+/// this thread is better than a lost one.
+pub(crate) fn later_or_now(job: impl FnOnce() + Send + 'static) {
+    let job = Arc::new(Mutex::new(Some(job)));
+    let take = |job: &Mutex<Option<_>>| job.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let queued = Arc::clone(&job);
+    let started = later(move || {
+        if let Some(job) = take(&queued) {
+            job();
+        }
+    });
+    if let Err(status) = started
+        && let Some(job) = take(&job)
+    {
+        tracing::warn!("no thread for callbacks can be started ({status}): this thread calls back");
+        job();
+    }
+}
+
+/// Runs all queued jobs and ends the thread.
 pub(crate) fn end() {
     let ended = worker().take();
     if let Some(Worker { queue, thread, .. }) = ended {

@@ -109,7 +109,9 @@ pub(crate) fn finalize() -> Result<()> {
     if let Some(attached) = attached {
         changed();
         if let Err(error) = attached.tool.finalize() {
-            tracing::warn!("a server that this process was attached to was not left: {error}");
+            tracing::warn!(
+                "PMIx_server_finalize cannot disconnect from the server of this tool: {error}"
+            );
         }
     }
     show_to_children(None);

@@ -372,7 +372,7 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
     assert_eq!(ended.stdout, b"here\n");
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("asked for a job: "), "{errors}");
+    assert!(errors.contains("PMIx_Spawn of "), "{errors}");
     command::launcher::assert_nothing_left(&tmp);
 }
 

@@ -112,7 +112,7 @@ impl JobCache {
             Info::new(keys::PROC_DATA, of_rank),
         ];
         if let Err(error) = cache.register(&proc.nspace, &infos) {
-            tracing::warn!("nothing is known of the job of one: {error}");
+            tracing::warn!("cannot store the job info of {}: {error}", proc.nspace);
         }
         cache
     }

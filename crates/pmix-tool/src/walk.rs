@@ -38,7 +38,8 @@ pub(crate) fn files_below(top: &Path, user: u32, wanted: impl Fn(&str) -> bool) 
         num_directories += 1;
         if num_directories > MAX_DIRECTORIES || num_names > MAX_NAMES {
             tracing::warn!(
-                "only {MAX_DIRECTORIES} directories and {MAX_NAMES} names below {} were looked at",
+                "the search below {} stopped after {num_directories} directories and {num_names} names: servers may be \
+                 missing; remove old files there, or name the server by its file or address",
                 top.display()
             );
             break;

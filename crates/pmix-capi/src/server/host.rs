@@ -47,7 +47,10 @@ pub(crate) fn module_size(infos: &[Info<'_>]) -> Result<usize> {
     match size.and_then(|size| usize::try_from(size).ok()) {
         Some(size) if size >= COMMON_BYTES => Ok(size),
         _ => {
-            tracing::warn!("{MODULE_SIZE} is a number of bytes, {COMMON_BYTES} at least");
+            tracing::warn!(
+                "PMIXRS_SERVER_MODULE_SIZE ({MODULE_SIZE}) has to be a number of at least {COMMON_BYTES}: pass \
+                 sizeof(pmix_server_module_t)"
+            );
             Err(Status::ERR_BAD_PARAM)
         }
     }

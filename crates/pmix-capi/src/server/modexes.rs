@@ -9,7 +9,7 @@ use pmix_types::Status;
 
 use crate::abi::*;
 use crate::callback::Callback;
-use crate::later::later;
+use crate::later::later_or_now;
 use crate::memory::{Result, bytes, release};
 use crate::per_process::PerProcess;
 
@@ -50,12 +50,10 @@ pub(super) fn added(callback: pmix_dmodex_response_fn_t, cbdata: *mut c_void) ->
     Ok(number)
 }
 
-/// Answers a request, once. The caller is the thread of the server, which no callback may hold.
+/// Answers a request, once. The caller is the thread of the server, so another thread calls back.
 pub(super) fn answer(number: usize, found: std::result::Result<Vec<u8>, Status>) {
-    if let Some(waiting) = removed(number)
-        && later(move || waiting.answer(found)).is_err()
-    {
-        tracing::warn!("the answer of a direct modex is lost: there is no thread for its callback");
+    if let Some(waiting) = removed(number) {
+        later_or_now(move || waiting.answer(found));
     }
 }
 
@@ -68,13 +66,11 @@ fn removed(number: usize) -> Option<Waiting> {
     open().waiting.remove(&number)
 }
 
-/// Ends all requests, with the server: who waits is told that there will be no answer.
+/// Completes all requests with `PMIX_ERR_COMM_FAILURE`, because the server ends.
 pub(super) fn end_all() {
     let left = std::mem::take(&mut open().waiting);
     for waiting in left.into_values() {
-        if later(move || waiting.answer(Err(Status::ERR_COMM_FAILURE))).is_err() {
-            tracing::warn!("who waits for a direct modex is not told its end: there is no thread");
-        }
+        later_or_now(move || waiting.answer(Err(Status::ERR_COMM_FAILURE)));
     }
 }
 

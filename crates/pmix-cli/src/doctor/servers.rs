@@ -24,7 +24,10 @@ fn passed_over(passed: &PassedOver) -> Finding {
     match passed.is_dead {
         true => {
             let help = match passed.path.is_dir() {
-                true => "nothing uses them: remove them".to_owned(),
+                true => format!(
+                    "remove the rendezvous files of ended servers below {}",
+                    passed.path.display()
+                ),
                 false => format!("nothing uses it: rm {}", passed.path.display()),
             };
             Finding::warning("servers", found, help)

@@ -175,9 +175,13 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let long = names.iter().find(|name| name.len() > Nspace::MAX_LEN);
     let message = match long {
         _ if number > MAX_JOBS => {
-            format!("the server names {number} jobs, more than the {MAX_JOBS} that are asked about")
+            format!("the server lists more than {MAX_JOBS} jobs, so none is shown")
         }
-        Some(name) => format!("the server names a job by {} bytes", name.len()),
+        Some(name) => format!(
+            "the server sent a job name of {} bytes; the longest valid one has {}",
+            name.len(),
+            Nspace::MAX_LEN
+        ),
         None => return Ok(()),
     };
     Err(Failure::new(
@@ -202,7 +206,9 @@ fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Fa
     }
     match until {
         Some(until) if Instant::now() >= until => {
-            let message = format!("the server did not tell all of its jobs within {whole:?}");
+            let message = format!(
+                "the server did not list all of its jobs within {whole:?} (four times --timeout): use a longer --timeout"
+            );
             Err(Failure::new(Exit::Negative, Status::ERR_TIMEOUT, message))
         }
         _ => Ok(()),

@@ -249,7 +249,7 @@ impl Collectives {
             return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
         }
         if let Some(error) = refusal {
-            tracing::warn!(%error, "a fence is refused");
+            tracing::warn!(%error, "PMIx_Fence of {} was refused", tracker.job);
             return self.fail(cx, id, error.status());
         }
         if let Some(until) = until
@@ -341,7 +341,7 @@ impl Collectives {
             let mut said = tracker.said.iter();
             let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
             if let Err(error) = checked {
-                tracing::warn!(%error, "a group is refused");
+                tracing::warn!(%error, "{function} by processes of {} was refused", tracker.job);
                 return self.fail(cx, id, error.status());
             }
             self.queue_upcall(cx, id, None);

@@ -194,7 +194,8 @@ impl Watcher {
         self.waiting.drain(..written);
         if self.waiting.len() > MOST_WAITING {
             tracing::warn!(
-                "the process that ends the job of a killed launcher reads nothing: it is given up"
+                "the second process of the launcher reads nothing and was killed: if the launcher is killed by SIGKILL, \
+                 processes and files of its jobs remain"
             );
             self.give_up();
         }

@@ -204,14 +204,23 @@ impl Session<'_> {
             return Ok(());
         };
         let who = self.called(&call.proc);
-        let refused = match &info.value {
+        let (refused, why) = match &info.value {
             Value::Proc(parent) if *parent == call.proc || self.jobs.process(parent).is_some() => {
                 return Ok(());
             }
-            Value::Proc(_) => Status::ERR_NOT_FOUND,
-            _ => Status::ERR_BAD_PARAM,
+            Value::Proc(parent) => {
+                let named = format!(
+                    "PMIX_PARENT_ID names rank {} of {}, which is not a process of this session",
+                    parent.rank, parent.nspace
+                );
+                (Status::ERR_NOT_FOUND, named)
+            }
+            _ => {
+                let kind = "the value of PMIX_PARENT_ID is not of the type PMIX_PROC";
+                (Status::ERR_BAD_PARAM, kind.to_owned())
+            }
         };
-        let line = format!("{who} spawns with a PMIX_PARENT_ID that is no process of this session");
+        let line = format!("PMIx_Spawn of {who} was refused: {why}");
         self.missing.warn_of(line, Instant::now());
         Err(refused)
     }

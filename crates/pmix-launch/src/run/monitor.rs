@@ -49,8 +49,7 @@ impl Session<'_> {
                 Measured::Monitor(Ok(found), _, done) => done.succeed(found),
                 Measured::Monitor(Err(error), proc, done) => {
                     let who = self.called(&proc);
-                    let line =
-                        format!("{who} asked to watch something (PMIx_Process_monitor): {error}");
+                    let line = format!("PMIx_Process_monitor of {who} failed: {error}");
                     self.missing.warn_of(line, now);
                     done.fail(error.status());
                 }

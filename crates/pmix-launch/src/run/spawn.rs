@@ -167,7 +167,10 @@ impl Session<'_> {
             self.give_up(nspace);
         }
         self.tell_refused(status, &spawn.asker, &why);
-        let line = format!("{} asked for a job: {why}", self.called(&spawn.asker));
+        let line = format!(
+            "PMIx_Spawn of {} was refused: {why}",
+            self.called(&spawn.asker)
+        );
         self.missing.warn_of(line, Instant::now());
         spawn.done.fail(status);
     }
@@ -395,7 +398,7 @@ fn being_ended() -> Refusal {
 /// The refusal of a spawn after a signal that ends programs: processes of a job that starts now would not have the
 /// signal that all others got.
 fn interrupted() -> Refusal {
-    let why = "a signal ends all jobs of the launcher";
+    let why = "the launcher ends its jobs after a signal";
     Refusal::new(Status::ERR_JOB_CANCELED, why)
 }
 
