@@ -14,7 +14,7 @@ use preg_core::Extent;
 
 use crate::abi::pmix_byte_object_t;
 use crate::encoders::of_all;
-use crate::memory::{Result, copied, slice, text, zeroed};
+use crate::memory::{Result, copied, release, slice, text, zeroed};
 
 /// The encoders of this process, which are opened where the first map is met.
 pub(crate) struct Encoders;
@@ -65,11 +65,40 @@ fn map_in(bytes: &[u8]) -> &[u8] {
     bytes.get(..len).unwrap_or(bytes)
 }
 
+/// Returns `true` if the map, with a NUL after it, ends at that NUL for every reader of a `char *`.
+///
+/// [`map_at`] cannot see the end of the memory: it reads on for as long as the header of a frame is incomplete.
+fn ends_at_nul(map_and_nul: &[u8]) -> bool {
+    let framed = of_all().map_or(Ok(None), |preg| preg.legacy_len(map_and_nul));
+    let len = match framed {
+        Ok(Some(extent)) => extent.len,
+        Ok(None) => Extent::of_text(map_and_nul).len,
+        Err(error) => {
+            tracing::debug!("an encoded map is refused: {error}");
+            return false;
+        }
+    };
+    len + 1 == map_and_nul.len()
+}
+
 /// Returns a copy of a map with a NUL after it.
+///
+/// # Errors
+/// `PMIX_ERR_BAD_PARAM` for bytes whose end a reader of the copy would not find: a frame that is cut off or that is
+/// shorter than the bytes, or a text with a NUL in it. A peer decides the bytes.
 pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
-    let at = zeroed::<u8>(map.len() + 1)?;
-    // SAFETY: there is room for the map, and the memory is new.
-    unsafe { ptr::copy_nonoverlapping(map.as_ptr(), at, map.len()) };
+    let len = map.len().checked_add(1).ok_or(Status::ERR_NOMEM)?;
+    let at = zeroed::<u8>(len)?;
+    // SAFETY: there is room for the map and the NUL, and the memory is new.
+    let is_whole = unsafe {
+        ptr::copy_nonoverlapping(map.as_ptr(), at, map.len());
+        ends_at_nul(std::slice::from_raw_parts(at, len))
+    };
+    if !is_whole {
+        // SAFETY: it was allocated here, and no pointer to it is left.
+        unsafe { release(at) };
+        return Err(Status::ERR_BAD_PARAM);
+    }
     Ok(at.cast())
 }
 
@@ -102,6 +131,9 @@ pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'sta
 }
 
 /// Returns a byte object with a copy of a map; the size counts the NUL of a text.
+///
+/// # Errors
+/// As of [`copy`].
 pub(crate) fn object(map: &RegexBytes<'_>) -> Result<pmix_byte_object_t> {
     let map = &map.0;
     if map.is_empty() {
@@ -114,4 +146,50 @@ pub(crate) fn object(map: &RegexBytes<'_>) -> Result<pmix_byte_object_t> {
         bytes: copy(map)?,
         size: map.len() + usize::from(!map.contains(&0)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model as _;
+    use crate::record::Record as _;
+
+    #[test]
+    fn bytes_of_a_peer_that_no_char_pointer_can_end_are_no_map_of_c() {
+        let damaged: [&[u8]; 6] = [
+            b"blob:",
+            b"blob:\0",
+            b"blob:\0component=zlib:",
+            b"blob:\0component=zlib:\0size=9:",
+            b"blob:\0component=zlib:\0size=9:\0short",
+            b"n1,n2\0n3",
+        ];
+        for bytes in damaged {
+            let map = RegexBytes(bytes.into());
+            let refused = Status::ERR_BAD_PARAM;
+            assert_eq!(map.to_c().err(), Some(refused), "{map:?}");
+            assert_eq!(object(&map).err(), Some(refused), "{map:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_map_of_a_peer_ends_for_c_where_its_bytes_end() {
+        let whole: [&[u8]; 4] = [
+            b"n1,n2",
+            b"raw:n1,n2",
+            b"pmix[n[1:1-3]]",
+            b"blob:\0component=zlib:\0size=5:\0short",
+        ];
+        for bytes in whole {
+            let map = RegexBytes(bytes.into());
+            let (mut element, mut value) = (map.to_c().unwrap(), object(&map).unwrap());
+            // SAFETY: both were made here and hold a map.
+            unsafe {
+                assert_eq!(map_at(element.0), Ok(bytes));
+                assert_eq!(map_of(&value).unwrap(), map);
+                element.empty();
+                value.empty();
+            }
+        }
+    }
 }
