@@ -27,6 +27,8 @@ pub(crate) unsafe fn release<T>(at: *mut T) {
 
 /// Checks that the process has memory for bytes whose number the caller or a peer decides.
 pub(crate) fn reserve(bytes: usize) -> Result<()> {
+    #[cfg(test)]
+    shortage::refuse(bytes)?;
     heap::check(bytes).map_err(|error| error.status())
 }
 
@@ -266,4 +268,32 @@ pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Result<Vec<Text<'stat
         texts.push(Text::new(copied(bytes)?));
     }
     Ok(texts)
+}
+
+/// Shortages of memory that a test asks for.
+#[cfg(test)]
+pub(crate) mod shortage {
+    use std::cell::Cell;
+
+    use super::{Result, Status};
+
+    thread_local! {
+        /// The most bytes that this thread may take at once.
+        static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn refuse(bytes: usize) -> Result<()> {
+        match bytes > MOST.get() {
+            true => Err(Status::ERR_NOMEM),
+            false => Ok(()),
+        }
+    }
+
+    /// Calls a function while this thread cannot take more than `most` bytes at once.
+    pub(crate) fn with_most<T>(most: usize, call: impl FnOnce() -> T) -> T {
+        MOST.set(most);
+        let made = call();
+        MOST.set(usize::MAX);
+        made
+    }
 }

@@ -81,12 +81,41 @@ impl Waiting {
             Err(status) => (status, Vec::new()),
         };
         self.0.call(move |callback, data| {
-            let at = bytes(&found).unwrap_or(std::ptr::null_mut());
-            // SAFETY: C gave the function and what it is given; the bytes are ours.
+            let (status, at, len) = match bytes(&found) {
+                Ok(at) => (status, at, found.len()),
+                Err(fault) => (fault, std::ptr::null_mut(), 0),
+            };
+            // SAFETY: the host gave the function and its data; the bytes were allocated here, as many as the length.
             unsafe {
-                callback(status.as_raw(), at, found.len(), data);
+                callback(status.as_raw(), at, len, data);
                 release(at);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_char;
+
+    use super::*;
+    use crate::memory::shortage;
+
+    /// The status, `true` for NULL, and the length that the callback was given last.
+    static SEEN: Mutex<(Status, bool, usize)> = Mutex::new((Status::ERROR, false, 0));
+
+    unsafe extern "C" fn note(status: pmix_status_t, at: *mut c_char, len: usize, _: *mut c_void) {
+        *SEEN.lock().unwrap() = (Status::from_raw(status), at.is_null(), len);
+    }
+
+    #[test]
+    fn the_host_gets_an_error_and_no_length_if_there_is_no_memory_for_the_data() {
+        let answer = |most| {
+            let waiting = Waiting(Callback::new(note as Function, std::ptr::null_mut()));
+            shortage::with_most(most, || waiting.answer(Ok(vec![7; 1000])));
+            *SEEN.lock().unwrap()
+        };
+        assert_eq!(answer(1000), (Status::SUCCESS, false, 1000));
+        assert_eq!(answer(999), (Status::ERR_NOMEM, true, 0));
     }
 }
