@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +21,9 @@ use pmix_types::{ErrorDetail, Status};
 
 use crate::Error;
 
-/// How long a thread without work waits for some before it ends.
+/// The time that a thread without work waits for some before it ends.
 const IDLE: Duration = Duration::from_secs(1);
-/// How much work may wait for a thread.
+/// The number of pieces of work that may wait for a thread.
 const MOST_QUEUED: usize = 4096;
 /// The size of the stack of each thread.
 const STACK_BYTES: usize = 256 << 10;
@@ -38,6 +39,7 @@ pub struct Helpers {
 struct Shared {
     name: &'static str,
     most_threads: usize,
+    idle_time: Duration,
     wake: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
     has_work: Condvar,
@@ -56,7 +58,7 @@ struct Work {
     run: Box<dyn FnOnce() + Send>,
 }
 
-/// Says whether the result of some work is still wanted.
+/// The flag of some work that its result is no longer wanted.
 ///
 /// Long work asks between its steps, and ends without a result once it was cancelled.
 #[derive(Clone, Debug)]
@@ -76,7 +78,7 @@ pub enum TaskState<T> {
     Pending,
     /// The work has ended with this result, which is returned once.
     Done(T),
-    /// The work ended without a result, or the result was taken before.
+    /// The work panicked, or the result was taken before.
     Lost,
 }
 
@@ -88,10 +90,20 @@ impl Helpers {
         most_threads: usize,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
+        Self::with_idle_time(name, most_threads, IDLE, wake)
+    }
+
+    fn with_idle_time(
+        name: &'static str,
+        most_threads: usize,
+        idle_time: Duration,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 name,
                 most_threads,
+                idle_time,
                 wake: Box::new(wake),
                 state: Mutex::default(),
                 has_work: Condvar::new(),
@@ -191,42 +203,43 @@ impl Shared {
 
     /// Does work until there was none for a while.
     fn work(&self) {
-        // However the thread ends, another one may take its place.
-        let _ended = ThreadCount(self);
         loop {
             let mut state = self.state();
             state.num_idle += 1;
             let is_idle = |state: &mut State| state.queue.is_empty() && !state.is_closed;
             let (mut state, _) = (self.has_work)
-                .wait_timeout_while(state, IDLE, is_idle)
+                .wait_timeout_while(state, self.idle_time, is_idle)
                 .unwrap_or_else(PoisonError::into_inner);
             state.num_idle -= 1;
             let Some(work) = state.queue.pop_front() else {
+                // Work that is queued after the lock is released must find that this thread does not take it.
+                state.num_threads -= 1;
                 return;
             };
             drop(state);
-            if !work.cancel.is_cancelled() {
-                (work.run)();
+            if work.cancel.is_cancelled() {
+                continue;
+            }
+            // Other work may wait for this thread, so the thread outlives a panic.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work.run)) {
+                let texts = (panic.downcast_ref::<&str>().copied())
+                    .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let why = texts.unwrap_or("without a text");
+                tracing::error!(
+                    "work of the thread called {} panicked, and its result is lost: {why}",
+                    self.name
+                );
             }
         }
     }
 }
 
-/// Wakes the host when some work has ended, however it did.
+/// A guard that wakes the host when some work has ended, by a panic too.
 struct WakeOnDrop(Arc<Shared>);
 
 impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         (self.0.wake)();
-    }
-}
-
-/// Counts a thread until it ends.
-struct ThreadCount<'s>(&'s Shared);
-
-impl Drop for ThreadCount<'_> {
-    fn drop(&mut self) {
-        self.0.state().num_threads -= 1;
     }
 }
 
@@ -237,7 +250,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Returns what is given to work that is waited for in any case.
+    /// Creates a flag that is never set, for work that is always waited for.
     #[must_use]
     pub fn never() -> Self {
         Self(None)
@@ -259,7 +272,7 @@ impl Cancel {
 }
 
 impl<T> Task<T> {
-    /// Waits a while for the end of the work, and returns how it is.
+    /// Waits a while for the end of the work, and returns its state.
     pub fn wait(&mut self, patience: Duration) -> TaskState<T> {
         match self.result.recv_timeout(patience) {
             Ok(result) => TaskState::Done(result),
@@ -268,7 +281,7 @@ impl<T> Task<T> {
         }
     }
 
-    /// Returns how the work is, with its result once it has ended.
+    /// Returns the state of the work, with its result once it has ended.
     pub fn poll(&mut self) -> TaskState<T> {
         match self.result.try_recv() {
             Ok(result) => TaskState::Done(result),
@@ -290,7 +303,9 @@ mod tests {
 
     use super::*;
 
-    /// Helpers, and what is sent when they wake.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Creates helpers, and the receiver of a message for each wake-up.
     fn helpers(most_threads: usize) -> (Helpers, Receiver<()>) {
         let (woken, wakes) = channel();
         let woken: Mutex<Sender<()>> = Mutex::new(woken);
@@ -351,18 +366,40 @@ mod tests {
     }
 
     #[test]
-    fn work_that_panics_is_lost_and_its_thread_replaced() {
+    fn work_that_panics_is_lost_and_its_thread_does_the_work_that_waits() {
         let (helpers, wakes) = helpers(1);
-        let mut lost = helpers.run(|_| -> u8 { std::panic::resume_unwind(Box::new(())) });
-        let lost = lost.as_mut().unwrap();
+        let (open, gate) = channel::<()>();
+        let lost = helpers.run(move |_| -> u8 {
+            let _ = gate.recv();
+            std::panic::resume_unwind(Box::new("on purpose"))
+        });
+        let mut lost = lost.unwrap();
+        let mut task = helpers.run(|_| 1).unwrap();
+        drop(open);
         wakes.recv().unwrap();
         assert_eq!(lost.poll(), TaskState::Lost);
-        while helpers.shared.state().num_threads > 0 {
-            thread::yield_now();
+        assert_eq!(task.wait(LONG), TaskState::Done(1));
+        assert_eq!(helpers.shared.state().num_threads, 1);
+    }
+
+    #[test]
+    fn a_thread_that_is_not_idle_any_more_and_takes_no_work_is_not_counted() {
+        let idle_time = Duration::from_millis(1);
+        let helpers = Helpers::with_idle_time("test", 1, idle_time, || ());
+        for number in 0..200 {
+            let mut task = helpers.run(move |_| number).unwrap();
+            assert_eq!(task.wait(LONG), TaskState::Done(number));
+            let mut was_idle = false;
+            // Work that is queued at any of these moments finds a thread that takes it, or starts one.
+            loop {
+                let state = helpers.shared.state();
+                was_idle |= state.num_idle == 1;
+                if state.num_threads == 0 {
+                    break;
+                }
+                assert!(!was_idle || state.num_idle == 1, "{number}");
+            }
         }
-        let mut task = helpers.run(|_| 1).unwrap();
-        wakes.recv().unwrap();
-        assert_eq!(task.poll(), TaskState::Done(1));
     }
 
     #[test]
