@@ -14,6 +14,7 @@ mod lines;
 mod output;
 mod sink;
 mod stdin_pipe;
+mod writing;
 
 /// The crate `mio`, with whose `Poll` the parts of this module work.
 pub use mio;

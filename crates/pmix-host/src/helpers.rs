@@ -40,6 +40,7 @@ struct Shared {
     name: &'static str,
     most_threads: usize,
     idle_time: Duration,
+    stack_bytes: usize,
     wake: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
     has_work: Condvar,
@@ -90,13 +91,14 @@ impl Helpers {
         most_threads: usize,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        Self::with_idle_time(name, most_threads, IDLE, wake)
+        Self::with_limits(name, most_threads, IDLE, STACK_BYTES, wake)
     }
 
-    fn with_idle_time(
+    fn with_limits(
         name: &'static str,
         most_threads: usize,
         idle_time: Duration,
+        stack_bytes: usize,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -104,11 +106,18 @@ impl Helpers {
                 name,
                 most_threads,
                 idle_time,
+                stack_bytes,
                 wake: Box::new(wake),
                 state: Mutex::default(),
                 has_work: Condvar::new(),
             }),
         }
+    }
+
+    /// Creates helpers whose threads cannot start, as their stacks would be larger than the memory of any machine.
+    #[cfg(test)]
+    pub(crate) fn without_threads() -> Self {
+        Self::with_limits("test", 1, IDLE, usize::MAX / 4, || ())
     }
 
     /// Has a thread do some work, as soon as one is free.
@@ -142,6 +151,11 @@ impl Helpers {
         Ok(task)
     }
 
+    /// Returns `true` if a thread works or waits for work. Work that waits always has one.
+    pub(crate) fn has_thread(&self) -> bool {
+        self.shared.state().num_threads > 0
+    }
+
     fn queue(&self, work: Work) -> Result<(), Error> {
         let refused = |why: String| Error::from(ErrorDetail::new(Status::ERR_OUT_OF_RESOURCE, why));
         let name = self.shared.name;
@@ -159,7 +173,9 @@ impl Helpers {
         if state.num_idle <= state.queue.len() && state.num_threads < self.shared.most_threads {
             let shared = Arc::clone(&self.shared);
             let named = thread::Builder::new().name(name.to_owned());
-            let begun = named.stack_size(STACK_BYTES).spawn(move || shared.work());
+            let begun = named
+                .stack_size(self.shared.stack_bytes)
+                .spawn(move || shared.work());
             match begun {
                 Ok(_) => state.num_threads += 1,
                 Err(e) if state.num_threads == 0 => {
@@ -385,7 +401,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_not_idle_any_more_and_takes_no_work_is_not_counted() {
         let idle_time = Duration::from_millis(1);
-        let helpers = Helpers::with_idle_time("test", 1, idle_time, || ());
+        let helpers = Helpers::with_limits("test", 1, idle_time, STACK_BYTES, || ());
         for number in 0..200 {
             let mut task = helpers.run(move |_| number).unwrap();
             assert_eq!(task.wait(LONG), TaskState::Done(number));

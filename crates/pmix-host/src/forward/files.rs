@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files that take the output of processes, written without ever waiting for a disk or a reader.
 //!
-//! A pipe takes as many bytes as it has room for, and is tried again. Any other file is written by a helper thread, one
-//! piece at a time, as a disk may take long or never answer. Bytes that wait are bounded for each file: a stream is not
-//! read while its file is full, so its process waits and the others go on.
+//! A pipe takes as many bytes as it has room for, and is tried again. Any other file is written by a helper thread, as a
+//! disk may take long or never answer. The bytes of a file that no thread takes now are kept and tried again; the file
+//! is written here if no thread can start. Bytes that wait are bounded for each file: a stream is not read while its
+//! file is full, so its process waits and the others go on.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, OFlags};
 
 use super::delivery::OutputFile;
-use crate::helpers::{Helpers, Task, TaskState};
+use super::writing::Writing;
+use crate::helpers::{Helpers, TaskState};
 
-/// How many bytes may wait for one file, those counted that a thread writes.
+/// The number of bytes that may wait for one file, including those that a thread writes.
 const FULL: usize = 1 << 20;
 
-/// After how long a pipe without room is tried again.
+/// The time after which a pipe without room, or a file that no thread took, is tried again.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Names a file of [`Files`].
@@ -30,8 +33,22 @@ pub(super) struct FileId(usize);
 #[derive(Default)]
 pub(super) struct Files {
     queues: Vec<Option<Queue>>,
-    /// Threads that write; without them files are written where they are pushed.
+    writers: Writers,
+    /// The place of the queue that is tried first.
+    first: usize,
+}
+
+/// The threads that write files.
+#[derive(Default)]
+struct Writers {
+    /// Without threads, files are written where they are pushed.
     helpers: Option<Helpers>,
+    /// The number of writes that threads began, and of pieces that they wrote.
+    progress: Arc<AtomicU64>,
+    /// The progress at the last look, and the time when it was first seen.
+    seen: Option<(u64, Instant)>,
+    /// A write that a thread had begun was given up, so the thread may never return.
+    has_lost_thread: bool,
 }
 
 /// A file that takes no more.
@@ -47,16 +64,18 @@ struct Queue {
     path: PathBuf,
     file: Arc<File>,
     way: Way,
-    /// How many streams go to it.
+    /// The number of streams that go to it.
     num_streams: usize,
     waiting: Vec<u8>,
-    /// How many bytes a thread writes, and its work.
-    writing: Option<(usize, Task<io::Result<()>>)>,
-    /// Since when it has taken nothing although bytes wait.
+    /// The bytes that a thread writes.
+    writing: Option<Writing>,
+    /// The time since which it has taken nothing although bytes wait.
     stuck_since: Option<Instant>,
+    /// No thread took the bytes that wait.
+    is_refused: bool,
 }
 
-/// How a file is written.
+/// The way in which a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// By a write that may take long.
@@ -68,7 +87,7 @@ enum Way {
 impl Files {
     /// Has threads write what may take long.
     pub(super) fn write_by(&mut self, helpers: Helpers) {
-        self.helpers = Some(helpers);
+        self.writers.helpers = Some(helpers);
     }
 
     /// Adds the file of one stream, which may be that of another stream already.
@@ -90,6 +109,7 @@ impl Files {
             waiting: Vec::new(),
             writing: None,
             stuck_since: None,
+            is_refused: false,
         });
         match self.queues.iter().position(Option::is_none) {
             Some(place) => {
@@ -105,14 +125,13 @@ impl Files {
 
     /// Takes bytes for a file, and writes what can be written now.
     pub(super) fn push(&mut self, id: FileId, bytes: &[u8]) -> Option<Failure> {
-        let helpers = self.helpers.as_ref();
         let queue = self.queues.get_mut(id.0)?.as_mut()?;
-        let written = match (queue.way, helpers) {
+        let written = match (queue.way, &self.writers.helpers) {
             // Nothing else writes it.
             (Way::Blocking, None) => (&*queue.file).write_all(bytes),
             _ => {
                 queue.waiting.extend_from_slice(bytes);
-                queue.advance(helpers, Instant::now())
+                queue.advance(&self.writers, Instant::now())
             }
         };
         written.err().and_then(|error| self.fail(id, &error))
@@ -127,12 +146,24 @@ impl Files {
     /// Writes what can be written, and returns the files that take no more.
     pub(super) fn turn(&mut self, now: Instant) -> Vec<Failure> {
         let mut failures = Vec::new();
-        for place in 0..self.queues.len() {
-            let helpers = self.helpers.as_ref();
+        self.writers.progress_since(now);
+        let num_queues = self.queues.len();
+        let first = std::mem::take(&mut self.first);
+        let mut are_threads_taken = false;
+        for place in (0..num_queues).map(|place| (first + place) % num_queues) {
             let Some(queue) = &mut self.queues[place] else {
                 continue;
             };
-            match queue.advance(helpers, now) {
+            if are_threads_taken && queue.is_refused {
+                continue;
+            }
+            let result = queue.advance(&self.writers, now);
+            if queue.is_refused && !are_threads_taken {
+                are_threads_taken = true;
+                // The files before it have the threads, and would have them again in the next turn.
+                self.first = place;
+            }
+            match result {
                 Err(error) => failures.extend(self.fail(FileId(place), &error)),
                 Ok(()) => self.forget_if_done(FileId(place)),
             }
@@ -156,21 +187,38 @@ impl Files {
             .all(|queue| queue.num_waiting() == 0)
     }
 
-    /// Returns when a pipe is to be tried again.
+    /// Returns the time when a pipe, or a file that no thread took, is to be tried again.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let queues = self.queues.iter().flatten();
-        let retried = queues.filter(|queue| queue.way == Way::NonBlocking && !queue.is_empty());
-        retried
-            .filter_map(|queue| queue.stuck_since)
-            .map(|_| Instant::now() + RETRY)
-            .min()
+        let is_retried = |queue: &Queue| match queue.way {
+            Way::NonBlocking => !queue.is_empty(),
+            Way::Blocking => queue.is_refused,
+        };
+        let mut queues = self.queues.iter().flatten();
+        queues.any(is_retried).then(|| Instant::now() + RETRY)
     }
 
-    /// Gives up the files that have taken nothing for so long.
+    /// Gives up the files that have taken nothing for that time.
+    ///
+    /// A file that a thread writes is given up once no thread has made progress for that time: the files share the
+    /// disk, and one waits for the writes of others. A file that waits for a thread is given up with the files that
+    /// hold the threads, as the time until a thread begins says nothing about the disk.
     pub(super) fn give_up(&mut self, patience: Duration, now: Instant) -> Vec<Failure> {
-        let is_stuck = |queue: &Queue| {
+        let progress_since = self.writers.progress_since(now);
+        let is_late = |queue: &Queue| {
             let since = queue.stuck_since.unwrap_or(now);
-            queue.num_waiting() > 0 && now.saturating_duration_since(since) >= patience
+            let since = match queue.way {
+                Way::Blocking => since.max(progress_since),
+                Way::NonBlocking => since,
+            };
+            !queue.is_empty() && now.saturating_duration_since(since) >= patience
+        };
+        let is_begun = |queue: &Queue| queue.writing.as_ref().is_some_and(Writing::has_begun);
+        let mut late = self.queues.iter().flatten().filter(|queue| is_late(queue));
+        self.writers.has_lost_thread |= late.any(is_begun);
+        let has_lost_thread = self.writers.has_lost_thread;
+        let is_stuck = |queue: &Queue| {
+            let is_tried = queue.way == Way::NonBlocking || is_begun(queue);
+            is_late(queue) && (is_tried || has_lost_thread)
         };
         let queues = self.queues.iter().enumerate();
         let stuck: Vec<_> = queues
@@ -179,7 +227,7 @@ impl Files {
             .collect();
         let lost = |files: &Self, id: FileId| {
             let queue = files.queues.get(id.0).and_then(Option::as_ref);
-            let num_bytes = queue.map_or(0, Queue::num_waiting);
+            let num_bytes = queue.map_or(0, Queue::num_left);
             io::Error::other(format!(
                 "it took nothing for {} ms, and {num_bytes} bytes are lost",
                 patience.as_millis()
@@ -192,13 +240,10 @@ impl Files {
         failures.collect()
     }
 
-    /// Drops what files have not taken. Returns how many bytes that are.
+    /// Drops the bytes that files have not taken, and returns their number.
     pub(super) fn discard(&mut self) -> u64 {
         let queues = std::mem::take(&mut self.queues);
-        let waiting = queues
-            .iter()
-            .flatten()
-            .map(|queue| queue.num_waiting() as u64);
+        let waiting = queues.iter().flatten().map(|queue| queue.num_left() as u64);
         waiting.sum()
     }
 
@@ -219,10 +264,29 @@ impl Files {
     }
 }
 
+impl Writers {
+    /// Returns the time since which no thread has begun a write or written a piece.
+    fn progress_since(&mut self, now: Instant) -> Instant {
+        let progress = self.progress.load(Ordering::Relaxed);
+        match self.seen {
+            Some((seen, since)) if seen == progress => since,
+            _ => {
+                self.seen = Some((progress, now));
+                now
+            }
+        }
+    }
+}
+
 impl Queue {
+    /// Returns the number of bytes that are held for the file.
     fn num_waiting(&self) -> usize {
-        let writing = self.writing.as_ref().map_or(0, |(len, _)| *len);
-        self.waiting.len() + writing
+        self.waiting.len() + self.writing.as_ref().map_or(0, Writing::len)
+    }
+
+    /// Returns the number of bytes that the file has not taken.
+    fn num_left(&self) -> usize {
+        self.waiting.len() + self.writing.as_ref().map_or(0, Writing::num_left)
     }
 
     fn is_empty(&self) -> bool {
@@ -230,11 +294,11 @@ impl Queue {
     }
 
     /// Writes what can be written now, or has a thread begin to.
-    fn advance(&mut self, helpers: Option<&Helpers>, now: Instant) -> io::Result<()> {
-        match (self.way, helpers) {
+    fn advance(&mut self, writers: &Writers, now: Instant) -> io::Result<()> {
+        match (self.way, &writers.helpers) {
             (Way::NonBlocking, _) => self.write_some(now),
             (Way::Blocking, None) => Ok(()),
-            (Way::Blocking, Some(helpers)) => self.write_by(helpers, now),
+            (Way::Blocking, Some(helpers)) => self.write_by(helpers, &writers.progress, now),
         }
     }
 
@@ -262,9 +326,14 @@ impl Queue {
         result
     }
 
-    fn write_by(&mut self, helpers: &Helpers, now: Instant) -> io::Result<()> {
-        if let Some((_, task)) = &mut self.writing {
-            match task.poll() {
+    fn write_by(
+        &mut self,
+        helpers: &Helpers,
+        progress: &Arc<AtomicU64>,
+        now: Instant,
+    ) -> io::Result<()> {
+        if let Some(writing) = &mut self.writing {
+            match writing.poll() {
                 TaskState::Pending => return Ok(()),
                 TaskState::Done(result) => result?,
                 TaskState::Lost => return Err(io::Error::other("the thread that wrote it failed")),
@@ -272,15 +341,31 @@ impl Queue {
             self.writing = None;
             self.stuck_since = None;
         }
+        self.is_refused = false;
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (bytes, file) = (std::mem::take(&mut self.waiting), Arc::clone(&self.file));
-        let len = bytes.len();
-        let task = helpers.run(move |_| (&*file).write_all(&bytes));
-        self.writing = Some((len, task.map_err(io::Error::other)?));
-        self.stuck_since = Some(now);
-        Ok(())
+        self.stuck_since = self.stuck_since.or(Some(now));
+        let bytes = std::mem::take(&mut self.waiting);
+        match Writing::begin(helpers, &self.file, bytes, progress) {
+            Ok(writing) => {
+                self.writing = Some(writing);
+                Ok(())
+            }
+            Err((bytes, error)) => {
+                self.waiting = bytes;
+                // A thread that ends some work may take the bytes. Without any thread no other way is left.
+                if helpers.has_thread() {
+                    self.is_refused = true;
+                    return Ok(());
+                }
+                tracing::debug!(
+                    "{} is written without a thread: {error}",
+                    self.path.display()
+                );
+                self.write_some(now)
+            }
+        }
     }
 }
 
@@ -304,109 +389,4 @@ impl Way {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read as _;
-    use std::sync::Mutex;
-    use std::sync::mpsc::channel;
-
-    use super::*;
-
-    fn output(path: &str, file: File) -> OutputFile {
-        OutputFile {
-            path: path.into(),
-            file: Arc::new(file),
-        }
-    }
-
-    #[test]
-    fn a_file_is_written_by_a_thread_in_order_and_forgotten_when_its_streams_ended() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let (woken, wakes) = channel();
-        let woken = Mutex::new(woken);
-        let mut files = Files::default();
-        files.write_by(Helpers::new("test", 2, move || {
-            let _ = woken.lock().unwrap().send(());
-        }));
-        let file = output("file", File::create(&path).unwrap());
-        let first = files.add(file.clone());
-        assert_eq!(files.add(file), first);
-        for number in 0..1000 {
-            assert_eq!(files.push(first, format!("{number}\n").as_bytes()), None);
-        }
-        files.release(first);
-        files.release(first);
-        while !files.is_drained() {
-            wakes.recv().unwrap();
-            assert_eq!(files.turn(Instant::now()), []);
-        }
-        let text: String = (0..1000).map(|number| format!("{number}\n")).collect();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
-        assert!(files.queues.iter().all(Option::is_none));
-    }
-
-    #[test]
-    fn a_pipe_that_is_not_read_is_full_and_holds_up_nothing() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let mut files = Files::default();
-        let id = files.add(output(
-            "fifo",
-            File::from(std::os::fd::OwnedFd::from(writer)),
-        ));
-        let mut pushed = 0;
-        while !files.is_full(id) {
-            assert_eq!(files.push(id, &[7; 10_000]), None);
-            pushed += 10_000;
-        }
-        assert!(files.deadline().is_some() && !files.is_drained());
-        let now = Instant::now();
-        assert_eq!(files.give_up(Duration::from_secs(60), now), []);
-        let mut piece = vec![0; 60_000];
-        while !files.is_drained() {
-            pushed -= reader.read(&mut piece).unwrap();
-            assert_eq!(files.turn(Instant::now()), []);
-        }
-        assert!(files.deadline().is_none());
-        while pushed > 0 {
-            pushed -= reader.read(&mut piece).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_file_that_takes_nothing_is_given_up_by_its_name() {
-        let (_reader, writer) = io::pipe().unwrap();
-        let mut files = Files::default();
-        let id = files.add(output(
-            "fifo",
-            File::from(std::os::fd::OwnedFd::from(writer)),
-        ));
-        while files.is_drained() {
-            assert_eq!(files.push(id, &[7; 10_000]), None);
-        }
-        let later = Instant::now() + Duration::from_secs(1);
-        let failures = files.give_up(Duration::from_millis(200), later);
-        let [failure] = &failures[..] else {
-            panic!("{failures:?}");
-        };
-        assert_eq!(
-            (failure.file, failure.path.as_os_str()),
-            (id, "fifo".as_ref())
-        );
-        assert!(failure.why.contains("bytes are lost"), "{}", failure.why);
-        assert!(files.is_drained());
-    }
-
-    #[test]
-    fn a_pipe_that_nobody_reads_any_more_is_an_error() {
-        let (reader, writer) = io::pipe().unwrap();
-        let mut files = Files::default();
-        let id = files.add(output(
-            "fifo",
-            File::from(std::os::fd::OwnedFd::from(writer)),
-        ));
-        drop(reader);
-        let failure = files.push(id, b"x").unwrap();
-        assert!(failure.why.contains("Broken pipe"), "{}", failure.why);
-        assert_eq!(files.push(id, b"x"), None);
-    }
-}
+mod tests;

@@ -49,7 +49,8 @@ pub(super) const HELPERS: usize = 5;
 /// The first of all the tokens of output.
 pub(super) const FORWARD: usize = 6;
 
-/// How long a file may take nothing of what processes wrote before a signal ended them.
+/// The time after which files are given up that take none of the output of processes that a signal has ended. Any
+/// progress of the threads that write files starts it again.
 const FILE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How many readiness events are taken at once.
