@@ -5,6 +5,7 @@
 mod command;
 
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use command::launcher::{Running, assert_nothing_left, launcher, run, run_with, sorted};
@@ -471,35 +472,33 @@ fn what_left_its_process_group_is_ended_too() {
 }
 
 #[test]
-fn processes_end_with_a_launcher_that_is_killed_and_its_directory_with_the_next() {
-    // Neither the process cares nor what it started, and both hold the output.
-    let mut running = Running::start(&[
-        "-n",
-        "2",
-        "sh",
-        "-c",
-        "trap '' TERM HUP INT; echo $$; sleep 1000",
-    ]);
-    let pids = [running.line(), running.line()];
-    running.signal("KILL");
-    running.child.wait().unwrap();
-    assert_eq!(running.line(), "", "the output has ended");
-    assert_eq!(std::fs::read_dir(&running.tmp).unwrap().count(), 1);
-    let is_running = |pid: &String| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        !stat.is_empty() && !stat.contains(") Z ")
-    };
-    // Their descriptors are closed a moment before they are gone.
-    let begun = std::time::Instant::now();
-    while pids.iter().any(is_running) {
-        assert!(begun.elapsed().as_secs() < 60, "processes go on");
-        std::thread::sleep(std::time::Duration::from_millis(1));
+fn processes_and_files_end_with_a_launcher_that_is_killed_wherever_it_works() {
+    // The processes ignore signals and hold the output, and so do their children.
+    let script = "trap '' TERM HUP INT; echo $$; sleep 1000";
+    for (dir, is_relative) in [(None, false), (Some("/"), false), (None, true)] {
+        let (mut command, tmp) = launcher(&["-n", "2", "sh", "-c", script]);
+        let parent = tmp.path().parent().unwrap();
+        command.current_dir(dir.map_or(parent, Path::new));
+        if is_relative {
+            command.env("TMPDIR", tmp.path().file_name().unwrap());
+        }
+        let mut running = Running::of(command, tmp);
+        let pids = [running.line(), running.line()];
+        running.signal("KILL");
+        running.child.wait().unwrap();
+        assert_eq!(running.line(), "", "the output has ended");
+        let is_running = |pid: &String| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        let has_files = || std::fs::read_dir(&running.tmp).unwrap().count() > 0;
+        let begun = std::time::Instant::now();
+        while pids.iter().any(is_running) || has_files() {
+            let elapsed = begun.elapsed().as_secs();
+            assert!(elapsed < 60, "{dir:?}, {is_relative}: something remains");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
-    let (mut next, _) = launcher(&["true"]);
-    next.env("TMPDIR", running.tmp.path());
-    let outcome = finish(next, b"");
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert_nothing_left(&running.tmp);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use pmix_server::HostObject;
 use pmix_types::Rank;
@@ -31,9 +32,11 @@ pub(crate) struct SessionDir {
 }
 
 impl SessionDir {
-    /// Makes the directory below `tmpdir`. What launchers of this user left there that were killed is
-    /// removed.
+    /// Makes the directory below `tmpdir`, and removes the directories there of launchers of this user that were
+    /// killed. The path is absolute, since processes and the watcher have other working directories.
     pub(crate) fn create(tmpdir: &Path) -> Result<Self, Error> {
+        let tmpdir = std::path::absolute(tmpdir);
+        let tmpdir = &tmpdir.map_err(|e| Error::system("the working directory is not known", e))?;
         remove_left_over(tmpdir);
         let (path, lock) = fresh(tmpdir)?;
         Ok(Self {
@@ -307,13 +310,21 @@ fn remove_left_over(tmpdir: &Path) {
 }
 
 /// Removes the directory of a session whose launcher was killed, unless it is another user's or in use, or has not the
-/// name of one.
+/// name of one. Waits a moment for the lock: the system closes the descriptors of a killed launcher one after another,
+/// so the pipe to the watcher may be closed before the lock.
 pub(crate) fn remove_of_killed(path: &Path) {
+    const TRIES: usize = 200;
+    const PAUSE: Duration = Duration::from_millis(5);
     let name = path.file_name().and_then(|name| name.to_str());
-    if name.is_some_and(|name| name.starts_with(&prefix()))
-        && let Ok(_lock) = lock(path)
-    {
-        remove_locked(path);
+    if !name.is_some_and(|name| name.starts_with(&prefix())) {
+        return;
+    }
+    for _ in 0..TRIES {
+        match lock(path) {
+            Ok(_lock) => return remove_locked(path),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
+            Err(e) => return tracing::debug!("{} cannot be locked: {e}", path.display()),
+        }
     }
 }
 

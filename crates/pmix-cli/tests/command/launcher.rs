@@ -69,7 +69,13 @@ impl Running {
     }
 
     fn start_in(tmp: TempDir, args: &[&str]) -> Self {
-        let mut child = launcher_in(&tmp, args)
+        let command = launcher_in(&tmp, args);
+        Self::of(command, tmp)
+    }
+
+    /// Starts a launcher whose sessions have this directory.
+    pub(crate) fn of(mut command: Command, tmp: TempDir) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -111,9 +111,9 @@ impl Watcher {
 
     /// Has it keep directories that the launcher does not remove either.
     pub(crate) fn keep(&mut self, paths: &[PathBuf]) {
-        // A relative path would mean another directory there.
-        let absolute = paths.iter().filter(|path| path.is_absolute());
-        absolute.for_each(|path| self.say(&Line::Kept(path)));
+        // A relative path would mean another directory there. The root is kept in any case.
+        let useful = paths.iter().filter(|path| line::is_below_root(path));
+        useful.for_each(|path| self.say(&Line::Kept(path)));
     }
 
     /// Has it kill a process that leads a process group.

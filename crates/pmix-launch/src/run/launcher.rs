@@ -138,6 +138,7 @@ impl Session<'_> {
             }
             self.write_output();
             let late = self.refuse_late(Instant::now());
+            self.note_removals();
             self.turn(&mut events, [until, late].into_iter().flatten().min())?;
         };
         if let Some(waiting) = self.tool_wait.take() {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pmix_host::Error;
 use pmix_host::helpers::{Helpers, Task, TaskState};
@@ -18,6 +18,9 @@ use pmix_types::{
     DataArray, Info, IntoOwned as _, Nspace, Proc, ProcStats, Status, Text, Value, keys,
 };
 use rustix::process::getpid;
+
+/// The time until the next look after one that could not start or failed.
+const RETRY: Duration = Duration::from_millis(100);
 
 type Procs = Vec<(Proc<'static>, i32)>;
 type Infos = Vec<Info<'static>>;
@@ -140,7 +143,11 @@ impl Monitors {
                 self.deadline = None;
                 self.pending.push_back(Pending::Tick(task));
             }
-            Err(error) => tracing::debug!("monitors look later: {error}"),
+            Err(error) => {
+                tracing::debug!("monitors look later: {error}");
+                // A time in the past would keep the launcher busy.
+                self.deadline = Some(now + RETRY);
+            }
         }
     }
 
@@ -163,6 +170,8 @@ impl Monitors {
 
     /// Takes the next result that is there.
     pub(super) fn next(&mut self) -> Option<Measured> {
+        // A request that failed says nothing of the monitors that others asked for: they are looked at again.
+        let retry = || Some(Instant::now() + RETRY);
         loop {
             let (measured, deadline) = match self.pending.pop_front()? {
                 Pending::Monitor(mut task, proc, done) => match task.poll() {
@@ -174,7 +183,7 @@ impl Monitors {
                     }
                     TaskState::Lost => {
                         done.fail(Status::ERROR);
-                        (None, None)
+                        (None, retry())
                     }
                 },
                 Pending::Query(mut task, mut query) => match task.poll() {
@@ -183,19 +192,19 @@ impl Monitors {
                         query.found.extend(found);
                         (Some(Measured::Query(query)), deadline)
                     }
-                    TaskState::Lost => (Some(Measured::Query(query)), None),
+                    TaskState::Lost => (Some(Measured::Query(query)), retry()),
                 },
                 Pending::Tick(mut task) => match task.poll() {
                     TaskState::Pending => return self.wait_for(Pending::Tick(task)),
                     TaskState::Done((events, deadline)) => {
                         (Some(Measured::Events(events)), deadline)
                     }
-                    TaskState::Lost => (None, None),
+                    TaskState::Lost => (None, retry()),
                 },
                 Pending::Ended(mut task) => match task.poll() {
                     TaskState::Pending => return self.wait_for(Pending::Ended(task)),
                     TaskState::Done(((), deadline)) => (None, deadline),
-                    TaskState::Lost => (None, None),
+                    TaskState::Lost => (None, retry()),
                 },
             };
             // A look that waits for the thread sets the next time itself.
@@ -336,6 +345,36 @@ mod tests {
         assert!(first.is_some());
         assert_eq!(ask(&mut own), Some(()));
         assert_eq!(own.flatten().map(|own| own.sample_time), first);
+    }
+
+    /// Returns monitors whose thread does nothing before the sender is dropped, and has no room for more requests.
+    fn full() -> (Monitors, std::sync::mpsc::Sender<()>, Vec<Task<Looked<()>>>) {
+        let monitors = Monitors::new(|| {});
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let mut tasks = vec![monitors.run(move |_| _ = gate.recv()).unwrap()];
+        tasks.extend(std::iter::from_fn(|| monitors.run(|_| ()).ok()));
+        (monitors, open, tasks)
+    }
+
+    #[test]
+    fn a_look_that_cannot_start_is_tried_again_later() {
+        let (mut monitors, _open, _tasks) = full();
+        let now = Instant::now();
+        monitors.deadline = Some(now);
+        monitors.tick(now, LocalNode::default);
+        assert_eq!(monitors.deadline(), Some(now + RETRY));
+    }
+
+    #[test]
+    fn monitors_are_looked_at_after_a_request_that_failed() {
+        let mut monitors = Monitors::new(|| {});
+        let failed = monitors.run(|_| std::panic::resume_unwind(Box::new(())));
+        monitors.pending.push_back(Pending::Ended(failed.unwrap()));
+        while !monitors.pending.is_empty() {
+            assert!(monitors.next().is_none());
+            std::thread::yield_now();
+        }
+        assert!(monitors.deadline().is_some());
     }
 
     #[test]

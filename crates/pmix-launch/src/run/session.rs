@@ -132,13 +132,18 @@ impl Session<'_> {
             let late = self.refuse_late(Instant::now());
             self.start_waiting();
             self.start_again_one(Instant::now());
-            for (target, user) in self.removals.turn() {
-                self.watcher.removed(&target, user);
-            }
-            self.watcher.flush();
+            self.note_removals();
             let stuck = self.give_up_files(Instant::now());
             self.turn(&mut events, [late, stuck].into_iter().flatten().min())?;
         }
+    }
+
+    /// Takes the results of removals, and writes to the watcher what waits for it.
+    pub(super) fn note_removals(&mut self) {
+        for (target, user) in self.removals.turn() {
+            self.watcher.removed(&target, user);
+        }
+        self.watcher.flush();
     }
 
     /// Gives up files that take nothing, once a signal has ended all processes. Returns when to look at them again.

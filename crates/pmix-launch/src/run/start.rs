@@ -121,6 +121,8 @@ impl<'a> Session<'a> {
             if let Err(e) = self.server.deregister_nspace(&job.nspace) {
                 tracing::debug!("{} is not deregistered: {e}", job.nspace);
             }
+            // No list has this job, so nothing else would remove its directory before the end of the session.
+            self.removals.job_dir(&job.dir);
             return Err(error);
         }
         let num_procs = u32::try_from(plan.layout.num_procs()).unwrap_or(u32::MAX);

@@ -151,6 +151,9 @@ pub(super) enum Heard {
     Directory(Key, CleanupDirectory),
     Ignored(Key, Text<'static>),
     Removed(Key),
+    /// A directory that is the root, or is relative to a directory that the watcher does not know. Such a line is
+    /// skipped: the processes that other lines name are killed all the same.
+    Unusable,
 }
 
 impl Heard {
@@ -160,8 +163,8 @@ impl Heard {
         let first = words.next()?;
         let heard = match first {
             b"over" => Self::Over,
-            b"session" => Self::Session(path(words.next()?)?),
-            b"kept" => Self::Kept(path(words.next()?)?),
+            b"session" => path(words.next()?)?.map_or(Self::Unusable, Self::Session),
+            b"kept" => path(words.next()?)?.map_or(Self::Unusable, Self::Kept),
             b"gone" => Self::Gone(pid(words.next()?)?),
             b"removed" => Self::Removed(key(&mut words)?),
             b"file" => Self::File(key(&mut words)?, text(words.next()?)?),
@@ -203,11 +206,16 @@ fn key<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<Key> {
     })
 }
 
-/// An absolute path below the root.
-fn path(word: &[u8]) -> Option<PathBuf> {
+/// Reads a path. Returns `Some(None)` for one that is not [below the root](is_below_root).
+fn path(word: &[u8]) -> Option<Option<PathBuf>> {
     let bytes = unescape(word)?;
     let path = Path::new(OsStr::from_bytes(&bytes));
-    (path.is_absolute() && path.parent().is_some()).then(|| path.to_owned())
+    Some(is_below_root(path).then(|| path.to_owned()))
+}
+
+/// Returns `true` for an absolute path other than the root.
+pub(super) fn is_below_root(path: &Path) -> bool {
+    path.is_absolute() && path.parent().is_some()
 }
 
 fn text(word: &[u8]) -> Option<Text<'static>> {
@@ -280,6 +288,20 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_is_the_root_or_relative_is_skipped() {
+        for name in ["session", "kept"] {
+            for path in ["/", "//", "relative", ".", ""] {
+                let line = format!("{name} {path}");
+                assert_eq!(
+                    Heard::read(line.as_bytes()),
+                    Some(Heard::Unusable),
+                    "{line:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_no_launcher_writes_is_refused() {
         for line in [
             "",
@@ -292,9 +314,8 @@ mod tests {
             "gone x",
             "gone 1",
             "session",
-            "session /",
-            "session relative",
             "session /a b",
+            "session /%4",
             "kept",
             "file 1 2 n",
             "file 1 2 n /a b",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The watcher: what the process does that outlives a killed launcher.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use pmix_host::cleanup::{self, ProtectedPaths};
-use pmix_server::Cleanup;
+use pmix_server::{Cleanup, CleanupDirectory};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::line::{Heard, Key};
@@ -66,7 +66,7 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
 impl Left {
     fn note(&mut self, heard: Heard) {
         match heard {
-            Heard::Over => {}
+            Heard::Over | Heard::Unusable => {}
             Heard::Session(path) => self.session = Some(path),
             Heard::Kept(path) => self.kept.push(path),
             Heard::Started(pid) => {
@@ -108,14 +108,30 @@ impl Left {
     /// Removes files when no process is left that could make them again.
     fn remove(&mut self) {
         let kept = ProtectedPaths::new(std::mem::take(&mut self.kept));
-        for (key, cleanup) in &self.cleanups {
-            // Nobody reads what this process could say.
+        for (key, cleanup) in &mut self.cleanups {
+            keep_last(&mut cleanup.directories);
+            // There is no output for the errors of this process.
             let _ = cleanup::remove(cleanup, key.uid, &kept);
         }
         if let Some(session) = &self.session {
             session_dir::remove_of_killed(session);
         }
     }
+}
+
+/// Keeps one entry for each path, at the place of the first one and with the flags of the last one: a directory that is
+/// registered again has wider flags.
+fn keep_last(directories: &mut Vec<CleanupDirectory>) {
+    let mut places = HashMap::new();
+    let mut kept: Vec<CleanupDirectory> = Vec::with_capacity(directories.len());
+    for directory in directories.drain(..) {
+        let place = *places.entry(directory.path.clone()).or_insert(kept.len());
+        match kept.get_mut(place) {
+            Some(earlier) => *earlier = directory,
+            None => kept.push(directory),
+        }
+    }
+    *directories = kept;
 }
 
 /// Kills every process whose environment names a directory or a file in it. Returns how many.
@@ -293,6 +309,36 @@ mod tests {
         ];
         assert_eq!(left, expected);
         assert!(path("elsewhere/x").exists() && path("kept/x").exists());
+    }
+
+    #[test]
+    fn processes_end_although_a_line_names_the_root_or_a_relative_path() {
+        let mut child = sleeper();
+        let pid = child.id();
+        let said = format!("session tmp/pmix\nkept /\nkept relative\n{pid}\n");
+        assert_eq!(end_with_launcher(said.as_bytes()).unwrap(), 1);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn a_directory_that_is_registered_again_is_removed_by_its_last_flags() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap().join("top");
+        fs::create_dir_all(top.join("sub")).unwrap();
+        let path = top.as_os_str().as_bytes();
+        let uid = rustix::process::getuid().as_raw();
+        let key = Key::of(&Proc::new("job", Rank::new(0)), uid);
+        let registered = |leave_top| {
+            let directory = Removal::Directory {
+                path,
+                recursive: true,
+                only_empty: false,
+                leave_top,
+            };
+            Line::Remove(&key, directory)
+        };
+        end_with_launcher(&*said(&[registered(false), registered(true)])).unwrap();
+        assert!(top.exists() && !top.join("sub").exists());
     }
 
     #[test]
