@@ -93,6 +93,14 @@ pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
     ),
 ];
 
+/// The attributes that a process without a launcher obeys where it answers in place of a server. It is the only
+/// participant, so no data of others are missing and no time limit passes.
+const ALONE: &[SupportedFunction<'static>] = &[
+    ("PMIx_Connect", &["TIMEOUT"]),
+    ("PMIx_Disconnect", &["TIMEOUT"]),
+    ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
+];
+
 /// The attributes that it obeys in tools besides.
 pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
     (
@@ -161,6 +169,16 @@ pub fn check_required(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
     pmix_proto::check_required(function, &[CLIENT, TOOL], infos).map_err(Error::from)
 }
 
+/// Refuses what is required of a function that a process without a launcher answers in place of a server and that it
+/// does not obey.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
+pub(crate) fn check_alone(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
+    pmix_proto::check_required(function, &[ALONE], infos).map_err(Error::from)
+}
+
 /// Refuses what is required of a get and not obeyed. An info that is marked as a qualifier of the value is obeyed.
 ///
 /// # Errors
@@ -180,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_tables_is_an_attribute() {
-        for (function, attributes) in CLIENT.iter().chain(TOOL) {
+        for (function, attributes) in CLIENT.iter().chain(TOOL).chain(ALONE) {
             for name in *attributes {
                 assert!(Attribute::by_name(name).is_some(), "{name} of {function}");
             }

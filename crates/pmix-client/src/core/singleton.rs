@@ -3,7 +3,7 @@
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | fence, connect, disconnect | done, if this process is the only participant |
+//! | fence, connect, disconnect | done, if this process is the only participant and obeys each required directive |
 //! | event | done, if its range has no other process in it: the own process, the own job, a list of these |
 //! | registration for events, finalize | done |
 //! | get | what is known here, else `PMIX_ERR_NOT_FOUND` |
@@ -23,6 +23,7 @@ use super::{Core, Link};
 use crate::cache::JobCache;
 use crate::get::missing;
 use crate::known::Known;
+use crate::obeyed::check_alone;
 use crate::{Error, Settings, client};
 
 impl Core {
@@ -59,11 +60,19 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if only a server can answer it. Nothing has begun then.
+    /// `PMIX_ERR_UNREACH` if only a server can answer it, and `PMIX_ERR_NOT_SUPPORTED` for a required directive that is
+    /// not obeyed. Nothing has begun then.
     pub(super) fn answer_alone(
         &self,
         request: &Request<'_>,
     ) -> Result<Result<Answer, Error>, Error> {
+        match request {
+            Request::Fence(fence) => check_alone("PMIx_Fence", &fence.infos)?,
+            Request::Connect(connect) => check_alone("PMIx_Connect", &connect.infos)?,
+            Request::Disconnect(disconnect) => check_alone("PMIx_Disconnect", &disconnect.infos)?,
+            // The infos of an event are its data, and no directives.
+            _ => {}
+        }
         let is_served = match request {
             Request::Fence(fence) => self.is_alone_among(&fence.procs),
             Request::Connect(connect) => self.is_alone_among(&connect.procs),
