@@ -163,8 +163,15 @@ impl Peers {
             return;
         };
         let is_served = peer.inbox.has_frame() && peer.queued_bytes < self.window;
-        if peer.account.is_queued() || !(is_served || peer.is_closed) {
+        if !(is_served || peer.is_closed) {
             return;
+        }
+        if peer.account.is_queued() {
+            if !peer.is_closed || peer.account.is_first() {
+                return;
+            }
+            // Its messages were queued before it closed: it does not wait for the turn that its account gives it.
+            self.ready.remove(&mut peer.account);
         }
         self.ready.push(id, &mut peer.account, peer.is_closed);
     }

@@ -36,6 +36,11 @@ impl Account {
     pub(super) const fn is_queued(&self) -> bool {
         self.place.is_some()
     }
+
+    /// Returns whether the peer is queued before all that are served by their accounts.
+    pub(super) fn is_first(&self) -> bool {
+        self.place.is_some_and(|place| !place.is_by_account)
+    }
 }
 
 /// The peers of which messages are to be handled, each once.

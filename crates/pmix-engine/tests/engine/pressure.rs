@@ -243,6 +243,27 @@ fn what_a_process_said_before_it_ended_is_handled_before_it_is_lost() {
     assert!(events.iter().any(is_lost));
 }
 
+#[test]
+fn a_process_that_ended_is_finished_first_whatever_its_messages_cost() {
+    let (mut world, all) = job(2, &Config::default());
+    let peers: Vec<_> = all.iter().map(|who| world.clients[*who].peer).collect();
+    for who in &all {
+        for _ in 0..3 {
+            world.ask(*who, &Request::JobInfo);
+        }
+        queue(&mut world, *who);
+    }
+    let (engine, now) = (&mut world.nodes[0].engine, world.now);
+    engine.charge(peers[0].unwrap(), Duration::from_secs(1));
+    assert_eq!(engine.handle_queued(now), peers[1]);
+    engine.handle_closed(peers[0].unwrap(), now);
+    for _ in 0..4 {
+        assert_eq!(engine.handle_queued(now), peers[0]);
+    }
+    assert_eq!(engine.stats().num_peers, 1);
+    assert_eq!(engine.handle_queued(now), peers[1]);
+}
+
 /// The bytes of a request of half a megabyte.
 fn long_request(world: &mut World, who: Who) -> (Tag, Vec<u8>) {
     request_of(world, who, 512 << 10)

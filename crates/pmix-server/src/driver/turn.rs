@@ -39,6 +39,10 @@ const LAST: Duration = Duration::from_secs(3);
 /// What takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_millis(50);
 
+/// The most time that a peer is charged for one message: the clock goes on while the server is stopped or has no
+/// processor, and that is no fault of the peer.
+const MOST_CHARGED: Duration = Duration::from_millis(100);
+
 impl Driver {
     /// Does everything there is to do.
     pub(super) fn serve(&mut self, now: Instant) {
@@ -197,7 +201,7 @@ impl Driver {
             if took > LONG {
                 tracing::debug!(%peer, "a message kept the server busy for {} ms", took.as_millis());
             }
-            engine.charge(peer, took);
+            engine.charge(peer, took.min(MOST_CHARGED));
             last = done;
             if engine.wants_input(peer) {
                 self.resume(peer);
