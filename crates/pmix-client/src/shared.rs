@@ -32,7 +32,7 @@ use crate::socket::Socket;
 use crate::{Client, Error, Settings};
 
 pub use groups::GroupDecision;
-use state::{Slot, State};
+use state::{Slot, State, gone};
 use worker::{Loop, Worker};
 
 /// Holds what happens to a client unasked: an event, or the loss of its server.
@@ -462,25 +462,30 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// The system has no thread for it.
+    /// The system has no thread for it, or the client has ended: the function is dropped.
     pub fn later(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         self.0.worker.begin()?;
-        self.0.worker.post(Box::new(job));
-        Ok(())
+        match self.0.worker.post(Box::new(job)) {
+            true => Ok(()),
+            false => Err(gone()),
+        }
     }
 
     /// Has the callback thread do something at a time. It is dropped undone if the client ends before.
     ///
     /// # Errors
-    /// The thread cannot begin.
+    ///
+    /// The thread cannot begin, or the client has ended.
     pub fn later_at(
         &self,
         time: Instant,
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
         self.0.worker.begin()?;
-        self.0.worker.post_at(time, Box::new(job));
-        Ok(())
+        match self.0.worker.post_at(time, Box::new(job)) {
+            true => Ok(()),
+            false => Err(gone()),
+        }
     }
 
     /// Returns how many events and pieces of output were dropped because 4,096 events, or 64 MiB of both

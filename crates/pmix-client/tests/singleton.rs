@@ -2,7 +2,8 @@
 //! A process that no launcher started: a job of one, without a server.
 
 use std::os::fd::AsFd as _;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use pmix_client::{Answer, Ask, Client, Core, Fence, Settings, SharedClient};
@@ -104,6 +105,74 @@ fn a_singleton_serves_itself_and_nothing_else() {
         let error = outcome.unwrap_err();
         assert_eq!(error.status(), Status::ERR_UNREACH, "{place}: {error}");
         assert!(error.to_string().contains("no launcher"), "{error}");
+    }
+    client.finalize().unwrap();
+}
+
+/// A request in which all of some processes take part.
+type Collective = fn(Vec<Proc<'static>>, Vec<Info<'static>>) -> Ask<'static, ()>;
+
+#[test]
+fn a_singleton_refuses_a_required_directive_that_it_does_not_obey() {
+    let client = SharedClient::init(settings(), |_| {}).unwrap();
+    let job = || vec![client.job()];
+    let calls: [(Collective, bool); 3] = [
+        (Ask::fence, true),
+        (Ask::connect, false),
+        (Ask::disconnect, false),
+    ];
+    for (place, (call, collects)) in calls.into_iter().enumerate() {
+        let status_of = |infos| {
+            client
+                .wait(call(job(), infos))
+                .map_err(|error| error.status())
+        };
+        let unknown = Info::new("color", true);
+        assert_eq!(status_of(vec![unknown.clone()]), Ok(()), "{place}");
+        let refused = Err(Status::ERR_NOT_SUPPORTED);
+        assert_eq!(status_of(vec![unknown.required()]), refused, "{place}");
+        let limit = Info::new(keys::TIMEOUT, 1_u32).required();
+        assert_eq!(status_of(vec![limit]), Ok(()), "{place}");
+        let collect = Info::new(keys::COLLECT_DATA, true).required();
+        let expected = if collects { Ok(()) } else { refused };
+        assert_eq!(status_of(vec![collect]), expected, "{place}");
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn a_client_that_has_ended_refuses_jobs() {
+    for is_driven in [false, true] {
+        let client = match is_driven {
+            true => SharedClient::init_driven(settings(), |_| {}),
+            false => SharedClient::init(settings(), |_| {}),
+        };
+        let client = client.unwrap();
+        client.finalize().unwrap();
+        client.later(|| {}).unwrap_err();
+        client.later_at(Instant::now(), || {}).unwrap_err();
+    }
+}
+
+#[test]
+fn a_job_that_queues_itself_again_does_not_keep_the_loop_of_the_program() {
+    fn again(client: SharedClient, count: Arc<AtomicUsize>) {
+        count.fetch_add(1, Ordering::Relaxed);
+        let next = client.clone();
+        let _ = client.later(move || again(next, count));
+    }
+    let client = SharedClient::init_driven(settings(), |_| {}).unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    again(client.clone(), Arc::clone(&count));
+    for turns in 1..5 {
+        assert_eq!(count.load(Ordering::Relaxed), turns);
+        let mut ready = [rustix::event::PollFd::from_borrowed_fd(
+            client.as_fd(),
+            rustix::event::PollFlags::IN,
+        )];
+        let now = rustix::event::Timespec::default();
+        assert_eq!(rustix::event::poll(&mut ready, Some(&now)), Ok(1));
+        client.drive(Instant::now());
     }
     client.finalize().unwrap();
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -65,6 +66,8 @@ impl Timers {
 pub(super) struct Loop {
     /// An event descriptor of the system, readable while something is queued.
     wake: OwnedFd,
+    /// The number of jobs that are queued.
+    num_queued: AtomicUsize,
     timers: Mutex<Timers>,
     /// The threads that call back at the moment, one again for each call from a callback.
     by: Mutex<Vec<ThreadId>>,
@@ -74,6 +77,7 @@ impl Loop {
     pub(super) fn new(wake: OwnedFd) -> Self {
         Self {
             wake,
+            num_queued: AtomicUsize::new(0),
             timers: Mutex::default(),
             by: Mutex::default(),
         }
@@ -160,22 +164,33 @@ impl Worker {
         self.send(Due::Now(job))
     }
 
-    /// Has something done at a time, unless the thread has ended by then.
-    pub(super) fn post_at(&self, time: Instant, job: Job) {
-        self.send(Due::At(time, job));
+    /// Queues a job for a time, before which the thread must not have ended. Returns `false` if the thread has ended.
+    pub(super) fn post_at(&self, time: Instant, job: Job) -> bool {
+        self.send(Due::At(time, job))
     }
 
     fn send(&self, due: Due) -> bool {
         let queue = lock(&self.queue);
         // The thread is there as long as the queue is.
         let refused = match queue.as_ref() {
-            Some(queue) => queue.send(due).err().map(|refused| refused.0),
+            Some(queue) => {
+                // A job is counted before a turn of the program's loop can take it.
+                self.count(|num_queued| num_queued.fetch_add(1, Ordering::AcqRel));
+                queue.send(due).err().map(|refused| refused.0)
+            }
             None => Some(due),
         };
         drop(queue);
         self.wake();
         // What a refused one holds is dropped with no lock held: it may be the program's.
         refused.is_none()
+    }
+
+    /// Changes the number of jobs that are queued for the program's own loop.
+    fn count(&self, change: impl FnOnce(&AtomicUsize) -> usize) {
+        if let Some(own_loop) = &self.own_loop {
+            change(&own_loop.num_queued);
+        }
     }
 
     /// Has the program's own loop call back, and ask when to do so next.
@@ -188,24 +203,31 @@ impl Worker {
 
     /// Calls back what is due, where there is no thread for it, and says when something is due next.
     pub(super) fn drive(&self, now: Instant) -> Option<Instant> {
-        // A server that sends without end does not keep the program.
-        self.call_back(now, MOST_CALLS)
+        let own_loop = self.own_loop.as_ref()?;
+        // Neither a server that sends without end nor a job that queues itself again keeps the program.
+        let most = own_loop.num_queued.load(Ordering::Acquire).min(MOST_CALLS);
+        self.call_back(now, most)
     }
 
-    /// Makes no more than so many calls; what is left has the program's loop drive again.
+    /// Runs at most `most` of the queued jobs, and those whose time has come. The program's loop drives again for the
+    /// others.
     fn call_back(&self, now: Instant, most: usize) -> Option<Instant> {
         let own_loop = self.own_loop.as_ref()?;
+        let mut num_left = most;
         // What is queued from here on makes the descriptor readable again.
         let _ = rustix::io::read(&own_loop.wake, &mut [0; 8]);
         let own = thread::current().id();
         lock(&own_loop.by).push(own);
-        for turn in 0_usize.. {
-            if turn == most {
-                self.wake();
-                break;
-            }
+        loop {
             // What is queued comes first: it may be what ends the wait of a timer.
-            let come = lock(&self.due).as_ref().map(Receiver::try_recv);
+            let come = match num_left {
+                0 => None,
+                _ => lock(&self.due).as_ref().map(Receiver::try_recv),
+            };
+            if let Some(Ok(_)) = come {
+                num_left -= 1;
+                self.count(|num_queued| num_queued.fetch_sub(1, Ordering::AcqRel));
+            }
             let job = match come {
                 Some(Ok(Due::Now(job))) => job,
                 Some(Ok(Due::At(time, job))) => {
@@ -218,6 +240,9 @@ impl Worker {
                 },
             };
             call(job);
+        }
+        if own_loop.num_queued.load(Ordering::Acquire) > 0 {
+            self.wake();
         }
         {
             let mut by = lock(&own_loop.by);
