@@ -10,12 +10,12 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::convert::Data;
-use crate::later::later;
+use crate::later::put_off;
 
 /// The processor time after which a thread has executed the few instructions between the end of [`Entered`] and the
 /// `ret` of the exported function. The system counts the time of an interrupt that it handles between them as the
@@ -52,6 +52,10 @@ struct Call {
     num_entered: Arc<AtomicU64>,
     /// The value of `num_entered` when the call left the library; 0 before.
     left: AtomicU64,
+    /// The time at which the call left the library, set before `left`.
+    left_at: OnceLock<Instant>,
+    /// The processor time of `thread` when it was first seen that the call has left.
+    first_seen: OnceLock<Option<Duration>>,
 }
 
 /// The calls of one thread.
@@ -104,6 +108,7 @@ impl Drop for Entered {
                 return;
             };
             let left: *const AtomicU64 = &raw const call.left;
+            let _ = call.left_at.set(Instant::now());
             drop(caller.last.replace(Some(call)));
             let number = caller.num_entered.load(Ordering::Relaxed);
             // SAFETY: `last` owns the call, and only this thread changes `last`.
@@ -143,12 +148,12 @@ impl<F: Copy + Send + 'static> Callback<F> {
         let take =
             |job: &Mutex<Option<_>>| job.lock().unwrap_or_else(PoisonError::into_inner).take();
         let again = Arc::clone(&job);
-        let queued = later(move || {
+        let queued = put_off(move || {
             if let Some((callback, with)) = take(&again) {
                 callback.call(with);
             }
         });
-        // Without a queue an early callback is better than none.
+        // Without a queue, or with one that ends, an early callback is better than none and than one after the end.
         if queued.is_err()
             && let Some((callback, with)) = take(&job)
         {
@@ -170,6 +175,8 @@ impl Call {
                     clock: own_clock(),
                     num_entered: Arc::clone(&caller.num_entered),
                     left: AtomicU64::new(0),
+                    left_at: OnceLock::new(),
+                    first_seen: OnceLock::new(),
                 })
             });
             caller.current.set(Some(Arc::clone(&call)));
@@ -182,10 +189,9 @@ impl Call {
         self.thread == thread::current().id()
     }
 
-    /// Waits until the call has returned to the program; returns `false` if it is in the library for longer than
-    /// `limit`.
+    /// Waits until the call has returned to the program; returns `false` if that is not certain after `limit`.
     fn has_returned(&self, limit: Duration) -> bool {
-        let mut begun = Instant::now();
+        let begun = Instant::now();
         let mut pause = Pause::default();
         let left = loop {
             match self.left.load(Ordering::Acquire) {
@@ -194,19 +200,23 @@ impl Call {
                 left => break left,
             }
         };
-        let Some(first) = time_of(self.clock) else {
+        let left_at = *self.left_at.get_or_init(Instant::now);
+        if left_at.elapsed() > RUNNABLE_LIMIT {
+            return true;
+        }
+        let Some(first) = *self.first_seen.get_or_init(|| time_of(self.clock)) else {
             return true;
         };
         let mut last = first;
-        begun = Instant::now();
         pause = Pause::default();
         while self.num_entered.load(Ordering::Acquire) == left {
             match time_of(self.clock) {
                 None => return true,
                 // Less than before is the time of a new thread with the number of one that has ended.
                 Some(now) if now < first || now - first >= RUN_ON => return true,
-                Some(now) if now != last => last = now,
-                Some(_) if pause.is_long() && self.thread_rests(begun) => return true,
+                Some(now) if now != last && begun.elapsed() <= limit => last = now,
+                Some(_) if pause.is_long() && self.thread_rests(left_at) => return true,
+                Some(_) if begun.elapsed() > limit => return false,
                 Some(_) => {}
             }
             pause.wait();
@@ -215,14 +225,14 @@ impl Call {
     }
 
     /// Returns `true` if the thread, which has left the library, sleeps in a system call: it has returned. A thread
-    /// that could run and does not since `begun` is given [`RUNNABLE_LIMIT`].
-    fn thread_rests(&self, begun: Instant) -> bool {
+    /// that could run and does not since the call left is given [`RUNNABLE_LIMIT`].
+    fn thread_rests(&self, left_at: Instant) -> bool {
         let limit = match state_of(self.clock) {
             Some(b'S' | b'Z' | b'X') => return true,
             Some(b'R') => RUNNABLE_LIMIT,
             _ => UNKNOWN_LIMIT,
         };
-        begun.elapsed() > limit
+        left_at.elapsed() > limit
     }
 }
 
@@ -317,8 +327,58 @@ mod tests {
         })
     }
 
+    type InCall = (Callback<fn()>, mpsc::Sender<()>, thread::JoinHandle<()>);
+
+    /// Returns a callback of a call that lasts until the returned sender is used or dropped.
+    fn in_call() -> InCall {
+        let (sender, receiver) = mpsc::channel();
+        let (leave, leaves) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            let _entered = Entered::new();
+            let callback = Callback::<fn()>::new(|| {}, std::ptr::null_mut());
+            sender.send(callback).unwrap();
+            let _ = leaves.recv();
+        });
+        (receiver.recv().unwrap(), leave, thread)
+    }
+
+    #[test]
+    fn a_callback_that_is_held_back_is_called_before_the_thread_that_calls_back_has_ended() {
+        let _lock = crate::later::ENDS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (callback, leave, thread) = in_call();
+        let is_called = Arc::new(AtomicBool::new(false));
+        let called = Arc::clone(&is_called);
+        put_off(move || callback.call(move |_, _| called.store(true, Ordering::SeqCst))).unwrap();
+        // It is put off at least once before the end begins.
+        thread::sleep(HOLD_OTHERS * 2);
+        assert!(!is_called.load(Ordering::SeqCst));
+        crate::later::end();
+        assert!(is_called.load(Ordering::SeqCst));
+        drop(leave);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_call_that_left_long_ago_has_returned() {
+        let (callback, leave, thread) = in_call();
+        drop(leave);
+        thread.join().unwrap();
+        let mut call = Arc::into_inner(callback.call.unwrap()).unwrap();
+        // The clock of a thread that goes on.
+        call.clock = own_clock();
+        let ago = Instant::now().checked_sub(RUNNABLE_LIMIT * 2).unwrap();
+        call.left_at = OnceLock::from(ago);
+        assert!(call.has_returned(HOLD_OTHERS));
+        assert!(call.first_seen.get().is_none(), "it is not observed");
+    }
+
     #[test]
     fn a_callback_waits_until_its_call_has_returned() {
+        let _lock = crate::later::ENDS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for stay in [0, 1, 5, 50] {
             assert!(!was_in_call(Duration::from_millis(stay), || {}), "{stay}");
         }

@@ -14,6 +14,7 @@ use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at}
 use crate::events;
 use crate::gets::says;
 use crate::guard::exported;
+use crate::later;
 use crate::log;
 use crate::memory::Result;
 use crate::model::Model;
@@ -95,11 +96,12 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
             }
             Some(_) => {
                 state.topology = None;
-                state.client.take()
+                let ending = later::Ending::of_client();
+                state.client.take().zip(Some(ending))
             }
         }
     };
-    let Some((client, _)) = last else {
+    let Some(((client, _), ending)) = last else {
         return Err(Status::ERR_INIT);
     };
     if says(infos, keys::EMBED_BARRIER) {
@@ -108,6 +110,8 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
         let _ = client.wait(all);
     }
     let left = client.finalize();
+    later::end();
+    drop(ending);
     events::forget_all();
     left.map_err(|error| fault(&error))
 }

@@ -20,21 +20,85 @@ struct Worker {
     thread: JoinHandle<()>,
 }
 
-static WORKER: PerProcess<Mutex<Option<Worker>>> = PerProcess::new(Mutex::new(None));
+/// The thread, and what keeps it from being started.
+#[derive(Default)]
+struct Holder {
+    worker: Option<Worker>,
+    /// The number of threads that are ending what calls back. No callback is put off meanwhile.
+    num_ending: usize,
+    /// The number of threads that are ending a client or tool. No thread is started for it meanwhile.
+    num_clients_ending: usize,
+}
 
-fn worker() -> MutexGuard<'static, Option<Worker>> {
-    WORKER.get().lock().unwrap_or_else(PoisonError::into_inner)
+static HOLDER: PerProcess<Mutex<Holder>> = PerProcess::new(Mutex::new(Holder {
+    worker: None,
+    num_ending: 0,
+    num_clients_ending: 0,
+}));
+
+fn holder() -> MutexGuard<'static, Holder> {
+    HOLDER.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time in which this process ends what calls back.
+pub(crate) struct Ending {
+    is_client: bool,
+}
+
+impl Ending {
+    /// Begins to end a client or tool. The caller holds the lock of the state, from which it takes the client next: a
+    /// job that does not find the client in the state finds that it ends.
+    pub(crate) fn of_client() -> Self {
+        Self::begin(true)
+    }
+
+    fn begin(is_client: bool) -> Self {
+        let mut holder = holder();
+        holder.num_ending += 1;
+        holder.num_clients_ending += usize::from(is_client);
+        Self { is_client }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let mut holder = holder();
+        // The child of a fork has begun with none.
+        holder.num_ending = holder.num_ending.saturating_sub(1);
+        let of_client = usize::from(self.is_client);
+        holder.num_clients_ending = holder.num_clients_ending.saturating_sub(of_client);
+    }
 }
 
 /// Runs a job on the thread that calls back.
 ///
 /// # Errors
-/// `PMIX_ERR_OUT_OF_RESOURCE` if the system starts no thread; the job is dropped.
+/// `PMIX_ERR_OUT_OF_RESOURCE` if the system starts no thread, and `PMIX_ERR_INIT` if the client of this process ends;
+/// the job is dropped.
 pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
+    queue(job, |holder| holder.num_clients_ending > 0)
+}
+
+/// Puts a job off that the thread that calls back has begun and that is not due yet.
+///
+/// # Errors
+/// As [`later`]; `PMIX_ERR_INIT` also if the thread ends, which runs the last jobs now.
+pub(crate) fn put_off(job: impl FnOnce() + Send + 'static) -> Result<()> {
+    queue(job, |holder| holder.num_ending > 0)
+}
+
+fn queue(
+    job: impl FnOnce() + Send + 'static,
+    is_refused: impl FnOnce(&Holder) -> bool,
+) -> Result<()> {
     if let Ok(client) = client() {
         return client.later(job).map_err(|error| error.status());
     }
-    let mut worker = worker();
+    let mut holder = holder();
+    if is_refused(&holder) {
+        return Err(Status::ERR_INIT);
+    }
+    let worker = &mut holder.worker;
     if worker.is_none() {
         let (queue, due) = mpsc::channel();
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
@@ -70,10 +134,14 @@ pub(crate) fn later_or_now(job: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Runs all queued jobs and ends the thread.
+/// Runs all queued jobs, and those that they queue, and ends the thread.
 pub(crate) fn end() {
-    let ended = worker().take();
-    if let Some(Worker { queue, thread, .. }) = ended {
+    let _ending = Ending::begin(false);
+    loop {
+        let ended = holder().worker.take();
+        let Some(Worker { queue, thread }) = ended else {
+            return;
+        };
         drop(queue);
         if thread.thread().id() != thread::current().id() && thread.join().is_err() {
             tracing::error!("the thread of the callbacks panicked");
@@ -86,5 +154,46 @@ fn run(due: &Receiver<Job>) {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("a callback panicked");
         }
+    }
+}
+
+/// Tests that end the thread, or need that it goes on, hold this lock.
+#[cfg(test)]
+pub(crate) static ENDS: Mutex<()> = Mutex::new(());
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn jobs_that_jobs_queue_are_run_before_the_thread_has_ended() {
+        fn queue_next(count: &Arc<AtomicUsize>) {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            let count = Arc::clone(count);
+            if number < 10 {
+                later(move || queue_next(&count)).unwrap();
+            }
+        }
+        let _lock = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = Arc::new(AtomicUsize::new(0));
+        queue_next(&count);
+        end();
+        assert_eq!(count.load(Ordering::SeqCst), 11);
+        assert!(holder().worker.is_none());
+    }
+
+    #[test]
+    fn no_thread_begins_while_a_client_ends() {
+        let _lock = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let _ending = Ending::of_client();
+            assert_eq!(later(|| {}), Err(Status::ERR_INIT));
+            assert_eq!(put_off(|| {}), Err(Status::ERR_INIT));
+            assert!(holder().worker.is_none());
+        }
+        later(|| {}).unwrap();
+        end();
     }
 }

@@ -18,7 +18,7 @@ use crate::abi::*;
 use crate::convert::{hand_out, infos_at};
 use crate::events::{self, Happened};
 use crate::guard::exported;
-use crate::later;
+use crate::later::{self, Ending};
 use crate::launchers::Launchers;
 use crate::log;
 use crate::memory::Result;
@@ -206,14 +206,16 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
 }
 
 /// Counts one init less. Returns the tool if that was the last and it may end.
-fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
+fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<(OwnTool, Option<Ending>)> {
     let mut state = state();
     let own = state.tool.as_mut()?;
     own.count -= 1;
     match own.count == 0 && !is_kept(own) {
         true => {
+            // A server goes on to call back.
+            let ending = (!own.has_server).then(Ending::of_client);
             state.topology = None;
-            state.tool.take()
+            state.tool.take().map(|tool| (tool, ending))
         }
         false => {
             own.count = own.count.max(1);
@@ -225,7 +227,7 @@ fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<OwnTool> {
 /// Is no tool any longer with the last call; none if this process is no tool.
 pub(crate) fn finalize() -> Option<Result<()>> {
     state().initialized_tool()?;
-    let Some(mut own) = end_one(|_| false) else {
+    let Some((mut own, ending)) = end_one(|_| false) else {
         return Some(Ok(()));
     };
     changed();
@@ -239,6 +241,7 @@ pub(crate) fn finalize() -> Option<Result<()>> {
             Ok(())
         }
     };
+    drop(ending);
     Some(left.and(ended))
 }
 
