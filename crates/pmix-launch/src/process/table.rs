@@ -192,10 +192,12 @@ impl Table {
         self.num_running += 1;
     }
 
-    /// Kills what a process left behind in its process group.
+    /// Kills the rest of the process group of a process that has ended, which may still be started again.
     pub(crate) fn kill_group(&mut self, place: usize) {
         if let Some(process) = self.processes.get_mut(place) {
+            let restart = process.restart;
             process.signal(Signal::KILL);
+            process.restart = restart;
         }
     }
 

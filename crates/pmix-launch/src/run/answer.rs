@@ -155,11 +155,13 @@ impl Session<'_> {
             HostMessage::Group(call, done) => self.group(&call, done),
             HostMessage::GroupChanged(name, change) => self.groups.changed(name, change),
             HostMessage::CleanupRegistered(target, uid, cleanup) => {
+                self.begun_removals.register(&target, uid, &cleanup);
                 self.watcher.remove_later(&target, uid, &cleanup);
                 // The files may be there already, and the launcher may be killed before its turn ends.
                 self.watcher.flush();
             }
             HostMessage::Cleanup(target, uid, cleanup) => {
+                self.begun_removals.begin(&target, uid);
                 self.removals.clean(cleanup, target, uid, &self.protected);
             }
             HostMessage::IofPull(call, done) => match self.has_any(&call.procs) {

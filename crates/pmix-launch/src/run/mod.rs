@@ -2,6 +2,7 @@
 //! Running a job: everything is started, then one thread waits for all there is to wait for.
 
 mod answer;
+mod begun_removals;
 mod children;
 mod connected;
 mod construct;

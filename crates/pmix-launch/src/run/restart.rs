@@ -28,6 +28,13 @@ use crate::{Error, Plan};
 
 pub(super) use waiting::WaitingRestarts;
 
+/// The outcome of an attempt to start a process again.
+enum Again {
+    Started,
+    /// The process waits for the end of the removal of its files, or is given up in the next turn.
+    Held(Proc<'static>),
+}
+
 impl Session<'_> {
     /// Lets a process that has ended wait to be started again, if its job says so. Returns whether it does.
     pub(super) fn restarts_later(&mut self, index: usize, place: usize, now: Instant) -> bool {
@@ -50,7 +57,7 @@ impl Session<'_> {
 
     /// Starts again one of the processes whose time has come, and gives up those that somebody ends.
     pub(super) fn start_again_one(&mut self, now: Instant) {
-        if self.restarts.deadline().is_none() {
+        if self.restarts.is_empty() {
             return;
         }
         let jobs = &self.jobs;
@@ -93,7 +100,8 @@ impl Session<'_> {
         self.job_ended_if_all(index, now);
     }
 
-    /// Starts again a process that waited for it. Returns whether it was started.
+    /// Starts again a process that waited for it, or holds it while its files are removed. Returns `false` if it is not
+    /// started again.
     fn restarts(&mut self, index: usize, place: usize) -> bool {
         let Some(number) = self.next_restart(index, place) else {
             return false;
@@ -104,7 +112,14 @@ impl Session<'_> {
             .and_then(|job| job.table.get(place))
             .cloned();
         match self.start_again(index, place, number) {
-            Ok(()) => {
+            Ok(Again::Held(proc)) => {
+                match self.begun_removals.concern(&proc) {
+                    true => self.restarts.hold(proc),
+                    false => self.restarts.add(proc, Instant::now()),
+                }
+                true
+            }
+            Ok(Again::Started) => {
                 // The end of one that is not started again is told elsewhere.
                 if let (Some(job), Some(ended)) = (self.jobs.get(index), ended) {
                     self.tell_end_of_process(job, &ended);
@@ -135,9 +150,9 @@ impl Session<'_> {
         (may && process.num_restarts < most).then(|| process.num_restarts + 1)
     }
 
-    fn start_again(&mut self, index: usize, place: usize, number: u32) -> Result<(), Error> {
+    fn start_again(&mut self, index: usize, place: usize, number: u32) -> Result<Again, Error> {
         let Some(job) = self.jobs.get_mut(index) else {
-            return Ok(());
+            return Ok(Again::Started);
         };
         job.table.kill_group(place);
         let (mut plan, nspace) = ((*job.plan).clone(), job.nspace.clone());
@@ -150,9 +165,12 @@ impl Session<'_> {
             rank, pid, cpus, ..
         }) = job.table.get(place).cloned()
         else {
-            return Ok(());
+            return Ok(Again::Started);
         };
         let proc = job.proc(rank);
+        if self.begun_removals.concern(&proc) {
+            return Ok(Again::Held(proc));
+        }
         let refused = |e| Error::server("the process cannot be registered again", e);
         if let Err(e) = self.server.deregister_client(&proc) {
             tracing::debug!("rank {rank} is not deregistered: {e}");
@@ -173,6 +191,13 @@ impl Session<'_> {
         );
         let object = ProcessDirs::object(job_number, rank);
         (self.server.register_client(&proc, user, object)).map_err(refused)?;
+        // The server hands out at the latest now what the process registered for removal. The new one may make the same
+        // paths, which a late removal would take from it.
+        self.serve();
+        // An answer may also have ended the job.
+        if self.begun_removals.concern(&proc) || self.next_restart(index, place).is_none() {
+            return Ok(Again::Held(proc));
+        }
         let bound = Bound {
             cpus: cpus.into_iter().collect(),
             oversubscribed: is_oversubscribed(&plan),
@@ -202,7 +227,8 @@ impl Session<'_> {
         started.output = merged.or(started.output);
         self.watcher.forget(pid);
         tracing::info!("rank {rank} of {nspace} is started again (restart {number})");
-        self.adopt(index, Some(place), started, files)
+        self.adopt(index, Some(place), started, files)?;
+        Ok(Again::Started)
     }
 }
 

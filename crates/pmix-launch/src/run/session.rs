@@ -16,6 +16,7 @@ use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
 
 use super::Standard;
+use super::begun_removals::BegunRemovals;
 use super::connected::Connected;
 use super::groups::Groups;
 use super::job::{Job, Jobs};
@@ -114,6 +115,8 @@ pub(super) struct Session<'a> {
     pub(super) protected: Arc<ProtectedPaths>,
     /// The files and directories that threads remove.
     pub(super) removals: Removals,
+    /// The removals of registered paths that go on.
+    pub(super) begun_removals: BegunRemovals,
     pub(super) signals: Signals,
     /// All but the sockets of the server, which waits for this poll with them.
     pub(super) poll: Poll,
@@ -140,8 +143,18 @@ impl Session<'_> {
 
     /// Takes the results of removals, and writes to the watcher what waits for it.
     pub(super) fn note_removals(&mut self) {
-        for (target, user) in self.removals.turn() {
-            self.watcher.removed(&target, user);
+        let ended = self.removals.turn();
+        if !ended.is_empty() {
+            self.restarts.release(Instant::now());
+        }
+        for registered in ended {
+            if let Some(later) = self.begun_removals.end(&registered) {
+                let (target, user) = registered;
+                self.watcher.removed(&target, user);
+                // The line before removes these, too.
+                let later = later.iter();
+                later.for_each(|cleanup| self.watcher.remove_later(&target, user, cleanup));
+            }
         }
         self.watcher.flush();
     }

@@ -19,6 +19,7 @@ use pmix_types::{Nspace, Proc, Text};
 use rustix::process::{getegid, geteuid};
 
 use super::Standard;
+use super::begun_removals::BegunRemovals;
 use super::connected::Connected;
 use super::display::Display;
 use super::groups::Groups;
@@ -216,6 +217,7 @@ impl<'a> Session<'a> {
             sets: DefinedSets::default(),
             protected: Arc::new(protected),
             removals: Removals::new(wake),
+            begun_removals: BegunRemovals::default(),
             poll,
         })
     }

@@ -56,6 +56,7 @@ fn actor() {
         "fails_below" => crate::directed::fails_below(connected(settings)),
         "restarted" => crate::directed::restarted(connected(settings)),
         "restarted_for_ever" => crate::directed::restarted_for_ever(connected(settings)),
+        "cleaned_and_restarted" => crate::directed::cleaned_and_restarted(connected(settings)),
         "comes_again" => crate::directed::comes_again(connected(settings)),
         "fed" => crate::directed::fed(connected(settings)),
         "placed" => placed::placed(connected(settings)),

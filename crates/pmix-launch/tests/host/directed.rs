@@ -289,6 +289,47 @@ pub(crate) fn comes_again(mut client: Client) {
     client.finalize().unwrap();
 }
 
+/// Registers a directory of many files for removal and fails, before or after it has finalized, until it was started
+/// twice again.
+pub(crate) fn cleaned_and_restarted(mut client: Client) {
+    let dir = std::path::PathBuf::from(std::env::var_os("PLACE").unwrap()).join("dir");
+    let times = client.get(&client.proc().clone(), keys::REINCARNATION, &[]);
+    std::fs::create_dir(&dir).expect("the directory of the process before is removed");
+    let path = dir.to_str().unwrap().to_owned();
+    let infos = vec![
+        Info::new(keys::REGISTER_CLEANUP_DIR, path),
+        Info::new(keys::CLEANUP_RECURSIVE, true),
+    ];
+    let targets = vec![client.proc().clone()];
+    let request = request::JobControl { targets, infos };
+    let payload = client.request(&Request::JobControl(request)).unwrap();
+    let answer = reply::Infos::decode(client.form(), None, &payload).unwrap();
+    assert_eq!(answer.status, Status::SUCCESS);
+    let times = times.unwrap();
+    if times == Value::Uint32(2) {
+        return client.finalize().unwrap();
+    }
+    (0..10_000).for_each(|number| std::fs::write(dir.join(number.to_string()), "").unwrap());
+    if times == Value::Uint32(1) {
+        client.finalize().unwrap();
+    }
+    std::process::exit(3);
+}
+
+#[test]
+fn a_process_is_started_again_after_its_files_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let vars = [("PLACE", dir.path())];
+    let change = |plan: &mut pmix_launch::Plan| plan.max_restarts = 2;
+    let played = play_plan("cleaned_and_restarted", 1, &vars, change);
+    assert_eq!(
+        played.outcome.cause, None,
+        "{}{}",
+        played.output, played.errors
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
 /// Rank 2 fails, which the others survive; then rank 1 aborts the job, of which rank 0 has a child.
 pub(crate) fn fails_later(mut client: Client) {
     let both = [peer(&client, 0), peer(&client, 1)];

@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRestarts {
     waiting: BTreeMap<(Instant, u64), Proc<'static>>,
+    /// Processes whose time has come, but whose files are still being removed.
+    held: Vec<Proc<'static>>,
     last: u64,
 }
 
@@ -29,6 +31,23 @@ impl WaitingRestarts {
     pub(crate) fn add(&mut self, proc: Proc<'static>, due: Instant) {
         self.last += 1;
         self.waiting.insert((due, self.last), proc);
+    }
+
+    /// Holds a process whose time has come until [`Self::release`] is called.
+    pub(crate) fn hold(&mut self, proc: Proc<'static>) {
+        self.held.push(proc);
+    }
+
+    /// Makes all held processes due.
+    pub(crate) fn release(&mut self, now: Instant) {
+        for proc in std::mem::take(&mut self.held) {
+            self.add(proc, now);
+        }
+    }
+
+    /// Returns `true` if no process waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.held.is_empty()
     }
 
     /// When the next one is to be started.
@@ -47,7 +66,9 @@ impl WaitingRestarts {
         let meant = self.waiting.iter().filter(|(_, proc)| is_meant(proc));
         let meant: Vec<_> = meant.map(|(key, _)| *key).collect();
         let taken = meant.iter().filter_map(|key| self.waiting.remove(key));
-        taken.collect()
+        let mut taken: Vec<_> = taken.collect();
+        taken.extend(self.held.extract_if(.., |proc| is_meant(proc)));
+        taken
     }
 }
 
@@ -103,6 +124,21 @@ mod tests {
         assert_eq!(waiting.next(now), Some(proc(1)));
         assert_eq!(waiting.next(now), Some(proc(3)));
         assert_eq!(waiting.next(now), None);
+    }
+
+    #[test]
+    fn a_process_that_is_held_comes_once_it_is_released_and_can_be_given_up() {
+        let now = Instant::now();
+        let mut waiting = WaitingRestarts::default();
+        waiting.hold(proc(1));
+        waiting.hold(proc(2));
+        assert_eq!((waiting.deadline(), waiting.next(now)), (None, None));
+        assert_eq!(waiting.take(|held| *held == proc(1)), [proc(1)]);
+        assert!(!waiting.is_empty());
+        waiting.release(now);
+        assert_eq!(waiting.deadline(), Some(now));
+        assert_eq!(waiting.next(now), Some(proc(2)));
+        assert!(waiting.is_empty());
     }
 
     #[test]
