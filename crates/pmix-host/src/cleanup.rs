@@ -71,8 +71,8 @@ pub fn remove(cleanup: &Cleanup, uid: u32, protected: &ProtectedPaths) -> Vec<Er
     remove_counted(cleanup, uid, protected, &AtomicU64::new(0))
 }
 
-/// Does what [`remove`] does, and counts each entry that is removed, so that another thread sees the progress: how long
-/// it takes is decided by the number of files and by the disk. A host calls it in a thread of its own.
+/// Removes paths like [`remove`], and adds to `progress` for each entry that it looks at. A host calls it in a thread of
+/// its own, as the number of files and the disk decide its duration, and sees by `progress` whether it goes on.
 ///
 /// # Errors
 /// As of [`remove`].
@@ -80,19 +80,21 @@ pub fn remove_counted(
     cleanup: &Cleanup,
     uid: u32,
     protected: &ProtectedPaths,
-    num_removed: &AtomicU64,
+    progress: &AtomicU64,
 ) -> Vec<Error> {
     let removal = Removal {
         ignored: cleanup.ignored.iter().map(|text| text.as_bytes()).collect(),
         uid,
-        num_removed,
+        progress,
     };
     let mut errors = Vec::new();
     for file in &cleanup.files {
+        removal.note_progress();
         let path = Path::new(OsStr::from_bytes(file.as_bytes()));
         errors.extend(error_of(path, removal.file(path)));
     }
     for directory in &cleanup.directories {
+        removal.note_progress();
         let path = Path::new(OsStr::from_bytes(directory.path.as_bytes()));
         errors.extend(match protected.keeps(path) {
             true => {
@@ -130,10 +132,15 @@ struct Removal<'a> {
     ignored: Vec<&'a [u8]>,
     /// Whose entries go.
     uid: u32,
-    num_removed: &'a AtomicU64,
+    /// The number of entries that were looked at.
+    progress: &'a AtomicU64,
 }
 
 impl Removal<'_> {
+    fn note_progress(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn file(&self, path: &Path) -> Result<(), Errno> {
         let (parent, name) = open_parent(path)?;
         let about = statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -173,6 +180,8 @@ impl Removal<'_> {
             return Err(Errno::LOOP);
         }
         for entry in Dir::read_from(dir)? {
+            // An entry that stays is progress, too: there may be millions of them.
+            self.note_progress();
             let entry = entry?;
             let name = entry.file_name();
             if [c".", c".."].contains(&name) {
@@ -212,9 +221,7 @@ impl Removal<'_> {
 
     fn unlink(&self, dir: &OwnedFd, name: &CStr, owner: u32, flags: AtFlags) -> Result<(), Errno> {
         match owner == self.uid {
-            true => unlinkat(dir, name, flags).inspect(|()| {
-                self.num_removed.fetch_add(1, Ordering::Relaxed);
-            }),
+            true => unlinkat(dir, name, flags),
             false => Err(Errno::PERM),
         }
     }

@@ -124,8 +124,8 @@ impl Helpers {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if 4,096 pieces of work wait for a thread, or there is no thread and the system
-    /// starts none.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if 4,096 pieces of work wait for a thread, or if there is no thread and none may
+    /// start.
     pub fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancel) -> T + Send + 'static,
@@ -168,6 +168,9 @@ impl Helpers {
             return Err(refused(format!(
                 "{MOST_QUEUED} pieces of work wait for the {num} threads called {name}: a file system may not answer"
             )));
+        }
+        if self.shared.most_threads == 0 {
+            return Err(refused(format!("there may be no thread called {name}")));
         }
         // Work that was queued before may need the idle threads.
         if state.num_idle <= state.queue.len() && state.num_threads < self.shared.most_threads {

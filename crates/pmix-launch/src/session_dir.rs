@@ -152,15 +152,15 @@ impl Drop for SessionDir {
     }
 }
 
-/// Removes a directory with all that is in it, and counts what is removed. It goes by open directories and follows no
-/// link.
+/// Removes a directory with all that is in it, and adds to `progress` for each entry that it looks at. It goes by open
+/// directories and follows no link.
 ///
 /// # Errors
 /// Something cannot be removed.
-pub(crate) fn remove_tree(path: &Path, num_removed: &AtomicU64) -> io::Result<()> {
-    // What is nested too deeply is removed below, without being counted.
+pub(crate) fn remove_tree(path: &Path, progress: &AtomicU64) -> io::Result<()> {
+    // Entries that are nested too deeply are removed below, without being counted.
     if let Ok(dir) = open_dir(rustix::fs::CWD, path) {
-        empty(&dir, num_removed, 0)?;
+        empty(&dir, progress, 0)?;
     }
     match fs::remove_dir_all(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -168,8 +168,8 @@ pub(crate) fn remove_tree(path: &Path, num_removed: &AtomicU64) -> io::Result<()
     }
 }
 
-/// Removes what is in a directory that is nested so deeply.
-fn empty(dir: &OwnedFd, num_removed: &AtomicU64, depth: usize) -> io::Result<()> {
+/// Removes the entries of a directory that is nested to this depth.
+fn empty(dir: &OwnedFd, progress: &AtomicU64, depth: usize) -> io::Result<()> {
     const DEEPEST: usize = 64;
     if depth == DEEPEST {
         return Ok(());
@@ -180,20 +180,17 @@ fn empty(dir: &OwnedFd, num_removed: &AtomicU64, depth: usize) -> io::Result<()>
         if [c".", c".."].contains(&name) {
             continue;
         }
-        let is_dir = entry.file_type() == FileType::Directory;
-        let removed = match is_dir {
-            true => {
+        progress.fetch_add(1, Ordering::Relaxed);
+        // An entry that is left is removed, or named, at the end.
+        let _ = match entry.file_type() {
+            FileType::Directory => {
                 if let Ok(below) = open_dir(dir, name) {
-                    empty(&below, num_removed, depth + 1)?;
+                    empty(&below, progress, depth + 1)?;
                 }
                 unlinkat(dir, name, AtFlags::REMOVEDIR)
             }
-            false => unlinkat(dir, name, AtFlags::empty()),
+            _ => unlinkat(dir, name, AtFlags::empty()),
         };
-        // What is left is removed, or named, at the end.
-        if removed.is_ok() {
-            num_removed.fetch_add(1, Ordering::Relaxed);
-        }
     }
     Ok(())
 }
@@ -366,10 +363,10 @@ mod tests {
             assert_eq!(mode & 0o777, 0o700, "{}", path.display());
         }
         fs::write(other.join("left"), "x").unwrap();
-        let num_removed = AtomicU64::new(0);
-        remove_tree(spawned.path(), &num_removed).unwrap();
+        let progress = AtomicU64::new(0);
+        remove_tree(spawned.path(), &progress).unwrap();
         // The file and the directory of the process.
-        assert_eq!(num_removed.into_inner(), 2);
+        assert_eq!(progress.into_inner(), 2);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         fs::write(own.join("left"), "x").unwrap();
         drop(dir);

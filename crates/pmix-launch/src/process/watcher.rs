@@ -51,6 +51,8 @@ pub(crate) struct Watcher {
     /// Lines that wait, and how many were added since the last write.
     waiting: Vec<u8>,
     num_waiting: usize,
+    /// The launcher ends before its removals do, and leaves the rest of them.
+    has_rest: bool,
 }
 
 impl Watcher {
@@ -91,6 +93,7 @@ impl Watcher {
             process,
             waiting: Vec::new(),
             num_waiting: 0,
+            has_rest: false,
         }
     }
 
@@ -146,11 +149,26 @@ impl Watcher {
         self.say(&Line::Removed(&Key::of(target, uid)));
     }
 
-    /// Ends it. Nothing of the job is left, so it has nothing to do.
+    /// Has it remove, once this is dropped, the directory of the session and the paths that are not
+    /// [removed](Self::removed). Returns its process id, or `None` if it does not run.
+    pub(crate) fn leave_rest(&mut self) -> Option<Pid> {
+        self.has_rest = true;
+        self.pid()
+    }
+
+    /// Ends it, or lets it remove the rest of the files. No process of a job is left.
     pub(crate) fn end(&mut self) {
-        self.say(&Line::Over);
+        self.say(match self.has_rest {
+            true => &Line::Rest,
+            false => &Line::Over,
+        });
         self.flush();
         if let Some((mut child, input)) = self.process.take() {
+            // It ends after the launcher, as a disk may take long, so nothing waits for it. Without the last line it would
+            // kill processes, so it is killed if it has not read all lines.
+            if self.has_rest && self.waiting.is_empty() {
+                return;
+            }
             // One that has not read all, or that is stopped, does not end by itself. It has to be dead before its input
             // ends without the last line.
             let over = self.waiting.is_empty() && ends_by_itself(&child);
@@ -261,5 +279,27 @@ mod tests {
             "{told}"
         );
         assert!(told.ends_with("130\n131\nover\n"), "{told}");
+    }
+
+    #[test]
+    fn a_watcher_that_removes_the_rest_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("told");
+        let script = "cat > \"$0\"; mv \"$0\" \"$0.all\"";
+        let command = [
+            "/bin/sh".into(),
+            "-c".into(),
+            script.into(),
+            file.clone().into(),
+        ];
+        let mut watcher = Watcher::start(Some(&command), Path::new("/s"));
+        assert_eq!(watcher.leave_rest(), watcher.pid());
+        drop(watcher);
+        let all = dir.path().join("told.all");
+        while !all.exists() {
+            std::thread::sleep(RETRY);
+        }
+        let told = std::fs::read_to_string(all).unwrap();
+        assert_eq!(told, "session /s\nrest\n");
     }
 }

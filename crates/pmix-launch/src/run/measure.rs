@@ -351,7 +351,14 @@ mod tests {
     fn full() -> (Monitors, std::sync::mpsc::Sender<()>, Vec<Task<Looked<()>>>) {
         let monitors = Monitors::new(|| {});
         let (open, gate) = std::sync::mpsc::channel::<()>();
-        let mut tasks = vec![monitors.run(move |_| _ = gate.recv()).unwrap()];
+        let (say, begun) = std::sync::mpsc::channel();
+        let hold = move |_: &mut _| {
+            let _ = say.send(());
+            let _ = gate.recv();
+        };
+        let mut tasks = vec![monitors.run(hold).unwrap()];
+        // The first request leaves room for another one when the thread takes it.
+        begun.recv().unwrap();
         tasks.extend(std::iter::from_fn(|| monitors.run(|_| ()).ok()));
         (monitors, open, tasks)
     }

@@ -406,11 +406,37 @@ impl Session<'_> {
         groups.lost(&unsound);
         outcome.num_groups = groups.num_formed();
         outcome.groups = groups.outcomes();
-        self.removals.finish(&mut self.dir);
+        self.finish_removals();
         drop(self);
         outcome.elapsed = began.elapsed();
         outcome.processor_time = processor_time();
         outcome
+    }
+
+    /// Waits for removals as long as they make progress, and leaves the others to the watcher.
+    fn finish_removals(&mut self) {
+        const NAMED: usize = 4;
+        let finished = self.removals.finish(&mut self.dir);
+        for (target, user) in finished.ended {
+            self.watcher.removed(&target, user);
+        }
+        let remaining = finished.remaining;
+        if remaining.is_empty() {
+            return;
+        }
+        let named = remaining[..remaining.len().min(NAMED)].join(", ");
+        let more = match remaining.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            num_more => format!(" and {num_more} more"),
+        };
+        match self.watcher.leave_rest() {
+            Some(pid) => tracing::warn!(
+                "the file system takes long: process {pid} removes {named}{more} after the launcher has ended"
+            ),
+            None => tracing::warn!(
+                "the file system takes long, and the launcher ends before {named}{more} could be removed: remove them by hand"
+            ),
+        }
     }
 
     /// Ends the server, and does what it was asked to do at the end of the job.

@@ -128,7 +128,14 @@ fn a_file_that_no_thread_takes_keeps_its_bytes_and_is_written_later() {
     let mut files = Files::default();
     let helpers = Helpers::new("test", 1, || ());
     let (open, gate) = channel::<()>();
-    let mut held = vec![helpers.run(move |_| _ = gate.recv()).unwrap()];
+    let (say, begun) = channel();
+    let hold = move |_: &_| {
+        let _ = say.send(());
+        let _ = gate.recv();
+    };
+    let mut held = vec![helpers.run(hold).unwrap()];
+    // The first work leaves room for more when the thread takes it.
+    begun.recv().unwrap();
     while let Ok(task) = helpers.run(|_| ()) {
         held.push(task);
     }

@@ -4,6 +4,7 @@
 //! | line | meaning |
 //! | --- | --- |
 //! | `over` | the launcher ends by itself |
+//! | `rest` | no process of a job runs, and the watcher removes what is left once the launcher ends |
 //! | `session PATH` | the directory of the session |
 //! | `kept PATH` | a directory that is never removed |
 //! | `PID` | a process was started, which leads a process group |
@@ -68,6 +69,7 @@ impl<'a> Removal<'a> {
 /// A line that a launcher writes.
 pub(super) enum Line<'a> {
     Over,
+    Rest,
     Session(&'a Path),
     Kept(&'a Path),
     Started(i32),
@@ -81,6 +83,7 @@ impl Line<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Over => out.extend_from_slice(b"over"),
+            Self::Rest => out.extend_from_slice(b"rest"),
             Self::Session(path) => word(out, "session", path.as_os_str().as_bytes()),
             Self::Kept(path) => word(out, "kept", path.as_os_str().as_bytes()),
             Self::Started(pid) => out.extend_from_slice(pid.to_string().as_bytes()),
@@ -143,6 +146,7 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Over,
+    Rest,
     Session(PathBuf),
     Kept(PathBuf),
     Started(i32),
@@ -165,6 +169,7 @@ impl Heard {
             b"over" => Self::Over,
             b"session" => path(words.next()?)?.map_or(Self::Unusable, Self::Session),
             b"kept" => path(words.next()?)?.map_or(Self::Unusable, Self::Kept),
+            b"rest" => Self::Rest,
             b"gone" => Self::Gone(pid(words.next()?)?),
             b"removed" => Self::Removed(key(&mut words)?),
             b"file" => Self::File(key(&mut words)?, text(words.next()?)?),
@@ -259,6 +264,7 @@ mod tests {
         let path = [b"/".as_slice(), &every].concat();
         let (text, path) = (Text::new(path.clone()), path.as_slice());
         assert_eq!(read_back(&Line::Over), Heard::Over);
+        assert_eq!(read_back(&Line::Rest), Heard::Rest);
         let session = Path::new(OsStr::from_bytes(path));
         assert_eq!(
             read_back(&Line::Session(session)),

@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 struct Left {
     /// The processes that lead process groups.
     groups: BTreeSet<i32>,
+    /// No process of a job runs, so none is killed: the numbers may belong to other processes now.
+    is_rest: bool,
     session: Option<PathBuf>,
     /// What users registered for removal.
     cleanups: BTreeMap<Key, Cleanup>,
@@ -58,7 +60,9 @@ pub fn end_with_launcher(input: impl Read) -> io::Result<usize> {
         }
         left.note(heard);
     }
-    left.kill();
+    if !left.is_rest {
+        left.kill();
+    }
     left.remove();
     Ok(left.groups.len())
 }
@@ -67,6 +71,7 @@ impl Left {
     fn note(&mut self, heard: Heard) {
         match heard {
             Heard::Over | Heard::Unusable => {}
+            Heard::Rest => self.is_rest = true,
             Heard::Session(path) => self.session = Some(path),
             Heard::Kept(path) => self.kept.push(path),
             Heard::Started(pid) => {
@@ -228,6 +233,26 @@ mod tests {
             let said = format!("{pid}\n{bad}\n");
             assert!(end_with_launcher(said.as_bytes()).is_err(), "{bad}");
         }
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_launcher_that_ends_by_itself_leaves_files_to_the_watcher_and_no_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().canonicalize().unwrap().join("file");
+        fs::write(&file, "").unwrap();
+        let mut child = sleeper();
+        let key = Key::of(
+            &Proc::new("job", Rank::WILDCARD),
+            rustix::process::getuid().as_raw(),
+        );
+        let removal = Removal::File(file.as_os_str().as_bytes());
+        let pid = i32::try_from(child.id()).unwrap();
+        let lines = [Line::Started(pid), Line::Remove(&key, removal), Line::Rest];
+        assert_eq!(end_with_launcher(&*said(&lines)).unwrap(), 1);
+        assert!(!file.exists());
         assert!(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
