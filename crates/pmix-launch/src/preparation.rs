@@ -12,7 +12,7 @@ use crate::job_info::{self, Bound};
 use crate::process::{CommandForm, Programs};
 use crate::{App, Error, Plan, Policy};
 
-/// What decides how a job is prepared.
+/// The input of the preparation of a job.
 pub(crate) struct Preparation<'a> {
     /// The environment of the launcher.
     pub(crate) environment: &'a [(OsString, OsString)],

@@ -18,10 +18,10 @@ use crate::process::Search;
 /// The commands of hwloc's packages that export a topology.
 const COMMANDS: [&str; 2] = ["lstopo-no-graphics", "lstopo"];
 
-/// How long a description may be, in bytes.
+/// The greatest length of a description, in bytes.
 const MAX_LEN: u64 = 64 << 20;
 
-/// How long hwloc's command may take.
+/// The time limit of hwloc's command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// This machine, as hwloc describes it where it is installed, and `/sys` otherwise.
@@ -76,7 +76,7 @@ fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result
             let mut bytes = Vec::new();
             let mut stdout = stdout.take(most.saturating_add(1));
             let read = stdout.read_to_end(&mut bytes).map(|_| bytes);
-            // Nobody listens any more if it took too long.
+            // The receiver is dropped if it took too long.
             let _ = done.send(read);
         });
         if let Err(error) = begun {

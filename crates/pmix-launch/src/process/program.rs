@@ -15,10 +15,10 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// How many directories of one `PATH` are searched.
+/// The number of directories of one `PATH` that are searched.
 const MOST_DIRECTORIES: usize = 4096;
 
-/// How many files are looked at for all applications of one job.
+/// The number of files that are looked at for all applications of one job.
 const MOST_LOOKS: usize = 100_000;
 
 /// Finds the programs of the applications of one job, so that their processes do not each search, and a name that no
@@ -34,7 +34,7 @@ pub(crate) struct Search<'c> {
     entered: HashSet<PathBuf>,
 }
 
-/// What decides which file a program is: its name, `PATH`, and where it starts.
+/// The input of a search: the name of the program, `PATH`, and the working directory.
 type Name = (OsString, Option<Arc<OsStr>>, PathBuf);
 
 impl<'c> Search<'c> {
@@ -108,7 +108,7 @@ impl<'c> Search<'c> {
             let found = wdir.join(program);
             return Ok(check(&found).map(|()| found));
         }
-        // What `execvp` does where the variable is not set.
+        // `execvp` does the same where the variable is not set.
         let path = path.unwrap_or_else(|| OsStr::new("/bin:/usr/bin"));
         let num = memchr::memchr_iter(b':', path.as_bytes()).count() + 1;
         if num > MOST_DIRECTORIES {
@@ -163,7 +163,7 @@ fn check(path: &Path) -> io::Result<()> {
 /// The interpreter that a script names in its first line, if it is not there. The system says of such
 /// a script that it is not there itself.
 pub(crate) fn missing_interpreter(program: &Path, wdir: &Path) -> Option<PathBuf> {
-    // What the kernel looks at.
+    // The kernel looks at these bytes.
     let mut head = [0; 256];
     // A pipe has nothing to wait for.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The monitors of a session, and measurements for queries: a thread of their own serves them in their order.
 //!
-//! How long a look at a process or a file takes is decided by that process, which may have mapped much memory, and by the
-//! disk. Each request waits here as data until its result is there.
+//! The time of a look at a process or a file depends on that process, which may have mapped much memory, and on the disk.
+//! Each request waits here as data until its result is there.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,9 +39,9 @@ pub(super) enum Question {
 pub(super) struct MeasuredQuery {
     /// The queries that are answered without measuring.
     pub(super) others: Query,
-    /// What was found without measuring.
+    /// The answers that need no measurement.
     pub(super) found: Infos,
-    /// How many keys ask for `found` and for measurements.
+    /// The number of keys that ask for `found` and for measurements.
     pub(super) num_asked: usize,
     /// Why a part is not answered, if it is refused.
     pub(super) refused: Option<Status>,
@@ -76,7 +76,7 @@ pub(super) struct Monitors {
     helpers: Helpers,
     /// In the order in which the thread serves them.
     pending: VecDeque<Pending>,
-    /// When the next look is due, unless the thread looks.
+    /// The time of the next look, unless the thread looks.
     deadline: Option<Instant>,
     /// Whether a process ever asked for a monitor: before that, no end concerns any.
     is_used: bool,

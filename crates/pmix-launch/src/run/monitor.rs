@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes and tools want watched, and what the processes of the jobs use.
+//! Requests to monitor processes, files and the node, and to measure the usage of the processes of the jobs.
 //!
 //! | query | answer |
 //! | --- | --- |
@@ -96,7 +96,7 @@ impl Session<'_> {
             }
             let is = |key: &Text<'_>, own: &str| key.as_bytes() == own.as_bytes();
             for own in QUERIES {
-                // What is asked twice is answered once.
+                // A key that is asked twice is answered once.
                 if query.keys.iter().any(|key| is(key, own)) {
                     answer.num_asked += 1;
                     let asker = &answer.others.proc;

@@ -22,7 +22,7 @@ use super::request::Request;
 use crate::Error;
 use crate::preparation::Prepared;
 
-/// How many jobs are prepared at a time, each by one thread.
+/// The number of jobs that are prepared at a time, each by one thread.
 pub(super) const MOST_PREPARING: usize = 16;
 
 /// A spawn that was asked for and not read.

@@ -47,7 +47,7 @@ use crate::{Error, Plan, service};
 
 /// After how long a part of a line that nothing follows goes out to somebody at a terminal.
 const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
-/// How many files of output are written at a time.
+/// The number of files of output that are written at a time.
 const MOST_WRITING: usize = 64;
 /// After how many processes it is said how many have started, where that is asked for.
 const PROGRESS: usize = 100;
@@ -291,7 +291,7 @@ impl<'a> Session<'a> {
         let shows_progress = origin.is_some_and(|origin| origin.shows_progress);
         let num_here = plan.layout.here().len();
         let reader = origin.and_then(|origin| origin.reader);
-        // What the processes have that were prepared and not taken yet, by their places.
+        // The streams and files of processes that were prepared and not taken yet, by their places.
         let mut rests = BTreeMap::new();
         let mut context = (self, &mut rests);
         spawner.start_all(
@@ -335,7 +335,7 @@ impl<'a> Session<'a> {
                     let line = format!("{nspace}: {num_started} of {num_here} processes started\n");
                     session.forward.write_error(line.as_bytes());
                 }
-                // Those that run are not kept waiting for those that do not.
+                // Requests of processes that run do not wait until all have started.
                 session.serve();
                 Ok(())
             },
@@ -409,7 +409,8 @@ fn prompt_on(stream: BorrowedFd<'_>, form: LineForm) -> LineForm {
     }
 }
 
-/// What is not removed whoever asks: where the job and the launcher work, and the user's home.
+/// Returns the directories that no request removes: the working directories of the job and the launcher, the directory
+/// of sessions, and the user's home.
 fn kept(plan: &Plan) -> impl Iterator<Item = PathBuf> {
     let home = plan.environment.iter().find(|(name, _)| name == "HOME");
     let home = home.map(|(_, home)| PathBuf::from(home));
