@@ -126,7 +126,7 @@ fn error_of(path: &Path, result: Result<(), Errno>) -> Option<Error> {
     Some(ErrorDetail::caused(status, what, std::io::Error::from(errno)).into())
 }
 
-/// How entries are removed.
+/// The rules of one removal.
 struct Removal<'a> {
     /// Names and paths that stay.
     ignored: Vec<&'a [u8]>,

@@ -327,8 +327,8 @@ impl<'a> OutputForwarder<'a> {
         [part, self.files.deadline()].into_iter().flatten().min()
     }
 
-    /// Gives up files that have taken nothing for so long: what waits for them is lost, which is said on the host's
-    /// standard error by their names.
+    /// Gives up files that have taken nothing for that time. The bytes that wait for them are lost, and a warning on the
+    /// host's standard error names each file. Files that threads write are given up only if no thread makes progress.
     pub fn give_up_files(&mut self, patience: Duration, now: Instant) {
         let failures = self.files.give_up(patience, now);
         self.stop_writing(failures);
