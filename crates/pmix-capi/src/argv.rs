@@ -26,7 +26,12 @@ unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -
     // SAFETY: as above; there is room for one more and the NULL.
     unsafe {
         let own = owned(*list)?;
-        let grown = resized(own, count + 2)?;
+        let grown = resized(own, count + 2).inspect_err(|_| {
+            if own != *list {
+                // The copy of a borrowed array belongs to no caller yet.
+                release_argv(own);
+            }
+        })?;
         // Even if the string cannot be copied: the list has moved.
         *list = grown;
         if count == 0 {
@@ -218,10 +223,11 @@ pub(crate) unsafe fn set(
     if !overwrite {
         return Err(Status::ERR_EXISTS);
     }
-    let made = string(&entry)?;
     // SAFETY: there is a string at the place, which the C library allocated here or for the caller.
     unsafe {
+        // The caller's array first, so that a failure leaves no string that nothing frees.
         *list = owned(*list)?;
+        let made = string(&entry)?;
         let at = list.add(place);
         crate::memory::release(*at);
         *at = made;
@@ -294,7 +300,11 @@ unsafe fn set_in_process(
     if is_known && !overwrite {
         return Ok(());
     }
-    let (name, value) = (string(name)?, string(value)?);
+    let name = string(name)?;
+    let value = string(value).inspect_err(|_| {
+        // SAFETY: the string was allocated here, and no pointer to it is left.
+        unsafe { crate::memory::release(name) };
+    })?;
     // SAFETY: both are strings, and were allocated here.
     let answer = unsafe {
         let answer = setenv(name, value, 1);

@@ -268,9 +268,13 @@ data! {
 unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Bytes<'static>>> {
     // SAFETY: the caller guarantees it.
     let all = unsafe { slice(at, count)? };
-    // SAFETY: as above.
-    let left = |buffer| unsafe { left_in(buffer) }.to_vec().into();
-    Ok(all.iter().map(left).collect())
+    let mut copies = memory::list_for(all.len())?;
+    for buffer in all {
+        // SAFETY: as above.
+        let left = unsafe { left_in(buffer) };
+        copies.push(memory::copied(left)?.into());
+    }
+    Ok(copies)
 }
 
 /// Returns an array of buffers with copies of bytes.

@@ -15,7 +15,7 @@ use crate::callback::Callback;
 use crate::convert::infos_at;
 use crate::guard::guard;
 use crate::later::later;
-use crate::memory::{Result, slice};
+use crate::memory::{Result, copied, slice};
 use crate::model::{Model, many};
 use crate::names::proc_at;
 use crate::per_process::PerProcess;
@@ -201,11 +201,12 @@ pub(super) unsafe extern "C" fn modex(
     release: pmix_release_cbfunc_t,
     release_cbdata: *mut c_void,
 ) {
-    // SAFETY: the host says that there are so many bytes.
-    let come = unsafe { slice(data.cast::<u8>(), ndata) }.map(<[u8]>::to_vec);
-    answer("modex", cbdata, move |answering| {
+    answer("modex", cbdata, |answering| {
         if let Answering::Modex(done) = answering {
-            finish(done, status, || come);
+            finish(done, status, || {
+                // SAFETY: the host guarantees `ndata` bytes at `data` until its release function is called, below.
+                unsafe { slice(data.cast::<u8>(), ndata) }.and_then(copied)
+            });
         }
     });
     release_later(release, release_cbdata);
