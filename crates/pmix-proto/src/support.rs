@@ -12,7 +12,7 @@ use pmix_types::{
 };
 
 /// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`.
-pub type SupportedFunction<'t> = (&'static str, &'t [&'static str]);
+pub type SupportedFunction<'t> = (&'t str, &'t [&'static str]);
 
 /// Whose support is asked for: each level has a key for attributes and one for functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn described(
     } else {
         let row = |(name, attributes): &SupportedFunction<'_>| {
             let attributes = DataArray::Regattr(regattrs(attributes));
-            Info::new(*name, Value::DataArray(attributes))
+            Info::new(String::from(*name), Value::DataArray(attributes))
         };
         rows.map(row).collect()
     };

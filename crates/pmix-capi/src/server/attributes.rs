@@ -14,7 +14,7 @@ use crate::per_process::PerProcess;
 const MOST_FUNCTIONS: usize = 256;
 
 /// The names of attributes, by function.
-type Registered = BTreeMap<&'static str, Vec<&'static str>>;
+type Registered = BTreeMap<String, Vec<&'static str>>;
 
 static REGISTERED: PerProcess<Mutex<Registered>> = PerProcess::new(Mutex::new(BTreeMap::new()));
 
@@ -45,8 +45,7 @@ pub(super) fn register(function: &Text<'_>, names: &[Text<'_>]) -> Result<()> {
         found.map(Attribute::full_name)
     });
     let names = known.collect();
-    // The name is kept for as long as the process: there are few, and each is kept once.
-    registered.insert(Box::leak(function.to_owned().into_boxed_str()), names);
+    registered.insert(function.to_owned(), names);
     Ok(())
 }
 
@@ -62,7 +61,7 @@ pub(super) fn answer(queries: &[Query<'_>]) -> Option<Vec<Info<'static>>> {
         return None;
     }
     let table: Vec<SupportedFunction<'_>> = { registered.iter() }
-        .map(|(function, names)| (*function, &names[..]))
+        .map(|(function, names)| (function.as_str(), &names[..]))
         .collect();
     let answers = queries
         .iter()
