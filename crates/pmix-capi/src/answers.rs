@@ -20,6 +20,14 @@ type Answer<T> = std::result::Result<T, Error>;
 /// A credential and what is said about it.
 type Credential = (Vec<u8>, Vec<Info<'static>>);
 
+/// Makes a list for a callback. The status is the given one, or that of the failure if the list cannot be made.
+fn listed<M: Model>(status: Status, from: &[M]) -> (Status, *mut M::C, usize) {
+    match counted(from) {
+        Ok((at, count)) => (status, at, count),
+        Err(fault) => (fault, ptr::null_mut(), 0),
+    }
+}
+
 fn status_of<T>(answer: &Answer<T>) -> Status {
     answer.as_ref().err().map_or(Status::SUCCESS, fault)
 }
@@ -91,9 +99,10 @@ pub(crate) fn infos(
             let failed = status_of(&answer);
             let (status, found) = answer.unwrap_or((failed, Vec::new()));
             let array = pmix_types::DataArray::Info(found);
-            let made = array
-                .to_c()
-                .unwrap_or_else(|_| pmix_data_array_t::initial());
+            let (status, made) = match array.to_c() {
+                Ok(made) => (status, made),
+                Err(fault) => (fault, pmix_data_array_t::initial()),
+            };
             let given = Box::into_raw(Box::new(made));
             // SAFETY: C gave the function and what it is given; the release function frees the rest.
             unsafe {
@@ -123,7 +132,7 @@ pub(crate) fn found(
         callback.call(move |callback, data| {
             let failed = status_of(&answer);
             let (status, found) = answer.unwrap_or((failed, Vec::new()));
-            let (mut at, mut count) = counted(&found);
+            let (status, mut at, mut count) = listed(status, &found);
             // SAFETY: C gave the function and what it is given; the list is ours.
             unsafe {
                 callback(status.as_raw(), at, count, data);
@@ -160,9 +169,11 @@ pub(crate) fn credential(
         callback.call(move |callback, data| {
             let status = status_of(&answer);
             let (bytes, infos) = answer.unwrap_or_default();
-            let object = Bytes::from(bytes).to_c();
-            let mut object = object.unwrap_or_else(|_| pmix_byte_object_t::initial());
-            let (mut at, mut count) = counted(&infos);
+            let (status, mut at, mut count) = listed(status, &infos);
+            let (status, mut object) = match Bytes::from(bytes).to_c() {
+                Ok(object) => (status, object),
+                Err(fault) => (fault, pmix_byte_object_t::initial()),
+            };
             // SAFETY: C gave the function and what it is given; the rest is ours.
             unsafe {
                 callback(status.as_raw(), &raw mut object, at, count, data);
@@ -184,7 +195,7 @@ pub(crate) fn validated(
             let Some(callback) = callback else { return };
             let failed = status_of(&answer);
             let (status, infos) = answer.unwrap_or((failed, Vec::new()));
-            let (mut at, mut count) = counted(&infos);
+            let (status, mut at, mut count) = listed(status, &infos);
             // SAFETY: C gave the function and what it is given; the list is ours.
             unsafe {
                 callback(status.as_raw(), at, count, data);
@@ -196,11 +207,13 @@ pub(crate) fn validated(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use pmix_types::Topology;
 
     use super::*;
+    use crate::memory::shortage;
 
     /// How many infos the callback has seen, and how many of these had text.
     static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -236,6 +249,90 @@ mod tests {
     ) {
         // SAFETY: as the library says.
         unsafe { seen(status, at, count, data, None, ptr::null_mut()) };
+    }
+
+    /// The status of each callback that was short of memory, and the number of elements or bytes that it was given.
+    static GIVEN: Mutex<Vec<(Status, usize)>> = Mutex::new(Vec::new());
+
+    unsafe extern "C" fn given_infos(
+        status: pmix_status_t,
+        _: *mut pmix_info_t,
+        count: usize,
+        _: *mut c_void,
+        release: pmix_release_cbfunc_t,
+        given: *mut c_void,
+    ) {
+        note(status, count);
+        if let Some(release) = release {
+            // SAFETY: the library gave the function with its argument.
+            unsafe { release(given) };
+        }
+    }
+
+    unsafe extern "C" fn given_checked(
+        status: pmix_status_t,
+        _: *mut pmix_info_t,
+        count: usize,
+        _: *mut c_void,
+    ) {
+        note(status, count);
+    }
+
+    unsafe extern "C" fn given_found(
+        status: pmix_status_t,
+        _: *mut pmix_pdata_t,
+        count: usize,
+        _: *mut c_void,
+    ) {
+        note(status, count);
+    }
+
+    unsafe extern "C" fn given_credential(
+        status: pmix_status_t,
+        credential: *mut pmix_byte_object_t,
+        _: *mut pmix_info_t,
+        count: usize,
+        _: *mut c_void,
+    ) {
+        // SAFETY: the library gives a pointer to a valid object.
+        note(status, unsafe { (*credential).size } + count);
+    }
+
+    fn note(status: pmix_status_t, count: usize) {
+        GIVEN
+            .lock()
+            .unwrap()
+            .push((Status::from_raw(status), count));
+    }
+
+    #[test]
+    fn what_there_is_no_memory_for_is_a_failure_and_no_success_without_data() {
+        let none = ptr::null_mut();
+        let pdata = || Pdata {
+            proc: pmix_types::Proc::new("job", pmix_types::Rank::new(0)),
+            key: "app.key".into(),
+            value: Value::from("text".to_owned()),
+        };
+        let all = |most| {
+            GIVEN.lock().unwrap().clear();
+            shortage::with_most(most, || {
+                let said = || {
+                    (
+                        Status::SUCCESS,
+                        vec![Info::new("app.key", "text".to_owned())],
+                    )
+                };
+                infos(Some(given_infos), none).unwrap()(Ok(said()));
+                validated(Some(given_checked), none).unwrap()(Ok(said()));
+                found(Some(given_found), none).unwrap()(Ok((Status::SUCCESS, vec![pdata()])));
+                let credential = credential(Some(given_credential), none).unwrap();
+                credential(Ok((vec![7; 1000], Vec::new())));
+            });
+            GIVEN.lock().unwrap().clone()
+        };
+        let given = [1, 1, 1, 1000].map(|count| (Status::SUCCESS, count));
+        assert_eq!(all(usize::MAX), given);
+        assert_eq!(all(100), [(Status::ERR_NOMEM, 0); 4]);
     }
 
     /// A description of a machine, which C cannot be shown.

@@ -139,15 +139,16 @@ pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
     Ok(at)
 }
 
-/// So many for C and their number, which is that of the memory that there is: none if they cannot be made.
-pub(crate) fn counted<M: Model>(from: &[M]) -> (*mut M::C, usize) {
-    match list(from) {
-        Ok(at) => (at, from.len()),
-        Err(status) => {
-            tracing::warn!("{} elements cannot be shown: {status}", from.len());
-            (ptr::null_mut(), 0)
-        }
-    }
+/// Returns a list for C, in memory of the C library, and the number of its elements; NULL for none.
+///
+/// # Errors
+/// `PMIX_ERR_NOMEM` if there is no memory for them. The caller must not go on with an empty list: a callback would
+/// report a success that brings nothing.
+pub(crate) fn counted<M: Model>(from: &[M]) -> Result<(*mut M::C, usize)> {
+    let made = list(from).inspect_err(|status| {
+        tracing::warn!("{} elements cannot be shown to C: {status}", from.len());
+    });
+    Ok((made?, from.len()))
 }
 
 /// A value beside others: one of no type in place of what C cannot be shown, such as a topology of hwloc's, so

@@ -208,19 +208,23 @@ fn show(output: &Output) {
 fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
     let Some(function) = function else { return };
     let infos = &output.infos;
-    let (mut at, mut count) = counted(infos);
+    let lost = |status| tracing::warn!("forwarded output is lost: {status}");
+    let (mut at, mut count) = match counted(infos) {
+        Ok(listed) => listed,
+        Err(status) => return lost(status),
+    };
     let made =
         { output.source.to_c() }.and_then(|source| Ok((source, Bytes::from(output.data).to_c()?)));
     match made {
-        // SAFETY: C gave the function; what it sees is this call's alone.
+        // SAFETY: the caller of `PMIx_IOF_pull` gave the function; its arguments belong to this call.
         Ok((mut source, mut bytes)) => unsafe {
             let channel = output.channel.as_raw();
             function(id, channel, &raw mut source, &raw mut bytes, at, count);
             bytes.empty();
         },
-        Err(status) => tracing::warn!("forwarded output is lost: {status}"),
+        Err(status) => lost(status),
     }
-    // SAFETY: the list is ours.
+    // SAFETY: the list was made here.
     unsafe { empty_list(&mut at, &mut count) };
 }
 

@@ -243,10 +243,13 @@ exported! {
             let callback = Callback::new(cbfunc.ok_or(Status::ERR_BAD_PARAM)?, cbdata);
             let made = server.setup_application(&nspace, &infos).map_err(|error| refused(&error))?;
             later(move || callback.call(move |callback, data| {
-                let (at, count) = counted(&made);
+                let (status, (at, count)) = match counted(&made) {
+                    Ok(listed) => (Status::SUCCESS, listed),
+                    Err(fault) => (fault, (std::ptr::null_mut(), 0)),
+                };
                 let given = Box::into_raw(Box::new((at, count)));
-                // SAFETY: C gave the function; it calls back when it has read the infos.
-                unsafe { callback(Status::SUCCESS.as_raw(), at, count, data, Some(read), given.cast()) };
+                // SAFETY: the host gave the function and its data; `read` frees the infos.
+                unsafe { callback(status.as_raw(), at, count, data, Some(read), given.cast()) };
             }))
         })())
     }

@@ -151,7 +151,6 @@ host! {
     whole {
     client_connected(ClientConnected) -> ();
     client_finalized(ClientFinalized) -> ();
-    fence(Fence) -> Vec<u8>;
     direct_modex(DirectModex) -> Vec<u8>;
     connect(Connect) -> ();
     disconnect(Disconnect) -> ();
@@ -162,6 +161,7 @@ host! {
     group(Group) -> Vec<Info<'static>>;
     }
     parts {
+    fence(a: Fence, &a.procs, &a.infos, &a.data) -> Vec<u8>;
     fabric(a: Fabric, &a.proc, a.operation, &a.directives) -> Vec<Info<'static>>;
     abort(a: Abort, &a.proc, a.object, a.status, a.message.as_ref(), &a.targets) -> ();
     publish(a: Publish, &a.proc, &a.infos) -> ();

@@ -2,7 +2,7 @@
 //! What is asked of a host of C: one function for each slot of its module. The server asks for
 //! others; what its own process may ask has its parts as arguments.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::ptr;
 
 use pmix_server::{Credential, HostObject, upcall};
@@ -14,68 +14,8 @@ use pmix_types::{
 use super::attributes;
 use super::host::CHost;
 use super::pending::{self, Answering, To, call};
-use crate::abi::*;
-use crate::memory::{argv, bytes, maybe_string, release, release_argv};
-use crate::model::{Model, counted};
-use crate::record::{Record, empty_list};
-
-/// A list that the host may look at until it has answered.
-struct Shown<T: Record>(*mut T, usize);
-
-// SAFETY: the memory is this list's alone.
-unsafe impl<T: Record> Send for Shown<T> {}
-
-impl<T: Record> Shown<T> {
-    fn of<M: Model<C = T>>(from: &[M]) -> Self {
-        let (at, count) = counted(from);
-        Self(at, count)
-    }
-}
-
-impl<T: Record> Drop for Shown<T> {
-    fn drop(&mut self) {
-        // SAFETY: it was made here.
-        unsafe { empty_list(&mut self.0, &mut self.1) };
-    }
-}
-
-/// Bytes that the host may look at until it has answered.
-struct ShownBytes(*mut c_char);
-
-// SAFETY: the memory is this one's alone.
-unsafe impl Send for ShownBytes {}
-
-impl Drop for ShownBytes {
-    fn drop(&mut self) {
-        // SAFETY: it was made here.
-        unsafe { release(self.0) };
-    }
-}
-
-/// Strings that the host may look at until it has answered.
-struct ShownStrings(*mut *mut c_char);
-
-// SAFETY: the memory is this one's alone.
-unsafe impl Send for ShownStrings {}
-
-impl Drop for ShownStrings {
-    fn drop(&mut self) {
-        // SAFETY: it was made here.
-        unsafe { release_argv(self.0) };
-    }
-}
-
-fn shown_text(from: Option<&Text<'_>>) -> ShownBytes {
-    ShownBytes(maybe_string(from).unwrap_or(ptr::null_mut()))
-}
-
-fn shown_keys(from: &[Text<'_>]) -> ShownStrings {
-    ShownStrings(argv(from).unwrap_or(ptr::null_mut()))
-}
-
-fn one(proc: &Proc<'_>) -> Shown<pmix_proc_t> {
-    Shown::of(std::slice::from_ref(proc))
-}
+use crate::memory::bytes;
+use shown::{Shown, one, shown, shown_bytes, shown_keys, shown_text};
 
 fn pointer(object: HostObject) -> *mut c_void {
     ptr::with_exposed_provenance_mut(usize::try_from(object.0).unwrap_or(0))
@@ -92,13 +32,17 @@ macro_rules! slot {
 }
 
 mod newer;
+mod shown;
+
+#[cfg(test)]
+mod tests;
 
 impl CHost {
     pub(super) fn client_connected(&self, asked: upcall::ClientConnected, done: To<()>) {
-        let proc = one(&asked.proc);
+        let proc = shown!(done, one(&asked.proc));
         let (at, object) = (proc.0, pointer(asked.object));
         if let Some(function) = self.module().client_connected2 {
-            let infos = Shown::of(&asked.infos);
+            let infos = shown!(done, Shown::of(&asked.infos));
             let (info, ninfo) = (infos.0, infos.1);
             // SAFETY: the host gave the function; what it sees stays until it has answered.
             call(
@@ -124,7 +68,7 @@ impl CHost {
         let Some(function) = self.module().client_finalized else {
             return done.succeed(());
         };
-        let proc = one(&asked.proc);
+        let proc = shown!(done, one(&asked.proc));
         let (at, object) = (proc.0, pointer(asked.object));
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(Answering::Op(done), Box::new(proc), |cbdata| unsafe {
@@ -142,8 +86,8 @@ impl CHost {
         done: To<()>,
     ) {
         let function = slot!(self, abort, done);
-        let (proc, procs) = (one(proc), Shown::of(targets));
-        let text = shown_text(message);
+        let (proc, procs) = shown!(done, one(proc), Shown::of(targets));
+        let text = shown!(done, shown_text(message));
         let (at, object, message) = (proc.0, pointer(object), text.0);
         let (list, count) = (procs.0, procs.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -165,12 +109,22 @@ impl CHost {
         );
     }
 
-    pub(super) fn fence(&self, asked: upcall::Fence, done: To<Vec<u8>>) {
+    pub(super) fn fence(
+        &self,
+        procs: &[Proc<'_>],
+        infos: &[Info<'_>],
+        committed: &[u8],
+        done: To<Vec<u8>>,
+    ) {
         let function = slot!(self, fence_nb, done);
-        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(infos));
         // The host frees the data.
-        let data = bytes(&asked.data).unwrap_or(ptr::null_mut());
-        let ndata = if data.is_null() { 0 } else { asked.data.len() };
+        let data = match bytes(committed) {
+            Ok(data) => data,
+            // Without the data of this node the fence would succeed on every node and bring less than was committed.
+            Err(status) => return done.fail(status),
+        };
+        let ndata = committed.len();
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -193,7 +147,7 @@ impl CHost {
 
     pub(super) fn direct_modex(&self, asked: upcall::DirectModex, done: To<Vec<u8>>) {
         let function = slot!(self, direct_modex, done);
-        let (proc, infos) = (one(&asked.proc), Shown::of(&asked.infos));
+        let (proc, infos) = shown!(done, one(&asked.proc), Shown::of(&asked.infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -205,7 +159,7 @@ impl CHost {
 
     pub(crate) fn publish(&self, proc: &Proc<'_>, infos: &[Info<'_>], done: To<()>) {
         let function = slot!(self, publish, done);
-        let (proc, infos) = (one(proc), Shown::of(infos));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -223,7 +177,7 @@ impl CHost {
         done: To<Vec<Pdata<'static>>>,
     ) {
         let function = slot!(self, lookup, done);
-        let (proc, infos, keys) = (one(proc), Shown::of(infos), shown_keys(keys));
+        let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -241,7 +195,7 @@ impl CHost {
         done: To<()>,
     ) {
         let function = slot!(self, unpublish, done);
-        let (proc, infos, keys) = (one(proc), Shown::of(infos), shown_keys(keys));
+        let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -259,7 +213,7 @@ impl CHost {
         done: To<Nspace<'static>>,
     ) {
         let function = slot!(self, spawn, done);
-        let (proc, infos, apps) = (one(proc), Shown::of(infos), Shown::of(apps));
+        let (proc, infos, apps) = shown!(done, one(proc), Shown::of(infos), Shown::of(apps));
         let (at, info, ninfo, list, count) = (proc.0, infos.0, infos.1, apps.0, apps.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -277,7 +231,7 @@ impl CHost {
             return done.succeed(());
         }
         let function = slot!(self, connect, done);
-        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -292,7 +246,7 @@ impl CHost {
             return done.succeed(());
         }
         let function = slot!(self, disconnect, done);
-        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.infos));
+        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -304,7 +258,7 @@ impl CHost {
 
     pub(super) fn register_events(&self, asked: upcall::RegisterEvents, done: To<()>) {
         let function = slot!(self, register_events, done);
-        let (codes, infos) = (Shown::of(&asked.codes), Shown::of(&asked.infos));
+        let (codes, infos) = shown!(done, Shown::of(&asked.codes), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (codes.0, codes.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -316,7 +270,7 @@ impl CHost {
 
     pub(super) fn deregister_events(&self, asked: upcall::DeregisterEvents, done: To<()>) {
         let function = slot!(self, deregister_events, done);
-        let codes = Shown::of(&asked.codes);
+        let codes = shown!(done, Shown::of(&asked.codes));
         let (list, count) = (codes.0, codes.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(Answering::Op(done), Box::new(codes), |cbdata| unsafe {
@@ -326,7 +280,7 @@ impl CHost {
 
     pub(super) fn notify_event(&self, asked: upcall::NotifyEvent, done: To<()>) {
         let function = slot!(self, notify_event, done);
-        let (source, infos) = (one(&asked.source), Shown::of(&asked.infos));
+        let (source, infos) = shown!(done, one(&asked.source), Shown::of(&asked.infos));
         let (at, info, ninfo) = (source.0, infos.0, infos.1);
         let (status, range) = (asked.status.as_raw(), asked.range.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -347,7 +301,7 @@ impl CHost {
             return done.succeed(found);
         }
         let function = slot!(self, query, done);
-        let (proc, queries) = (one(proc), Shown::of(queries));
+        let (proc, queries) = shown!(done, one(proc), Shown::of(queries));
         let (at, list, count) = (proc.0, queries.0, queries.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -364,7 +318,7 @@ impl CHost {
         directives: &[Info<'_>],
         done: To<()>,
     ) {
-        let (proc, data, dirs) = (one(proc), Shown::of(data), Shown::of(directives));
+        let (proc, data, dirs) = shown!(done, one(proc), Shown::of(data), Shown::of(directives));
         let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
         if let Some(function) = self.module().log2 {
             let shown = Box::new((proc, data, dirs));
@@ -394,7 +348,7 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, allocate, done);
-        let (proc, infos) = (one(proc), Shown::of(infos));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
         let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, directive.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -412,7 +366,8 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, job_control, done);
-        let (proc, procs, infos) = (one(proc), Shown::of(targets), Shown::of(directives));
+        let (proc, procs, infos) =
+            shown!(done, one(proc), Shown::of(targets), Shown::of(directives));
         let (at, list, count, info, ninfo) = (proc.0, procs.0, procs.1, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -433,8 +388,8 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, monitor, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
-        let monitor = Shown::of(std::slice::from_ref(monitor));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
+        let monitor = shown!(done, Shown::of(std::slice::from_ref(monitor)));
         let (at, what, info, ninfo) = (proc.0, monitor.0, infos.0, infos.1);
         let error = error.as_raw();
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -454,7 +409,7 @@ impl CHost {
         done: To<Credential>,
     ) {
         let function = slot!(self, get_credential, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -472,9 +427,8 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, validate_credential, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
-        let shown: Shown<pmix_byte_object_t> =
-            Shown::of(&[pmix_types::Bytes::from(credential.to_vec())]);
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
+        let shown = shown!(done, shown_bytes(credential));
         let (at, cred, info, ninfo) = (proc.0, shown.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -492,7 +446,7 @@ impl CHost {
         done: To<()>,
     ) {
         let function = slot!(self, iof_pull, done);
-        let (procs, infos) = (Shown::of(procs), Shown::of(directives));
+        let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(directives));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
         let channels = channels.as_raw();
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -522,8 +476,9 @@ impl CHost {
         done: To<()>,
     ) {
         let function = slot!(self, push_stdin, done);
-        let (source, procs, infos) = (one(source), Shown::of(targets), Shown::of(directives));
-        let shown: Shown<pmix_byte_object_t> = Shown::of(&[pmix_types::Bytes::from(data.to_vec())]);
+        let (source, procs, infos) =
+            shown!(done, one(source), Shown::of(targets), Shown::of(directives));
+        let shown = shown!(done, shown_bytes(data));
         let (at, list, count, info, ninfo, data) =
             (source.0, procs.0, procs.1, infos.0, infos.1, shown.0);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -547,8 +502,8 @@ impl CHost {
 
     pub(super) fn group(&self, asked: upcall::Group, done: To<Vec<Info<'static>>>) {
         let function = slot!(self, group, done);
-        let (procs, infos) = (Shown::of(&asked.procs), Shown::of(&asked.directives));
-        let name = shown_text(Some(&asked.id));
+        let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.directives));
+        let name = shown!(done, shown_text(Some(&asked.id)));
         let (list, count, info, ninfo, id) = (procs.0, procs.1, infos.0, infos.1, name.0);
         let operation = asked.operation.as_raw();
         // SAFETY: the host gave the function; what it sees stays until it has answered.
@@ -578,7 +533,7 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, fabric, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, operation.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(

@@ -4,13 +4,13 @@
 use pmix_server::upcall::ToolConnected;
 use pmix_types::{Info, Proc, ResourceBlockDirective, ResourceUnit, Status, Text};
 
-use super::{Shown, one, shown_text};
+use super::shown::{Shown, one, shown, shown_text};
 use crate::server::host::CHost;
 use crate::server::pending::{self, Answering, To, call};
 
 impl CHost {
     pub(in crate::server) fn tool_connected(&self, asked: ToolConnected, done: To<Proc<'static>>) {
-        let infos = Shown::of(&asked.infos);
+        let infos = shown!(done, Shown::of(&asked.infos));
         let (info, ninfo) = (infos.0, infos.1);
         if let Some(function) = self.module().tool_connected2 {
             // SAFETY: the host gave the function; the infos stay until it has answered.
@@ -35,7 +35,7 @@ impl CHost {
         done: To<Vec<Info<'static>>>,
     ) {
         let function = slot!(self, session_control, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
         // SAFETY: the host gave the function; what it sees stays until it has answered.
         call(
@@ -55,8 +55,8 @@ impl CHost {
         done: To<()>,
     ) {
         let function = slot!(self, resource_block, done);
-        let (proc, infos) = (one(proc), Shown::of(directives));
-        let (name, units) = (shown_text(Some(block)), Shown::of(units));
+        let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
+        let (name, units) = shown!(done, shown_text(Some(block)), Shown::of(units));
         let (at, block, list, count) = (proc.0, name.0, units.0, units.1);
         let (info, ninfo, directive) = (infos.0, infos.1, directive.as_raw());
         // SAFETY: the host gave the function; what it sees stays until it has answered.
