@@ -35,10 +35,10 @@ const AT_ONCE: usize = 32;
 /// launcher that has more for it goes on without it.
 const MOST_WAITING: usize = 96 << 20;
 
-/// How long the launcher waits before it writes again to a watcher whose pipe is full.
+/// The time after which the launcher writes again to a watcher whose pipe is full.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// How long the watcher may take to end by itself with its launcher.
+/// The time that the watcher has to end by itself with its launcher.
 const END: Duration = Duration::from_millis(500);
 
 /// The process that watches the launcher.

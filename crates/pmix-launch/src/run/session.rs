@@ -367,6 +367,7 @@ impl Session<'_> {
             self.missing.deadline(),
             self.constructions.poll_timeout(),
             self.restarts.deadline(),
+            self.restarts.retry(now),
             self.input.deadline(),
             self.watcher.deadline(now),
         ];

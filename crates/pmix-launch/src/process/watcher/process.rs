@@ -14,14 +14,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use super::line::{Heard, Key};
 use crate::session_dir;
 
-/// How often the watcher looks for processes that start others while they are killed, or that the system has not
-/// ended yet.
+/// The number of times that the watcher looks for processes that start others while they are killed, or that the system
+/// has not ended yet.
 const ROUNDS: usize = 200;
 
-/// How long the system is given to end processes before the watcher looks again.
+/// The time that the system has to end processes before the watcher looks again.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a killed launcher leaves.
+/// The processes and files that a killed launcher leaves.
 #[derive(Default)]
 struct Left {
     /// The processes that lead process groups.
@@ -29,9 +29,9 @@ struct Left {
     /// No process of a job runs, so none is killed: the numbers may belong to other processes now.
     is_rest: bool,
     session: Option<PathBuf>,
-    /// What users registered for removal.
+    /// The paths that users registered for removal.
     cleanups: BTreeMap<Key, Cleanup>,
-    /// What is not removed all the same.
+    /// Directories that are not removed all the same.
     kept: Vec<PathBuf>,
 }
 
@@ -268,7 +268,7 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// What a launcher writes: the lines, ended.
+    /// Returns the bytes that a launcher writes for some lines.
     fn said(lines: &[Line<'_>]) -> Vec<u8> {
         let mut said = Vec::new();
         lines.iter().for_each(|line| line.write(&mut said));

@@ -12,6 +12,9 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long one waits that has failed at once twice in a row; with each further time twice as long.
 const FIRST: Duration = Duration::from_millis(10);
 
+/// The time between two looks at the removals that hold processes.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// The longest that one waits.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -43,6 +46,11 @@ impl WaitingRestarts {
         for proc in std::mem::take(&mut self.held) {
             self.add(proc, now);
         }
+    }
+
+    /// Returns when to look again at the removals that hold processes: one that no thread could take wakes nothing.
+    pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
+        (!self.held.is_empty()).then(|| now + RETRY)
     }
 
     /// Returns `true` if no process waits.
@@ -135,7 +143,9 @@ mod tests {
         assert_eq!((waiting.deadline(), waiting.next(now)), (None, None));
         assert_eq!(waiting.take(|held| *held == proc(1)), [proc(1)]);
         assert!(!waiting.is_empty());
+        assert_eq!(waiting.retry(now), Some(now + RETRY));
         waiting.release(now);
+        assert_eq!(waiting.retry(now), None);
         assert_eq!(waiting.deadline(), Some(now));
         assert_eq!(waiting.next(now), Some(proc(2)));
         assert!(waiting.is_empty());
