@@ -62,7 +62,7 @@ unsafe fn count(list: *const *mut c_char) -> usize {
     count
 }
 
-/// Puts pieces of text together.
+/// Joins pieces of text.
 fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>> {
     let len = { pieces.clone() }.fold(0_usize, |len, piece| len.saturating_add(piece.len()));
     let mut text = list_for(len)?;
@@ -70,7 +70,7 @@ fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>>
     Ok(text)
 }
 
-/// A delimiter that is a character.
+/// Returns the delimiter if it is a character.
 fn delimiter(number: c_int) -> Option<u8> {
     u8::try_from(number).ok()
 }
@@ -97,18 +97,18 @@ unsafe fn split(from: *const c_char, at: c_int, with_empty: bool) -> *mut *mut c
 
 exported! {
     fn PMIx_Argv_append_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { insert(argv, arg, false) })
     }
 
     fn PMIx_Argv_prepend_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { insert(argv, arg, true) })
     }
 
     fn PMIx_Argv_append_unique_nosize(argv: *mut *mut *mut c_char, arg: *const c_char) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (list, wanted) = unsafe { (*there_mut(argv)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
             // SAFETY: as above.
             if unsafe { strings(list)? }.contains(&wanted) {
@@ -120,7 +120,7 @@ exported! {
     }
 
     fn PMIx_Argv_copy(argv: *mut *mut c_char) -> *mut *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         let Ok(all) = (unsafe { strings(argv) }) else {
             return ptr::null_mut();
         };
@@ -131,17 +131,17 @@ exported! {
     }
 
     fn PMIx_Argv_count(a: *mut *mut c_char) -> c_int {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         c_int::try_from(unsafe { count(a) }).unwrap_or(c_int::MAX)
     }
 
     fn PMIx_Argv_free(argv: *mut *mut c_char) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         unsafe { release_argv(argv) };
     }
 
     fn PMIx_Argv_join(argv: *mut *mut c_char, delimiter: c_int) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         let Ok(all) = (unsafe { strings(argv) }) else {
             return ptr::null_mut();
         };
@@ -154,22 +154,22 @@ exported! {
     }
 
     fn PMIx_Argv_split(src_string: *const c_char, delimiter: c_int) -> *mut *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         unsafe { split(src_string, delimiter, false) }
     }
 
     fn PMIx_Argv_split_inter(src_string: *const c_char, delimiter: c_int, include_empty: bool) -> *mut *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         unsafe { split(src_string, delimiter, include_empty) }
     }
 
     fn PMIx_Argv_split_with_empty(src_string: *const c_char, delimiter: c_int) -> *mut *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         unsafe { split(src_string, delimiter, true) }
     }
 
     fn PMIx_Setenv(name: *const c_char, value: *const c_char, overwrite: bool, env: *mut *mut *mut c_char) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe {
             text(name).ok_or(Status::ERR_BAD_PARAM).and_then(|known| {
                 if value.is_null() && is_of_process(*there_mut(env)?) {
@@ -245,7 +245,7 @@ unsafe extern "C" {
 /// The entry of `getauxval` for the name of the program, which the kernel puts at the end of the first stack.
 const AT_EXECFN: c_ulong = 31;
 
-/// How much of the first stack is looked at, counted from its end.
+/// The bytes at the end of the first stack that count as the stack.
 const STACK: usize = 8 << 20;
 
 /// Returns `true` for the environment of the process itself.

@@ -21,14 +21,14 @@ use crate::record::there;
 use crate::state::{State, client, state};
 use crate::status::{code, make_at};
 
-/// Whether one of the infos says that something is so.
+/// Returns `true` if one of the infos has the key and is true.
 pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
     infos
         .iter()
         .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
-/// Of whom a value is asked; of this process if nobody is named.
+/// Returns the process whose value a get asks for; this process if the caller names none.
 unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
     // SAFETY: the caller says so.
     let named = unsafe { proc_at(at) };
@@ -41,7 +41,7 @@ unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
     )
 }
 
-/// What a process knows of itself even if nobody told it.
+/// Returns a value that a process knows of itself without a server.
 fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
     (of == own).then_some(())?;
     match key {
@@ -207,7 +207,7 @@ exported! {
     fn PMIx_Get(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, val: *mut *mut pmix_value_t) -> pmix_status_t {
         code((|| {
             let own = crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
@@ -229,7 +229,7 @@ exported! {
     fn PMIx_Get_nb(proc: *const pmix_proc_t, key: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_value_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let own = crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (of, infos) = unsafe { (asked(proc, &own), infos_at(info, ninfo)?) };
             check_get(&infos)?;
             let then = value(cbfunc, cbdata)?;

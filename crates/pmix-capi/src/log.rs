@@ -21,7 +21,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::per_process::PerProcess;
 
-/// How long a line may be, in bytes: what is longer is cut.
+/// The longest line, in bytes; a longer one is cut.
 const MAX_LINE: usize = 4096;
 
 /// The most bytes that a character takes in a line, which is that of one that is escaped (`\u{10ffff}`).
@@ -41,11 +41,11 @@ const LEVELS: [(&str, LevelFilter); 6] = [
 #[derive(Debug, PartialEq, Eq)]
 struct Log {
     level: LevelFilter,
-    /// Whether the environment asks for no report at all.
+    /// `true` if the environment turns all reports off.
     is_off: bool,
     /// The file to append to; standard error without one.
     file: Option<PathBuf>,
-    /// What the environment has in place of the name of a level.
+    /// The text in the environment that is not the name of a level.
     unknown: Option<String>,
 }
 

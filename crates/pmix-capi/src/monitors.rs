@@ -18,7 +18,7 @@ use crate::state::client;
 use crate::status::code;
 use crate::values::info_at;
 
-/// What a monitor is asked for with.
+/// The arguments of a request for a monitor.
 struct MonitorCall {
     monitor: Info<'static>,
     error: Status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this process is: a client, a tool, a server, or nothing yet.
+//! The roles of this process: client, tool, server, or none yet.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use crate::launchers::Launchers;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 
-/// What this process is.
+/// The roles of this process.
 #[derive(Default)]
 pub(crate) struct State {
     /// The client, and how often it was initialised.
@@ -25,26 +25,26 @@ pub(crate) struct State {
     pub(crate) tool: Option<OwnTool>,
     /// The server, and how often it was initialised.
     pub(crate) server: Option<(Server, usize)>,
-    /// What this node is made of, once it was asked for.
+    /// The topology of this node, after the first request for it.
     pub(crate) topology: Option<Arc<Topology>>,
-    /// What the server's own process stored or put, by process and key.
+    /// The values that the server's own process stored or put, by process and key.
     pub(crate) stored: BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
 /// The tool that this process is.
 pub(crate) struct OwnTool {
     pub(crate) tool: Tool,
-    /// How often it was initialised.
+    /// The number of inits without a finalize.
     pub(crate) count: usize,
-    /// What was said at the first init.
+    /// The infos of the first init.
     pub(crate) infos: Vec<Info<'static>>,
-    /// Whether the server of this process is the tool's and ends with it.
+    /// `true` if the server of this process belongs to the tool and ends with it.
     pub(crate) has_server: bool,
     /// The launchers that it started itself.
     pub(crate) launchers: Launchers,
-    /// Whether this process is a server that attached to other servers, and the tool ends with it.
+    /// `true` if this process is a server that attached to other servers: the tool ends with the server.
     pub(crate) is_of_server: bool,
-    /// Whether the process chose itself as its server (`PMIx_tool_set_server`), so that its own host is asked.
+    /// `true` if the process selected itself as its server (`PMIx_tool_set_server`): its own host is asked.
     pub(crate) asks_own_host: bool,
 }
 
@@ -74,12 +74,12 @@ impl State {
         self.tool.as_mut().filter(|own| !own.is_of_server)
     }
 
-    /// Whether this process is initialised as anything.
+    /// Returns `true` if this process has any role.
     pub(crate) const fn is_any(&self) -> bool {
         self.client.is_some() || self.tool.is_some() || self.server.is_some()
     }
 
-    /// Who this process is.
+    /// Returns the name of this process.
     fn proc(&self) -> Option<Proc<'static>> {
         let server = self.server.as_ref().map(|(server, _)| server.proc());
         match (&self.client, &self.tool) {
@@ -181,7 +181,7 @@ pub(crate) fn server() -> Result<Server> {
     server.ok_or(Status::ERR_INIT)
 }
 
-/// Who this process is.
+/// Returns the name of this process.
 pub(crate) fn proc() -> Result<Proc<'static>> {
     state().proc().ok_or(Status::ERR_INIT)
 }
