@@ -142,5 +142,6 @@ int main(int argc, char **argv)
     HOLDS(told <= 1);
     IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
     printf("rank %u of %u: ok\n", self.rank, size->data.uint32);
+    PMIX_VALUE_RELEASE(size);
     return 0;
 }

@@ -44,8 +44,12 @@ static pmix_status_t finalize(pmix_info_t *info)
 static pmix_status_t get(pmix_info_t *info)
 {
     pmix_value_t *value = NULL;
+    pmix_status_t status = PMIx_Get(&own, PMIX_RANK, info, 1, &value);
 
-    return PMIx_Get(&own, PMIX_RANK, info, 1, &value);
+    if (NULL != value) {
+        PMIX_VALUE_RELEASE(value);
+    }
+    return status;
 }
 
 static pmix_status_t get_nb(pmix_info_t *info)

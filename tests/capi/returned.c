@@ -268,7 +268,12 @@ static void all_have(void)
         COUNT("PMIx_Fabric_register_nb", PMIx_Fabric_register_nb(&fabric, NULL, 0, op, cbdata));
         COUNT("PMIx_Fabric_update_nb", PMIx_Fabric_update_nb(&fabric, op, cbdata));
         COUNT("PMIx_Fabric_deregister_nb", PMIx_Fabric_deregister_nb(&fabric, op, cbdata));
+        PMIx_Cpuset_destruct(&cpuset);
+        PMIx_Topology_destruct(&topo);
     }
+    PMIX_INFO_DESTRUCT(&info);
+    PMIX_INFO_DESTRUCT(&line);
+    PMIX_INFO_DESTRUCT(&beat);
     PMIX_APP_DESTRUCT(&app);
     PMIX_QUERY_DESTRUCT(&query);
 }
