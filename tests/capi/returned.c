@@ -426,6 +426,8 @@ int main(int argc, char **argv)
         PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, argv[3], PMIX_STRING);
         PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, argv[3], PMIX_STRING);
         IS(PMIX_SUCCESS, PMIx_tool_init(&own, infos, 2));
+        PMIX_INFO_DESTRUCT(&infos[0]);
+        PMIX_INFO_DESTRUCT(&infos[1]);
         PMIX_LOAD_PROCID(&job, "calls.job", PMIX_RANK_WILDCARD);
         all_have();
         IS(PMIX_SUCCESS, PMIx_tool_finalize());
