@@ -30,7 +30,7 @@ pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
 
 /// Returns the process whose value a get asks for; this process if the caller names none.
 unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the pointers (header contract).
     let named = unsafe { proc_at(at) };
     named.map_or_else(
         || own.clone(),
@@ -52,7 +52,7 @@ fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'sta
     }
 }
 
-/// What this server stored about some process of a nspace, where it is asked which one has the key.
+/// Returns the value that this server stored of a process of a nspace, where the rank is not known.
 fn stored_of_any<'s>(
     state: &'s State,
     of: &Proc<'static>,
@@ -170,7 +170,7 @@ unsafe fn find(
     infos: &[Info<'static>],
 ) -> Result<Value<'static>> {
     if key.is_null() {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees the pointers (header contract).
         return unsafe { all_known(named, &of, infos) };
     }
     // SAFETY: as above.
@@ -189,7 +189,7 @@ unsafe fn hand_out(
     infos: &[Info<'_>],
     to: *mut *mut pmix_value_t,
 ) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the pointers (header contract).
     unsafe {
         match says(infos, keys::GET_STATIC_VALUES) {
             true => make_at(*there(to)?, || found.to_c()),

@@ -19,10 +19,10 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::printable::printable;
 
-/// How many jobs of a server are asked about. A launcher of one node has a few thousand at most.
+/// The number of jobs of a server that are queried. A launcher of one node has a few thousand at most.
 const MAX_JOBS: usize = 16_384;
 
-/// How much memory the tables of all jobs of a server may take together: those of a million processes.
+/// The bytes that the tables of all jobs of a server may take: those of a million processes.
 const MAX_BYTES: usize = 256 << 20;
 
 /// How many times the time limit of one answer all answers of a server may take together.
