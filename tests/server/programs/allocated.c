@@ -12,8 +12,12 @@
 
 #define PATIENCE 20000
 
-/* Of releases behind 5.0: the function, whose units of resources are left out here, and its directives. */
-typedef pmix_status_t (*block_t)(uint8_t directive, char *block, const void *units, size_t num_units,
+/* The function, its directives and its unit of resources, which the headers of releases up to 5.0 do not declare. */
+typedef struct {
+    uint64_t type;
+    size_t count;
+} unit_t;
+typedef pmix_status_t (*block_t)(uint8_t directive, char *block, const unit_t *units, size_t num_units,
                                  const pmix_info_t *infos, size_t num_infos);
 enum { DEFINE = 1, EXTEND = 2, REMOVE = 3, DELETE = 4 };
 
@@ -49,9 +53,10 @@ static void asks(void)
     require(await(&arrival, 1, PATIENCE));
     must_be("the answer", arrival.status, PMIX_ERR_NOT_SUPPORTED);
     block_t block = NULL;
+    unit_t unit = {.type = 0, .count = 2};
     *(void **) &block = dlsym(RTLD_DEFAULT, "PMIx_Resource_block");
     for (uint8_t directive = DEFINE; NULL != block && directive <= DELETE; directive++) {
-        must_be("PMIx_Resource_block", block(directive, "spare", NULL, 0, NULL, 0),
+        must_be("PMIx_Resource_block", block(directive, "spare", &unit, 1, NULL, 0),
                 PMIX_ERR_NOT_SUPPORTED);
     }
 }
