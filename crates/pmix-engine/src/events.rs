@@ -26,6 +26,7 @@ use pmix_types::{Info, Nspace, Proc, Status};
 
 use self::cache::Cache;
 use self::directives::RELAYED;
+pub use self::notification::EventSource;
 use self::notification::Sessions;
 pub(crate) use self::notification::{Listener, Notification, Reporter};
 use self::registry::Registry;

@@ -65,6 +65,7 @@ pub use control::{Cleanup, CleanupDirectory};
 pub use engine::Engine;
 pub use error::Error;
 pub use event::{EngineEvent, GroupChange};
+pub use events::EventSource;
 pub use gds_hash::{ModexForm, Registration};
 pub use host::{Answer, CallId, Credentials, HostCall, HostObject, Upcall};
 pub use ids::DirectModexId;

@@ -59,8 +59,8 @@ pub use pmix_engine::constructions;
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, Collective, Config, ControlLimits, Credentials, EventLimits,
-    GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration, ReplyLimits,
-    SecondConnection, UnaskedLimits,
+    EventSource, GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration,
+    ReplyLimits, SecondConnection, UnaskedLimits,
 };
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::{CredentialService, psec_parameters};

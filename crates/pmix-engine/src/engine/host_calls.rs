@@ -12,7 +12,7 @@ use pmix_types::{
 };
 
 use super::Engine;
-use crate::events::Notification;
+use crate::events::{EventSource, Notification};
 use crate::host::{Credentials, HostObject};
 use crate::ids::ClientId;
 use crate::registry::Client;
@@ -223,30 +223,42 @@ impl Engine {
     /// processes in its range that are registered for it are told now, others when they register.
     /// It is not sent back to the host.
     ///
-    /// A source that is a process is taken to have seen the event itself. Tools hear of jobs that they may read. If the event is the loss
-    /// of a process of another node, what that one put is asked of its node again.
+    /// [`EventSource`] says whether the source has seen the event; a bare process is [`EventSource::Reporter`]. Tools hear
+    /// of jobs that they may read. If the event is the loss of a process of another node, what that one put is asked of
+    /// its node again. An event about an observed process is only delivered.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, and if `PMIX_RANGE_CUSTOM` and
     /// `PMIX_EVENT_CUSTOM_RANGE` do not come together.
-    pub fn notify(
+    pub fn notify<'p>(
         &mut self,
         status: Status,
-        source: &Proc<'_>,
+        source: impl Into<EventSource<'p>>,
         range: DataRange,
         infos: &[Info<'_>],
         now: Instant,
     ) -> Result<(), Error> {
+        let source = source.into();
         self.cx.now = Some(now);
         let notification = Notification::of_host(status, source, range, infos)?;
         let owners = self.cx.owners(notification.jobs());
         let notification = notification.about_jobs_of(owners);
+        match source {
+            EventSource::Reporter(source) => self.handle_report(notification, source, infos),
+            EventSource::Observed(_) => self.subsystems.events.raise(&mut self.cx, notification),
+        }
+        self.close_refused();
+        Ok(())
+    }
+
+    /// Delivers an event that its source reported, once the collectives, groups and data that depend on it were changed.
+    fn handle_report(&mut self, notification: Notification, source: &Proc<'_>, infos: &[Info<'_>]) {
+        let status = notification.status;
         let collectives = &mut self.subsystems.collectives;
         if collectives.heed_other(&mut self.cx, source, status, infos) {
             self.subsystems.heed_groups(&mut self.cx);
-            self.close_refused();
-            return Ok(());
+            return;
         }
         let groups = &mut self.subsystems.groups;
         let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
@@ -258,32 +270,6 @@ impl Engine {
             self.subsystems.events.raise(&mut self.cx, notification);
             self.subsystems.raise_all(&mut self.cx, follow);
         }
-        self.close_refused();
-        Ok(())
-    }
-
-    /// Notifies an event about a process that the host has observed, such as an alert of a monitor. Unlike the source of
-    /// [`notify`](Self::notify), the process has not seen the event, so the event is delivered to it too. The event
-    /// changes nothing of what the server knows.
-    ///
-    /// # Errors
-    ///
-    /// As [`notify`](Self::notify).
-    pub fn notify_observed(
-        &mut self,
-        status: Status,
-        source: &Proc<'_>,
-        range: DataRange,
-        infos: &[Info<'_>],
-        now: Instant,
-    ) -> Result<(), Error> {
-        self.cx.now = Some(now);
-        let notification = Notification::of_observer(status, source, range, infos)?;
-        let owners = self.cx.owners(notification.jobs());
-        let notification = notification.about_jobs_of(owners);
-        self.subsystems.events.raise(&mut self.cx, notification);
-        self.close_refused();
-        Ok(())
     }
 
     /// Takes output of a process that the host delivers (PMIx Standard, `PMIx_server_IOF_deliver`).

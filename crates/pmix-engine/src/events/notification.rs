@@ -36,6 +36,34 @@ pub(crate) enum Reporter {
     Observer,
 }
 
+/// The process that an event of the host comes from, with its part in the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventSource<'p> {
+    /// A process that reported the event, or the host. The event is not delivered to it, as it has seen the event.
+    Reporter(&'p Proc<'p>),
+    /// A process that the host has observed, such as one with an alert of a monitor. The event is delivered to it too,
+    /// and changes nothing of what the server knows.
+    Observed(&'p Proc<'p>),
+}
+
+impl<'p> EventSource<'p> {
+    /// Returns the process.
+    #[must_use]
+    pub const fn proc(self) -> &'p Proc<'p> {
+        match self {
+            Self::Reporter(proc) | Self::Observed(proc) => proc,
+        }
+    }
+}
+
+impl<'p, 'n: 'p> From<&'p Proc<'n>> for EventSource<'p> {
+    /// Makes the process the reporter.
+    fn from(proc: &'p Proc<'n>) -> Self {
+        Self::Reporter(proc)
+    }
+}
+
 /// An event as it was reported.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notification {
@@ -96,29 +124,17 @@ impl Notification {
     /// As [`new`](Self::new).
     pub(crate) fn of_host(
         status: Status,
-        source: &Proc<'_>,
+        source: EventSource<'_>,
         range: DataRange,
         infos: &[Info<'_>],
     ) -> Result<Self, Error> {
-        let source = source.clone().into_owned();
+        let reporter = match source {
+            EventSource::Reporter(_) => Reporter::Host,
+            EventSource::Observed(_) => Reporter::Observer,
+        };
+        let source = source.proc().clone().into_owned();
         let infos = infos.to_vec().into_owned();
-        Self::new(Reporter::Host, status, source, range, infos)
-    }
-
-    /// Takes an event about a process that the host has observed.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub(crate) fn of_observer(
-        status: Status,
-        source: &Proc<'_>,
-        range: DataRange,
-        infos: &[Info<'_>],
-    ) -> Result<Self, Error> {
-        let source = source.clone().into_owned();
-        let infos = infos.to_vec().into_owned();
-        Self::new(Reporter::Observer, status, source, range, infos)
+        Self::new(reporter, status, source, range, infos)
     }
 
     /// Returns the processes that ended without `PMIx_Finalize`, if that is what the event says.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pmix_types::{DataRange, Info, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::{Events, Listener, Notification, Reporter};
+use super::{EventSource, Events, Listener, Notification, Reporter};
 use crate::PeerId;
 use crate::config::EventLimits;
 
@@ -359,7 +359,7 @@ fn events_are_kept_for_a_time() {
 /// What the host tells of the job `job`.
 fn told_of_job(status: Status) -> Notification {
     let source = Proc::new("job", Rank::new(0));
-    Notification::of_host(status, &source, DataRange::SESSION, &[]).unwrap()
+    Notification::of_host(status, (&source).into(), DataRange::SESSION, &[]).unwrap()
 }
 
 #[test]
@@ -562,6 +562,18 @@ fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
     };
     assert_eq!(fixture.take(event(Reporter::Host)), [1, 2]);
     assert_eq!(fixture.take(event(Reporter::Server)), [0, 1, 2]);
+    let of_host = |source| {
+        let range = DataRange::NAMESPACE;
+        Notification::of_host(CODE, source, range, &[]).unwrap()
+    };
+    assert_eq!(
+        fixture.take(of_host(EventSource::Reporter(&source))),
+        [1, 2]
+    );
+    assert_eq!(fixture.take(of_host(EventSource::from(&source))), [1, 2]);
+    let observed = of_host(EventSource::Observed(&source));
+    assert!(!observed.concerns_host());
+    assert_eq!(fixture.take(observed), [0, 1, 2]);
     // A second process of the same name has not seen what the first one raised.
     let again = PeerId::of(9);
     fixture

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use pmix_host::monitor::LocalNode;
 use pmix_host::usage::{Detail, MOST_PSS, Wanted};
-use pmix_server::Completion;
 use pmix_server::upcall::{Monitor, Query};
+use pmix_server::{Completion, EventSource};
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Rank, Status, Text, Value, keys};
 use rustix::process::geteuid;
 
@@ -58,11 +58,11 @@ impl Session<'_> {
                     let server = service::name(&self.plan.nspace);
                     for event in events {
                         let (status, range, infos) = (event.status, event.range, &event.infos);
-                        let notified = match &event.observed {
-                            Some(proc) => self.server.notify_observed(status, proc, range, infos),
-                            None => self.server.notify(status, &server, range, infos),
+                        let source = match &event.observed {
+                            Some(proc) => EventSource::Observed(proc),
+                            None => EventSource::Reporter(&server),
                         };
-                        if let Err(e) = notified {
+                        if let Err(e) = self.server.notify(status, source, range, infos) {
                             tracing::warn!("an event of a monitor is not delivered: {e}");
                         }
                     }

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use pmix_engine::{Credentials, Engine, HostObject, Registration};
+use pmix_engine::{Credentials, Engine, EventSource, HostObject, Registration};
 use pmix_types::{DataRange, Info, IofChannel, Nspace, Proc, Status, Text, Value, keys};
 
 use crate::fork::setup_envars;
@@ -285,34 +285,20 @@ impl Server {
     }
 
     /// Reports an event to the clients and tools of its range that registered for it
-    /// (`PMIx_Notify_event`, called by a server).
+    /// (`PMIx_Notify_event`, called by a server). A bare process as the source is [`EventSource::Reporter`], to which the
+    /// event is not delivered.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; what the engine says of a range or a directive that cannot be.
-    pub fn notify(
+    pub fn notify<'p>(
         &self,
         status: Status,
-        source: &Proc<'_>,
+        source: impl Into<EventSource<'p>>,
         range: DataRange,
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
+        let source = source.into();
         let handle = &self.0.handle;
         handle.request(|engine, now| engine.notify(status, source, range, infos, now))
-    }
-
-    /// Reports an event about a process that the host has observed, such as an alert of a monitor. The event is delivered
-    /// to the process too, which has not reported it.
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify).
-    pub fn notify_observed(
-        &self,
-        status: Status,
-        source: &Proc<'_>,
-        range: DataRange,
-        infos: &[Info<'_>],
-    ) -> Result<(), Error> {
-        let handle = &self.0.handle;
-        handle.request(|engine, now| engine.notify_observed(status, source, range, infos, now))
     }
 }
