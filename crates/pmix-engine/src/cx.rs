@@ -15,7 +15,7 @@ use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 use crate::collective::{GroupNews, MembersNews};
 use crate::error::Error;
 use crate::event::EngineEvent;
-use crate::host::{HostObject, Upcall};
+use crate::host::{CallId, HostObject, Upcall};
 use crate::ids::ClientId;
 use crate::obeyed;
 use crate::peers::{Member, Payload, PeerId, Peers, Ticket};
@@ -278,7 +278,20 @@ impl Cx {
     pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
         let mut upcall = upcall.into();
         obeyed::mark(&mut upcall);
-        self.host.push(upcall, pending);
+        let until = pending.deadline();
+        let id = self.host.push(upcall, pending);
+        if let Some(until) = until {
+            self.timers.set(until, Timer::Query(id));
+        }
+    }
+
+    /// Takes the purpose of an upcall that the host has answered, or that is not waited for any longer.
+    pub(crate) fn take_call(&mut self, id: CallId) -> Option<Pending> {
+        let pending = self.host.take(id)?;
+        if let Some(until) = pending.deadline() {
+            self.timers.cancel(until, Timer::Query(id));
+        }
+        Some(pending)
     }
 
     /// Returns the wire form of a peer that was admitted.

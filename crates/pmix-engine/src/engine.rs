@@ -200,7 +200,7 @@ impl Engine {
     /// Takes the answer of the host to an upcall. An answer that nothing waits for is ignored.
     pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
         self.cx.now = Some(now);
-        if let Some(pending) = self.cx.host.take(call) {
+        if let Some(pending) = self.cx.take_call(call) {
             self.subsystems.handle_answer(&mut self.cx, pending, answer);
         }
         self.close_refused();

@@ -122,6 +122,7 @@ pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
             "NODEID",
             "PSET_NAME",
             "GROUP_ID",
+            "TIMEOUT",
         ],
     ),
     (
@@ -145,6 +146,7 @@ const QUALIFIERS: &[SupportedFunction<'static>] = &[(
         "QUERY_REFRESH_CACHE",
         "QUERY_SUPPORTED_QUALIFIERS",
         "RANK",
+        "TIMEOUT",
     ],
 )];
 

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
+use std::time::Instant;
 
 use pmix_proto::{PeerForm, Role};
 use pmix_types::{Info, IofChannel, Nspace, Proc, Status};
@@ -16,6 +17,7 @@ use crate::ids::TrackerId;
 use crate::peers::{PeerId, Ticket};
 use crate::query::results::QueryResults;
 use crate::recount::Recount;
+use crate::timer::{Timer, Timers};
 
 /// Says what the answer of the host to an upcall is for.
 #[derive(Debug)]
@@ -97,6 +99,14 @@ impl Pending {
         }
     }
 
+    /// Returns when the request is answered without the host, if it has a limit of time.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Query(_, results) => results.until,
+            _ => None,
+        }
+    }
+
     /// Returns the peer for whose sake alone the answer matters.
     fn peer(&self) -> Option<PeerId> {
         #[cfg(test)]
@@ -140,8 +150,8 @@ struct Open {
 }
 
 impl HostCalls {
-    /// Queues an upcall.
-    pub(crate) fn push(&mut self, upcall: Upcall, pending: Pending) {
+    /// Queues an upcall, and returns its name.
+    pub(crate) fn push(&mut self, upcall: Upcall, pending: Pending) -> CallId {
         self.last += 1;
         let id = CallId(self.last);
         if let Some(peer) = pending.peer() {
@@ -153,6 +163,7 @@ impl HostCalls {
         };
         self.open.insert(id, open);
         self.queue.push_back(HostCall { id, upcall });
+        id
     }
 
     /// Adds the requests and collectives that wait for the host to what is found.
@@ -162,7 +173,8 @@ impl HostCalls {
             .values()
             .filter(|open| open.pending.peer().is_some());
         recount.compare("upcalls of peers", self.by_peer.len(), of_peers.count());
-        for open in self.open.values() {
+        for (id, open) in &self.open {
+            recount.deadline(open.pending.deadline(), Timer::Query(*id));
             if let Some(ticket) = open.pending.ticket() {
                 recount.request(ticket);
             }
@@ -194,10 +206,14 @@ impl HostCalls {
         Some(pending)
     }
 
-    /// Forgets the upcalls that were made for the sake of a peer alone. The host may still answer.
-    pub(crate) fn forget(&mut self, peer: PeerId) {
+    /// Forgets the upcalls that were made for the sake of a peer alone, with their timers. The host may still answer.
+    pub(crate) fn forget(&mut self, peer: PeerId, timers: &mut Timers) {
         for id in self.by_peer.take(peer) {
-            self.open.remove(&id);
+            if let Some(open) = self.open.remove(&id)
+                && let Some(until) = open.pending.deadline()
+            {
+                timers.cancel(until, Timer::Query(id));
+            }
         }
     }
 
@@ -254,7 +270,7 @@ mod tests {
         let answered = call(&mut calls, Pending::Finalize(PeerId::of(7)));
         calls.take(answered);
         let before = LOOKED_AT.get();
-        calls.forget(PeerId::of(7));
+        calls.forget(PeerId::of(7), &mut Timers::default());
         assert_eq!((calls.len(), LOOKED_AT.get()), (999, before));
         assert_eq!(calls.by_peer.len(), 999);
     }
@@ -271,7 +287,7 @@ mod tests {
             format!("{calls:?}"),
             "HostCalls { queued: 0, unanswered: {\"DeregisterEvents\": 2} }"
         );
-        calls.forget(peer);
+        calls.forget(peer, &mut Timers::default());
         assert!(calls.take(gone).is_none());
         assert!(matches!(calls.take(kept), Some(Pending::Informed)));
         assert_eq!(calls.len(), 0);

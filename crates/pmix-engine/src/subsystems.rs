@@ -228,6 +228,12 @@ impl Subsystems {
                 let follow = self.groups.leader_expired(cx, id);
                 self.raise_all(cx, follow);
             }
+            Timer::Query(call) => {
+                // The answer of the host, if it comes, finds nothing that waits for it.
+                if let Some(pending) = cx.take_call(call) {
+                    self.handle_answer(cx, pending, Answer::Done(Status::ERR_TIMEOUT));
+                }
+            }
             Timer::Intake => cx.end_input_turn(),
             Timer::InboundDmodex(id) => self.exchange.inbound_dmodex_expired(cx, id),
         }
@@ -321,7 +327,7 @@ impl Subsystems {
 
     /// A connection is closed: what every subsystem holds for it is released.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
-        cx.host.forget(peer);
+        cx.host.forget(peer, &mut cx.timers);
         match &closed.phase {
             Phase::Member(member) => self.member_left(cx, peer, member),
             _ => self.admission.peer_left(cx, peer, closed),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::host::CallId;
 use crate::ids::{ClientId, DirectModexId, EarlyId, GetId, SelectionId, TrackerId};
 use crate::peers::PeerId;
 
@@ -30,6 +31,8 @@ pub(crate) enum Timer {
     Leader(SelectionId),
     /// Those who may decide what becomes of a construction have had long enough.
     Leadership(TrackerId),
+    /// The host has not answered a query in time.
+    Query(CallId),
     /// Long messages have to have come on.
     Intake,
 }

@@ -2,11 +2,13 @@
 //! What a query found, on this server and by the host.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use pmix_types::{Info, IntoOwned, Key, Query, Status, Text, Value, keys};
 
 use crate::error::Error;
 use crate::host::Answer;
+use crate::infos::timeout;
 use crate::weight;
 
 /// The most keys that one request may ask for.
@@ -55,6 +57,10 @@ pub(crate) struct QueryResults {
     num_looks: usize,
     /// How many bytes the values take that are found here.
     weight: usize,
+    /// The shortest `PMIX_TIMEOUT` of the queries.
+    pub(super) time_limit: Option<Duration>,
+    /// When the request is answered without the host.
+    pub(crate) until: Option<Instant>,
 }
 
 /// An answer of this server that holds unless the host has a better one.
@@ -125,6 +131,12 @@ impl QueryResults {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
+    /// Takes the time limit that the qualifiers of a query state. The shortest one of a request holds, as it has one answer.
+    pub(super) fn limit_time(&mut self, qualifiers: &[Info<'_>]) {
+        let limits = [self.time_limit, timeout(qualifiers)];
+        self.time_limit = limits.into_iter().flatten().min();
+    }
+
     /// Counts that so many keys are looked at for each of so many nodes.
     ///
     /// # Errors
@@ -173,6 +185,10 @@ impl QueryResults {
         let (standing, refused): (Vec<_>, Vec<_>) =
             (self.tentative.into_iter()).partition(|tentative| is_obeyed || !tentative.needs_host);
         num_missing += refused.len();
+        if said == Some(Status::ERR_TIMEOUT) {
+            // The host may know better, and has not had its say.
+            num_missing += standing.len();
+        }
         let mut standing: Vec<_> = standing.into_iter().map(|one| one.info).collect();
         standing.retain(|info| {
             let mut better = more.iter_mut().find(|other| other.key == info.key);

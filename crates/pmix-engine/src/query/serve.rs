@@ -58,6 +58,7 @@ fn look(
         }
         let target = QueryTarget::read(&query.qualifiers)?;
         results.look(query.keys.len(), num_named(&query.qualifiers))?;
+        results.limit_time(&query.qualifiers);
         let mut open = Open::default();
         open.needs_host = obeyed::check_qualifiers(&query.qualifiers).is_err();
         for key in &query.keys {
@@ -80,6 +81,8 @@ fn ask_the_rest(cx: &mut Cx, ticket: Ticket, mut results: QueryResults) {
         return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
     };
     let mut queries = std::mem::take(&mut results.open);
+    let limit = results.time_limit;
+    results.until = limit.and_then(|limit| cx.after(limit));
     for query in &mut queries {
         query.qualifiers = with_user(&query.qualifiers, member.user);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queries, and peers and nodes resolved.
 
+use std::time::Duration;
+
 use pmix_engine::{Answer, Upcall};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{
@@ -453,4 +455,57 @@ fn one_request_asks_for_so_much() {
     let one = query(&[keys::QUERY_NAMESPACES], vec![]);
     let refused = asked(&mut world, who, vec![many, one]);
     assert_eq!(refused, (Status::ERR_OUT_OF_RESOURCE, vec![]));
+}
+
+/// Asks a host that never answers, and returns the status and the number of infos after the time.
+fn asked_in_time(
+    world: &mut World,
+    who: Who,
+    queries: Vec<Query<'static>>,
+    time: Duration,
+) -> Option<(Status, usize)> {
+    let tag = world.ask(who, &Request::Query(request::Query { queries }));
+    world.run();
+    world.advance(time);
+    let client = &world.clients[who];
+    let response = client.reply(tag)?;
+    let reply = reply::Infos::decode(client.session.form(), None, &response.payload).unwrap();
+    Some((reply.status, reply.infos.unwrap_or_default().len()))
+}
+
+#[test]
+fn a_host_that_never_answers_holds_a_query_for_its_time_limit() {
+    let (mut world, who) = two_jobs();
+    Ledger::open(&mut world, |_| Reaction::Silence);
+    let limit = |seconds: u32| vec![Info::new(keys::TIMEOUT, seconds)];
+    let second = Duration::from_secs(1);
+    let names = [keys::QUERY_NAMESPACES, keys::QUERY_QUEUE_LIST];
+    let known = || query(&names[..1], limit(3));
+    assert_eq!(
+        asked_in_time(&mut world, who, vec![known()], 2 * second),
+        None
+    );
+    for (queries, expected) in [
+        (vec![known()], (Status::ERR_PARTIAL_SUCCESS, 1)),
+        (
+            vec![query(&names, limit(3))],
+            (Status::ERR_PARTIAL_SUCCESS, 1),
+        ),
+        (vec![query(&names[1..], limit(3))], (Status::ERR_TIMEOUT, 0)),
+        // The shortest limit is that of the request.
+        (
+            vec![query(&names, limit(60)), known()],
+            (Status::ERR_PARTIAL_SUCCESS, 2),
+        ),
+    ] {
+        let told = asked_in_time(&mut world, who, queries, 3 * second);
+        assert_eq!(told, Some(expected));
+    }
+    // A peer that leaves takes its limit of time with it.
+    assert_eq!(asked_in_time(&mut world, who, vec![known()], second), None);
+    world.kill(who);
+    world.run();
+    assert_eq!(world.nodes[0].engine.recount(), []);
+    world.advance(3 * second);
+    assert_eq!(world.nodes[0].engine.stats().num_timers, 0);
 }
