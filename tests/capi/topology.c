@@ -198,6 +198,29 @@ static void devices(void)
     PMIx_Topology_destruct(&topo);
 }
 
+/* The topology of another library stays the host's, and a host that requires its use is refused. */
+static void given_by_the_host(void)
+{
+    pmix_topology_t theirs = {.source = "hwloc:2.9.0", .topology = &theirs};
+    pmix_info_t info;
+
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_LOAD_KEY(info.key, PMIX_TOPOLOGY2);
+    info.value.type = PMIX_TOPO;
+    info.value.data.topo = &theirs;
+    MUST(PMIx_server_init(&module, &info, 1) == PMIX_SUCCESS);
+    MUST(PMIx_server_finalize() == PMIX_SUCCESS);
+    info.value.type = PMIX_POINTER;
+    info.value.data.ptr = &theirs;
+    MUST(PMIx_server_init(&module, &info, 1) == PMIX_SUCCESS);
+    MUST(PMIx_server_finalize() == PMIX_SUCCESS);
+    PMIX_INFO_REQUIRED(&info);
+    MUST(PMIx_server_init(&module, &info, 1) == PMIX_ERR_NOT_SUPPORTED);
+    info.value.type = PMIX_TOPO;
+    info.value.data.topo = &theirs;
+    MUST(PMIx_server_init(&module, &info, 1) == PMIX_ERR_NOT_SUPPORTED);
+}
+
 int main(int argc, char **argv)
 {
     int as_server = argc > 1 && strcmp(argv[1], "server") == 0;
@@ -205,6 +228,7 @@ int main(int argc, char **argv)
 
     nothing_before_init();
     if (as_server) {
+        given_by_the_host();
         MUST(PMIx_server_init(&module, NULL, 0) == PMIX_SUCCESS);
     } else {
         MUST(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);

@@ -94,7 +94,6 @@ mod state;
 mod status;
 #[allow(unsafe_code)]
 mod strings;
-mod text;
 #[allow(unsafe_code)]
 mod tool;
 #[allow(unsafe_code)]

@@ -19,8 +19,8 @@ use crate::memory::{self, Result, release, resized, slice};
 use crate::model::Model;
 use crate::record::{Record, buffer_of, holding, left_in, there, there_mut};
 use crate::regex::{self, Encoders};
+use crate::state;
 use crate::status::{code, make_at, write_to};
-use crate::{state, text};
 
 /// Puts bytes behind what a buffer holds.
 ///
@@ -264,7 +264,7 @@ exported! {
                 _ => unsafe { DataArray::from_c(&array)? },
             };
             memory::reserve(data.measure(Measure::Shown).saturating_add(prefix.len()))?;
-            let line = [prefix, text::array(&data).as_bytes()].concat();
+            let line = [prefix, data.to_string().as_bytes()].concat();
             // SAFETY: as above.
             unsafe { make_at(output, || memory::string(&line)) }
         })())

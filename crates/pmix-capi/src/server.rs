@@ -49,7 +49,21 @@ fn refused(error: &pmix_server::Error) -> Status {
     error.status()
 }
 
-/// Whether an attribute of init is for the server. Who requires what it cannot do is told so.
+/// Refuses a host that requires the use of its description of the node, which is a structure of the library of the host.
+fn check_topology(infos: &[Info<'_>]) -> Result<()> {
+    let is_refused = |info: &Info<'_>| info.key.is(keys::TOPOLOGY2) && info.must_be_obeyed();
+    if !infos.iter().any(is_refused) {
+        return Ok(());
+    }
+    tracing::warn!(
+        "PMIx_server_init: PMIX_TOPOLOGY2 is marked as required, and this library reads no structures of hwloc; \
+         describe the node by the file that HWLOC_XMLFILE names or by PMIX_HWLOC_XML_V2 of the jobs"
+    );
+    Err(Status::ERR_NOT_SUPPORTED)
+}
+
+/// Returns `true` if an attribute of init is for the server. What a host requires is, so that the server refuses what it
+/// cannot do.
 fn is_obeyed(info: &Info<'_>) -> bool {
     let required = info.flags.contains(InfoFlags::REQD);
     required || !WITHOUT_PART.iter().any(|key| info.key.is(key))
@@ -63,6 +77,7 @@ pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) ->
         *count += 1;
         return Ok(());
     }
+    check_topology(infos)?;
     let infos: Vec<_> = infos
         .iter()
         .filter(|info| is_obeyed(info))

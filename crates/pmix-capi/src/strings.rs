@@ -108,28 +108,28 @@ exported! {
 
     fn PMIx_Value_string(value: *const pmix_value_t) -> *mut c_char {
         // SAFETY: C says so.
-        owned(unsafe { value_at(value) }.and_then(showable).ok().map(|value| crate::text::value(&value)))
+        owned(unsafe { value_at(value) }.and_then(showable).ok().map(|value| value.to_string()))
     }
 
     fn PMIx_Info_string(info: *const pmix_info_t) -> *mut c_char {
         // SAFETY: C says so.
-        owned(unsafe { info_at(info) }.and_then(showable).ok().map(|info| crate::text::info(&info)))
+        owned(unsafe { info_at(info) }.and_then(showable).ok().map(|info| info.to_string()))
     }
 
     fn PMIx_Proc_string(proc: *const pmix_proc_t) -> *mut c_char {
         // SAFETY: C says so.
-        owned(unsafe { crate::names::proc_at(proc) }.map(|proc| crate::text::proc(&proc)))
+        owned(unsafe { crate::names::proc_at(proc) }.map(|proc| proc.to_string()))
     }
 
     fn PMIx_App_string(app: *const pmix_app_t) -> *mut c_char {
         // SAFETY: C says so.
         let app = unsafe { there(app).and_then(|app| App::from_c(app)) };
-        owned(app.and_then(showable).ok().map(|app| crate::text::app(&app)))
+        owned(app.and_then(showable).ok().map(|app| app.to_string()))
     }
 
     fn PMIx_Resource_unit_string(unit: *const pmix_resource_unit_t) -> *mut c_char {
         // SAFETY: C says so.
         let unit = unsafe { there(unit).and_then(|unit| ResourceUnit::from_c(unit)) };
-        owned(unit.ok().map(|unit| format!("{} of {}", unit.count, unit.device_type.pretty())))
+        owned(unit.ok().map(|unit| unit.to_string()))
     }
 }

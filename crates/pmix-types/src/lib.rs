@@ -11,7 +11,8 @@
 //!
 //! Named numbers have three faces: `name()` is the constant of the headers without `PMIX_`,
 //! `Display` shows it with the prefix and `FromStr` reads it back, and `pretty()` gives the words of
-//! the C function for that type. [`Attribute`] is the dictionary of attributes, [`keys`] holds their
+//! the C function for that type. [`Value`], [`Info`], [`Proc`], [`App`] and [`DataArray`] show
+//! themselves as text for people, which is that of `PMIx_Value_string` and its like. [`Attribute`] is the dictionary of attributes, [`keys`] holds their
 //! keys as constants.
 //!
 //! ```
@@ -23,6 +24,7 @@
 
 mod attribute;
 mod dictionary;
+mod display;
 mod error;
 #[cfg(feature = "serde")]
 pub mod json;

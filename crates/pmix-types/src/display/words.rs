@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each type of data in words: numbers as they are, named numbers by their constants, structures as
-//! `(member=words, …)` with the members of C, lists as `[words, …]`, null pointers as `NULL`.
+//! The text of each type of data: numbers as they are, named numbers by their constants, structures as
+//! `(member=text, …)` with the members of C, lists as `[text, …]`, null pointers as `NULL`.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Formatter};
 
-use pmix_types::*;
+use crate::*;
 
-/// How many bytes of a byte object are shown.
+/// The number of bytes of a byte object that are shown.
 const SHOWN: usize = 32;
 
-/// A datum in words, without its type.
+/// A datum with a text for people, which leaves out the type of the datum.
 pub(super) trait Words {
-    fn words(&self) -> String;
+    /// Writes the text.
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result;
 }
 
-/// Types whose `Display` are their words.
+/// Types whose `Display` is their text. A width that the caller gives is not for each of the members.
 macro_rules! displayed {
     ($($type:ty,)*) => {
         $(impl Words for $type {
-            fn words(&self) -> String {
-                self.to_string()
+            fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                write!(f, "{self}")
             }
         })*
     };
 }
 
 displayed! {
+    Value<'_>, Info<'_>, Proc<'_>, App<'_>, DataArray<'_>,
     bool, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64,
     Status, Rank, Text<'_>, Key<'_>, Nspace<'_>,
     AllocDirective, AllocInheritance, Command, CoordView, DataRange, DataType, DeviceType,
@@ -37,18 +39,24 @@ displayed! {
 
 /// Structures: the names that their members have in C, and the fields.
 macro_rules! structures {
-    ($($type:ty { $($name:literal: $field:ident $(as $how:ident)?,)* })*) => {
+    ($($type:ty {
+        $first:literal: $first_field:ident $(as $first_how:ident)?,
+        $($name:literal: $field:ident $(as $how:ident)?,)*
+    })*) => {
         $(impl Words for $type {
-            fn words(&self) -> String {
-                let members = [$(
-                    concat!($name, "=").to_owned() + &structures!(@member self.$field $(, $how)?)
-                ),*];
-                format!("({})", members.join(", "))
+            fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!("(", $first, "="))?;
+                structures!(@member f, self.$first_field $(, $first_how)?)?;
+                $(
+                    f.write_str(concat!(", ", $name, "="))?;
+                    structures!(@member f, self.$field $(, $how)?)?;
+                )*
+                f.write_str(")")
             }
         })*
     };
-    (@member $field:expr) => { $field.words() };
-    (@member $field:expr, $how:ident) => { $how($field) };
+    (@member $f:ident, $field:expr) => { $field.words($f) };
+    (@member $f:ident, $field:expr, $how:ident) => { $how($field, $f) };
 }
 
 structures! {
@@ -105,94 +113,82 @@ structures! {
     }
 }
 
-/// Types that have a function of their own.
-macro_rules! told {
-    ($($type:ty => $function:path,)*) => {
-        $(impl Words for $type {
-            fn words(&self) -> String {
-                $function(self)
-            }
-        })*
-    };
-}
-
-told! {
-    Value<'_> => super::value,
-    Info<'_> => super::info,
-    Proc<'_> => super::proc,
-    App<'_> => super::app,
-    DataArray<'_> => super::array,
-}
-
 impl<T: Words> Words for Vec<T> {
-    fn words(&self) -> String {
-        let items: Vec<_> = self.iter().map(Words::words).collect();
-        format!("[{}]", items.join(", "))
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (place, item) in self.iter().enumerate() {
+            if place > 0 {
+                f.write_str(", ")?;
+            }
+            item.words(f)?;
+        }
+        f.write_str("]")
     }
 }
 
 impl<T: Words> Words for Option<T> {
-    fn words(&self) -> String {
-        self.as_ref()
-            .map_or_else(|| "NULL".to_owned(), Words::words)
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Some(datum) => datum.words(f),
+            None => f.write_str("NULL"),
+        }
     }
 }
 
 impl<T: Words> Words for Box<T> {
-    fn words(&self) -> String {
-        (**self).words()
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (**self).words(f)
     }
 }
 
 impl Words for Cow<'_, [u8]> {
-    /// How many there are, and the first of them in hex.
-    fn words(&self) -> String {
-        let mut words = format!("size {}", self.len());
+    /// Writes the number of bytes, and the first of them in hex.
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "size {}", self.len())?;
         for (place, byte) in self.iter().take(SHOWN).enumerate() {
             let mark = if place == 0 { ": " } else { " " };
-            // Nothing fails that writes to a string.
-            let _ = write!(words, "{mark}{byte:02x}");
+            write!(f, "{mark}{byte:02x}")?;
         }
-        if self.len() > SHOWN {
-            words.push_str(" ...");
+        match self.len() > SHOWN {
+            true => f.write_str(" ..."),
+            false => Ok(()),
         }
-        words
     }
 }
 
 impl Words for RegexBytes<'_> {
-    fn words(&self) -> String {
-        self.0.words()
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.words(f)
     }
 }
 
 impl Words for () {
-    /// A pointer, of which the model keeps nothing.
-    fn words(&self) -> String {
-        "an address".to_owned()
+    /// Writes that there is a pointer, of which the model keeps nothing.
+    fn words(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("an address")
     }
 }
 
-/// A character of C, or its number where it cannot be shown.
-fn letter(byte: u8) -> String {
+/// Writes a character of C, or its number where it cannot be shown.
+fn letter(byte: u8, f: &mut Formatter<'_>) -> fmt::Result {
     match byte.is_ascii_graphic() {
-        true => char::from(byte).to_string(),
-        false => byte.to_string(),
+        true => write!(f, "{}", char::from(byte)),
+        false => write!(f, "{byte}"),
     }
 }
 
-/// The words of what a value or an array holds; in tests also one of each.
+/// Writes the text of the content of a value or an array; in tests also makes one of each.
 macro_rules! each {
     ($of:ident, $words:ident, $all:ident, [$default:expr], { $($other:pat => $none:expr,)* } $($variant:ident)*) => {
-        #[doc = concat!("What a `", stringify!($of), "` holds, in words.")]
-        pub(super) fn $words(of: &$of<'_>) -> String {
+        #[doc = concat!("Writes the content of a `", stringify!($of), "`.")]
+        pub(super) fn $words(of: &$of<'_>, f: &mut Formatter<'_>) -> fmt::Result {
             match of {
-                $($other => $none,)*
-                $($of::$variant(held) => held.words(),)*
+                $($other => $none(f),)*
+                $($of::$variant(held) => held.words(f),)*
             }
         }
 
-        /// One of each variant, with its name.
+        /// Makes one of each variant, with its name.
         #[cfg(test)]
         pub(super) fn $all() -> Vec<(&'static str, $of<'static>)> {
             vec![$((stringify!($variant), $of::$variant($default)),)*]
@@ -201,7 +197,7 @@ macro_rules! each {
 }
 
 each! {
-    Value, datum, each_value, [Default::default()], { Value::Undef => String::new(), }
+    Value, datum, each_value, [Default::default()], { Value::Undef => |_: &mut Formatter<'_>| Ok(()), }
     Bool Byte String Size Pid Int Int8 Int16 Int32 Int64 Uint Uint8 Uint16 Uint32 Uint64 Float
     Double Timeval Time Status Proc ByteObject Persistence Pointer Scope DataRange InfoFlags
     DataType ProcState ProcInfo DataArray Rank CompressedString AllocDirective IofChannel Envar
@@ -213,8 +209,8 @@ each! {
 
 each! {
     DataArray, items, each_array, [vec![Default::default()]], {
-        DataArray::Untyped { len: 0, .. } => "[]".to_owned(),
-        DataArray::Untyped { len, .. } => format!("[{len} of no known type]"),
+        DataArray::Untyped { len: 0, .. } => |f: &mut Formatter<'_>| f.write_str("[]"),
+        DataArray::Untyped { len, .. } => |f: &mut Formatter<'_>| write!(f, "[{len} of no known type]"),
     }
     Bool Byte String Size Pid Int Int8 Int16 Int32 Int64 Uint Uint8 Uint16 Uint32 Uint64 Float
     Double Timeval Time Status Value Proc App Info Pdata Buffer ByteObject Kval Persistence Pointer
