@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench capi`: what our `libpmix.so.2` costs in place of a stock one, in the same run.
+//! `cargo xtask bench capi`: measures our `libpmix.so.2` in place of a stock library, in the same run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin"];
 /// Measures, prints and writes the table.
 ///
 /// # Errors
-/// Something of ours cannot be built.
+/// Returns an error if one of our programs cannot be built.
 pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     install::packages(PACKAGES);
     let field = Field::prepare()?;
@@ -74,10 +74,10 @@ const CALLS: [Call; 2] = [
     },
 ];
 
-/// The most that a get of a key of the own job may take, in nanoseconds.
+/// The limit of the time of a get of a key of the own job, in nanoseconds.
 const MOST_OF_GET: f64 = 500.0;
 
-/// Our library under our server, against the best of the stock libraries under ours and under their own.
+/// Compares our library under our server with the best stock library under our server and under its own.
 fn calls(field: &Field, library: &Library, report: &mut Report) -> Result<(), String> {
     let client = Client {
         title: "libpmix of ours".to_owned(),
@@ -109,17 +109,18 @@ fn calls(field: &Field, library: &Library, report: &mut Report) -> Result<(), St
 }
 
 /// The number of runs of the MPI program with each library, and the time limit of a run. mpirun of 4.1.4
-/// does not always end, whichever library it has.
+/// does not always end, with either library.
 const MPI_RUNS: u32 = 9;
 const MPI_LIMIT: Duration = Duration::from_secs(20);
 
-/// An MPI program under mpirun with one library: the least time of a run, and how many did not end.
+/// Returns the least time of the runs of an MPI program under mpirun with one library, and the number of runs that
+/// did not end.
 struct MpiRuns {
     least: f64,
     unfinished: u32,
 }
 
-/// A program of Open MPI 4.1 that meets once, under its own mpirun.
+/// Measures an Open MPI 4.1 program with one barrier under its own mpirun.
 fn mpirun(field: &Field, library: &Library) -> Result<Row, String> {
     const SIZE: u32 = 32;
     let program = swapped::compile_for_debian("hello")?;
@@ -161,7 +162,7 @@ fn mpirun(field: &Field, library: &Library) -> Result<Row, String> {
     .row())
 }
 
-/// A step of Slurm over two nodes: from when its first process began until its last one had finalized.
+/// Measures a Slurm step over two nodes, from the start of its first process to the finalize of its last one.
 fn srun(field: &Field, library: &Library) -> Result<Row, String> {
     const EACH: u32 = 32;
     let installed = field.release("4.")?;
@@ -191,7 +192,7 @@ fn srun(field: &Field, library: &Library) -> Result<Row, String> {
 /// The number of steps with each library.
 const SRUNS: usize = 7;
 
-/// The time from the first beginning to the last end that so many processes tell.
+/// Returns the time from the first start to the last end that `procs` processes print.
 fn inside(text: &str, size: u32) -> Result<f64, String> {
     let lines = text.lines().filter(|line| line.starts_with("{\"rank\""));
     let all: Vec<_> = lines.map(Figures::of_text).collect::<Result<_, _>>()?;
@@ -206,10 +207,10 @@ fn inside(text: &str, size: u32) -> Result<f64, String> {
     Ok(last - first)
 }
 
-/// The most memory that a client of ours may have of its own, in KiB.
+/// The limit of the private memory of a client, in KiB.
 const MOST_OWN_KIB: f64 = 3.0 * 1024.0;
 
-/// A process that opens a library, calls it and is a client of our server.
+/// Measures a process that opens a library, calls it and is a client of our server.
 fn opening(field: &Field, library: &Library, report: &mut Report) -> Result<(), String> {
     let program = opened()?;
     let run = |library: &Library| -> Result<Figures, String> {
@@ -274,10 +275,10 @@ fn opening(field: &Field, library: &Library, report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// Compiles the program, which is linked to no PMIx library.
+/// Compiles the program, which is not linked to a PMIx library.
 ///
 /// # Errors
-/// The compiler's.
+/// Returns the compiler's error.
 fn opened() -> Result<PathBuf, String> {
     let program = install::scratch("bench")?.join("opened");
     let mut gcc = std::process::Command::new("gcc");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench client`: what a client's calls cost, beside the real client libraries under the
+//! `cargo xtask bench client`: measures the calls of a client, beside the real client libraries under the
 //! same servers in the same run.
 //!
-//! One program in C is built for every library, ours included, and is written once more in Rust for
-//! the crate. Each process of a job prints its figures; their median counts, and of several jobs the
-//! least.
+//! One program in C is built for every library, ours included. A second one in Rust uses the crate. Each process
+//! of a job prints its figures. The table has the median of the processes and the least value of several jobs.
 
 use pmix_interop::capi;
 use pmix_interop::server::launcher::Far;
@@ -18,7 +17,7 @@ use crate::table::{self, Row, Verdict, time};
 use crate::tools::bench_program;
 use crate::{Report, machine};
 
-/// The largest job, of which four processes are here.
+/// The largest job, which has four local processes.
 const LARGE: Far = Far(&[(4095, 128), (1, 124)]);
 const LOCAL: u32 = 4;
 
@@ -31,7 +30,7 @@ struct Clients {
 /// Measures, prints and writes the table.
 ///
 /// # Errors
-/// Something of ours cannot be built.
+/// Returns an error if one of our programs cannot be built.
 pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     let field = Field::prepare()?;
     let clients = Clients::prepare(&field)?;
@@ -82,7 +81,7 @@ impl Clients {
     }
 }
 
-/// The calls that are timed, each with the ratio to the best real client that is asked for.
+/// The timed calls, each with its required ratio to the best real client.
 const CALLS: &[Call] = &[
     Call {
         title: "init and finalize, processor time",
@@ -128,15 +127,15 @@ const CALLS: &[Call] = &[
     },
 ];
 
-/// The most that a get of a key of the own job may take in the crate and in C, in nanoseconds, and how much
-/// longer it may take when others ask, too.
+/// The limits of the time of a get of a key of the own job in the crate and in C, in nanoseconds, and the limit of
+/// its increase when other processes get keys at the same time.
 const MOST_OF_GET: [f64; 2] = [300.0, 500.0];
 const MOST_LONGER: f64 = 2.0;
 
-/// The most that gets of 64 kilobytes may add to a client's own memory: half of what is read.
+/// The limit of a client's private memory after gets of 64 kilobytes: half of the bytes that it read.
 const MOST_ADDED_KIB: f64 = 32.0;
 
-/// Our clients under our server, against the best of the real clients under ours and under their own.
+/// Compares our clients under our server with the best real client under our server and under its own.
 fn calls(field: &Field, clients: &Clients, report: &mut Report) {
     let ours = clients.ours.each_ref();
     let ours = ours.map(|client| Side::new(client, &field.ours));
@@ -163,7 +162,7 @@ fn calls(field: &Field, clients: &Clients, report: &mut Report) {
 }
 
 /// Compares the time of a get among many callers, and the memory that gets leave in a client, with their
-/// limits; `alone` is the time of a get when one process asks, `most` the most that it may take.
+/// limits. `alone` is the time of a get when one process calls, and `most` is its limit.
 fn limits(
     size: u32,
     title: &str,
@@ -207,8 +206,8 @@ fn limits(
     rows
 }
 
-/// Our clients under the host around each real library, beside that library's own client. Data are shared
-/// by our server and our clients alone, so gets of other processes and fences are shown and not judged.
+/// Compares our clients under the host around each real library with that library's own client. Our clients share
+/// memory with our server only, so gets of other processes and fences are shown without a required ratio.
 fn hosts(field: &Field, clients: &Clients, report: &mut Report) {
     for (own, release) in clients.theirs.iter().zip(&field.releases) {
         let ours = clients.ours.each_ref();
@@ -233,7 +232,7 @@ fn hosts(field: &Field, clients: &Clients, report: &mut Report) {
     }
 }
 
-/// A whole job of 64 that exchange data, with each of our clients, beside prterun with its own.
+/// Measures a whole job of 64 processes that exchange data, with each of our clients, beside prterun with its own.
 fn whole(field: &Field, clients: &Clients, report: &mut Report) {
     let ours = clients.ours.each_ref();
     let ours = ours.map(|client| Side::new(client, &field.ours));
@@ -257,7 +256,7 @@ fn whole(field: &Field, clients: &Clients, report: &mut Report) {
     }
 }
 
-/// How much more memory a client needs for a job of half a million processes than for one of four.
+/// Measures the additional memory of a client in a job of half a million processes over one of four.
 fn large(field: &Field, client: &Client, is_ours: bool) -> Result<Row, String> {
     let least = |large: bool| {
         let mut least = f64::MAX;

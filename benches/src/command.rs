@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command as a whole process, beside programs that fold host lists.
+//! Measures the command as a whole process, beside programs that fold host lists.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Effort, Race, Report, Tools, beside, lists, tools};
 use xtask::install;
 use xtask::process;
 
-/// The programs beside the command; an error says what is missing.
+/// The compared programs. An error names a program that is missing.
 struct Others {
     nodeset: Result<Vec<PathBuf>, String>,
     clustershell: Result<Vec<PathBuf>, String>,
@@ -55,7 +55,7 @@ pub(super) fn measure(tools: &Tools, report: &mut Report) {
     report.add("start", start(tools));
 }
 
-/// One program that folds a list.
+/// A program that folds a list.
 struct Other<'a> {
     name: &'a str,
     command: &'a Result<Vec<PathBuf>, String>,
@@ -97,7 +97,7 @@ fn encode(tools: &Tools, scheme: &str, list: &Path) -> Result<tools::Timing, Str
     tools.process(Effort::USUAL, &command)
 }
 
-/// The most memory the process ever held, against the size of the list.
+/// Compares the peak memory of the process with the size of the list.
 fn peak(tools: &Tools, kind: &str, scheme: &str) -> Result<Row, String> {
     let list = lists::nodes(&tools.lists, kind, 1_000_000)?;
     let used = encode(tools, scheme, &list)?.bytes;
@@ -116,7 +116,7 @@ fn peak(tools: &Tools, kind: &str, scheme: &str) -> Result<Row, String> {
     })
 }
 
-/// libslurm folds in quadratic time: a tenth of the names unless all is asked for.
+/// Measures libslurm, which folds in quadratic time: with a tenth of the names unless `--full` is given.
 fn beside_slurm(tools: &Tools, full: bool, slurm: Result<PathBuf, String>) -> Result<Row, String> {
     let count = if full { 1_000_000 } else { 100_000 };
     let list = lists::nodes(&tools.lists, "seq", count)?;
@@ -163,7 +163,7 @@ fn start(tools: &Tools) -> Result<Row, String> {
     Ok(row)
 }
 
-/// Builds the program on the crate `nodeset`, which comes from the registry now.
+/// Builds the program on the crate `nodeset`, which cargo downloads.
 fn nodeset() -> Result<PathBuf, String> {
     let target = install::scratch("bench/nodeset-fold")?;
     let source = process::root().join("benches/peers/nodeset-fold");

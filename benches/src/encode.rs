@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoding: node lists and process maps by `native`, and `compress` beside zlib.
+//! Measures the encoding of node lists and process maps by `native`, and `compress` beside zlib.
 
 use super::table::{Row, Verdict, factor, size, time};
 use super::{Effort, Race, Report, Tools, beside, lists};
@@ -53,7 +53,7 @@ pub(super) fn measure(tools: &Tools, report: &mut Report) {
     }
 }
 
-/// How many times faster than 4.2.2 a list of this kind and size must be.
+/// Returns the required ratio of the time of 4.2.2 to ours for a list of this kind and size.
 fn bound(kind: &str) -> (f64, u64) {
     match kind {
         "seq" => (8.0, 1_000_000),
@@ -62,8 +62,8 @@ fn bound(kind: &str) -> (f64, u64) {
     }
 }
 
-/// How the real library is run: several times where it is quick, once where one call takes
-/// seconds, and not at all where it takes minutes.
+/// Returns the repetitions of the real library: several where it is quick, one where a call takes seconds, and
+/// none where it takes minutes.
 fn patience(kind: &str, count: u64, full: bool) -> Result<Effort, String> {
     match (kind, count) {
         ("seq" | "holes", _) | (_, ..=10_000) => Ok(Effort {
@@ -100,7 +100,7 @@ fn nodes(tools: &Tools, full: bool, kind: &str, count: u64) -> Result<Row, Strin
     Ok(row)
 }
 
-/// Instructions per name must hardly grow with the list.
+/// Measures the instructions per name, which must stay nearly constant as the list grows.
 fn instructions(tools: &Tools, kind: &str) -> Result<Row, String> {
     let per_name = |count: u32| {
         let list = lists::nodes(&tools.lists, kind, u64::from(count))?;
@@ -151,7 +151,7 @@ fn ppn(tools: &Tools, full: bool, kind: &str, count: u64, each: u64) -> Result<R
     Ok(row)
 }
 
-/// Bytes and time of our stream over those of zlib at level 9.
+/// Compares the length and time of our stream with those of zlib at level 9.
 fn compress(tools: &Tools, list: &std::path::Path, input: String) -> Result<Row, String> {
     let effort = Effort {
         runs: 5,

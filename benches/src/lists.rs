@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maps that are measured, written to files that every program reads.
+//! Writes the maps that the benchmarks measure to files that every program reads.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pmix_interop::random::Random;
 
-/// The kinds of node list, with the name they have in the table.
+/// The kinds of node list.
 pub(crate) const NODES: &[(&str, &str)] = &[
     ("seq", "consecutive"),
     ("holes", "3 % holes"),
@@ -15,7 +15,7 @@ pub(crate) const NODES: &[(&str, &str)] = &[
     ("shuf", "shuffled"),
 ];
 
-/// What a kind is called in the table.
+/// Returns the name of a kind in the table.
 pub(crate) fn title(kind: &str) -> &str {
     NODES
         .iter()
@@ -23,7 +23,7 @@ pub(crate) fn title(kind: &str) -> &str {
         .map_or(kind, |(_, t)| t)
 }
 
-/// The file of a node list, written if it is not there.
+/// Returns the path of the file with a node list and writes the file if it does not exist.
 ///
 /// # Errors
 /// It cannot be written.
@@ -31,7 +31,7 @@ pub(crate) fn nodes(dir: &Path, kind: &str, count: u64) -> Result<PathBuf, Strin
     file(dir, &format!("{kind}-{count}"), || node_text(kind, count))
 }
 
-/// The file of a process map of `nodes` nodes, written if it is not there.
+/// Returns the path of the file with a process map of `nodes` nodes and writes the file if it does not exist.
 ///
 /// # Errors
 /// It cannot be written.
@@ -92,7 +92,7 @@ fn node_text(kind: &str, count: u64) -> String {
     names.join(",")
 }
 
-/// Cabinets of 8 chassis, 8 slots, 2 boards and 2 nodes.
+/// Returns the name of a node in a cabinet of 8 chassis, 8 slots, 2 boards and 2 nodes.
 fn x_name(i: u64) -> String {
     let (n, b, s, c) = (i % 2, i / 2 % 2, i / 4 % 8, i / 32 % 8);
     format!("x{}c{c}s{s}b{b}n{n}", 1000 + i / 256)

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench preg`: what the encoders, the parsers and the command cost, beside the real
-//! library and others on the same lists in the same run. `cargo xtask bench bfrops`: the same of
-//! packing and unpacking. `cargo xtask bench gds`: the same of registering jobs. `cargo xtask bench
-//! server`: the same of whole sessions. `cargo xtask bench client`: the same of a client's calls. `cargo
-//! xtask bench capi`: the same of our C library in place of a stock one.
+//! `cargo xtask bench PART`: measures our code beside the real library and other programs, on the same input in
+//! the same run.
 //!
-//! Nothing here passes or fails by time: each row says whether it meets what was promised, and a
-//! check is that the row could be measured at all.
+//! | part | measured |
+//! | --- | --- |
+//! | `preg` | encoders, parsers, the command |
+//! | `bfrops` | packing and unpacking |
+//! | `gds` | registration of jobs |
+//! | `server` | whole sessions |
+//! | `client` | the calls of a client |
+//! | `capi` | our C library in place of a stock one |
+//!
+//! No check passes or fails by time. Each row states whether it meets the promised ratio. A check fails if its row
+//! could not be measured.
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +35,7 @@ use table::Row;
 use tools::{Effort, Timing, Tools};
 use xtask::{Outcome, install};
 
-/// The rows so far, and how many could not be measured.
+/// The rows so far and the number of rows that could not be measured.
 struct Report {
     rows: Vec<Row>,
     full: bool,
@@ -38,7 +44,7 @@ struct Report {
 }
 
 impl Report {
-    /// Adds a row, or counts that our side of it failed.
+    /// Adds a row, or counts a failure of our side.
     fn add(&mut self, figure: &str, row: Result<Row, String>) {
         match row {
             Ok(row) => {
@@ -55,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Whether this part was asked for.
+    /// Returns `true` if the command line selects this part.
     fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == part)
     }
@@ -78,21 +84,21 @@ enum Part {
     Capi,
 }
 
-/// What it costs, beside the real library and others.
+/// Measure costs beside the real library and others.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench")]
 struct Options {
     part: Part,
-    /// Adds what takes a peer half a minute and more, or counts more of it.
+    /// Run the rows that take a peer half a minute or more, too.
     #[arg(long)]
     full: bool,
-    /// One step: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
+    /// Run one step only: of preg encode, ppn, compress, parse or command; of bfrops uint32, int64, string,
     /// proc, value, info or nested; of gds beside, reply or alone; of server connect, fence, gets,
     /// groups, many-groups, whole, large, described, start, idle, many, tools, spawn or trues; of client calls, hosts,
     /// whole or large; of capi calls, mpirun, srun, register or open.
     #[arg(long, value_name = "STEP")]
     only: Option<String>,
-    /// Installs what is needed and missing.
+    /// Install missing packages.
     #[arg(long)]
     install: bool,
 }
@@ -164,7 +170,7 @@ fn run(options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
-/// The table with what one needs to know to read it.
+/// Returns the table with a legend.
 fn document(call: &str, tools: &Tools, rows: &[Row]) -> String {
     format!(
         "`{call}`, on {}; libpmix {}. Times are the least of several runs; a ratio is the other's \
@@ -175,7 +181,7 @@ fn document(call: &str, tools: &Tools, rows: &[Row]) -> String {
     )
 }
 
-/// The processor and how many of its cores there are.
+/// Returns the name of the processor and its number of cores.
 fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info
@@ -186,8 +192,8 @@ fn machine() -> String {
     format!("{model}, {cores} cores")
 }
 
-/// Measures ours before and after the other, so that a busy moment of the machine falls on both;
-/// ours is the better of the two.
+/// Measures our side before and after the peer, so that other load on the machine affects both, and takes the better
+/// of our two results.
 fn beside(
     ours: impl Fn() -> Result<Timing, String>,
     other: impl FnOnce() -> Result<Timing, String>,
@@ -203,20 +209,20 @@ fn beside(
     Ok((better, other))
 }
 
-/// What a row of two times is about.
+/// The description of a row of two times.
 struct Race<'a> {
     figure: &'a str,
     input: String,
-    /// Whose the other time is.
+    /// The name of the peer.
     peer: &'a str,
-    /// How many times faster we promise to be.
+    /// The promised ratio.
     bound: Option<f64>,
-    /// Whether the promise is for this size.
+    /// `true` if the ratio is promised for this size.
     judged: bool,
 }
 
 impl Race<'_> {
-    /// The row, with the other's side missing if it is not here.
+    /// Returns the row, without the peer's side if the peer is not available.
     fn row(self, ours: &Timing, other: Result<Timing, String>) -> Row {
         use table::{Verdict, factor, time};
         let ratio = other.as_ref().ok().map(|o| o.least / ours.least);
@@ -240,7 +246,7 @@ impl Race<'_> {
     }
 }
 
-/// The least time, and the median where it differs much.
+/// Formats the least time, and the median if it differs by much.
 fn both(t: &Timing) -> String {
     let (least, median) = (table::time(t.least), table::time(t.median));
     if t.median > 1.3 * t.least {

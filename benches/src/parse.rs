@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsing into folded maps, and expanding them.
+//! Measures parsing into folded maps, and their expansion.
 
 use std::path::{Path, PathBuf};
 
 use super::table::{Row, Verdict, factor, size, time};
 use super::{Effort, Race, Report, Tools, beside, lists};
 
-/// How often each size is measured where sizes are compared.
+/// The number of measurements of each size where sizes are compared.
 const ROUNDS: usize = 3;
 
 /// Measures every row of this part.
@@ -25,7 +25,7 @@ pub(super) fn measure(tools: &Tools, report: &mut Report) {
     }
 }
 
-/// Consecutive names as the native encoder writes them: one run.
+/// Measures consecutive names as the native encoder writes them: one range.
 fn folded(tools: &Tools, count: u64) -> Result<PathBuf, String> {
     let list = lists::nodes(&tools.lists, "seq", count)?;
     tools.encoded("regex", "native", &list)
@@ -56,10 +56,10 @@ fn what(operation: &str) -> &'static str {
     }
 }
 
-/// What a name costs must not depend on how many there are.
+/// Measures the cost per name, which must not depend on the number of names.
 fn per_name(tools: &Tools, operation: &str) -> Result<Row, String> {
     let mut costs = [f64::MAX; 3];
-    // In rounds, so that a busy moment of the machine does not fall on one size only.
+    // In rounds, so that other load on the machine affects all sizes.
     for _ in 0..ROUNDS {
         for (cost, count) in costs.iter_mut().zip([10_000_u32, 100_000, 1_000_000]) {
             let value = folded(tools, u64::from(count))?;
@@ -80,11 +80,11 @@ fn per_name(tools: &Tools, operation: &str) -> Result<Row, String> {
     })
 }
 
-/// A million names of ours against a hundred thousand of the old library.
+/// Compares a million names of ours with a hundred thousand of the old library.
 fn beside_old(tools: &Tools, operation: &str) -> Result<Row, String> {
     let (large, small) = (folded(tools, 1_000_000)?, folded(tools, 100_000)?);
     let nothing = empty(tools)?;
-    // Its only public decoder is the registration of a job; what that costs without a map is off.
+    // Its only public decoder is the registration of a job. The cost of a registration without a map is subtracted.
     let register = |file: &Path, effort| tools.peer("4.2.2", "register", file, effort);
     let (ours, other) = beside(
         || tools.ours(operation, "-", &large, Effort::USUAL),
@@ -110,7 +110,7 @@ fn empty(tools: &Tools) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Bytes of list text per second, from the string form to a folded list.
+/// Measures the bytes of list text per second, from the string form to a folded list.
 fn throughput(tools: &Tools, scheme: &str, kind: &str) -> Result<Row, String> {
     let list = lists::nodes(&tools.lists, kind, 1_000_000)?;
     let value = tools.encoded("regex", scheme, &list)?;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of the table and how they are written.
+//! The rows of the table and their text form.
 
 use std::fmt::Write as _;
 
-/// Whether a figure keeps what was promised.
+/// The relation of a figure to the promised ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It does.
+    /// The figure meets the ratio.
     Meets,
-    /// It does not.
+    /// The figure misses the ratio.
     Misses,
-    /// There is a promise, but not for this size, or no peer to compare with.
+    /// The ratio is not promised for this size, or no peer is available.
     NotJudged,
-    /// Shown for comparison; nothing was promised.
+    /// No ratio is promised; the figure is shown for comparison.
     Shown,
 }
 
 impl Verdict {
-    /// Meets if true, misses if false.
+    /// Returns `Meets` if `meets` is `true`, else `Misses`.
     pub(crate) fn of(holds: bool) -> Self {
         if holds { Self::Meets } else { Self::Misses }
     }
@@ -32,25 +32,25 @@ impl Verdict {
     }
 }
 
-/// One line of the table.
+/// One row of the table.
 pub(crate) struct Row {
-    /// What is measured.
+    /// The measured operation.
     pub(crate) figure: String,
-    /// On which list.
+    /// The input list.
     pub(crate) input: String,
     /// Our figure.
     pub(crate) ours: String,
-    /// The other's figure, and whose it is.
+    /// The peer's figure and the peer's name.
     pub(crate) peer: String,
-    /// The one over the other.
+    /// The ratio of the two figures.
     pub(crate) ratio: String,
-    /// What was promised.
+    /// The promised ratio.
     pub(crate) bound: String,
-    /// Whether it is kept.
+    /// The relation of the ratio to the promised one.
     pub(crate) verdict: Verdict,
 }
 
-/// The table in Markdown.
+/// Returns the table in Markdown.
 pub(crate) fn markdown(rows: &[Row]) -> String {
     let mut text = String::from(
         "| figure | input | ours | beside it | ratio | at least | |\n\
@@ -73,7 +73,7 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// Nanoseconds in the unit that reads best.
+/// Formats nanoseconds in the most readable unit.
 pub(crate) fn time(ns: f64) -> String {
     match ns {
         n if n < 100.0 => format!("{n:.1} ns"),
@@ -84,7 +84,7 @@ pub(crate) fn time(ns: f64) -> String {
     }
 }
 
-/// Bytes in the unit that reads best.
+/// Formats bytes in the most readable unit.
 pub(crate) fn size(bytes: f64) -> String {
     match bytes {
         b if b < 1e4 => format!("{b:.0} B"),
@@ -93,7 +93,7 @@ pub(crate) fn size(bytes: f64) -> String {
     }
 }
 
-/// A factor, with as many digits as it deserves.
+/// Formats a ratio with two or three significant digits.
 pub(crate) fn factor(ratio: f64) -> String {
     match ratio {
         r if r < 10.0 => format!("{r:.2}"),
@@ -102,7 +102,7 @@ pub(crate) fn factor(ratio: f64) -> String {
     }
 }
 
-/// A factor that is asked for: a whole number, or two digits behind the point.
+/// Formats a required ratio: a whole number, or two digits after the decimal point.
 pub(crate) fn bound(ratio: f64) -> String {
     let text = format!("{ratio:.2}");
     match text.strip_suffix(".00") {

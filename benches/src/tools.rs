@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs that are measured: ours, the real libraries, and those beside the command.
+//! Builds the measured programs: ours, those with the real libraries, and those compared with the command.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pmix_interop::peers::Peer;
 use xtask::install;
 use xtask::process;
 
-/// What the comparison needs, as Debian calls it.
+/// The Debian packages of the compared programs.
 const PACKAGES: &[&str] = &[
     "gcc",
     "libc6-dev",
@@ -23,21 +23,21 @@ const PACKAGES: &[&str] = &[
     "zlib1g-dev",
 ];
 
-/// One answer of a timing program, the same for all of them.
+/// The line that every timing program prints.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     /// The least time of all runs, in nanoseconds.
     pub(crate) least: f64,
     /// The median.
     pub(crate) median: f64,
-    /// How many bytes came out, or were used.
+    /// The number of bytes that the call returned or used.
     pub(crate) bytes: f64,
-    /// What the value is called, where the program says so.
+    /// The name of the value, if the program prints one.
     pub(crate) framing: String,
 }
 
 impl Timing {
-    /// The times for one of so many.
+    /// Returns the times divided by `count`.
     pub(super) fn for_each(mut self, count: usize) -> Self {
         let count = u32::try_from(count).map_or(f64::MAX, f64::from);
         self.least /= count;
@@ -60,22 +60,22 @@ impl Timing {
     }
 }
 
-/// How often and how long at most a call is repeated.
+/// The limits of the repetitions of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
-    /// The most runs.
+    /// The limit of the number of runs.
     pub(crate) runs: u32,
-    /// No further run once this many milliseconds have been spent.
+    /// The time after which no further run starts, in milliseconds.
     pub(crate) cap_ms: u32,
 }
 
 impl Effort {
-    /// For calls of milliseconds.
+    /// The limits for calls that take milliseconds.
     pub(crate) const USUAL: Self = Self {
         runs: 25,
         cap_ms: 1500,
     };
-    /// For calls of seconds.
+    /// The limits for calls that take seconds.
     pub(crate) const ONCE: Self = Self { runs: 1, cap_ms: 1 };
 
     pub(super) fn words(self) -> [String; 2] {
@@ -83,9 +83,9 @@ impl Effort {
     }
 }
 
-/// Every program that is there.
+/// All measured programs that are available.
 pub(crate) struct Tools {
-    /// Where the lists are.
+    /// The directory of the lists.
     pub(crate) lists: PathBuf,
     /// The command.
     pub(crate) pmix: PathBuf,
@@ -96,10 +96,10 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Installs and builds what can be, and says what cannot.
+    /// Installs and builds the programs, and prints those that are not available.
     ///
     /// # Errors
-    /// Our own programs cannot be built.
+    /// Returns an error if our own programs cannot be built.
     pub(crate) fn prepare() -> Result<Self, String> {
         install::packages(PACKAGES);
         let mut found = Vec::new();
@@ -120,10 +120,10 @@ impl Tools {
         })
     }
 
-    /// One of our operations on a file, with one scheme only (`-`: all).
+    /// Times one of our operations on a file, with one scheme only (`-`: all).
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn ours(
         &self,
         operation: &str,
@@ -139,10 +139,10 @@ impl Tools {
         timing(&mut command)
     }
 
-    /// Writes what one of our encoders makes of a file beside it.
+    /// Encodes a file with one of our encoders and writes the result beside the file.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn encoded(
         &self,
         operation: &str,
@@ -160,10 +160,10 @@ impl Tools {
         Ok(out)
     }
 
-    /// The instructions that one of our encoders takes on a file, reading the file left out.
+    /// Counts the instructions of one of our encoders on a file, without those that read the file.
     ///
     /// # Errors
-    /// There is no valgrind, or it fails.
+    /// Returns an error if valgrind is missing or fails.
     pub(crate) fn instructions(
         &self,
         operation: &str,
@@ -188,10 +188,10 @@ impl Tools {
             .ok_or_else(|| format!("valgrind counted nothing: {}", text.trim()))
     }
 
-    /// zlib or a plain copy on a file: `deflate` (level 9), `inflate` or `memcpy`.
+    /// Times zlib or a plain copy on a file: `deflate` (level 9), `inflate` or `memcpy`.
     ///
     /// # Errors
-    /// There is no zlib.
+    /// Returns an error if zlib is missing.
     pub(crate) fn zlib(
         &self,
         operation: &str,
@@ -207,10 +207,10 @@ impl Tools {
         )
     }
 
-    /// A whole process, its standard input from a file or from nothing.
+    /// Times a whole process, whose standard input is a file or empty.
     ///
     /// # Errors
-    /// It cannot run or ends with another status than 0.
+    /// Returns an error if the process cannot run or exits with a status other than 0.
     pub(crate) fn process<S: AsRef<OsStr>>(
         &self,
         effort: Effort,
@@ -224,11 +224,11 @@ impl Tools {
         )
     }
 
-    /// A public call of a real library on a file: `regex`, `ppn` or `register`. The release is the
-    /// first that begins like this.
+    /// Times a public call of a real library on a file: `regex`, `ppn` or `register`. The library is the first whose
+    /// release begins with `release`.
     ///
     /// # Errors
-    /// The library is not here, or it fails.
+    /// Returns an error if the library is missing or the call fails.
     pub(crate) fn peer(
         &self,
         release: &str,
@@ -248,7 +248,7 @@ impl Tools {
         Timing::parse(&harness.ask(&format!("time {what} {} {runs} {cap}", file.display()))?)
     }
 
-    /// The libraries that are here.
+    /// Returns the libraries that are installed.
     pub(crate) fn releases(&self) -> Vec<&str> {
         self.peers.iter().map(|p| p.version.as_str()).collect()
     }
@@ -259,7 +259,7 @@ pub(super) fn timing(command: &mut Command) -> Result<Timing, String> {
     Timing::parse(&String::from_utf8_lossy(&text))
 }
 
-/// Builds a benchmark of a package and asks cargo where it is.
+/// Builds a benchmark of a package and returns its path, which cargo prints.
 pub(super) fn bench_program(package: &str, bench: &str) -> Result<PathBuf, String> {
     let mut cargo = process::cargo(["bench", "--quiet", "--no-run", "--message-format=json"]);
     cargo.args(["--package", package, "--bench", bench]);
@@ -274,7 +274,7 @@ pub(super) fn bench_program(package: &str, bench: &str) -> Result<PathBuf, Strin
         .ok_or_else(|| "cargo built no benchmark".to_owned())
 }
 
-/// Compiles a program of `benches/peers` with the parts it shares with the interop peer.
+/// Compiles a program of `benches/peers` together with the files that it shares with the interop peer.
 pub(crate) fn compile(name: &str, shared: &[&str], libraries: &[&str]) -> Result<PathBuf, String> {
     let parts = process::root().join("tests/interop");
     let source = process::root().join(format!("benches/peers/{name}.c"));

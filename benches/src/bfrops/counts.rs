@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions and allocations for each datum: figures that no other work on the machine moves.
+//! Counts instructions and allocations per datum, which do not depend on other load on the machine.
 
 use std::fmt::Write as _;
 
 use super::inputs::Input;
 use super::programs::{Job, Program};
 
-/// Our operations, and the peers' beside each.
+/// The counts of our operations and of the peers' operations.
 const OPERATIONS: [(&str, &str); 4] = [
     ("pack", "pack"),
     ("bulk", "unpack"),
@@ -14,7 +14,7 @@ const OPERATIONS: [(&str, &str); 4] = [
     ("own", "unpack"),
 ];
 
-/// The table in Markdown.
+/// Returns the table in Markdown.
 pub(super) fn table(inputs: &[Input], ours: &Program, peers: &[Program], full: bool) -> String {
     let mut text = String::from("| for each datum | instructions, ours |");
     let mut rule = String::from("| --- | --- |");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is packed and unpacked: the same bytes for everyone.
+//! The data that every program packs and unpacks.
 
 use std::path::{Path, PathBuf};
 
@@ -7,48 +7,48 @@ use bfrops::{Encoder, Layout, Module};
 use pmix_random::{Seeded, Source};
 use pmix_types::{DataArray, Info, Proc, Rank, Value};
 
-/// One kind of data, in a file as one call and in another as a call for each.
+/// One kind of data, in one file as one call for all and in another as one call for each.
 pub(crate) struct Input {
-    /// What the table calls it.
+    /// The name in the table.
     pub(crate) name: &'static str,
-    /// The type, as every program names it.
+    /// The name of the type, the same in every program.
     pub(crate) data_type: &'static str,
-    /// How many data the one call has.
+    /// The number of data in the one call.
     pub(crate) bulk: usize,
-    /// How many calls of one datum there are.
+    /// The number of calls with one datum.
     pub(crate) singles: usize,
     dir: PathBuf,
 }
 
-/// How many data a bulk call has.
+/// The number of data in a bulk call.
 const BULK: usize = 100_000;
 
-/// How many calls of one datum there are.
+/// The number of calls with one datum.
 const SINGLES: usize = 10_000;
 
 impl Input {
-    /// The file with the one call.
+    /// Returns the path of the file with the one call.
     pub(crate) fn bulk_file(&self) -> PathBuf {
         self.dir.join(format!("{}-bulk", self.name))
     }
 
-    /// The file with a call for each datum.
+    /// Returns the path of the file with a call for each datum.
     pub(crate) fn singles_file(&self) -> PathBuf {
         self.dir.join(format!("{}-singles", self.name))
     }
 
-    /// How many data the call for counting has: counting is slow.
+    /// Returns the number of data in the counted call, which is smaller because counting is slow.
     pub(crate) const fn counted(&self) -> usize {
         self.bulk / 20
     }
 
-    /// The file with the call for counting.
+    /// Returns the path of the file with the counted call.
     pub(crate) fn counted_file(&self) -> PathBuf {
         self.dir.join(format!("{}-counted", self.name))
     }
 
     fn write(&self) -> Result<(), String> {
-        // So many calls of so many data.
+        // The number of calls and the number of data in each.
         let message = |calls: usize, len: usize| {
             let mut message = Vec::new();
             let mut encoder = Encoder::new(Layout::new(Module::V41), &mut message);
@@ -70,7 +70,7 @@ impl Input {
 /// Writes every input.
 ///
 /// # Errors
-/// A file cannot be written.
+/// Returns an error if a file cannot be written.
 pub(crate) fn write(dir: &Path) -> Result<Vec<Input>, String> {
     let input = |name, data_type, bulk| Input {
         name,
@@ -94,7 +94,7 @@ pub(crate) fn write(dir: &Path) -> Result<Vec<Input>, String> {
     Ok(inputs)
 }
 
-/// So many data; another first one gives others.
+/// Returns `count` data. Another `first` gives other data.
 fn data(name: &str, first: usize, len: usize) -> DataArray<'static> {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let mut source = Seeded::new(number(first).into());
@@ -119,12 +119,12 @@ fn data(name: &str, first: usize, len: usize) -> DataArray<'static> {
     }
 }
 
-/// A name of 19 bytes.
+/// Returns a name of 19 bytes.
 fn host(i: u32) -> String {
     format!("compute-node-{i:06}")
 }
 
-/// An info as jobs have them: a name, a number, a measure, in turn.
+/// Returns an info as jobs have them: a string, an integer and a floating-point number in turn.
 fn info(i: u32) -> Info<'static> {
     let value = match i % 3 {
         0 => Value::String(Some(format!("node{i:05}").into())),
@@ -134,7 +134,7 @@ fn info(i: u32) -> Info<'static> {
     Info::new(format!("pmix.bench.{:03}", i % 1000), value)
 }
 
-/// Infos in arrays in infos: 807 bytes.
+/// Returns infos in arrays in infos: 807 bytes.
 fn nested(i: u32) -> Value<'static> {
     let node = |n: u32| {
         let infos = (0..7).map(|k| info(1000 * n + i % 100 + k)).collect();

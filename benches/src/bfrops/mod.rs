@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench bfrops`: what packing and unpacking cost, beside the real libraries on the
+//! `cargo xtask bench bfrops`: measures packing and unpacking, beside the real libraries on the
 //! same bytes in the same run.
 
 mod counts;
@@ -12,15 +12,15 @@ use inputs::Input;
 use programs::{Job, Program};
 use xtask::install;
 
-/// One figure: an operation of ours beside one of theirs.
+/// One figure: an operation of ours beside the same of a peer.
 struct Figure {
     /// The input.
     input: &'static str,
-    /// What the table calls it.
+    /// The name in the table.
     name: &'static str,
     ours: &'static str,
     theirs: &'static str,
-    /// How many times faster we promise to be.
+    /// The promised ratio.
     bound: f64,
 }
 
@@ -130,18 +130,18 @@ impl Figure {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 pub(super) struct Options {
-    /// Whether the allocations of the peers are counted, too, which takes minutes.
+    /// `true` to count the allocations of the peers, which takes minutes.
     pub(super) full: bool,
-    /// Only inputs of this name.
+    /// The name of the only input to measure, if given.
     pub(super) only: Option<String>,
 }
 
 /// Measures, prints and writes the tables.
 ///
 /// # Errors
-/// Our program cannot be built, or the inputs cannot be written.
+/// Returns an error if our program cannot be built or the inputs cannot be written.
 pub(super) fn measure(options: &Options, call: &str, report: &mut Report) -> Result<(), String> {
     let peers = programs::theirs();
     let ours = programs::ours()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs that pack and unpack: ours and one for each real library.
+//! Builds and runs the programs that pack and unpack: ours and one for each real library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use pmix_interop::peers;
 use xtask::install;
 use xtask::process::root;
 
-/// What this comparison needs, as Debian calls it.
+/// The Debian packages that this comparison needs.
 const PACKAGES: &[&str] = &[
     "gcc",
     "libc6-dev",
@@ -18,9 +18,9 @@ const PACKAGES: &[&str] = &[
     "valgrind",
 ];
 
-/// A program that speaks the command line of `benches/peers/bfrops.c`.
+/// A program with the command line of `benches/peers/bfrops.c`.
 pub(crate) struct Program {
-    /// Whose it is.
+    /// The name of the library.
     pub(crate) name: String,
     path: PathBuf,
 }
@@ -56,18 +56,18 @@ impl Program {
         command
     }
 
-    /// How long an operation takes.
+    /// Returns the time of an operation.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn time(&self, job: Job<'_>, effort: Effort) -> Result<Timing, String> {
         timing(&mut self.command(&[], job, effort))
     }
 
-    /// How many instructions an operation takes for each datum.
+    /// Returns the instructions of an operation per datum.
     ///
     /// # Errors
-    /// There is no valgrind, or it fails.
+    /// Returns an error if valgrind is missing or fails.
     pub(crate) fn instructions(&self, job: Job<'_>) -> Result<f64, String> {
         const CALLGRIND: [&str; 4] = [
             "valgrind",
@@ -79,10 +79,10 @@ impl Program {
         each(number_after(&text, "Collected : ")?, job)
     }
 
-    /// How often an operation asks for memory for each datum: what a second run adds to a first.
+    /// Returns the allocations of an operation per datum: the difference of a long and a short run.
     ///
     /// # Errors
-    /// There is no valgrind, or it fails.
+    /// Returns an error if valgrind is missing or fails.
     pub(crate) fn allocations(&self, job: Job<'_>) -> Result<f64, String> {
         const MEMCHECK: [&str; 2] = ["valgrind", "--undef-value-errors=no"];
         let count = |runs| {
@@ -108,7 +108,7 @@ fn each(total: f64, job: Job<'_>) -> Result<f64, String> {
     Ok(total / f64::from(count))
 }
 
-/// The number that stands behind a text, with or without commas.
+/// Returns the number that follows a text, with or without commas.
 fn number_after(text: &str, before: &str) -> Result<f64, String> {
     text.lines()
         .find_map(|line| {
@@ -123,10 +123,10 @@ fn number_after(text: &str, before: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("valgrind counted nothing: {:.200}", text.trim()))
 }
 
-/// Our program.
+/// Builds our program.
 ///
 /// # Errors
-/// It cannot be built.
+/// Returns an error if the program cannot be built.
 pub(crate) fn ours() -> Result<Program, String> {
     Ok(Program {
         name: "ours".to_owned(),
@@ -134,7 +134,7 @@ pub(crate) fn ours() -> Result<Program, String> {
     })
 }
 
-/// The program around each library that is here; what is not here is said.
+/// Builds the program with each installed library and prints the missing ones.
 pub(crate) fn theirs() -> Vec<Program> {
     const SOURCES: [&str; 5] = [
         "benches/peers/bfrops.c",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client of a real server, as little of one as it takes to time an answer.
+//! A minimal client of a real server that times a reply.
 //!
 //! | bytes of the first message | content |
 //! | --- | --- |
@@ -10,9 +10,9 @@
 //! | text, 4 | its nspace and its rank (in network order) |
 //! | text, text, 1, text | release, `v41`, 1 (buffers are not described), `hash` |
 //!
-//! The server answers with a status and an index, four bytes each. A message is then the index, a
-//! tag, the length of the rest and 0, four bytes each in network order, and a packed request; the
-//! answer has the same tag. Frozen: append only.
+//! The server replies with a status and an index, four bytes each. Each later message is the index, a
+//! tag, the length of the rest and 0, four bytes each in network order, and a packed request. The
+//! reply has the same tag. Frozen: append only.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::Command;
 
-/// How long a server may take; one that closes the connection is noticed at once.
+/// The time limit of a reply. A closed connection is an error at once.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a server answers is not longer.
+/// The limit of the length of a reply.
 const MOST: usize = 1 << 26;
 
-/// The variables of a process that a server launched.
+/// The environment of a process that a server launched.
 pub(super) type Variables = BTreeMap<String, String>;
 
 /// A connection to a server.
@@ -40,10 +40,10 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects as rank 0 of a job, of the server's own release.
+    /// Connects as rank 0 of a job, with the server's own release.
     ///
     /// # Errors
-    /// The variables lack something, or the server does not let it in.
+    /// Returns an error if a variable is missing or the server refuses the connection.
     pub(super) fn connect(variables: &Variables, nspace: &str) -> Result<Self, String> {
         let variable = |name: &str| {
             variables
@@ -72,10 +72,10 @@ impl Client {
         }
     }
 
-    /// Sends a command without arguments; the answer, and the nanoseconds until all of it is here.
+    /// Sends a command without arguments and returns the reply and the nanoseconds until it is complete.
     ///
     /// # Errors
-    /// The connection fails, or what comes is no answer to this.
+    /// Returns an error if the connection fails or the message is not a reply to this command.
     pub(super) fn ask(&mut self, command: Command) -> Result<(Vec<u8>, f64), String> {
         let mut request = Vec::new();
         let mut encoder = Encoder::new(Layout::new(Module::V41), &mut request);
@@ -113,7 +113,7 @@ impl Client {
     }
 }
 
-/// The first message.
+/// Returns the first message of the connection.
 fn hello(nspace: &str, release: &str) -> Result<Vec<u8>, String> {
     let owner = std::fs::metadata("/proc/self").map_err(|e| format!("/proc/self: {e}"))?;
     let mut payload = Vec::new();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The jobs that are measured: their maps, written to files that every program reads.
+//! Writes the maps of the measured jobs to files that every program reads.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pmix_interop::random::Random;
 
-/// How the maps of a job look.
+/// The forms of the maps of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// `pmix[...]`, consecutive nodes and ranks in blocks.
     Native,
-    /// The same as plain lists behind `raw:`, which every release takes.
+    /// The same as plain lists after `raw:`, which every release takes.
     Raw,
     /// The same as plain text.
     Text,
@@ -21,7 +21,7 @@ pub(super) enum Shape {
     Uneven,
 }
 
-/// A job: how many nodes, and processes on each.
+/// A job with its number of nodes and of processes per node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) shape: Shape,
@@ -29,7 +29,7 @@ pub(super) struct Job {
     pub(super) each: u32,
 }
 
-/// The files of a job, and how many processes it has.
+/// The files of a job and its number of processes.
 pub(super) struct Files {
     pub(super) nodes: PathBuf,
     pub(super) procs: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct Files {
 }
 
 impl Job {
-    /// What the table calls it.
+    /// Returns the name in the table.
     pub(super) fn title(self) -> String {
         let Self { shape, nodes, each } = self;
         let how = match shape {
@@ -53,7 +53,7 @@ impl Job {
     /// Writes the maps.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// Returns an error if the maps cannot be written.
     pub(super) fn write(self, dir: &Path) -> Result<Files, String> {
         let Self { shape, nodes, each } = self;
         let (names, ranks, num_procs) = match shape {
@@ -91,7 +91,7 @@ impl Job {
     }
 }
 
-/// The ranks of each node in blocks, folded or one by one.
+/// Writes the ranks of each node in blocks, folded or one by one.
 fn blocks(nodes: u32, each: impl Fn(u32) -> u32, folded: bool) -> String {
     let mut text = String::new();
     let mut first = 0;
@@ -114,7 +114,7 @@ fn blocks(nodes: u32, each: impl Fn(u32) -> u32, folded: bool) -> String {
     text
 }
 
-/// Names that skip three in a hundred, and nodes of which one in four has a process fewer.
+/// Writes names without three in a hundred, and nodes of which one in four has one process fewer.
 fn uneven(nodes: u32, each: u32) -> (String, String, u32) {
     let mut random = Random::new(u64::from(nodes));
     let mut runs: Vec<(u32, u32)> = Vec::new();

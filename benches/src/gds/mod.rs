@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench gds`: what a job costs, beside the real servers on the same maps in the same
+//! `cargo xtask bench gds`: measures the registration of jobs, beside the real servers on the same maps in the same
 //! run.
 
 mod client;
@@ -14,11 +14,11 @@ use pmix_interop::peers::Library;
 use programs::{Figures, Program};
 use xtask::install;
 
-/// A figure that we have and the peers have.
+/// A figure that we and the peers have.
 struct Figure {
     name: &'static str,
     title: &'static str,
-    /// How many times faster we promise to be than 5.0, or than any release.
+    /// The promised ratios to 5.0 and to any release.
     bound: f64,
     only_new: bool,
 }
@@ -62,7 +62,7 @@ const FIGURES: [Figure; 6] = [
     },
 ];
 
-/// Jobs that the peers register, too. The last one takes each a minute.
+/// The jobs that the peers register, too. The last one takes each peer a minute.
 const BESIDE: [(Shape, u32, u32); 5] = [
     (Shape::Native, 16, 8),
     (Shape::Native, 256, 64),
@@ -71,7 +71,7 @@ const BESIDE: [(Shape, u32, u32); 5] = [
     (Shape::Native, 65_536, 16),
 ];
 
-/// The largest job that is measured beside the peers without being asked for all.
+/// The largest job that is measured beside the peers without `--full`.
 const QUICK: u32 = 4096;
 
 const fn job((shape, nodes, each): (Shape, u32, u32)) -> Job {
@@ -81,7 +81,7 @@ const fn job((shape, nodes, each): (Shape, u32, u32)) -> Job {
 /// Measures, prints and writes the tables.
 ///
 /// # Errors
-/// Our program cannot be built, or the maps cannot be written.
+/// Returns an error if our program cannot be built or the maps cannot be written.
 pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     let ours = programs::ours()?;
     let peers = programs::theirs();
@@ -115,11 +115,11 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
 /// The number of times each library registers the same job through `PMIx_server_register_nspace`.
 const CYCLES: u32 = 2;
 
-/// Registering 4,096 nodes with 128 processes each through `PMIx_server_register_nspace` of our C library,
-/// beside the real ones.
+/// Measures the registration of 4,096 nodes with 128 processes each through `PMIx_server_register_nspace` of our C
+/// library, beside the real ones.
 ///
 /// # Errors
-/// The maps cannot be written, or our library's program does not compile.
+/// Returns an error if the maps cannot be written or the program with our library does not compile.
 pub(super) fn registering_in_c(library: &Library, report: &mut Report) -> Result<(), String> {
     let job = job((Shape::Native, 4096, 128));
     let ours = programs::around("ours", library)?;
@@ -193,7 +193,7 @@ fn race(
         ("register", 65_536) => 2000.0,
         _ => figure.bound,
     };
-    // What is promised of registration is promised of large jobs.
+    // The ratio of the registration is promised for large jobs only.
     let large = figure.name != "register" || job.nodes >= QUICK;
     let race = Race {
         figure: figure.title,
@@ -231,7 +231,7 @@ fn memory(
     })
 }
 
-/// How often a get asks for memory.
+/// Counts the allocations of a get.
 fn calls(job: Job, mine: &Figures) -> Result<Row, String> {
     let names = ["get_job", "get_rank", "get_node", "get_leader"];
     let counts: Result<Vec<f64>, String> = names
@@ -254,7 +254,7 @@ fn calls(job: Job, mine: &Figures) -> Result<Row, String> {
     })
 }
 
-/// Jobs that no peer can register here.
+/// Measures jobs that are too large for every peer.
 fn alone(ours: &Program, report: &mut Report) -> Result<(), String> {
     let dir = install::scratch("bench/gds")?;
     for (shape, nodes, each) in [
@@ -311,7 +311,7 @@ fn alone(ours: &Program, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// A registration of maps that the host has folded: no text of them is made.
+/// Measures a registration of maps that the host has folded, which makes no text of them.
 fn handed_over(job: Job, figures: &Figures) -> Result<Row, String> {
     let (register, peak) = (figures.get("register")?, figures.get("peak")?.least);
     let used = size(figures.get("memory")?.least);
@@ -326,7 +326,7 @@ fn handed_over(job: Job, figures: &Figures) -> Result<Row, String> {
     })
 }
 
-/// The time of a registration, against that of looking at each byte of the maps.
+/// Compares the time of a registration with the time to read each byte of the maps.
 fn large(job: Job, figures: &Figures) -> Result<Row, String> {
     let (register, scan) = (figures.get("register")?, figures.get("scan")?);
     let quick = job.nodes >= 1_000_000;
@@ -346,7 +346,7 @@ fn large(job: Job, figures: &Figures) -> Result<Row, String> {
     })
 }
 
-/// A get must cost as much in the largest job as in the smallest.
+/// Measures a get, which must cost the same in the largest job as in the smallest.
 fn growth(ours: &Program, report: &mut Report) -> Result<(), String> {
     let dir = install::scratch("bench/gds")?;
     let of = |nodes, each| {

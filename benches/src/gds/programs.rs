@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs: ours, and one around each real library.
+//! Builds and runs the programs that register jobs: ours and one with each real library.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,32 +11,32 @@ use pmix_interop::peers::{self, Library};
 use xtask::install;
 use xtask::process;
 
-/// What the programs share.
+/// The files that the programs share.
 const SHARED: [&str; 2] = ["tests/interop/bytes.c", "tests/interop/timing.c"];
 
-/// A program that registers a job and asks about it.
+/// A program that registers a job and gets its keys.
 pub(super) struct Program {
     /// The release, or "ours".
     pub(super) name: String,
     path: PathBuf,
-    /// The one that times, or lets us time, what its clients are told.
+    /// The program that times the reply to its clients.
     pub(super) replies: PathBuf,
 }
 
-/// What a program found out about a job.
+/// The figures of a program for a job.
 pub(super) struct Figures(BTreeMap<String, Timing>);
 
 impl Figures {
-    /// The figure of this name.
+    /// Returns the figure with this name.
     ///
     /// # Errors
-    /// The program has no such figure.
+    /// Returns an error if the program has no figure with this name.
     pub(super) fn get(&self, name: &str) -> Result<Timing, String> {
         let found = self.0.get(name).cloned();
         found.ok_or_else(|| format!("no figure {name}"))
     }
 
-    /// The better of each figure.
+    /// Returns the better value of each figure.
     pub(super) fn or_better(mut self, other: Self) -> Self {
         for (name, timing) in other.0 {
             match self.0.get_mut(&name) {
@@ -47,7 +47,7 @@ impl Figures {
         self
     }
 
-    /// Lines of a name, the least and the median. What has a status instead is left out.
+    /// Parses the lines of a name, a least time and a median. Lines with a status instead are dropped.
     fn parse(text: &str) -> Self {
         let figure = |line: &str| {
             let mut words = line.split(' ');
@@ -66,10 +66,10 @@ impl Figures {
 }
 
 impl Program {
-    /// Runs it on a job; `extra` words are for ours.
+    /// Runs the program on a job. Only our program takes the arguments in `extra`.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(super) fn run(
         &self,
         files: &Files,
@@ -80,10 +80,10 @@ impl Program {
         self.run_with(files, num_nodes, GETS, cycles, extra)
     }
 
-    /// The same with few gets, which take a real library long.
+    /// Runs the program with few gets, because gets are slow in a real library.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(super) fn register(
         &self,
         files: &Files,
@@ -110,7 +110,7 @@ impl Program {
     }
 }
 
-/// The command with no variables but those we set.
+/// Returns the command with an environment that holds only the variables set here.
 pub(super) fn clean(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PMIX_") {
@@ -122,13 +122,13 @@ pub(super) fn clean(mut command: Command) -> Command {
     command
 }
 
-/// How many values of each kind are asked for.
+/// The number of gets of each kind.
 const GETS: u32 = 2000;
 
-/// Our program.
+/// Builds our program.
 ///
 /// # Errors
-/// It cannot be built.
+/// Returns an error if the program cannot be built.
 pub(super) fn ours() -> Result<Program, String> {
     let path = bench_program("gds-hash", "gds")?;
     Ok(Program {
@@ -138,7 +138,7 @@ pub(super) fn ours() -> Result<Program, String> {
     })
 }
 
-/// The program around each library that is here; what is not here is said.
+/// Builds the program with each installed library and prints the missing ones.
 pub(super) fn theirs() -> Vec<Program> {
     install::packages(install::INTEROP);
     let build = |peer: peers::Peer| around(&peer.version, &peer.library);
@@ -148,10 +148,10 @@ pub(super) fn theirs() -> Vec<Program> {
         .collect()
 }
 
-/// The program around a library.
+/// Builds the program with one library.
 ///
 /// # Errors
-/// It does not compile.
+/// Returns an error if the program does not compile.
 pub(super) fn around(name: &str, library: &Library) -> Result<Program, String> {
     let program = |what: &str| {
         let path = install::scratch("bench")?.join(format!("{what}-{name}"));

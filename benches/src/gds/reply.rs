@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client is told about its job: how long it takes to build that, and to hand it out again.
+//! Measures the reply with job data: the time to build it, and the time to send it again.
 //!
-//! Our side builds the bytes in memory. No public call of the real library does, so a server is
-//! asked over its socket. The time of building is that of an answer that is built, less that of
-//! one of the same length that another client was given before: sending is in both.
+//! Our side builds the bytes in memory. The real library has no public call that does, so a client requests
+//! them from a server over its socket. The time to build is the time of the first reply less the time of a
+//! reply of the same length that the server has built before. Both times include the sending.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -19,19 +19,19 @@ use crate::tools::Timing;
 use crate::{Race, Report, Row, both};
 use xtask::install;
 
-/// How much faster we promise to build it.
+/// The promised ratio of the time to build the reply.
 const BOUND: f64 = 20.0;
 
-/// How often a server is asked.
+/// The number of requests to a server.
 const ASKED: usize = 200;
 
-/// Asks what a client is to know of its job.
+/// The command that requests the job data.
 const REQ: Request = Request::from_raw(0);
 
-/// A command that servers have no code for: they answer with a status.
+/// A command that no server has, so that the reply is a status.
 const NO_COMMAND: Request = Request::from_raw(200);
 
-/// A thousand ranks, with the maps alone and with an array for each.
+/// The job of a thousand ranks, with the maps alone and with an array for each rank.
 const JOB: Job = Job {
     shape: Shape::Native,
     nodes: 125,
@@ -41,7 +41,7 @@ const JOB: Job = Job {
 /// Adds the rows.
 ///
 /// # Errors
-/// The maps cannot be written.
+/// Returns an error if the maps cannot be written.
 pub(super) fn measure(
     ours: &Program,
     peers: &[Program],
@@ -105,15 +105,15 @@ fn one(
     Ok([race.row(&built, theirs.map(|t| t.built)), again])
 }
 
-/// What a server takes.
+/// The times of a server.
 struct Theirs {
     built: Timing,
-    /// With the sending, less what the shortest answer takes.
+    /// The time with the sending, less the time of the shortest reply.
     shared: f64,
     bytes: usize,
 }
 
-/// A server with the job, as two that differ in how many clients each expects.
+/// The server with the job, as two jobs with different numbers of clients.
 struct Server {
     child: Child,
     variables: Variables,
@@ -177,7 +177,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The end of its input is its signal to leave.
+        // The server exits at the end of its input.
         drop(self.child.stdin.take());
         drop(self.child.wait());
     }
@@ -189,7 +189,7 @@ fn least_and_median(mut times: Vec<f64>) -> (f64, f64) {
     (at(0), at(times.len() / 2))
 }
 
-/// Whether an answer is about this job and each of its processes.
+/// Returns `true` if a reply describes this job and each of its processes.
 fn check(answer: &[u8], nspace: &str) -> Result<(), String> {
     let fault = |e: bfrops::Error| format!("the reply cannot be read: {e}");
     let mut decoder = Decoder::new(Layout::new(Module::V41), answer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients that all come at once cost a server: connecting, job information, fences.
+//! Measures what clients that connect at the same time cost a server: connections, job information, fences.
 
 use super::floor::Floor;
 use super::rows::Pair;
@@ -8,12 +8,12 @@ use crate::Report;
 use crate::table::time;
 use pmix_interop::server::launcher::Launcher;
 
-/// How often each run is made; the least of each figure counts.
+/// The number of runs of each job. The least value of each figure is reported.
 const RUNS: usize = 6;
 
 const FENCES: u32 = 60;
 
-/// The best of several runs, ours before and after each of the others.
+/// The best figures of several runs. Our server runs before and after each of the others.
 struct Best {
     ours: Figures,
     theirs: Vec<(String, Figures)>,
@@ -44,7 +44,7 @@ fn best(
 }
 
 impl Best {
-    /// The peer whose figure is least.
+    /// Returns the peer with the least figure.
     fn least(&self, figure: &str) -> Result<(String, f64), String> {
         let mut least: Option<(String, f64)> = None;
         for (name, figures) in &self.theirs {
@@ -57,8 +57,8 @@ impl Best {
     }
 }
 
-/// Connecting 64 clients. Real servers are judged by clients of their own release: to others they
-/// give less, and not by shared memory.
+/// Measures the connection of 64 clients. Each real server is measured with clients of its own release, because
+/// it gives other clients less data and does not share memory with them.
 pub(super) fn connecting(field: &Field, report: &mut Report) -> Result<(), String> {
     for release in &field.releases {
         let input = format!("64 clients of {}", release.peer.version);
@@ -107,7 +107,7 @@ fn pair(
     })
 }
 
-/// Fences of 2 to 64 ranks, against the better server.
+/// Measures fences of 2 to 64 ranks against the better server.
 pub(super) fn fences(field: &Field, report: &mut Report) -> Result<(), String> {
     let peers = field.theirs();
     let floor = Floor::compile();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole commands: jobs from start to end, an idle server, and a thousand clients.
+//! Measures whole commands: jobs from start to end, an idle server, and a thousand clients.
 
 use std::process::Command;
 
@@ -11,10 +11,10 @@ use crate::table::{Row, Verdict, factor, time};
 use crate::tools::bench_program;
 use pmix_interop::server::launcher::Launcher;
 
-/// How often a whole command is run; the least time counts.
+/// The number of runs of a whole command. The least time is reported.
 const RUNS: usize = 21;
 
-/// `pmix run` beside prterun with the same client.
+/// Measures `pmix run` and prterun with the same client.
 pub(super) fn whole(field: &Field, report: &mut Report) -> Result<(), String> {
     let release = field.release("5.")?;
     let prterun = release.prterun.as_ref().ok_or("no prterun here")?;
@@ -43,7 +43,7 @@ pub(super) fn whole(field: &Field, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// From nothing to a server that is ready, each time in a process of its own.
+/// Measures the start of a server in a new process until the server is ready.
 pub(super) fn start(field: &Field, report: &mut Report) -> Result<(), String> {
     let program = bench_program("pmix-server", "start")?;
     let ours = || -> Result<Figures, String> {
@@ -80,7 +80,7 @@ pub(super) fn start(field: &Field, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// What a server holds when it has nothing to do: its child asks.
+/// Measures the memory of an idle server, which its child process reads.
 pub(super) fn idle(field: &Field, report: &mut Report) -> Result<(), String> {
     const ASK: &str = "sleep 0.3; sed -n 's/^VmRSS: *//p' /proc/$PPID/status";
     let run = |launcher: &Launcher| {
@@ -106,7 +106,7 @@ pub(super) fn idle(field: &Field, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Processor time of `pmix run` without its children, from its own summary.
+/// Measures the processor time of `pmix run` without its children, from the command's own summary.
 fn served(field: &Field, size: u32, fences: u32) -> Result<f64, String> {
     let Launcher::Ours(pmix) = &field.ours else {
         return Err("the other launchers do not take our client".to_owned());
@@ -125,7 +125,7 @@ fn served(field: &Field, size: u32, fences: u32) -> Result<f64, String> {
     Figures::of_text(line.unwrap_or_default())?.get("cpu_seconds")
 }
 
-/// The server's time for one rank in one fence, with few and with many clients.
+/// Measures the server's time for one rank in one fence, with few and with many clients.
 pub(super) fn many(field: &Field, report: &mut Report) -> Result<(), String> {
     let each = |size: u32| {
         let (few, many) = (10, 60);

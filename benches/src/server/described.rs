@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A job of 100,000 nodes that is only described: what it costs beyond a job of one process.
+//! Measures a job whose maps name 100,000 nodes while one process runs, beside a job of one process.
 
 use std::process::Command;
 
@@ -9,16 +9,16 @@ use crate::Report;
 use crate::table::{Row, Verdict, time};
 use pmix_interop::server::launcher::Launcher;
 
-/// How often each command is run; the least of each figure counts.
+/// The number of runs of each command. The least value of each figure is reported.
 const RUNS: usize = 11;
 
-/// The maps of the job. Rank 0 is alone on the first node, which is here.
+/// The maps of the job. Rank 0 is the only process of the first node, which is the local node.
 const MAPS: [(&str, &str); 2] = [
     ("--nodes", "node[0000000-0099999]"),
     ("--procs", "fold:10/1;1*128/99999"),
 ];
 
-/// `pmix run` of a described job, against `pmix run` of one process.
+/// Compares `pmix run` of the described job with `pmix run` of one process.
 pub(super) fn described(field: &Field, report: &mut Report) -> Result<(), String> {
     let Launcher::Ours(pmix) = &field.ours else {
         return Err("the other launchers do not describe other nodes".to_owned());
@@ -58,7 +58,7 @@ pub(super) fn described(field: &Field, report: &mut Report) -> Result<(), String
     Ok(())
 }
 
-/// The most that a launcher has held when its process runs: the process asks.
+/// Returns the peak memory of a launcher while its process runs, which the process reads.
 fn peak_kib(field: &Field, mut command: Command) -> Result<f64, String> {
     const ASK: &str = "sed -n 's/^VmHWM: *//p' /proc/$PPID/status";
     let text = field.run(command.args(["sh", "-c", ASK]))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel alone takes of a server's processor time for a fence: no server can take less.
+//! Measures the processor time that the kernel alone takes for a fence, the lower bound for every server.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,14 +9,14 @@ use crate::table::{Row, Verdict, factor, time};
 use xtask::install;
 use xtask::process;
 
-/// The loop of `tests/server/floor.c`.
+/// The compiled loop of `tests/server/floor.c`.
 pub(super) struct Floor(PathBuf);
 
 impl Floor {
-    /// Compiles it.
+    /// Compiles the loop.
     ///
     /// # Errors
-    /// The compiler's.
+    /// Returns the compiler's error.
     pub(super) fn compile() -> Result<Self, String> {
         let program = install::scratch("bench/server")?.join("floor");
         let mut command = Command::new("gcc");
@@ -26,10 +26,10 @@ impl Floor {
         Ok(Self(program))
     }
 
-    /// Processor time of a round of so many clients, in nanoseconds.
+    /// Returns the processor time of a round of `clients` clients, in nanoseconds.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     fn time(&self, field: &Field, clients: u32) -> Result<f64, String> {
         let rounds = (20_000 / clients).to_string();
         let mut command = Command::new(&self.0);
@@ -37,10 +37,10 @@ impl Floor {
         Figures::of_text(text.trim())?.get("cpu_ns")
     }
 
-    /// The row beside those of the servers.
+    /// Adds the row beside those of the servers.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(super) fn row(&self, field: &Field, clients: u32) -> Result<Row, String> {
         Ok(Row {
             figure: "empty fence, server time".to_owned(),
@@ -53,10 +53,10 @@ impl Floor {
         })
     }
 
-    /// What a client costs among many, beside what it costs among few.
+    /// Compares the cost of a client among many with the cost among few.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(super) fn growth(&self, field: &Field) -> Result<Row, String> {
         let each = |clients: u32| Ok::<_, String>(self.time(field, clients)? / f64::from(clients));
         let (few, many) = (each(64)?, each(1000)?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first get of each process after a fence that collects, by unmodified clients: under our server,
+//! Measures the first get of each process after a collecting fence, by unmodified clients: under our server,
 //! under a host around 4.2.2, which shares memory with its own clients, and under prterun.
 
 use super::jobs::{self, Best, Call, Side, Work};
@@ -34,11 +34,11 @@ const CALLS: [Call; 3] = [
     },
 ];
 
-/// The ratio that is asked for of the whole command under the host in C to that under our server, and the
-/// number of processes for which it is asked.
+/// The required ratio of the time of the whole command under the host in C to the time under our server, and
+/// the number of processes that it is required for.
 const WHOLE: (f64, u32) = (1.0 / 0.8, 64);
 
-/// Jobs that read all of each other, with the clients of each release.
+/// Measures jobs whose processes read all data of each other, with the clients of each release.
 pub(super) fn gets(field: &Field, report: &mut Report) -> Result<(), String> {
     let clients = jobs::theirs(field)?;
     let host = field.release("4.2").map(|release| &release.host);
@@ -68,7 +68,7 @@ pub(super) fn gets(field: &Field, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// The whole command, beside the host alone.
+/// Compares the whole command with the host alone.
 fn whole(best: &Best, size: u32, ours: &Side, host: &Side) -> Result<Row, String> {
     let (bound, judged) = WHOLE;
     Ok(Pair {

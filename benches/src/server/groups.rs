@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of all processes of a job, made and taken apart: the time beside that of an empty fence of the same
-//! processes, and whether the server grows.
+//! Measures the construct and destruct of a group of all processes of a job, relative to an empty fence of the same
+//! processes, and the growth of the server.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ use super::runs::Field;
 use crate::Report;
 use crate::table::{Row, Verdict, factor, time};
 
-/// The number of runs of a job; of each figure the least counts.
+/// The number of runs of a job. The least value of each figure is reported.
 const RUNS: usize = 3;
 
-/// Groups of a run that is timed, and of the one that shows whether the server grows.
+/// The number of groups of a timed run, and of the run that measures the growth of the server.
 const ROUNDS: u32 = 50;
 const MANY: u32 = 10_000;
 
-/// The most that a construction and a destruction may take, in empty fences.
+/// The limit of the time of a construct and a destruct, in empty fences.
 const MOST: f64 = 1.5;
 
-/// Holds what rank 0 of a job printed: the time of a fence and of a group in nanoseconds, and by how many
-/// KiB the server grew.
+/// The figures that rank 0 of a job prints: the times of a fence and of a group in nanoseconds, and the growth of
+/// the server in KiB.
 #[derive(Clone, Copy)]
 struct Said {
     fence: f64,

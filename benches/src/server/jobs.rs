@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs whose processes print what their calls cost (`tests/server/programs/costs.c`): the same job with
+//! Runs jobs whose processes print the cost of their calls (`tests/server/programs/costs.c`): the same job with
 //! several client libraries and servers in turns.
 
 use std::path::PathBuf;
@@ -13,28 +13,28 @@ use super::rows::Pair;
 use super::runs::{Field, Figures};
 use crate::table::{Row, Verdict};
 
-/// The number of runs of each job, of which the least value of each figure is reported.
+/// The number of runs of each job. The least value of each figure is reported.
 pub(crate) const RUNS: usize = 5;
 
-/// The number of fences that each process times one behind the other.
+/// The number of consecutive fences that each process times.
 const ROUNDS: u32 = 200;
 
-/// How long a job may take.
+/// The time limit of a job.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the processes of a job do.
+/// The calls that the processes of a job make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
     /// Init and finalize.
     Nothing,
-    /// They put a kilobyte, fence and get that of every other process.
+    /// A put of a kilobyte, a fence, and a get of the value of every other process.
     Exchange,
-    /// All calls that are timed, and then the exchange.
+    /// All timed calls, then the exchange.
     Calls,
 }
 
 impl Work {
-    /// The program's arguments.
+    /// Returns the arguments of the program.
     fn words(self) -> Vec<String> {
         match self {
             Self::Nothing => Vec::new(),
@@ -44,17 +44,17 @@ impl Work {
     }
 }
 
-/// A program around one client library.
+/// The measuring program, compiled with one client library.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) title: String,
     pub(crate) program: PathBuf,
 }
 
-/// The clients around the real libraries, in the order of the releases.
+/// Returns the clients with the real libraries, in the order of the releases.
 ///
 /// # Errors
-/// One does not compile.
+/// Returns an error if a client does not compile.
 pub(crate) fn theirs(field: &Field) -> Result<Vec<Client>, String> {
     let clients = field.releases.iter().map(|release| {
         Ok(Client {
@@ -85,7 +85,7 @@ impl Side {
     }
 }
 
-/// Every real client under our server, under a host around its own library, and under its own prterun.
+/// Returns every real client under our server, under a host around its own library, and under its own prterun.
 pub(crate) fn sides_of_peers(field: &Field, clients: &[Client]) -> Vec<Side> {
     let mut sides = Vec::new();
     for (client, release) in clients.iter().zip(&field.releases) {
@@ -96,10 +96,11 @@ pub(crate) fn sides_of_peers(field: &Field, clients: &[Client]) -> Vec<Side> {
     sides
 }
 
-/// What the processes of a job say, as medians, and how long the whole command took (`whole_ns`).
+/// Returns the medians of the figures that the processes of a job print, and the time of the whole command
+/// (`whole_ns`).
 ///
 /// # Errors
-/// The job fails, or says nothing.
+/// Returns an error if the job fails or prints no figures.
 pub(crate) fn run(
     field: &Field,
     mut command: Command,
@@ -118,12 +119,12 @@ pub(crate) fn run(
     }
 }
 
-/// The best figures of each side, or why there are none.
+/// The best figures of each side, or the reason why a side has none.
 pub(crate) struct Best {
     sides: Vec<(String, Result<Figures, String>)>,
 }
 
-/// Runs a job of so many processes on each side in turns: a busy moment of the machine falls on all.
+/// Runs a job of `procs` processes on each side in turns, so that other load on the machine affects all sides.
 pub(crate) fn in_turns(field: &Field, sides: &[Side], size: u32, work: Work) -> Best {
     let first = |side: &Side| (side.title(), run_on(field, side, size, work));
     let mut best: Vec<_> = sides.iter().map(first).collect();
@@ -152,10 +153,10 @@ fn run_on(field: &Field, side: &Side, size: u32, work: Work) -> Result<Figures, 
 }
 
 impl Best {
-    /// The figures of a side.
+    /// Returns the figures of a side.
     ///
     /// # Errors
-    /// Its job failed.
+    /// Returns an error if the job of this side failed.
     pub(crate) fn of(&self, side: &Side) -> Result<&Figures, String> {
         let title = side.title();
         let found = self.sides.iter().find(|(name, _)| *name == title);
@@ -163,10 +164,10 @@ impl Best {
         figures.as_ref().map_err(|why| format!("{title}: {why}"))
     }
 
-    /// The row of a call: our side against the better of these others, as far as they could be run.
+    /// Returns the row of a call: our side against the best of the given sides that could be run.
     ///
     /// # Errors
-    /// Ours failed, or there is no other.
+    /// Returns an error if our side failed or no other side could be run.
     pub(crate) fn row(
         &self,
         call: &Call,
@@ -198,15 +199,15 @@ impl Best {
     }
 }
 
-/// One comparison of calls: the figures that are added up, and what is asked.
+/// One comparison of calls: the figures that are added up, and the required ratio.
 pub(crate) struct Call {
     pub(crate) title: &'static str,
     pub(crate) figures: &'static [&'static str],
-    /// How many times ours the better peer's is to be.
+    /// The required ratio of the better peer's figure to ours.
     pub(crate) bound: Option<f64>,
-    /// The sizes of jobs that are measured.
+    /// The measured sizes of jobs.
     pub(crate) sizes: &'static [u32],
-    /// How a figure is written.
+    /// The function that formats a figure.
     pub(crate) shown: fn(f64) -> String,
 }
 
@@ -217,7 +218,7 @@ impl Call {
     }
 }
 
-/// The row of a figure that is to be at most so much, whatever others take.
+/// Returns the row of a figure with a fixed upper limit.
 pub(crate) fn at_most(
     figure: &str,
     input: String,

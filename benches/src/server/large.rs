@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Four clients of a large job: what connecting takes them, by how much they are told.
+//! Measures what connecting costs four clients of a large job, with more or less of the job's data in the reply.
 
 use std::process::Command;
 
@@ -14,28 +14,28 @@ use crate::Report;
 use crate::table::{Row, Verdict, size, time};
 use pmix_interop::server::launcher::{Far, HERE};
 
-/// How many processes of the job are here.
+/// The number of local processes of the job.
 const LOCAL: u32 = 4;
 
-/// Where the others are, from a thousand processes to half a million.
+/// The maps of the other processes, from a thousand processes to half a million.
 const SIZES: [Far; 3] = [
     Far(&[(7, 128), (1, 100)]),
     Far(&[(781, 128), (1, 28)]),
     Far(&[(4095, 128), (1, 124)]),
 ];
 
-/// How much clients are told, and the parameters of `pmix run` for that.
+/// The amounts of job data in a reply, each with the parameters of `pmix run` that set it.
 const FORMS: [(&str, Remote, [&str; 2]); 3] = [
     ("all", Remote::Whole, ["-1", "-1"]),
     ("places", Remote::Places, ["0", "-1"]),
     ("nothing", Remote::Nothing, ["0", "0"]),
 ];
 
-/// How often each run is made; the least of each figure counts.
+/// The number of runs of each job. The least value of each figure is reported.
 const RUNS: usize = 2;
 
-/// Four clients of jobs of several sizes that are told more or less of the processes elsewhere; the
-/// largest job also against the host of the client's own release.
+/// Measures four clients of jobs of several sizes, with more or less data about remote processes in the reply.
+/// The largest job is also measured under the host of the client's own release.
 pub(super) fn large(field: &Field, report: &mut Report) -> Result<(), String> {
     for release in &field.releases {
         let [.., largest] = SIZES;
@@ -71,7 +71,7 @@ fn run(field: &Field, release: &Release, far: Far, limits: [&str; 2]) -> Result<
     (1..RUNS).try_fold(first, |best, _| Ok(best.or_less(&once()?)))
 }
 
-/// What one client takes, and how long the reply is.
+/// The cost of one client and the length of the reply.
 fn one(
     release: &Release,
     far: Far,
@@ -95,7 +95,7 @@ fn one(
     })
 }
 
-/// How many bytes say what the maps do.
+/// Returns the number of bytes in which the reply describes the maps.
 fn reply_len(release: &Release, far: Far, remote: Remote) -> Result<usize, String> {
     let preg = pmix_builtin::open_preg(&Params::default()).map_err(|e| e.to_string())?;
     let (nodes, procs) = far.maps(LOCAL);
@@ -113,7 +113,7 @@ fn reply_len(release: &Release, far: Far, remote: Remote) -> Result<usize, Strin
     reply.map(|reply| reply.len()).map_err(|e| e.to_string())
 }
 
-/// The rows of the largest job beside the host.
+/// Adds the rows of the largest job beside the host.
 fn against(
     release: &Release,
     (name, remote): (&str, Remote),
@@ -121,7 +121,7 @@ fn against(
     theirs: &Result<Figures, String>,
     report: &mut Report,
 ) {
-    // What is promised is promised of the older release, and of no whole reply.
+    // Only the row of the older release has a required ratio, and no row of a whole reply has one.
     let judged = release.peer.version.starts_with("4.2") && remote != Remote::Whole;
     for (figure, title, bound, shown) in [
         (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The instructions of a server for the registration and the loss of many groups: in proportion to their number.
+//! Counts the instructions of a server for the registration and the loss of many groups, which must be linear.
 
 use std::process::Command;
 
@@ -11,13 +11,14 @@ use crate::tools::bench_program;
 /// The numbers of groups.
 const SIZES: [u32; 3] = [1_000, 10_000, 100_000];
 
-/// How many times the instructions for one group of the fewest one of more may take: tables grow and trees get deeper.
+/// The limit of the instructions per group, as a multiple of those in the smallest run. Tables grow and trees get
+/// deeper, so the ratio exceeds 1.
 const MOST: f64 = 1.5;
 
 /// Counts the instructions for each number of groups.
 pub(super) fn many_groups(_: &Field, report: &mut Report) -> Result<(), String> {
     let program = bench_program("pmix-engine", "groups")?;
-    // What the end of the processes takes anyway is no part of a group.
+    // The end of the processes costs instructions without any group, too.
     let base = instructions(&program, 0)?;
     let mut first = None;
     for size in SIZES {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask bench server`: what a session costs, beside hosts around the real libraries and
+//! `cargo xtask bench server`: measures what a session costs, beside hosts with the real libraries and
 //! prterun, with the same client binaries in the same run.
 //!
-//! The clients measure: they read the processor clock of the process that serves them, so forking
-//! and what else a launcher does are left out, and every server is measured alike.
+//! The clients read the processor clock of the process that serves them. So the figures leave out the forks and
+//! other work of a launcher, and every server is measured in the same way.
 
 mod clients;
 mod commands;
@@ -23,7 +23,7 @@ use super::{Report, machine, table};
 use runs::Field;
 use xtask::install;
 
-/// A part, and what measures it.
+/// The name of a part and the function that measures it.
 type Part = (&'static str, fn(&Field, &mut Report) -> Result<(), String>);
 
 const PARTS: &[Part] = &[
@@ -47,7 +47,7 @@ const PARTS: &[Part] = &[
 /// Measures, prints and writes the table.
 ///
 /// # Errors
-/// Our command cannot be built.
+/// Returns an error if our command cannot be built.
 pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     let field = Field::prepare()?;
     for (name, part) in PARTS {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rows that compare one figure of ours with one of a peer.
+//! Makes the rows that compare one figure of ours with one of a peer.
 
 use crate::table::{self, Row, Verdict, factor};
 
-/// One comparison; what is smaller is better.
+/// One comparison of figures. The smaller figure is better.
 pub(crate) struct Pair {
     pub(crate) figure: &'static str,
     pub(crate) input: String,
     pub(crate) ours: f64,
     pub(crate) peer: f64,
-    /// Whose the other figure is.
+    /// The name of the peer.
     pub(crate) name: String,
-    /// How many times ours the other is promised to be.
+    /// The promised ratio of the peer's figure to ours.
     pub(crate) bound: Option<f64>,
-    /// How a figure is written.
+    /// The function that formats a figure.
     pub(crate) shown: fn(f64) -> String,
 }
 
@@ -34,7 +34,7 @@ impl Pair {
     }
 }
 
-/// KiB in the unit that reads best.
+/// Formats KiB in the most readable unit.
 pub(crate) fn kib(value: f64) -> String {
     crate::table::size(value * 1024.0)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running clients under the servers that are compared, and reading what they measured.
+//! Runs clients under the compared servers and reads the figures that the clients measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,18 +14,18 @@ use pmix_interop::server::launcher::Launcher;
 use pmix_interop::server::programs::compile;
 use xtask::install;
 
-/// The client programs around one library, and the servers of the same release.
+/// The client programs with one library, and the servers of the same release.
 pub(crate) struct Release {
     pub(crate) peer: Peer,
-    /// The client that measures.
+    /// The path of the client that measures.
     pub(crate) timing: PathBuf,
-    /// The client for whole commands.
+    /// The path of the client for whole commands.
     pub(crate) short: PathBuf,
     pub(crate) host: Launcher,
     pub(crate) prterun: Option<Launcher>,
 }
 
-/// Everything that runs.
+/// All programs that the benchmark runs.
 pub(crate) struct Field {
     pub(crate) ours: Launcher,
     /// The command.
@@ -34,14 +34,14 @@ pub(crate) struct Field {
     home: PathBuf,
 }
 
-/// How long a run may take.
+/// The time limit of a run.
 const LIMIT: Duration = Duration::from_secs(180);
 
 impl Field {
-    /// Builds and installs what can be, and says what cannot.
+    /// Builds and installs the programs, and prints those that are not available.
     ///
     /// # Errors
-    /// Our command cannot be built.
+    /// Returns an error if our command cannot be built.
     pub(crate) fn prepare() -> Result<Self, String> {
         install::packages(install::INTEROP);
         let pmix = Ours::build("release")?.program;
@@ -60,7 +60,7 @@ impl Field {
         })
     }
 
-    /// Every server of a real library.
+    /// Returns every server with a real library.
     pub(crate) fn theirs(&self) -> Vec<&Launcher> {
         let releases = self.releases.iter();
         releases
@@ -68,7 +68,7 @@ impl Field {
             .collect()
     }
 
-    /// The release that begins like this.
+    /// Returns the peer whose release begins with `release`.
     pub(crate) fn release(&self, name: &str) -> Result<&Release, String> {
         let mut found = self.releases.iter();
         found
@@ -76,15 +76,15 @@ impl Field {
             .ok_or_else(|| format!("no libpmix {name} here"))
     }
 
-    /// Where runs are made.
+    /// Returns the working directory of the runs.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// What the measuring client says of a server, started by this command.
+    /// Returns the figures of the measuring client under the server that `command` starts.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn time(
         &self,
         mut command: Command,
@@ -107,10 +107,10 @@ impl Field {
             .ok_or_else(|| format!("no figures in {text:.300}"))
     }
 
-    /// How long a whole command takes, in nanoseconds.
+    /// Returns the elapsed time of a whole command, in nanoseconds.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn whole(&self, command: &mut Command) -> Result<f64, String> {
         Ok(self.timed(command)?.1)
     }
@@ -118,15 +118,15 @@ impl Field {
     /// Runs a command; returns what it wrote on standard output and its elapsed time in nanoseconds.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn timed(&self, command: &mut Command) -> Result<(String, f64), String> {
         self.timed_within(command, LIMIT)
     }
 
-    /// The same, for a launcher that does not always end.
+    /// Runs a command as [`Self::output`] does, for a launcher that does not always end.
     ///
     /// # Errors
-    /// It fails, or is not done in time.
+    /// Returns an error if the command fails or exceeds the time limit.
     pub(crate) fn timed_within(
         &self,
         command: &mut Command,
@@ -137,10 +137,10 @@ impl Field {
         Ok((text, begun.elapsed().as_secs_f64() * 1e9))
     }
 
-    /// What a command writes.
+    /// Returns the standard output of a command.
     ///
     /// # Errors
-    /// It fails.
+    /// Returns an error if the program fails.
     pub(crate) fn run(&self, command: &mut Command) -> Result<String, String> {
         self.run_within(command, LIMIT)
     }
@@ -167,22 +167,22 @@ fn release(peer: Peer) -> Result<Release, String> {
     })
 }
 
-/// The members of one object of numbers.
+/// The members of a JSON object of numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures(Value);
 
 impl Figures {
-    /// One figure.
+    /// Returns the figure with this name.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// Returns an error if no figure has this name.
     pub(crate) fn get(&self, name: &str) -> Result<f64, String> {
         self.0[name]
             .as_f64()
             .ok_or_else(|| format!("no figure {name}"))
     }
 
-    /// These and another one.
+    /// Returns these figures and one more.
     pub(crate) fn with(mut self, name: &str, value: f64) -> Self {
         if let Some(members) = self.0.as_object_mut() {
             members.insert(name.to_owned(), value.into());
@@ -190,26 +190,26 @@ impl Figures {
         self
     }
 
-    /// The object that a text is.
+    /// Parses a JSON object.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if the text is not an object of numbers.
     pub(crate) fn of_text(text: &str) -> Result<Self, String> {
         serde_json::from_str(text)
             .map(Self)
             .map_err(|e| format!("{e} in {text:.200}"))
     }
 
-    /// The object in the file that a host wrote.
+    /// Reads the object from the file that a host wrote.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if the file does not exist or holds no object.
     pub(crate) fn of_file(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Self::of_text(&text)
     }
 
-    /// The medians of the figures that several processes give.
+    /// Returns the medians of the figures of several processes.
     pub(crate) fn medians(all: &[Self]) -> Self {
         let names = all.first().and_then(|one| one.0.as_object());
         let medians = names.into_iter().flatten().map(|(name, _)| {
@@ -221,7 +221,7 @@ impl Figures {
         Self(Value::Object(medians.collect()))
     }
 
-    /// The lesser of each figure.
+    /// Returns the lesser value of each figure.
     pub(crate) fn or_less(mut self, other: &Self) -> Self {
         let Some(members) = self.0.as_object_mut() else {
             return self;

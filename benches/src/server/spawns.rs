@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cost of a spawn for each of its applications: linear in their number, as the request of one process decides it.
+//! Measures the cost of a spawn per application. The cost must be linear, because one request decides the number.
 
 use std::process::Command;
 
@@ -10,16 +10,16 @@ use super::runs::{Field, Figures};
 use crate::Report;
 use crate::table::{Row, Verdict, factor, time};
 
-/// The number of runs of a job; of each figure the least counts.
+/// The number of runs of a job. The least value of each figure is reported.
 const RUNS: usize = 5;
 
-/// Applications of the spawns that are compared, of one process of `true` each.
+/// The numbers of applications of the compared spawns, each with one process of `true`.
 const APPS: [u32; 3] = [10, 100, 1000];
 
-/// The most that an application of a large spawn may take, in those of a small one.
+/// The limit of the cost of an application in a large spawn, as a multiple of the cost in a small one.
 const MOST: f64 = 1.3;
 
-/// Processor time of the launcher, without its children, for a spawn of few and of many applications.
+/// Measures the processor time of the launcher, without its children, for spawns of few and of many applications.
 pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
     let Launcher::Ours(pmix) = &field.ours else {
         return Err("the other launchers do not say their processor time".to_owned());

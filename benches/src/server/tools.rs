@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools at a server, jobs that processes start, and launches of many processes that do nothing.
+//! Measures tools at a server, spawned jobs, and launches of many processes that do nothing.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use super::runs::{Field, Figures};
 use crate::Report;
 use crate::table::{Row, Verdict, time};
 
-/// Each command is run this many times, and the least time counts.
+/// The number of runs of each command. The least time is reported.
 const RUNS: usize = 21;
-/// The processes of the job that `pmix ps` lists.
+/// The number of processes of the job that `pmix ps` lists.
 const LISTED: u32 = 1000;
-/// The job that is listed has this long until all of its processes run.
+/// The time limit until all processes of the listed job run.
 const START: Duration = Duration::from_secs(60);
-/// The processes that another one has started.
+/// The number of processes that a process spawns.
 const SPAWNED: u32 = 16;
 
-/// A tool attaches, asks and leaves: the same program around our library at `pmix run`, and around 5.0.11's at
-/// prterun.
+/// Measures a tool that connects, queries and disconnects: the same program with our library under `pmix run`,
+/// and with 5.0.11's library under prterun.
 pub(super) fn attaching(field: &Field, report: &mut Report) -> Result<(), String> {
     let release = field.release("5.")?;
     let prterun = release.prterun.as_ref().ok_or("no prterun here")?;
@@ -57,7 +57,7 @@ pub(super) fn attaching(field: &Field, report: &mut Report) -> Result<(), String
     Ok(())
 }
 
-/// `pmix ps --json`, the whole command, at a server with a large job.
+/// Measures the whole command `pmix ps --json` at a server with a large job.
 fn listing(field: &Field) -> Result<Row, String> {
     let mut command = field.ours.command(LISTED);
     command.args(["sleep", "600"]);
@@ -90,7 +90,7 @@ fn listing(field: &Field) -> Result<Row, String> {
     })
 }
 
-/// A process has others started and waits for their end, beside a command that starts as many.
+/// Measures a process that spawns others and waits for their end, beside a command that starts the same number.
 pub(super) fn spawning(field: &Field, report: &mut Report) -> Result<(), String> {
     let program = compile(&field.release("5.")?.peer, "spawntime")?;
     let spawn = || {
@@ -119,7 +119,7 @@ pub(super) fn spawning(field: &Field, report: &mut Report) -> Result<(), String>
     Ok(())
 }
 
-/// `pmix run` of `true` beside Hydra and prterun.
+/// Measures `pmix run` of `true` beside Hydra and prterun.
 pub(super) fn trues(field: &Field, report: &mut Report) -> Result<(), String> {
     let hydra = install::hydra()?;
     let prterun = field.release("5.")?.prterun.as_ref();
