@@ -81,6 +81,7 @@ mod placement;
 mod plan;
 mod preparation;
 mod process;
+mod process_dirs;
 mod run;
 mod service;
 mod session_dir;

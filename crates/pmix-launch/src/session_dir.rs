@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pmix_server::HostObject;
 use pmix_types::Rank;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::rand::GetRandomFlags;
@@ -67,7 +66,7 @@ impl SessionDir {
 
 /// The directory of a job in that of its session. It is removed with the session at the latest.
 ///
-/// That of a process is made when the process connects ([`ProcessDirs`]): many programs never do, and to make and
+/// That of a process is made when the process connects ([`ProcessDirs`](crate::process_dirs::ProcessDirs)): many programs never do, and to make and
 /// remove a directory takes as long as a part of their launch.
 #[derive(Debug)]
 pub(crate) struct JobDir {
@@ -76,9 +75,9 @@ pub(crate) struct JobDir {
 }
 
 impl JobDir {
-    /// Makes the directory of a job: of the first one, or of the one of this number.
-    pub(crate) fn create(session: &SessionDir, number: Option<u64>) -> Result<Self, Error> {
-        let path = session.path().join(name_of(number.unwrap_or(0)));
+    /// Makes the directory of a job in that of the session: of the first one, or of the one of this number.
+    pub(crate) fn create(session: &Path, number: Option<u64>) -> Result<Self, Error> {
+        let path = session.join(name_of(number.unwrap_or(0)));
         let made = private().create(&path);
         made.map_err(|e| Error::system(format!("cannot make {}", path.display()), e))?;
         Ok(Self { path })
@@ -89,46 +88,21 @@ impl JobDir {
         &self.path
     }
 
+    /// Removes the directory of a job that has no processes.
+    pub(crate) fn remove_empty(&self) {
+        if let Err(e) = fs::remove_dir(&self.path) {
+            tracing::debug!("cannot remove {}: {e}", self.path.display());
+        }
+    }
+
     /// The directory of one process in that.
     pub(crate) fn of_process(&self, rank: Rank) -> PathBuf {
         self.path.join(rank.to_string())
     }
 }
 
-/// What makes the directories of processes.
-#[derive(Debug)]
-pub(crate) struct ProcessDirs {
-    /// The directory of the session.
-    session: PathBuf,
-}
-
-impl ProcessDirs {
-    pub(crate) fn of(session: &SessionDir) -> Self {
-        let session = session.path().to_owned();
-        Self { session }
-    }
-
-    /// What the server keeps of a process, from which its directory follows: the number of its job, or that of
-    /// the last job that has room, and its rank.
-    pub(crate) fn object(number: Option<u64>, rank: Rank) -> HostObject {
-        let number = u32::try_from(number.unwrap_or(0)).unwrap_or(u32::MAX);
-        HostObject(u64::from(number) << 32 | u64::from(rank.as_raw()))
-    }
-
-    /// Makes the directory of a process that connects, if it is not there by now.
-    pub(crate) fn make(&self, HostObject(object): HostObject) {
-        let (number, rank) = (object >> 32, object & u64::from(u32::MAX));
-        let path = self.session.join(name_of(number)).join(rank.to_string());
-        match private().create(&path) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => tracing::warn!("cannot make {}: {e}", path.display()),
-        }
-    }
-}
-
 /// The name of the directory of a job; the first one has the number 0.
-fn name_of(number: u64) -> String {
+pub(crate) fn name_of(number: u64) -> String {
     match number {
         0 => "job".to_owned(),
         _ => format!("job.{number}"),
@@ -334,7 +308,7 @@ fn remove_locked(path: &Path) {
 }
 
 /// For its owner alone.
-fn private() -> DirBuilder {
+pub(crate) fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     builder
@@ -349,13 +323,11 @@ mod tests {
     fn directories_are_private_and_go_with_what_is_in_them() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = SessionDir::create(tmp.path()).unwrap();
-        let job = JobDir::create(&dir, None).unwrap();
-        let spawned = JobDir::create(&dir, Some(1)).unwrap();
-        let (processes, rank) = (ProcessDirs::of(&dir), Rank::new(7));
-        assert!(!job.of_process(rank).exists());
-        // One that connects again finds it.
-        for number in [None, None, Some(1)] {
-            processes.make(ProcessDirs::object(number, rank));
+        let job = JobDir::create(dir.path(), None).unwrap();
+        let spawned = JobDir::create(dir.path(), Some(1)).unwrap();
+        let rank = Rank::new(7);
+        for job in [&job, &spawned] {
+            private().create(job.of_process(rank)).unwrap();
         }
         let (own, other) = (job.of_process(rank), spawned.of_process(rank));
         for path in [dir.path(), job.path(), &own, &other] {

@@ -18,7 +18,7 @@ use pmix_server::{
 };
 use pmix_types::{GroupOperation, Info, Nspace, Pdata, Proc, Status, Text, keys};
 
-use crate::session_dir::ProcessDirs;
+use crate::process_dirs::ProcessDirs;
 pub(crate) use channel::{HostReceiver, HostSender, host_channel};
 
 /// The launcher as the host of its server: a host of one node.

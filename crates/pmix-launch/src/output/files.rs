@@ -7,38 +7,69 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pmix_host::forward::OutputFile;
+use pmix_host::helpers::Cancel;
 use pmix_types::Rank;
 
 use super::pattern::Names;
-use crate::{Error, OutputFiles};
+use crate::{Error, OutputFiles, Plan};
+
+/// The open files for standard output and standard error of a process.
+pub(crate) type RankFiles = [OutputFile; 2];
 
 /// A directory with files like `rank.07.stdout`.
+///
+/// A disk decides how long everything takes that is done here, so a helper thread does it while processes run.
 pub(crate) struct Files<'a> {
     asked: &'a OutputFiles,
     names: Names<'a>,
-    /// Whether both streams of a process go to one file.
+    /// Both streams of a process go to one file.
     are_joined: bool,
 }
 
 impl<'a> Files<'a> {
-    /// Makes the directory if it is not there.
-    pub(super) fn create(
-        asked: &'a OutputFiles,
-        names: Names<'a>,
-        is_merged: bool,
-    ) -> Result<Self, Error> {
-        make(&asked.dir)?;
-        Ok(Self {
+    /// Returns the files of a job, if its output goes to some.
+    pub(crate) fn of_plan(plan: &'a Plan) -> Option<Self> {
+        let layout = &plan.layout;
+        let names = Names::new(&plan.nspace, layout.host(), layout.num_procs());
+        let asked = plan.output.files.as_ref()?;
+        Some(Self::new(asked, names, plan.output.is_merged))
+    }
+
+    fn new(asked: &'a OutputFiles, names: Names<'a>, is_merged: bool) -> Self {
+        Self {
             asked,
             names,
             are_joined: is_merged || !asked.name.is_extended(),
-        })
+        }
     }
 
-    /// The files for standard output and error of a process, for their owner alone, emptied if they
+    /// Returns the number of files of each process.
+    pub(crate) fn num_each(&self) -> usize {
+        if self.are_joined { 1 } else { 2 }
+    }
+
+    /// Makes the directory if it is not there.
+    pub(crate) fn make_dir(&self) -> Result<(), Error> {
+        make(&self.asked.dir)
+    }
+
+    /// Opens the files of several processes, each the first of its rank.
+    pub(crate) fn open_all(
+        &self,
+        ranks: &[Rank],
+        cancel: &Cancel,
+    ) -> Result<Vec<RankFiles>, Error> {
+        let open = |rank: &Rank| match cancel.is_cancelled() {
+            true => Err(Error::cancelled()),
+            false => self.open(*rank, true),
+        };
+        ranks.iter().map(open).collect()
+    }
+
+    /// Opens the files for standard output and error of a process, for their owner alone, emptied if they
     /// were there and the process is the first of its rank. Two that are joined are one file, and have one
     /// place in it.
-    pub(super) fn of(&self, rank: Rank, is_first: bool) -> Result<[OutputFile; 2], Error> {
+    pub(crate) fn open(&self, rank: Rank, is_first: bool) -> Result<RankFiles, Error> {
         let cannot_write =
             |path: &Path, error| Error::unusable(format!("cannot write {}", path.display()), error);
         let open = |stream: &str| {
@@ -89,8 +120,10 @@ mod tests {
         }
     }
 
-    fn names(num_procs: u64) -> Names<'static> {
-        Names::new("job@1", b"n1", num_procs)
+    fn files(asked: &OutputFiles, num_procs: u64, is_merged: bool) -> Files<'_> {
+        let files = Files::new(asked, Names::new("job@1", b"n1", num_procs), is_merged);
+        files.make_dir().unwrap();
+        files
     }
 
     #[test]
@@ -98,9 +131,10 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path().join("a/b");
         let asked = asked(&dir);
-        let files = Files::create(&asked, names(11), false).unwrap();
-        files.of(Rank::new(10), true).unwrap();
-        files.of(Rank::new(9), true).unwrap();
+        let files = files(&asked, 11, false);
+        files
+            .open_all(&[Rank::new(10), Rank::new(9)], &Cancel::never())
+            .unwrap();
         let mut names: Vec<_> = std::fs::read_dir(&dir)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -122,17 +156,17 @@ mod tests {
             name: FilePattern::parse("%n/out.%r".as_ref()).unwrap(),
             ..asked(tmp.path())
         };
-        let files = Files::create(&asked, names(2), true).unwrap();
-        let streams = files.of(Rank::new(1), true).unwrap();
+        let files = files(&asked, 2, true);
+        let streams = files.open(Rank::new(1), true).unwrap();
         for (stream, text) in [(0, "a"), (1, "b"), (0, "c")] {
             (&*streams[stream].file).write_all(text.as_bytes()).unwrap();
         }
         let path = tmp.path().join("job@1/out.1.stdout");
         assert_eq!(std::fs::read(&path).unwrap(), b"abc");
-        let again = files.of(Rank::new(1), false).unwrap();
+        let again = files.open(Rank::new(1), false).unwrap();
         (&*again[1].file).write_all(b"d").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"abcd");
-        files.of(Rank::new(1), true).unwrap();
+        files.open(Rank::new(1), true).unwrap();
         assert_eq!(std::fs::read(path).unwrap(), b"");
     }
 
@@ -142,17 +176,29 @@ mod tests {
         let (dir, precious) = (tmp.path().join("out"), tmp.path().join("precious"));
         std::fs::write(&precious, "x").unwrap();
         let asked = asked(&dir);
-        let files = Files::create(&asked, names(2), false).unwrap();
-        files.of(Rank::new(0), true).unwrap();
+        let files = files(&asked, 2, false);
+        files.open(Rank::new(0), true).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir.join("rank.0.stdout")), 0o600);
         std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
         symlink(&precious, dir.join("rank.1.stderr")).unwrap();
-        let error = files.of(Rank::new(1), true).unwrap_err().to_string();
+        let error = files.open(Rank::new(1), true).unwrap_err().to_string();
         assert!(
             error.contains("rank.1.stderr") && error.contains("mode 0777"),
             "{error}"
         );
         assert_eq!(std::fs::read(&precious).unwrap(), b"x");
+    }
+
+    #[test]
+    fn files_that_nothing_needs_any_longer_are_not_made() {
+        let tmp = tempfile::tempdir().unwrap();
+        let asked = asked(&tmp.path().join("out"));
+        let files = files(&asked, 2, false);
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let error = files.open_all(&[Rank::new(0)], &cancel).unwrap_err();
+        assert_eq!(error.status(), pmix_types::Status::ERR_JOB_CANCELED);
+        assert_eq!(std::fs::read_dir(&asked.dir).unwrap().count(), 0);
     }
 }

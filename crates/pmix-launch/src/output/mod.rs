@@ -5,5 +5,6 @@ mod files;
 mod pattern;
 mod route;
 
+pub(crate) use files::{Files, RankFiles};
 pub use pattern::FilePattern;
 pub(crate) use route::{Route, Streams};

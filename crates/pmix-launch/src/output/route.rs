@@ -10,8 +10,7 @@ use pmix_host::forward::OutputFile;
 use pmix_types::Rank;
 use rustix::fs::{FileType, major, minor};
 
-use super::files::Files;
-use super::pattern::Names;
+use super::files::{Files, RankFiles};
 use crate::process::limits;
 use crate::{Error, OutputForm, Plan};
 
@@ -47,28 +46,42 @@ impl<'a> Route<'a> {
         num_started: usize,
         output: BorrowedFd<'a>,
         errors: BorrowedFd<'a>,
-    ) -> Result<Self, Error> {
-        let (layout, output_of_job) = (&plan.layout, &plan.output);
-        let names = Names::new(&plan.nspace, layout.host(), layout.num_procs());
-        let files = output_of_job.files.as_ref();
-        let files = files.map(|files| Files::create(files, names, output_of_job.is_merged));
+    ) -> Self {
+        let output_of_job = &plan.output;
+        let files = Files::of_plan(plan);
         let is_unmixed = is_unmixed(plan, num_started);
         // In one file, what a process writes to both stays in the order in which it wrote it.
         let is_merged = output_of_job.is_merged
             || is_unmixed && !plan.forward_io && files.is_none() && are_one(output, errors);
         let streams = own_streams(is_merged, output, errors);
-        Ok(Self {
-            files: files.transpose()?,
+        Self {
+            files,
             shared: streams.map(|fd| (!passes(plan, fd, is_unmixed)).then_some(fd)),
             is_merged,
-        })
+        }
+    }
+
+    /// Returns the number of descriptors that the launcher holds for each process while the files of all are open.
+    pub(crate) fn most_descriptors(&self) -> usize {
+        let num_files = self.files.as_ref().map_or(0, Files::num_each);
+        self.num_descriptors().max(num_files)
+    }
+
+    /// Opens the files of a process. A disk decides how long that takes.
+    pub(crate) fn open(&self, rank: Rank, is_first: bool) -> Result<Option<RankFiles>, Error> {
+        let files = self.files.as_ref();
+        files.map(|files| files.open(rank, is_first)).transpose()
     }
 
     /// How many descriptors the launcher holds for each process.
     pub(crate) fn num_descriptors(&self) -> usize {
+        (1 + usize::from(self.files.is_some())) * self.num_pipes()
+    }
+
+    /// Returns the number of pipes of each process.
+    pub(crate) fn num_pipes(&self) -> usize {
         let num_pipes = self.shared.iter().filter(|fd| fd.is_none()).count();
-        let each = 1 + usize::from(self.files.is_some());
-        each * match self.is_merged {
+        match self.is_merged {
             true => num_pipes.min(1),
             false => num_pipes,
         }
@@ -90,12 +103,9 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Standard output and standard error of a process, the first of its rank or one that is started again.
-    pub(crate) fn of(&self, rank: Rank, is_first: bool) -> Result<Streams, Error> {
-        let mut files = [None, None];
-        if let Some(asked) = &self.files {
-            files = asked.of(rank, is_first)?.map(Some);
-        }
+    /// Returns standard output and standard error of a process whose files are open.
+    pub(crate) fn streams(&self, files: Option<RankFiles>) -> Result<Streams, Error> {
+        let mut files = files.map_or([None, None], |files| files.map(Some));
         let cannot = |e| Error::system("cannot hand the output on", e);
         let mut merged = None;
         let mut pipe: Option<PipeWriter> = None;

@@ -23,7 +23,7 @@ use super::session::Session;
 use crate::job_info::Bound;
 use crate::output::{Route, Streams};
 use crate::process::{self, Link, Process, Ready, Restart, Spawner};
-use crate::session_dir::ProcessDirs;
+use crate::process_dirs::ProcessDirs;
 use crate::{Error, Plan};
 
 pub(super) use waiting::WaitingRestarts;
@@ -203,12 +203,12 @@ impl Session<'_> {
             oversubscribed: is_oversubscribed(&plan),
             ..Bound::default()
         };
-        let route = Route::new(&plan, 1, self.standard.output, self.standard.errors)?;
+        let route = Route::new(&plan, 1, self.standard.output, self.standard.errors);
         let Streams {
             stdio: [output, errors],
             merged,
             files,
-        } = route.of(rank, false)?;
+        } = route.streams(route.open(rank, false)?)?;
         let form = form.unwrap_or_default();
         let spawner = Spawner::new(&plan, &programs, &bound, &form)?;
         let vars = self.server.setup_fork(&proc);

@@ -91,6 +91,8 @@ pub(super) struct Session<'a> {
     pub(super) connected: Connected,
     /// How many jobs and how many processes were started so far.
     pub(super) num_jobs: u64,
+    /// The number of jobs that got a name, be they started or not.
+    pub(super) num_named: u64,
     pub(super) num_procs: u32,
     /// How many jobs were prepared and not to be started; each has a name.
     pub(super) num_prepared: u64,

@@ -10,14 +10,16 @@ use pmix_server::upcall::Spawn;
 use pmix_topology::Level;
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
+use super::Standard;
 use super::debug::without_daemons;
 use super::job::{Named, Origin, PlanRef};
 use super::node;
 use super::request::{Refusal, Request};
 use super::session::Session;
-use super::spawn_queue::{AskedSpawn, PendingSpawn, Readied};
-use crate::preparation::{Preparation, Prepared};
-use crate::process;
+use super::spawn_queue::{AskedSpawn, NamedSpawn, PendingSpawn, Readied};
+use crate::output::Route;
+use crate::preparation::{JobPlace, Preparation, Prepared};
+use crate::process::{self, limits};
 use crate::{Error, FilePattern, Layout, MapBy, Output, OutputFiles, OutputForm, Plan, Policy};
 
 impl Session<'_> {
@@ -122,7 +124,7 @@ impl Session<'_> {
                 num_here,
             };
             let prepared = preparation.prepare(cancel);
-            (request, prepared)
+            Readied::Prepared(request, prepared)
         });
         match task {
             Ok(task) => self.spawns.prepare(spawn, task),
@@ -133,21 +135,31 @@ impl Session<'_> {
         }
     }
 
-    /// Starts a job that was prepared, or has the daemons prepared that belong to it.
-    fn start_ready(&mut self, mut spawn: PendingSpawn, readied: Option<Readied>) {
-        let started = match readied {
-            Some((request, prepared)) => prepared
-                .map_err(|error| Refusal::of(&error))
-                .and_then(|prepared| self.start_one(*request, prepared, &spawn)),
-            None => Err(Refusal::new(
+    /// Takes the next step with a job that was prepared: it gets its directory, is started, or was only to be prepared.
+    fn start_ready(&mut self, spawn: PendingSpawn, readied: Option<Readied>) {
+        let refusal = match readied {
+            Some(Readied::Prepared(request, Ok(prepared))) => {
+                return self.place_spawn(request, prepared, spawn);
+            }
+            Some(Readied::Placed(named, Ok(place))) => {
+                match self.start_one(*named, place, &spawn) {
+                    Ok(nspace) => return self.started_one(nspace, spawn),
+                    Err(refusal) => refusal,
+                }
+            }
+            Some(Readied::Prepared(_, Err(error)) | Readied::Placed(_, Err(error))) => {
+                Refusal::of(&error)
+            }
+            None => Refusal::new(
                 Status::ERR_JOB_FAILED_TO_LAUNCH,
                 "the thread that prepared the job failed",
-            )),
+            ),
         };
-        let nspace = match started {
-            Ok(nspace) => nspace,
-            Err(refusal) => return self.refuse(spawn, refusal),
-        };
+        self.refuse(spawn, refusal);
+    }
+
+    /// Has the daemons prepared that belong to a job that has started, or tells who asked for it.
+    fn started_one(&mut self, nspace: Nspace<'static>, mut spawn: PendingSpawn) {
         match spawn.daemons.take() {
             Some(mut daemons) => {
                 let target = Proc::new(nspace.clone(), Rank::WILDCARD);
@@ -185,11 +197,11 @@ impl Session<'_> {
             .spawn_timeout
             .and_then(|limit| spawn.asked.checked_add(limit));
         request.count_beside(self.num_beside(&request.beside)?)?;
-        self.check_spawn(&request, spawn)?;
+        let num_procs = request.num_procs()?;
+        self.check_spawn(&request, num_procs, spawn)?;
         if request.needs_forwarding && !self.plan.forward_io {
             return Err(Refusal::unforwarded());
         }
-        let num_procs = request.num_procs()?;
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
             let why = format!(
@@ -203,7 +215,12 @@ impl Session<'_> {
 
     /// Refuses what may have changed since the spawn was read: its parent is being ended, its time is over, or there is
     /// no room.
-    fn check_spawn(&self, request: &Request, spawn: &PendingSpawn) -> Result<(), Refusal> {
+    fn check_spawn(
+        &self,
+        request: &Request,
+        num_procs: u32,
+        spawn: &PendingSpawn,
+    ) -> Result<(), Refusal> {
         let parent = self.jobs.named(&spawn.asker.nspace);
         if parent.is_some_and(|parent| parent.stop.is_ending()) {
             return Err(being_ended());
@@ -214,7 +231,6 @@ impl Session<'_> {
         if request.is_late(spawn.asked, Instant::now()) {
             return Err(Refusal::of(&Error::late()));
         }
-        let num_procs = request.num_procs()?;
         self.check_room(num_procs)?;
         let running = u32::try_from(self.jobs.num_running()).unwrap_or(u32::MAX);
         check_processors(request, num_procs, running)
@@ -225,23 +241,85 @@ impl Session<'_> {
         self.jobs.iter().any(|job| job.stop.is_interrupted())
     }
 
+    /// Gives a job that was prepared its name, and has a helper thread make its directory and open its files.
+    fn place_spawn(&mut self, request: Box<Request>, prepared: Prepared, spawn: PendingSpawn) {
+        let named = match self.name_spawn(request, prepared, &spawn) {
+            Ok(Some(named)) => Box::new(named),
+            Ok(None) => {
+                // The number of a job that is only prepared is that of no other.
+                let nspace = Nspace::new(self.next_nspace());
+                self.num_prepared += 1;
+                return self.started_one(nspace, spawn);
+            }
+            Err(refusal) => return self.refuse(spawn, refusal),
+        };
+        let session = self.dir.path().to_owned();
+        let Standard { output, errors, .. } = self.standard;
+        let num_here = named.plan.layout.here().len();
+        let route = Route::new(&named.plan, num_here, output, errors);
+        // Without descriptors for all files at a time, each is opened when its process is started. That may hold up
+        // others, but only a job that takes most descriptors of the launcher comes to it.
+        let opens_files = limits::check(num_here, route.most_descriptors()).is_ok();
+        let task = self.spawn_helpers.run(move |cancel| {
+            let number = Some(named.number);
+            let place = JobPlace::make(&named.plan, &session, number, opens_files, cancel);
+            Readied::Placed(named, place)
+        });
+        match task {
+            Ok(task) => self.spawns.prepare(spawn, task),
+            Err(error) => {
+                let refusal = Refusal::new(error.status(), error.to_string());
+                self.refuse(spawn, refusal);
+            }
+        }
+    }
+
+    /// Returns a job with its name, or nothing if it was only to be prepared, which is shown then.
+    fn name_spawn(
+        &mut self,
+        mut request: Box<Request>,
+        prepared: Prepared,
+        spawn: &PendingSpawn,
+    ) -> Result<Option<NamedSpawn>, Refusal> {
+        let num_procs = request.num_procs()?;
+        self.check_spawn(&request, num_procs, spawn)?;
+        let plan = self.plan_of(&mut request, self.next_nspace(), num_procs)?;
+        if request.is_only_prepared {
+            self.show(request.display, &plan, &prepared.bound);
+            return Ok(None);
+        }
+        let number = self.num_named;
+        // The name is not used again, whatever comes of it.
+        self.num_named += 1;
+        Ok(Some(NamedSpawn {
+            request,
+            num_procs,
+            prepared,
+            plan: Arc::new(plan),
+            number,
+        }))
+    }
+
     /// Starts one job.
     fn start_one(
         &mut self,
-        mut request: Request,
-        prepared: Prepared,
+        named: NamedSpawn,
+        place: JobPlace,
         spawn: &PendingSpawn,
     ) -> Result<Nspace<'static>, Refusal> {
-        self.check_spawn(&request, spawn)?;
-        let num_procs = request.num_procs()?;
-        let nspace = self.next_nspace();
-        let plan = self.plan_of(&mut request, nspace.clone(), num_procs)?;
-        if request.is_only_prepared {
-            self.show(request.display, &plan, &prepared.bound);
-            // Its name is not that of another.
-            self.num_prepared += 1;
-            return Ok(Nspace::new(nspace));
+        let NamedSpawn {
+            request,
+            num_procs,
+            prepared,
+            plan,
+            number,
+        } = named;
+        // Much may have happened while its directory was made.
+        if let Err(refusal) = self.check_spawn(&request, num_procs, spawn) {
+            self.removals.job_dir(&place.dir);
+            return Err(refusal);
         }
+        let nspace = Nspace::new(plan.nspace.clone());
         let parent = self.jobs.named(&spawn.asker.nspace);
         let parent = parent.and_then(|parent| parent.origin.as_ref());
         let is_reported_apart = parent.is_some_and(|parent| parent.reports_children_apart);
@@ -255,7 +333,7 @@ impl Session<'_> {
             max_restarts: request.max_restarts.unwrap_or(0),
             reader: request.reader,
             parent: spawn.asker.clone(),
-            number: self.num_jobs,
+            number,
             offset: self.num_procs,
             start_by: spawn.start_by,
             spares_exit_codes: request.ends_by_exit_code == Some(false),
@@ -264,8 +342,7 @@ impl Session<'_> {
             debug_target: spawn.debug_target.clone(),
             for_launcher: request.for_launcher,
         };
-        let started = self.start_job(PlanRef::Spawned(Arc::new(plan)), Some(origin), prepared);
-        let nspace = Nspace::new(nspace);
+        let started = self.start_job(PlanRef::Spawned(plan), Some(origin), prepared, place);
         match started {
             Ok(()) => Ok(nspace),
             Err(error) => {
@@ -336,7 +413,7 @@ impl Session<'_> {
             Some((base, number)) if is_number(number) => (base, number.parse().unwrap_or(0)),
             _ => (first.as_str(), 1u64),
         };
-        let number = number.saturating_add(self.num_jobs);
+        let number = number.saturating_add(self.num_named);
         let suffix = format!("@{}", number.saturating_add(self.num_prepared));
         let mut most = base.len().min(Nspace::MAX_LEN - suffix.len());
         while !base.is_char_boundary(most) {

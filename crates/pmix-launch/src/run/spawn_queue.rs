@@ -5,12 +5,15 @@
 //! | --- | --- | --- |
 //! | asked | the request waits for its turn | it is read, and a helper thread prepares the job |
 //! | preparing | the thread finds programs, checks directories and binds processes | ready, once the host is woken |
+//! | ready | the job waits for its turn | it gets a name and is prepared once more, or is refused |
+//! | preparing | the thread makes the directory of the job and opens the files of its output | ready |
 //! | ready | the job waits for its turn | it is started, or refused |
 //!
 //! Each process or tool has one spawn at a time that is past the first state, so its jobs start in their order, and a
 //! directory that does not answer delays the jobs of one that asks, not those of others.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pmix_host::helpers::{Task, TaskState};
@@ -19,8 +22,8 @@ use pmix_server::upcall::Spawn;
 use pmix_types::{Nspace, Proc};
 
 use super::request::Request;
-use crate::Error;
-use crate::preparation::Prepared;
+use crate::preparation::{JobPlace, Prepared};
+use crate::{Error, Plan};
 
 /// The number of jobs that are prepared at a time, each by one thread.
 pub(super) const MOST_PREPARING: usize = 16;
@@ -48,8 +51,24 @@ pub(super) struct PendingSpawn {
     pub(super) debug_target: Option<Proc<'static>>,
 }
 
-/// The request, and the result of its preparation.
-pub(super) type Readied = (Box<Request>, Result<Prepared, Error>);
+/// The result of a step of the preparation of a job.
+pub(super) enum Readied {
+    /// Its programs were found, and its processes are bound.
+    Prepared(Box<Request>, Result<Prepared, Error>),
+    /// Its directory was made, and the files of its output are open.
+    Placed(Box<NamedSpawn>, Result<JobPlace, Error>),
+}
+
+/// A job that has a name and was not started.
+pub(super) struct NamedSpawn {
+    /// The request, without its applications, which are in the plan.
+    pub(super) request: Box<Request>,
+    pub(super) num_procs: u32,
+    pub(super) prepared: Prepared,
+    pub(super) plan: Arc<Plan>,
+    /// The number of the job among those that were spawned.
+    pub(super) number: u64,
+}
 
 /// The spawns in their states.
 #[derive(Default)]

@@ -38,10 +38,11 @@ use super::tool_wait::ToolWait;
 use crate::host::{LocalHost, host_channel};
 use crate::input::{self, Input, PushedInput};
 use crate::job_info::{self, Bound};
-use crate::output::{Route, Streams};
-use crate::preparation::{Preparation, Prepared};
+use crate::output::{RankFiles, Route, Streams};
+use crate::preparation::{JobPlace, Preparation, Prepared};
 use crate::process::{self, CommandForm, Orphans, Ready, Spawner, Started, Table, Watcher, limits};
-use crate::session_dir::{JobDir, ProcessDirs, SessionDir};
+use crate::process_dirs::ProcessDirs;
+use crate::session_dir::SessionDir;
 use crate::signals::Signals;
 use crate::{Error, Plan, service};
 
@@ -70,7 +71,11 @@ impl<'a> Session<'a> {
         if let Some(wait) = wait {
             session.wait_for_release(wait)?;
         }
-        session.start_job(PlanRef::Given(plan), None, prepared)?;
+        // No process runs yet that would wait for a disk. The files of each process are opened when it is started, so
+        // a job may have more of them than the launcher may have open.
+        let place = JobPlace::make(plan, session.dir.path(), None, false, &Cancel::never())?;
+        session.num_named += 1;
+        session.start_job(PlanRef::Given(plan), None, prepared, place)?;
         Ok(session)
     }
 
@@ -80,19 +85,32 @@ impl<'a> Session<'a> {
         plan: PlanRef<'a>,
         origin: Option<Origin>,
         prepared: Prepared,
+        place: JobPlace,
     ) -> Result<(), Error> {
         let Prepared { bound, programs } = prepared;
+        let JobPlace { dir, files } = place;
         let (bound, programs) = (&bound, Arc::new(programs));
         let form = origin.as_ref().map(|origin| origin.form.clone());
         let form = form.unwrap_or_default();
         let given = plan.clone();
-        let spawner = &Spawner::new(&given, &programs, bound, &form)?;
         let index = self.jobs.len();
-        // The server has opened what it needs by now.
+        // The server has opened what it needs by now, and so have those who opened the files of the job.
         let num_here = plan.layout.here().len();
-        let route = Route::new(&plan, num_here, self.standard.output, self.standard.errors)?;
-        limits::check(num_here, route.num_descriptors())?;
-        let number = origin.as_ref().map(|origin| origin.number);
+        let route = Route::new(&given, num_here, self.standard.output, self.standard.errors);
+        let for_output = match files {
+            Some(_) => route.num_pipes(),
+            None => route.num_descriptors(),
+        };
+        let spawner = limits::check(num_here, for_output)
+            .and_then(|()| Spawner::new(&given, &programs, bound, &form));
+        let spawner = match spawner {
+            Ok(spawner) => spawner,
+            Err(error) => {
+                // No list has this job, so nothing else would remove its directory before the end of the session.
+                self.removals.job_dir(&dir);
+                return Err(error);
+            }
+        };
         let spares_exit_codes = origin
             .as_ref()
             .is_some_and(|origin| origin.spares_exit_codes);
@@ -104,7 +122,7 @@ impl<'a> Session<'a> {
         };
         let job = Job {
             nspace: Nspace::new(plan.nspace.clone()).to_shared(),
-            dir: JobDir::create(&self.dir, number)?,
+            dir,
             stop: Stop::new(&plan, limited_from).sparing_exit_codes_if(spares_exit_codes),
             debugging: Debugging::new(&plan.stops),
             table: Table::default(),
@@ -116,7 +134,6 @@ impl<'a> Session<'a> {
             origin,
             plan: plan.clone(),
         };
-        // The name is not used again, whatever comes of it.
         self.num_jobs += 1;
         if let Err(error) = self.register(&job, bound) {
             if let Err(e) = self.server.deregister_nspace(&job.nspace) {
@@ -135,7 +152,7 @@ impl<'a> Session<'a> {
         });
         self.show(display, &plan, bound);
         self.jobs.push(job);
-        self.run(index, &plan, spawner, &route, bound)?;
+        self.run(index, &plan, &spawner, (&route, files), bound)?;
         if let Some(job) = self.jobs.get(index) {
             self.tell_start(job);
         }
@@ -164,7 +181,7 @@ impl<'a> Session<'a> {
         let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake.clone());
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
-        let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(&dir));
+        let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
         let server = service::start(plan, &dir, host, observer)?;
         tracing::info!("the server has the address {}", server.uri());
         tracing::info!("the files of the session are in {}", dir.path().display());
@@ -204,6 +221,7 @@ impl<'a> Session<'a> {
             restarts: WaitingRestarts::default(),
             connected: Connected::default(),
             num_jobs: 0,
+            num_named: 0,
             num_procs: 0,
             num_prepared: 0,
             last_context: 0,
@@ -281,9 +299,10 @@ impl<'a> Session<'a> {
         index: usize,
         plan: &Plan,
         spawner: &Spawner<'_>,
-        route: &Route<'_>,
+        (route, files): (&Route<'_>, Option<Vec<RankFiles>>),
         bound: &Bound,
     ) -> Result<(), Error> {
+        let mut files = files.map(Vec::into_iter);
         let nspace = Nspace::new(plan.nspace.clone()).to_shared();
         let job = self.jobs.get(index);
         let origin = job.and_then(|job| job.origin.as_ref());
@@ -307,7 +326,11 @@ impl<'a> Session<'a> {
                     stdio: [output, errors],
                     merged,
                     files,
-                } = route.of(rank, true)?;
+                } = route.streams(match &mut files {
+                    // The places come in their order.
+                    Some(files) => files.next(),
+                    None => route.open(rank, true)?,
+                })?;
                 let standard = process::Standard {
                     input: match reader {
                         Some(reader) if reader.matches(rank) => Stdio::piped(),

@@ -71,6 +71,7 @@ fn actor() {
         "spawn" => spawn(connected(settings)),
         "listen" => children::listen(connected(settings)),
         "asks_for_much" => children::asks_for_much(connected(settings)),
+        "opens_slowly" => crate::blocked::opens_slowly(connected(settings)),
         "asks_late" => children::asks_late(connected(settings)),
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),

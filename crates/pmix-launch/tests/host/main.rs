@@ -6,6 +6,7 @@
 
 mod actors;
 mod asking;
+mod blocked;
 mod children;
 mod credentials;
 mod debugging;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file system that does not answer: a pipe that nobody reads stands in for it, below a path at which files are opened as
+//! they are. Other processes of the launcher go on.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "its place is told by the environment"
+)]
+
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use pmix_client::{Client, Fence};
+use pmix_proto::{Request, reply, request};
+use pmix_types::{App, Info, Status, keys};
+
+use crate::actors::rank;
+use crate::stage::play_plan;
+
+/// The root, by a path below which files are opened without a look at what they are.
+const ROOT: &str = "/proc/self/fd/../../..";
+
+/// The time after which a launcher that is held up is let go, so that a test that fails ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The number of fences that a process does beside work of the launcher.
+const FENCES: usize = 200;
+
+/// The directory of a test.
+fn place() -> PathBuf {
+    std::env::var_os("PLACE").unwrap().into()
+}
+
+/// Fences alone while `goes_on` says so, and some more times, each of which is a turn of the launcher.
+fn fence_while(client: &mut Client, goes_on: impl Fn() -> bool) {
+    let own = Fence::new().of([client.proc().clone()]);
+    let mut num_left = FENCES;
+    while num_left > 0 {
+        num_left -= usize::from(!goes_on());
+        client.fence(&own).unwrap();
+    }
+}
+
+/// Reads a pipe when the sender says so or is dropped, and says `late` if neither was in time.
+fn let_go(fifo: PathBuf) -> (Sender<()>, thread::JoinHandle<Option<File>>) {
+    let (say, said): (_, Receiver<()>) = channel();
+    let reader = thread::spawn(move || {
+        let late = said.recv_timeout(PATIENCE).is_err();
+        // The other end need not be open.
+        let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let opened = File::options()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open(fifo);
+        if late {
+            println!("late");
+        }
+        opened.ok()
+    });
+    (say, reader)
+}
+
+fn make_fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+/// Rank 0 asks for a job whose files cannot be opened, and rank 1 fences until it lets the launcher open them.
+pub(crate) fn opens_slowly(mut client: Client) {
+    let dir = place().join("opens_slowly@2");
+    if rank(&client) == 0 {
+        let below = place();
+        let below = below.strip_prefix("/").unwrap();
+        let dir = Path::new(ROOT).join(below).display().to_string();
+        let app = App {
+            cmd: Some("true".into()),
+            maxprocs: 1,
+            ..App::default()
+        };
+        let request = Request::Spawn(request::Spawn {
+            infos: vec![Info::new(keys::IOF_OUTPUT_TO_DIRECTORY, dir)],
+            apps: vec![app],
+        });
+        let payload = client.request(&request).unwrap();
+        let answer = reply::Spawned::decode(client.form(), None, &payload).unwrap();
+        println!("{}", answer.status);
+    } else {
+        let (say, reader) = let_go(dir.join("rank.0.stderr"));
+        fence_while(&mut client, || !dir.join("rank.0.stdout").exists());
+        println!("went on");
+        say.send(()).unwrap();
+        // The pipe has its reader as long as the job may write to it.
+        let reader = reader.join().unwrap();
+        client.fence(&Fence::new()).unwrap();
+        drop(reader);
+        return client.finalize().unwrap();
+    }
+    client.fence(&Fence::new()).unwrap();
+    client.finalize().unwrap();
+}
+
+#[test]
+fn files_of_a_job_that_cannot_be_opened_hold_up_that_job_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("opens_slowly@2");
+    fs::create_dir(&dir).unwrap();
+    make_fifo(&dir.join("rank.0.stderr"));
+    let played = play_plan("opens_slowly", 2, &[("PLACE", place.path())], |_| {});
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    let expected = format!("{}\nwent on\n", Status::SUCCESS);
+    assert_eq!(played.output, expected, "{}", played.errors);
+    assert_eq!(played.outcome.num_spawned, 1);
+}
