@@ -139,16 +139,12 @@ int main(int argc, char **argv)
     size_t refused = 0, wrong = 0;
     char line[8192];
     bool yes = true;
-    pmix_info_t bound;
     FILE *file;
 
     HOLDS(argc == 2);
     HOLDS((file = fopen(argv[1], "r")) != NULL);
     IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
     PMIX_LOAD_PROCID(&other, own.nspace, own.rank + 1);
-    PMIX_INFO_LOAD(&bound, PMIX_BIND_REQUIRED, &yes, PMIX_BOOL);
-    IS(PMIX_ERR_NOT_SUPPORTED, init(&bound));
-    PMIX_INFO_DESTRUCT(&bound);
     while (fgets(line, sizeof line, file) != NULL) {
         pmix_info_t info;
         char key[PMIX_MAX_KEYLEN + 1];

@@ -10,6 +10,7 @@ use pmix_types::{Info, IntoOwned as _, Proc, Scope, Status, Value, keys};
 
 use crate::abi::*;
 use crate::answers::op;
+use crate::binding::{Binding, thread_start};
 use crate::convert::{check_required, fault, infos_at, key_at, procs_at, text_at};
 use crate::events;
 use crate::gets::says;
@@ -30,13 +31,11 @@ use crate::values::value_at;
 fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     log::begin();
     check_required("PMIx_Init", infos)?;
-    if says(infos, keys::BIND_REQUIRED) {
-        tracing::warn!(
-            "the threads of the library run where the process may, and PMIX_BIND_REQUIRED asks for more"
-        );
-        return Err(Status::ERR_NOT_SUPPORTED);
-    }
+    let binding = Binding::of("PMIx_Init", infos)?;
     let mut state = state();
+    if state.is_any() {
+        binding.check_again()?;
+    }
     if let Some((client, count)) = &mut state.client {
         *count += 1;
         return Ok(client.proc().clone());
@@ -49,11 +48,13 @@ fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
         *count += 1;
         return Ok(server.proc().clone());
     }
-    let settings = Settings::from_env_or_singleton().map_err(|error| match error.status() {
+    let mut settings = Settings::from_env_or_singleton().map_err(|error| match error.status() {
         // The environment names a job without a server.
         Status::ERR_NOT_AVAILABLE => Status::ERR_UNREACH,
         _ => fault(&error),
     })?;
+    binding.set();
+    settings.thread_start = thread_start();
     let made = match says(infos, keys::EXTERNAL_PROGRESS) {
         true => SharedClient::init_driven(settings, events::client_event),
         false => SharedClient::init(settings, events::client_event),

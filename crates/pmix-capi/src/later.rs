@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use pmix_types::Status;
 
+use crate::binding::thread_start;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 use crate::state::client;
@@ -94,6 +95,7 @@ fn queue(
     if let Ok(client) = client() {
         return client.later(job).map_err(|error| error.status());
     }
+    let start = thread_start();
     let mut holder = holder();
     if is_refused(&holder) {
         return Err(Status::ERR_INIT);
@@ -102,7 +104,12 @@ fn queue(
     if worker.is_none() {
         let (queue, due) = mpsc::channel();
         let named = thread::Builder::new().name("pmix-callbacks".to_owned());
-        let begun = named.stack_size(512 << 10).spawn(move || run(&due));
+        let begun = named.stack_size(512 << 10).spawn(move || {
+            if let Some(start) = start {
+                start.call();
+            }
+            run(&due);
+        });
         let thread = begun.map_err(|_| Status::ERR_OUT_OF_RESOURCE)?;
         *worker = Some(Worker { queue, thread });
     }

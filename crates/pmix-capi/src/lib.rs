@@ -28,6 +28,7 @@ mod abi;
 mod answers;
 #[allow(unsafe_code)]
 mod argv;
+mod binding;
 #[allow(unsafe_code)]
 mod callback;
 #[allow(unsafe_code)]

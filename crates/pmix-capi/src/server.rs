@@ -18,6 +18,7 @@ use pmix_types::{Info, InfoFlags, IofChannel, Nspace, Status, keys};
 
 use crate::abi::*;
 use crate::argv::set;
+use crate::binding::Binding;
 use crate::callback::Callback;
 use crate::convert::{infos_at, procs_at, text_at};
 use crate::events::answer_now;
@@ -72,7 +73,14 @@ fn is_obeyed(info: &Info<'_>) -> bool {
 /// Becomes a server, or counts one more call.
 pub(crate) fn init(module: Option<&pmix_server_module_t>, infos: &[Info<'_>]) -> Result<()> {
     log::begin();
+    let binding = Binding::of("PMIx_server_init", infos)?;
     let mut state = state();
+    if state.server.is_some() {
+        binding.check_again()?;
+    } else if !state.is_any() {
+        // The threads of a client or tool have started as its init asked for; the server binds its own one.
+        binding.set();
+    }
     if let Some((_, count)) = &mut state.server {
         *count += 1;
         return Ok(());

@@ -15,6 +15,7 @@ use pmix_tool::{Attachment, ClientEvent, Identity, Tool};
 use pmix_types::{Info, Proc, Status};
 
 use crate::abi::*;
+use crate::binding::{Binding, thread_start};
 use crate::convert::{hand_out, infos_at};
 use crate::events::{self, Happened};
 use crate::guard::exported;
@@ -138,7 +139,16 @@ fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> 
 fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     log::begin();
     let wishes = Wishes::of("PMIx_tool_init", &infos)?;
-    let known = counted(&mut state(), &wishes);
+    let binding = Binding::of("PMIx_tool_init", &infos)?;
+    let known = {
+        let mut state = state();
+        if state.is_any() {
+            binding.check_again()?;
+        } else {
+            binding.set();
+        }
+        counted(&mut state, &wishes)
+    };
     if let Some((name, is_looking)) = known {
         if !is_looking {
             return Ok(name);
@@ -158,6 +168,9 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     let mut tool = Tool::new().launcher(wishes.is_launcher);
     if let Some(name) = &wishes.name {
         tool = tool.name(name.clone());
+    }
+    if let Some(start) = thread_start() {
+        tool = tool.on_thread_start(start);
     }
     let made = match wishes.connects {
         false => None,
@@ -254,8 +267,12 @@ fn let_server_attach(state: &mut State) {
     let Some((server, _)) = &state.server else {
         return;
     };
+    let mut tool = Tool::new().name(server.proc().clone());
+    if let Some(start) = thread_start() {
+        tool = tool.on_thread_start(start);
+    }
     state.tool = Some(OwnTool {
-        tool: Tool::new().name(server.proc().clone()),
+        tool,
         count: 1,
         infos: Vec::new(),
         has_server: false,

@@ -60,7 +60,7 @@ pub use group::{Decision, Group, Question};
 pub use handlers::{EventHandler, HandlerOrder, Handlers};
 pub use obeyed::{check_get, check_required};
 pub use own_answers::OwnAnswers;
-pub use settings::{Security, Settings};
+pub use settings::{Security, Settings, ThreadStart};
 pub use shared::{ClientEvent, GroupDecision, SharedClient};
 pub use tool_connection::ToolConnection;
 pub use uri::Uri;

@@ -56,7 +56,10 @@ pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
             "TIMEOUT",
         ],
     ),
-    ("PMIx_Init", &["EXTERNAL_PROGRESS"]),
+    (
+        "PMIx_Init",
+        &["BIND_PROGRESS_THREAD", "BIND_REQUIRED", "EXTERNAL_PROGRESS"],
+    ),
     (
         "PMIx_Notify_event",
         &["EVENT_CUSTOM_RANGE", "EVENT_NON_DEFAULT", "RANGE"],
@@ -132,6 +135,8 @@ pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
     (
         "PMIx_tool_init",
         &[
+            "BIND_PROGRESS_THREAD",
+            "BIND_REQUIRED",
             "CONNECT_MAX_RETRIES",
             "CONNECT_RETRY_DELAY",
             "CONNECT_SYSTEM_FIRST",

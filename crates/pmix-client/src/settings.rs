@@ -5,6 +5,8 @@
 //! (`PMIx_server_setup_fork`).
 
 use std::ffi::OsStr;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bfrops::{BufferKind, Layout, Module};
@@ -97,6 +99,30 @@ pub struct Settings {
     /// Whether init waits for a debugger if the job of this process says so (`PMIX_DEBUG_STOP_IN_INIT`), as it does
     /// for a process that a server started, be it a client or a tool.
     pub stops_in_init: bool,
+    /// The function that each thread of a [`SharedClient`](crate::SharedClient) calls when it starts.
+    pub thread_start: Option<ThreadStart>,
+}
+
+/// A function that a thread of the library calls when it starts, for example to bind itself to processors.
+#[derive(Clone)]
+pub struct ThreadStart(Arc<dyn Fn() + Send + Sync>);
+
+impl ThreadStart {
+    /// Creates it from a function, which may be called by several threads at once.
+    pub fn new(call: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(call))
+    }
+
+    /// Calls the function.
+    pub fn call(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for ThreadStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ThreadStart")
+    }
 }
 
 impl Settings {
@@ -129,6 +155,7 @@ impl Settings {
             max_prefetch_bytes: 0,
             shared_data: None,
             stops_in_init: true,
+            thread_start: None,
         }
     }
 

@@ -275,6 +275,7 @@ impl SharedClient {
             .and_then(|()| socket.set_read_timeout(None))
             .map_err(broken)?;
         let is_driven = own_loop.is_some();
+        let thread_start = core.settings().thread_start.clone();
         let shared = Arc::new_cyclic(|own| Shared {
             own: Weak::clone(own),
             process: std::process::id(),
@@ -283,7 +284,7 @@ impl SharedClient {
             sent: Condvar::new(),
             buffer: Mutex::new(vec![0; 16 << 10].into_boxed_slice()),
             thread: Mutex::new(None),
-            worker: Worker::new(Box::new(listener), own_loop),
+            worker: Worker::new(Box::new(listener), own_loop, thread_start),
             known: Arc::clone(core.known_data()),
             settings: core.settings().clone(),
             commits: Mutex::new(()),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use pmix_engine::Config;
 use pmix_mca::{Environment, Params};
-use pmix_topology::Topology;
+use pmix_topology::{Cpuset, Topology};
 use pmix_types::{Nspace, Rank};
 use preg_core::Preg;
 
@@ -44,6 +44,8 @@ pub struct Builder {
     rendezvous_file: Option<PathBuf>,
     listening: Listening,
     external_progress: bool,
+    progress_cpus: Option<Cpuset>,
+    bind_required: bool,
     refuse_contradictions: bool,
     open_mpi_4: bool,
     topology: Option<Topology>,
@@ -72,6 +74,8 @@ impl Default for Builder {
             rendezvous_file: None,
             listening: Listening::default(),
             external_progress: false,
+            progress_cpus: None,
+            bind_required: false,
             refuse_contradictions: true,
             open_mpi_4: false,
             topology: None,
@@ -293,6 +297,20 @@ impl Builder {
     /// for the server's descriptor (`AsFd`) and calls [`Server::drive`].
     pub fn external_progress(mut self, yes: bool) -> Self {
         self.external_progress = yes;
+        self
+    }
+
+    /// Binds the progress thread to these processors (`PMIX_BIND_PROGRESS_THREAD`). Processes that the host starts from a
+    /// method of [`Host`] inherit the processors of that thread.
+    pub fn bind_progress_thread(mut self, cpus: Cpuset) -> Self {
+        self.progress_cpus = Some(cpus);
+        self
+    }
+
+    /// Says whether [`build`](Self::build) fails with `PMIX_ERR_NOT_SUPPORTED` where the progress thread cannot be bound
+    /// as asked (`PMIX_BIND_REQUIRED`). Otherwise it warns, and the thread runs where the process may.
+    pub fn bind_required(mut self, yes: bool) -> Self {
+        self.bind_required = yes;
         self
     }
 

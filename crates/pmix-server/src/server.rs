@@ -17,6 +17,7 @@ use std::time::Instant;
 
 pub use self::tool::ConnectedTool;
 
+use pmix_topology::Cpuset;
 use pmix_types::{Proc, Status, Text};
 use preg_core::Preg;
 
@@ -62,6 +63,8 @@ struct Inner {
 pub(crate) struct Modes {
     /// Whether the host drives it.
     pub(crate) external_progress: bool,
+    /// The processors of the progress thread; none if it runs where the process may.
+    pub(crate) progress_cpus: Option<Cpuset>,
     /// Whether registrations that contradict themselves are refused.
     pub(crate) refuses_contradictions: bool,
     /// The XML of this node as the host described it.
@@ -111,7 +114,15 @@ impl Server {
         let driver = self.0.take_driver()?;
         self.0.handle.start();
         let named = thread::Builder::new().name("pmix-progress".to_owned());
-        match named.spawn(move || driver.run()) {
+        let cpus = self.0.modes.progress_cpus.clone();
+        let run = move || {
+            // The binding was tried when the server was built. Without it clients are served all the same.
+            if let Some(Err(error)) = cpus.map(|cpus| cpus.bind_thread()) {
+                tracing::warn!("the progress thread runs where the process may: {error}");
+            }
+            driver.run();
+        };
+        match named.spawn(run) {
             Ok(thread) => {
                 *lock(&self.0.thread) = Some(thread);
                 Ok(())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pmix_client::{ClientEvent, Settings, SharedClient};
+use pmix_client::{ClientEvent, Settings, SharedClient, ThreadStart};
 use pmix_proto::Role;
 use pmix_types::Proc;
 
@@ -26,6 +26,7 @@ pub struct Identity {
     pub(crate) max_reply_bytes: Option<u32>,
     /// The tool has begun: attaching is no init any more.
     pub(crate) has_begun: bool,
+    pub(crate) thread_start: Option<ThreadStart>,
 }
 
 /// Holds the connection of a tool to one server.
@@ -98,6 +99,7 @@ impl Identity {
             }
             (None, None) => settings.role = of_kind(Role::TOOL, Role::LAUNCHER),
         }
+        settings.thread_start.clone_from(&self.thread_start);
         settings
     }
 }

@@ -34,7 +34,7 @@ mod walk;
 pub use attachment::{Attachment, Identity};
 pub use control::Control;
 pub use error::Error;
-pub use pmix_client::{Ask, ClientEvent, Uri};
+pub use pmix_client::{Ask, ClientEvent, ThreadStart, Uri};
 pub use rendezvous::{FoundServer, PassedOver};
 pub use search::{Listing, Search, Target};
 pub use servers::available_servers;

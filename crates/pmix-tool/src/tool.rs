@@ -6,7 +6,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pmix_client::{Answers, Ask, ClientEvent, OwnAnswers, SharedClient};
+use pmix_client::{Answers, Ask, ClientEvent, OwnAnswers, SharedClient, ThreadStart};
 use pmix_types::{IntoOwned as _, Proc, Query, Status, keys};
 
 use crate::attachment::{Attachment, Identity};
@@ -56,6 +56,13 @@ impl Tool {
     #[must_use]
     pub const fn launcher(mut self, is_launcher: bool) -> Self {
         self.identity.is_launcher = is_launcher;
+        self
+    }
+
+    /// Sets the function that each thread of the tool calls when it starts, for example to bind itself to processors.
+    #[must_use]
+    pub fn on_thread_start(mut self, start: ThreadStart) -> Self {
+        self.identity.thread_start = Some(start);
         self
     }
 

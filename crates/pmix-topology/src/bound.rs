@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where this process may run.
+//! Where this process may run, and the binding of its threads.
 //!
-//! Source: proc(5), heading `/proc/pid/status`, for `Cpus_allowed_list`.
+//! Source: proc(5), heading `/proc/pid/status`, for `Cpus_allowed_list`; sched_setaffinity(2).
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::thread;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{Cpuset, Error};
 
@@ -36,6 +39,64 @@ impl Cpuset {
         }
         Ok(online(all))
     }
+
+    /// Binds the calling thread to the processors of this set; those of a set without an end are the ones that are
+    /// online.
+    ///
+    /// # Errors
+    /// `PMIX_ERR_NOT_SUPPORTED`: a processor is not there, or the system does not let this process use it. The thread may
+    /// be bound to the others then. `PMIX_ERR_BAD_PARAM`: the set is empty.
+    pub fn bind_thread(&self) -> Result<(), Error> {
+        let wanted = match self.is_endless() {
+            true => online(self.clone()),
+            false => self.clone(),
+        };
+        if wanted.is_empty() {
+            let message = format!("no processor to bind a thread to in {self:?}");
+            return Err(Error::malformed(message));
+        }
+        let mut set = CpuSet::new();
+        for cpu in wanted.iter() {
+            let index = usize::try_from(cpu).unwrap_or(usize::MAX);
+            if index >= CpuSet::MAX_CPU {
+                let most = CpuSet::MAX_CPU;
+                let message = format!(
+                    "no thread can be bound to processor {cpu}: the system call takes processors below {most}"
+                );
+                return Err(Error::unbindable(message));
+            }
+            set.set(index);
+        }
+        let unbindable = |error| {
+            Error::unbindable(format!(
+                "no thread can be bound to the processors {wanted}: {error}"
+            ))
+        };
+        sched_setaffinity(None, &set).map_err(unbindable)?;
+        // The system leaves out processors that are offline or that the control group withholds, without an error.
+        let bound = sched_getaffinity(None).map_err(unbindable)?;
+        let withheld = |cpu: &u32| usize::try_from(*cpu).is_ok_and(|index| !bound.is_set(index));
+        match wanted.iter().find(withheld) {
+            None => Ok(()),
+            Some(cpu) => Err(Error::unbindable(format!(
+                "no thread can be bound to processor {cpu}: it is offline, or this process may not use it"
+            ))),
+        }
+    }
+
+    /// Checks that threads of this process can be bound to the processors of this set, on a thread that ends at once.
+    ///
+    /// # Errors
+    /// As [`bind_thread`](Self::bind_thread); `PMIX_ERR_NOT_SUPPORTED` also if no thread can be started.
+    pub fn check_bindable(&self) -> Result<(), Error> {
+        let no_thread = |error| Error::unbindable(format!("no thread to bind: {error}"));
+        thread::scope(|scope| {
+            let named = thread::Builder::new().name("pmix-bind".to_owned());
+            let probe = named.spawn_scoped(scope, || self.bind_thread());
+            let bound = probe.map_err(no_thread)?.join();
+            bound.unwrap_or_else(|_| Err(Error::unbindable("the thread to bind panicked")))
+        })
+    }
 }
 
 /// Those of a set that are online: what a task may run on is told with those that are not.
@@ -61,7 +122,39 @@ fn of_task(dir: &Path) -> Result<Cpuset, Error> {
 
 #[cfg(test)]
 mod tests {
+    use pmix_types::Status;
+
     use super::*;
+
+    #[test]
+    fn a_thread_is_bound_to_processors_that_are_there() {
+        let before = Cpuset::of_thread().unwrap();
+        let last: Cpuset = before.iter().last().into_iter().collect();
+        last.check_bindable().unwrap();
+        assert_eq!(Cpuset::of_thread().unwrap(), before);
+        let bound = thread::spawn(move || {
+            last.bind_thread().unwrap();
+            (Cpuset::of_thread().unwrap(), last)
+        });
+        let (bound, last) = bound.join().unwrap();
+        assert_eq!(bound, last);
+    }
+
+    #[test]
+    fn a_list_with_a_processor_that_is_not_there_is_refused() {
+        let status = |list: &str| {
+            let bound = Cpuset::parse(list).unwrap().check_bindable();
+            bound.unwrap_err().status()
+        };
+        let first = Cpuset::of_thread().unwrap().first().unwrap();
+        // More than any machine has, the first one of which the system call tells, and the last one of a set.
+        for absent in [1023, 1024, 65_535] {
+            for list in [format!("{absent}"), format!("{first},{absent}")] {
+                assert_eq!(status(&list), Status::ERR_NOT_SUPPORTED, "{list}");
+            }
+        }
+        assert_eq!(status(""), Status::ERR_BAD_PARAM);
+    }
 
     #[test]
     fn a_process_runs_where_its_threads_do() {

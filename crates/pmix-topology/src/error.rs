@@ -25,6 +25,11 @@ impl Error {
         ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message.to_string()).into()
     }
 
+    /// Processors to which no thread of this process can be bound (`PMIX_ERR_NOT_SUPPORTED`).
+    pub(crate) fn unbindable(message: impl Display) -> Self {
+        ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message.to_string()).into()
+    }
+
     /// Something that is not there (`PMIX_ERR_NOT_FOUND`).
     pub(crate) fn missing(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_NOT_FOUND, message.to_string()).into()

@@ -28,6 +28,7 @@ use rustix::process::{
 };
 
 use super::command_line::CommandLine;
+use crate::binding::thread_start;
 use crate::events::{self, Happened};
 use crate::later::later;
 use crate::launchers::Process;
@@ -260,6 +261,7 @@ fn attached(
     settings.role = Role::TOOL_WITH_ID;
     settings.layout = form.layout;
     settings.server_version = release;
+    settings.thread_start = thread_start();
     let made = Attachment::of_launcher(settings, stream, super::listener(launcher));
     made.map_err(|error| error.to_string())
 }

@@ -426,6 +426,22 @@ fn a_program_learns_what_its_node_is_made_of() {
     });
 }
 
+#[test]
+fn threads_of_the_library_run_on_the_processors_that_init_names() {
+    each("bound.c", |program, folder| {
+        for role in ["client", "tool", "server"] {
+            let (server, environment) = serve_one(folder);
+            let mut command = Command::new(program);
+            command.arg(role).env("LD_LIBRARY_PATH", folder);
+            if role != "server" {
+                command.envs(environment);
+            }
+            assert_eq!(must(&mut command), "bound: ok\n");
+            server.finalize().expect("the server ends");
+        }
+    });
+}
+
 /// Who owns a file of this process, and so who its children are.
 pub(crate) fn user_of(file: &Path) -> Credentials {
     use std::os::unix::fs::MetadataExt as _;

@@ -122,7 +122,12 @@ impl Shared {
             state.has_reader = true;
         }
         let named = thread::Builder::new().name("pmix-client".to_owned());
-        let begun = named.stack_size(STACK_BYTES).spawn(move || shared.run());
+        let begun = named.stack_size(STACK_BYTES).spawn(move || {
+            if let Some(start) = &shared.settings.thread_start {
+                start.call();
+            }
+            shared.run();
+        });
         *thread = Some(begun.map_err(|error| {
             let mut state = lock(&self.state);
             state.has_reader = false;

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Instant;
 
 use super::lock;
-use crate::Error;
+use crate::{Error, ThreadStart};
 
 pub(super) use super::ClientEvent;
 
@@ -90,6 +90,8 @@ pub(super) struct Worker {
     /// What is queued before the thread begins waits here, and all where there is no thread.
     due: Mutex<Option<Receiver<Due>>>,
     own_loop: Option<Loop>,
+    /// The function that the thread calls first.
+    thread_start: Option<ThreadStart>,
     thread: Mutex<Option<JoinHandle<()>>>,
     listener: Mutex<Listening>,
 }
@@ -114,12 +116,17 @@ impl Drop for Called<'_> {
 }
 
 impl Worker {
-    pub(super) fn new(listener: Listener, own_loop: Option<Loop>) -> Arc<Self> {
+    pub(super) fn new(
+        listener: Listener,
+        own_loop: Option<Loop>,
+        thread_start: Option<ThreadStart>,
+    ) -> Arc<Self> {
         let (sender, receiver) = mpsc::channel();
         Arc::new(Self {
             queue: Mutex::new(Some(sender)),
             due: Mutex::new(Some(receiver)),
             own_loop,
+            thread_start,
             thread: Mutex::new(None),
             listener: Mutex::new(Listening {
                 listener: Some(listener),
@@ -141,7 +148,11 @@ impl Worker {
         // What is queued is not lost with a thread that does not begin.
         let handed = Arc::new(Mutex::new(Some(receiver)));
         let taken = Arc::clone(&handed);
+        let start = self.thread_start.clone();
         let begun = named.stack_size(STACK_BYTES).spawn(move || {
+            if let Some(start) = start {
+                start.call();
+            }
             let receiver = lock(&taken).take();
             if let Some(receiver) = receiver {
                 run(&receiver);

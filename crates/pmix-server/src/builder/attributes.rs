@@ -3,7 +3,7 @@
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_init`.
 
-use pmix_topology::Topology;
+use pmix_topology::{Cpuset, Topology};
 use pmix_types::{Info, Nspace, Numeric, Rank, Status, Text, Value, keys};
 
 use super::Builder;
@@ -53,6 +53,15 @@ impl Builder {
             keys::TOPOLOGY2 => self.topology(topology(value)?),
             keys::SERVER_SHARE_TOPOLOGY => self.share_topology(flag(value)?),
             keys::EXTERNAL_PROGRESS => self.external_progress(flag(value)?),
+            keys::BIND_PROGRESS_THREAD => {
+                let is_required = self.bind_required || info.must_be_obeyed();
+                self.bind_progress_thread(cpus(value)?)
+                    .bind_required(is_required)
+            }
+            keys::BIND_REQUIRED => {
+                let is_required = self.bind_required || flag(value)?;
+                self.bind_required(is_required)
+            }
             _ => {
                 self.without_effect(key, info)?;
                 self
@@ -71,15 +80,6 @@ impl Builder {
             }
             keys::EVENT_BASE => {
                 refused("there is no event base to join; external progress gives a descriptor")
-            }
-            keys::BIND_REQUIRED if flag(&info.value)? => {
-                refused("the server's thread runs where its process may and is not bound by itself")
-            }
-            keys::BIND_PROGRESS_THREAD if !info.must_be_obeyed() => {
-                tracing::warn!(
-                    "the server's thread runs where its process may: {key} has no effect"
-                );
-                Ok(())
             }
             // Signals and the ends of children are left to the host: there is nothing to put there.
             keys::EXTERNAL_AUX_EVENT_BASE => Ok(()),
@@ -106,6 +106,12 @@ fn text(value: &Value<'_>) -> Result<String, Error> {
     };
     let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
     text.ok_or_else(|| wrong("text in UTF-8 that is not empty", value))
+}
+
+/// A list of processors: numbers of the system and ranges of them, separated by commas.
+fn cpus(value: &Value<'_>) -> Result<Cpuset, Error> {
+    let list = text(value)?;
+    Cpuset::parse(&list).map_err(|e| Error::new(e.status(), e.to_string()))
 }
 
 /// A topology that hwloc describes by its XML.
@@ -228,23 +234,36 @@ mod tests {
 
     #[test]
     fn what_this_server_cannot_do_is_refused() {
-        for info in [
-            Info::new(keys::EVENT_BASE, Value::Pointer(())),
-            Info::new(keys::BIND_REQUIRED, true),
-        ] {
-            let error = take(std::slice::from_ref(&info)).err().unwrap();
-            assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
-        }
+        let info = Info::new(keys::EVENT_BASE, Value::Pointer(()));
+        let error = take(&[info]).err().unwrap();
+        assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
     }
 
     #[test]
     fn what_may_be_left_undone_is() {
         for info in [
             Info::new(keys::BIND_REQUIRED, false),
-            Info::new(keys::BIND_PROGRESS_THREAD, "0-1"),
             Info::new(keys::EXTERNAL_AUX_EVENT_BASE, Value::Pointer(())).required(),
         ] {
             assert!(take(std::slice::from_ref(&info)).is_ok(), "{info:?}");
+        }
+    }
+
+    #[test]
+    fn the_progress_thread_is_bound_as_a_list_says() {
+        let list = || Info::new(keys::BIND_PROGRESS_THREAD, "0-1");
+        let bound = |infos: &[Info<'_>]| {
+            let builder = take(infos).unwrap();
+            assert_eq!(builder.progress_cpus.unwrap().to_string(), "0-1");
+            builder.bind_required
+        };
+        assert!(!bound(&[list()]));
+        assert!(bound(&[list().required()]));
+        assert!(bound(&[list(), Info::new(keys::BIND_REQUIRED, true)]));
+        assert!(bound(&[Info::new(keys::BIND_REQUIRED, true), list()]));
+        for wrong in [Value::from("1-0"), Value::from("0;1"), Value::from(true)] {
+            let error = take(&[Info::new(keys::BIND_PROGRESS_THREAD, wrong)]);
+            assert_eq!(error.err().unwrap().status(), Status::ERR_BAD_PARAM);
         }
     }
 

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use gds_hash::Store;
 use pmix_engine::{Config, Engine, Psec};
 use pmix_mca::Environment;
-use pmix_topology::Topology;
-use pmix_types::Text;
+use pmix_topology::{Cpuset, Topology};
+use pmix_types::{Status, Text};
 
 use super::Builder;
 use super::contact::{named_file, publish, user};
@@ -27,6 +27,7 @@ use crate::{Error, Server, psec};
 
 /// Opens a server with these settings.
 pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
+    let progress_cpus = progress_cpus(&mut settings)?;
     let environment = settings.environment.take();
     let environment = environment.unwrap_or_else(Environment::of_process);
     let params = match settings.params.take() {
@@ -79,11 +80,34 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
     late.connect(driver.handle());
     let modes = Modes {
         external_progress: settings.external_progress,
+        progress_cpus,
         refuses_contradictions: settings.refuse_contradictions,
         described_topology,
         shared_topology,
     };
     Server::new(driver, fork, server, preg, files, modes)
+}
+
+/// Returns the processors to which the progress thread is to be bound, after a check that it can be.
+fn progress_cpus(settings: &mut Builder) -> Result<Option<Cpuset>, Error> {
+    let Some(cpus) = settings.progress_cpus.take() else {
+        return Ok(None);
+    };
+    let checked = match settings.external_progress {
+        true => Err(Error::new(
+            Status::ERR_NOT_SUPPORTED,
+            "with external progress there is no progress thread to bind",
+        )),
+        false => (cpus.check_bindable()).map_err(|e| Error::new(e.status(), e.to_string())),
+    };
+    match checked {
+        Ok(()) => Ok(Some(cpus)),
+        Err(error) if settings.bind_required => Err(error),
+        Err(error) => {
+            tracing::warn!("the progress thread runs where the process may: {error}");
+            Ok(None)
+        }
+    }
 }
 
 /// What processes are told of this node, if they are told.
