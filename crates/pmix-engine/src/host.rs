@@ -9,12 +9,14 @@
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t` and its
 //! callbacks.
 
+mod order;
 mod upcall;
 
 use std::sync::Arc;
 
 use pmix_types::{DeviceDistance, Info, Nspace, Pdata, Proc, Status};
 
+pub use order::in_final_order;
 pub use upcall::{
     Abort, Alloc, ClientConnected, ClientFinalized, Connect, DeregisterEvents, DeviceDistances,
     DirectModex, Disconnect, Fabric, Fence, GetCredential, Group, IofPull, JobControl, Log, Lookup,

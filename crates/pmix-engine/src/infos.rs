@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Infos that several operations have in common.
+//! Lookups in lists of infos, for the engine and its host.
 
 use std::time::Duration;
 
 use pmix_types::{Info, IntoOwned, Value, keys};
 
-/// Returns how long an operation is to wait (`PMIX_TIMEOUT`); none for no limit, which zero seconds
-/// stand for too.
-pub(crate) fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
+/// Returns the time limit of an operation (`PMIX_TIMEOUT`), or `None` without one. Zero seconds are no limit.
+#[must_use]
+pub fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
     let seconds = value(infos, keys::TIMEOUT)?.to_number::<u32>().ok()?;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
-/// Whether an info of this key is there and true.
-pub(crate) fn is_set(infos: &[Info<'_>], key: &str) -> bool {
+/// Returns `true` if the first info of a key is true.
+#[must_use]
+pub fn is_set(infos: &[Info<'_>], key: &str) -> bool {
     let found = infos.iter().find(|info| info.key.is(key));
     found.is_some_and(|info| info.truth().is_true())
 }
 
 /// Returns the value of the first info of a key.
-pub(crate) fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
+#[must_use]
+pub fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
     let found = infos.iter().find(|info| info.key.is(key));
     found.map(|info| &info.value)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of processes, as a list names them.
+//! The set of processes that a list names.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
-/// Processes that a list names, whole jobs among them. Asking about one takes the same time however
-/// long the list is, since a peer may write a long one.
+/// The set of processes that a list names, whole jobs included. A lookup takes constant time, since a peer may send a
+/// long list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Procs(HashMap<Nspace<'static>, Ranks>);
+pub struct Procs(HashMap<Nspace<'static>, Ranks>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ranks {
@@ -30,8 +30,8 @@ impl Ranks {
 }
 
 impl Procs {
-    /// Adds what a list names.
-    pub(crate) fn extend(&mut self, procs: &[Proc<'_>]) {
+    /// Adds the processes of a list.
+    pub fn extend(&mut self, procs: &[Proc<'_>]) {
         for run in procs.chunk_by(|a, b| a.nspace == b.nspace) {
             let Some(first) = run.first() else { continue };
             if !self.0.contains_key(first.nspace.as_bytes()) {
@@ -44,8 +44,9 @@ impl Procs {
         }
     }
 
-    /// Whether a process is one of them.
-    pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
+    /// Returns `true` if a process is in the set.
+    #[must_use]
+    pub fn has(&self, proc: &Proc<'_>) -> bool {
         match self.0.get(proc.nspace.as_bytes()) {
             None => false,
             Some(Ranks::All) => true,
@@ -101,8 +102,9 @@ impl Procs {
         }
     }
 
-    /// Returns a number that is the same for the same processes, and hardly for others.
-    pub(crate) fn fingerprint(&self) -> u64 {
+    /// Returns a hash of the set, which does not depend on the order in which processes were added.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
         let of = |nspace: &Nspace<'_>, rank: Rank| {
             let mut hasher = DefaultHasher::new();
             (nspace.as_bytes(), rank.as_raw()).hash(&mut hasher);
@@ -119,8 +121,15 @@ impl Procs {
         self.0.iter().map(of_job).fold(0, u64::wrapping_add)
     }
 
-    /// How many names there are.
-    pub(crate) fn len(&self) -> usize {
+    /// Returns `true` if no process is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the number of names in the set, a whole job being one.
+    #[must_use]
+    pub fn len(&self) -> usize {
         let ranks = |ranks: &Ranks| match ranks {
             Ranks::All => 1,
             Ranks::Some(ranks) => ranks.len(),

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of memory that kept requests take.
+//! Estimates of the memory that kept requests take, by which the engine and its host bound it.
 
 use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::{DataArray, DataType, Info, Pdata, Value};
 
-/// How many bytes infos take, about.
-pub(crate) fn infos(infos: &[Info<'_>]) -> usize {
+/// Returns about how many bytes of memory infos take.
+#[must_use]
+pub fn infos(infos: &[Info<'_>]) -> usize {
     infos.iter().map(info).sum()
 }
 
-/// How many bytes a value takes, about.
-pub(crate) fn value(value: &Value<'_>) -> usize {
+/// Returns about how many bytes of memory a value takes.
+#[must_use]
+pub fn value(value: &Value<'_>) -> usize {
     let more = match value {
         Value::String(text) => text.as_ref().map_or(0, pmix_types::Text::len),
         Value::ByteObject(bytes)

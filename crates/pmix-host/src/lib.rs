@@ -11,6 +11,7 @@
 //! | [`cleanup::remove`] | removes files and directories that processes registered for cleanup | hands it `ServerEvent::Cleanup` |
 //! | [`forward::OutputForwarder`] | copies the output of processes to the host's own streams, and keeps it for those who pull it | adds the pipes of each process, and polls |
 //! | [`forward::StdinPipe`] | feeds the standard input of a process without waiting for it | hands it `push_stdin` |
+//! | [`groups::GroupAssembler`] | gathers constructs of groups whose members do not all know each other | hands it `group`, ends of processes and servers, and the time |
 //! | [`helpers::Helpers`] | does work whose length a disk or a process decides, with threads | hands it the work, and is woken when it has ended |
 //! | [`monitor::MonitorService`] | watches files, and tells what processes and the node use | hands it `monitor`, ends of processes and jobs, and the time; notifies its events |
 //! | [`usage`] | reads what processes and the node use | asks it |
@@ -24,10 +25,15 @@
 //! Threads are started by [`helpers`] and for watched files. No clock is read but by [`publish::PublishService::lookup`],
 //! which notes when the lookup began, and [`usage`], which notes when it measured.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "a test begins at some instant")
+)]
 
 pub mod cleanup;
 mod error;
 pub mod forward;
+pub mod groups;
 pub mod helpers;
 pub mod monitor;
 pub mod publish;

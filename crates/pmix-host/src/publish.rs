@@ -1,18 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The publish and lookup service of a host: it answers the upcalls `publish`, `lookup` and `unpublish`.
+//! The publish and lookup service of a host, which answers the upcalls `publish`, `lookup` and `unpublish`.
 //!
-//! What is kept how long and who may see it is decided by [`PubSub`]; the service adds the completions
-//! of lookups that wait (`PMIX_WAIT`, `PMIX_TIMEOUT`).
+//! [`PubSub`] is the table of published data: it decides which data a caller may see and when data are dropped.
+//! [`PublishService`] adds the completions of lookups that wait (`PMIX_WAIT`, `PMIX_TIMEOUT`).
 //!
-//! Source: PMIx Standard, chapter "Publish/Lookup Operations".
+//! A host may also use the table alone: it hands it the upcalls and reports the processes, jobs and sessions that end.
+//! The table has no clock: time is an argument. A lookup that waits ends when matching data are published, when its time
+//! has passed ([`PubSub::handle_timeout`]) or when its process ends.
+//!
+//! Source: PMIx Standard, chapter "Publish/Lookup Operations". Where it leaves a choice: data without permissions can be
+//! read by the user who published them, and a lookup finds the oldest data of its key.
+
+mod caller;
+mod directives;
+mod lookup;
+mod pending_lookup;
+mod pubsub;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-pub use pmix_engine::publish::{Caller, LookupResult, PubSub, PubSubLimits};
 use pmix_server::Completion;
 use pmix_server::upcall::{Lookup, Publish, Unpublish};
 use pmix_types::{Nspace, Pdata, Proc, Status};
+
+pub use caller::Caller;
+pub use pending_lookup::LookupResult;
+pub use pubsub::{PubSub, PubSubLimits};
 
 type Found = Completion<Vec<Pdata<'static>>>;
 

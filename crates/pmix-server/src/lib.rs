@@ -55,7 +55,6 @@ mod wire_observer;
 pub use builder::{Builder, gds_parameters};
 pub use error::Error;
 pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
-pub use pmix_engine::constructions;
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
     Cleanup, CleanupDirectory, Collective, Config, ControlLimits, Credentials, EventLimits,

@@ -9,8 +9,8 @@ use super::group_call::{Said, agreed, wanted_order};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::Tracker;
-use crate::constructions::ordered;
 use crate::cx::Cx;
+use crate::host::in_final_order;
 use crate::procs::Procs;
 
 /// The members in the order that all who called gave, without those of this node that did not.
@@ -32,7 +32,7 @@ pub(crate) fn in_wanted_order(
     said: &Said,
 ) -> Vec<Proc<'static>> {
     match wanted_order(said) {
-        Ok(Some(order)) => ordered(each(cx, &list), order),
+        Ok(Some(order)) => in_final_order(each(cx, &list), order),
         _ => list,
     }
 }

@@ -92,7 +92,7 @@ impl Groups {
         self.invitations.invite(&key, &fresh);
         if let Some(known) = self.invitations.get_mut(&key) {
             known.joined.extend(joined);
-            if gone.len() > 0 {
+            if !gone.is_empty() {
                 known.gone = gone;
             }
         }

@@ -167,7 +167,7 @@ impl Members {
 
     /// Those that have not left, gone or not.
     pub(super) fn remaining(&self, cx: &Cx) -> Vec<Proc<'static>> {
-        if self.left.len() == 0 {
+        if self.left.is_empty() {
             return self.list.clone();
         }
         let mut each = each(cx, &self.list);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine asks of its host: one structure for each slot of `pmix_server_module_t`, and one
-//! for what the driver sees of the node.
+//! The upcalls of the engine to its host: one structure for each slot of `pmix_server_module_t`, and one for the
+//! hardware of the node, which the driver knows.
 //!
-//! Slots of which a later release has a second form (`client_connected2`, `tool_connected2`,
-//! `log2`) stand here once. The slot `listener` is not here: connections come from the driver.
+//! A slot with a second form in a later release (`client_connected2`, `tool_connected2`, `log2`) has one structure. The
+//! slot `listener` has none: the driver accepts connections.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
@@ -24,6 +24,14 @@ macro_rules! upcalls {
                 $($(#[$field_meta])* pub $field: $type,)*
             }
 
+            impl $name {
+                /// Creates the upcall from its fields, in their order.
+                #[must_use]
+                pub const fn new($($field: $type),*) -> Self {
+                    Self { $($field),* }
+                }
+            }
+
             impl From<$name> for Upcall {
                 fn from(call: $name) -> Self {
                     Self::$name(call)
@@ -31,9 +39,10 @@ macro_rules! upcalls {
             }
         )*
 
-        /// Holds what the engine asks of its host: one variant for each slot of
-        /// `pmix_server_module_t`, and [`DeviceDistances`], which the driver of the engine answers.
+        /// An upcall: one variant for each slot of `pmix_server_module_t`, and [`DeviceDistances`], which the driver of
+        /// the engine answers.
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Upcall {
             $($(#[$meta])* $name($name),)*
         }

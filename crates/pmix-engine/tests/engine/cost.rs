@@ -12,8 +12,8 @@ mod waiting;
 use std::time::Instant;
 
 use gds_hash::{Codec, OwnPuts};
-use pmix_engine::publish::{Caller, PubSub};
 use pmix_engine::{Credentials, HostObject};
+use pmix_host::publish::{Caller, PubSub};
 use pmix_proto::{Request, request};
 use pmix_types::{
     DataRange, Info, Nspace, Persistence, Proc, Rank, Scope, Status, Text, Value, keys,

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pmix_engine::publish::{Caller, PubSub};
 use pmix_engine::{Answer, Upcall};
+use pmix_host::publish::{Caller, PubSub};
 use pmix_proto::{Hello, Request, reply, request};
 use pmix_types::{Info, IntoOwned, Key, Pdata, Proc, Rank, Status, Value, keys};
 
@@ -47,7 +47,7 @@ fn with_pubsub(num_procs: u32) -> (World, Vec<Who>) {
 }
 
 fn serve(pubsub: &mut PubSub<u32>, call: &Upcall, now: Instant) -> Reaction {
-    let done = |result: Result<(), pmix_engine::Error>| match result {
+    let done = |result: Result<(), pmix_host::Error>| match result {
         Ok(()) => Answer::Done(Status::SUCCESS),
         Err(error) => Answer::Done(error.status()),
     };

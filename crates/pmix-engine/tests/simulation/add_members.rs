@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pmix_client::{Decision, OperationId};
 use pmix_engine::Answer;
-use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::Group;
+use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
 use pmix_proto::Event;
 use pmix_types::{Info, Nspace, Proc, Status, Value, keys};
 
@@ -136,7 +136,7 @@ pub(crate) fn add_constructs(
 /// What the host knows of such constructions.
 #[derive(Default)]
 pub(crate) struct HostConstructions {
-    all: Constructions<Call>,
+    all: GroupAssembler<Call>,
     /// The calls that are not answered, and of which construction.
     open: BTreeMap<Call, usize>,
     last_context: u64,
@@ -333,7 +333,7 @@ impl World {
         let now = self.instant();
         let constructions = &mut self.host.constructions.all;
         let ended = constructions.take(call, call.node, group, &process_states, now);
-        self.tell_constructed(ended);
+        self.answer_constructs(ended);
         self.set_constructions_timer();
     }
 
@@ -342,7 +342,7 @@ impl World {
         let (process_states, name) = (self.process_states(), self.procs[place].name());
         let constructions = &mut self.host.constructions.all;
         let ended = constructions.proc_ended(&name, &process_states);
-        self.tell_constructed(ended);
+        self.answer_constructs(ended);
     }
 
     /// The host sees that a server has ended.
@@ -350,7 +350,7 @@ impl World {
         let process_states = self.process_states();
         let constructions = &mut self.host.constructions.all;
         let ended = constructions.server_ended(node, &process_states);
-        self.tell_constructed(ended);
+        self.answer_constructs(ended);
     }
 
     /// Where no process is left that could call, nobody waits for another.
@@ -364,7 +364,7 @@ impl World {
     pub(crate) fn constructions_due(&mut self) {
         let now = self.instant();
         let ended = self.host.constructions.all.handle_timeout(now);
-        self.tell_constructed(ended);
+        self.answer_constructs(ended);
         self.set_constructions_timer();
     }
 
@@ -378,7 +378,7 @@ impl World {
         }
     }
 
-    fn tell_constructed(&mut self, ended: Vec<EndedConstruction<Call>>) {
+    fn answer_constructs(&mut self, ended: Vec<EndedConstruct<Call>>) {
         for one in ended {
             let is_faulty = one.outcome.is_ok() && self.strikes(Fault::HostError, 8);
             let answer = match one.outcome {

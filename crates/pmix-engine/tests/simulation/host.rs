@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pmix_engine::host::{DirectModex, NotifyEvent};
-use pmix_engine::publish::{Caller, LookupResult, PubSub};
 use pmix_engine::{Answer, DirectModexId, HostCall, Upcall};
+use pmix_host::publish::{Caller, LookupResult, PubSub};
 use pmix_types::{DataArray, DataRange, GroupOperation, Info, Proc, Status, Value, keys};
 
 use crate::add_members::HostConstructions;

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use pmix_server::constructions::{Constructions, EndedConstruction, Processes};
+use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
 use pmix_server::upcall::Group;
 use pmix_server::{Collective, Completion};
 use pmix_types::{GroupOperation, Info, Nspace, Proc, Status, Value, keys};
@@ -26,10 +26,10 @@ impl Session<'_> {
         if !self.exist(operation, &call.procs) {
             return done.fail(Status::ERR_NOT_FOUND);
         }
-        if Constructions::<Completion<Vec<Info<'static>>>>::concerns(call) {
+        if GroupAssembler::<Completion<Vec<Info<'static>>>>::concerns(call) {
             let now = Instant::now();
-            let ended = self.constructions.take(done, HERE, call, &self.jobs, now);
-            return self.tell_constructed(ended);
+            let ended = self.group_assembler.take(done, HERE, call, &self.jobs, now);
+            return self.answer_constructs(ended);
         }
         let mut infos = Vec::new();
         if is_new {
@@ -43,10 +43,10 @@ impl Session<'_> {
         done.succeed(infos);
     }
 
-    /// Answers those whose constructions have ended.
-    pub(super) fn tell_constructed(
+    /// Answers the calls whose constructs have ended.
+    pub(super) fn answer_constructs(
         &mut self,
-        ended: Vec<EndedConstruction<Completion<Vec<Info<'static>>>>>,
+        ended: Vec<EndedConstruct<Completion<Vec<Info<'static>>>>>,
     ) {
         for one in ended {
             let outcome = one.outcome.map(|mut infos| {

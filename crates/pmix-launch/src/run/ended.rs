@@ -109,8 +109,8 @@ impl Session<'_> {
         let proc = job.proc(rank);
         self.published.proc_ended(&proc);
         self.monitors.proc_ended(&proc);
-        let ended = self.constructions.proc_ended(&proc, &self.jobs);
-        self.tell_constructed(ended);
+        let ended = self.group_assembler.proc_ended(&proc, &self.jobs);
+        self.answer_constructs(ended);
         if !self.restarts_later(index, place, now) {
             self.proc_ended(index, place, now);
         }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{HeldStream, OutputForwarder};
+use pmix_host::groups::GroupAssembler;
 use pmix_host::helpers::Helpers;
 use pmix_host::publish::PublishService;
-use pmix_server::constructions::Constructions;
 use pmix_server::{Completion, CredentialService, Server};
 use pmix_types::{Info, Nspace};
 use rustix::process::Signal;
@@ -99,8 +99,8 @@ pub(super) struct Session<'a> {
     /// The context id of the last group that was assigned one. No two groups have the same, and none
     /// has 0.
     pub(super) last_context: u64,
-    /// The constructions of groups whose members do not all know each other.
-    pub(super) constructions: Constructions<Completion<Vec<Info<'static>>>>,
+    /// The constructs of groups whose members do not all know each other.
+    pub(super) group_assembler: GroupAssembler<Completion<Vec<Info<'static>>>>,
     /// When everything began.
     pub(super) began: Instant,
     /// What went wrong first.
@@ -204,8 +204,8 @@ impl Session<'_> {
         self.tick_monitors(now);
         self.logs.tick(now);
         self.forward.tick(now);
-        let ended = self.constructions.handle_timeout(now);
-        self.tell_constructed(ended);
+        let ended = self.group_assembler.handle_timeout(now);
+        self.answer_constructs(ended);
         self.missing.tick(now);
         if self.input.deadline().is_some_and(|until| until <= now) {
             self.turn_input(now);
@@ -367,7 +367,7 @@ impl Session<'_> {
             self.logs.deadline(),
             self.forward.deadline(),
             self.missing.deadline(),
-            self.constructions.poll_timeout(),
+            self.group_assembler.poll_timeout(),
             self.restarts.deadline(),
             self.restarts.retry(now),
             self.input.deadline(),

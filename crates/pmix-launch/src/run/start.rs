@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use mio::{Poll, Token, Waker};
 use pmix_host::cleanup::ProtectedPaths;
 use pmix_host::forward::{Delivery, LineForm, OutputFile, OutputForwarder, OutputStream};
+use pmix_host::groups::GroupAssembler;
 use pmix_host::helpers::{Cancel, Helpers};
 use pmix_host::publish::PublishService;
-use pmix_server::constructions::Constructions;
 use pmix_server::{CredentialService, Registration, WireObserver};
 use pmix_types::{Nspace, Proc, Text};
 use rustix::process::{getegid, geteuid};
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
             num_procs: 0,
             num_prepared: 0,
             last_context: 0,
-            constructions: Constructions::default(),
+            group_assembler: GroupAssembler::default(),
             cause: None,
             spawned: Vec::new(),
             messages,

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use pmix_engine::constructions::{Constructions, EndedConstruction, Processes};
 use pmix_engine::host::{DirectModex, Group};
 use pmix_engine::{Answer, CallId, DirectModexId, EngineEvent, HostCall, Upcall};
+use pmix_host::groups::{EndedConstruct, GroupAssembler, Processes};
 use pmix_types::{
     DataArray, GroupOperation, Info, IntoOwned as _, Nspace, Proc, Status, Value, keys,
 };
@@ -38,7 +38,7 @@ pub(super) struct Host {
     /// Calls about groups that wait for those of other nodes.
     groups: HashMap<GroupKey, Vec<GroupRound>>,
     last_context: u64,
-    constructions: Constructions<(usize, CallId)>,
+    constructions: GroupAssembler<(usize, CallId)>,
     /// The processes that will not call any longer.
     gone: HashSet<Proc<'static>>,
     /// Direct modexes that are asked of the engine of another node.
@@ -70,7 +70,7 @@ impl Default for Host {
             gathering: BTreeMap::new(),
             groups: HashMap::new(),
             last_context: 0,
-            constructions: Constructions::default(),
+            constructions: GroupAssembler::default(),
             gone: HashSet::new(),
             asked: HashMap::new(),
             answers: Vec::new(),
@@ -158,7 +158,7 @@ impl Host {
             Upcall::Group(group) if group.operation == GroupOperation::CONSTRUCT => {
                 let (jobs, token) = (Jobs(nodes, &self.gone), (place, call.id));
                 let ended = self.constructions.take(token, place, &group, &jobs, now);
-                self.tell_constructed(ended);
+                self.answer_constructs(ended);
             }
             Upcall::Group(group) => self.gather_group(place, call.id, group, nodes),
             Upcall::DirectModex(modex) => self.direct(place, call.id, &modex, nodes, now),
@@ -250,10 +250,10 @@ impl Host {
         self.gone.insert(proc.clone());
         let jobs = Jobs(nodes, &self.gone);
         let ended = self.constructions.proc_ended(proc, &jobs);
-        self.tell_constructed(ended);
+        self.answer_constructs(ended);
     }
 
-    fn tell_constructed(&mut self, ended: Vec<EndedConstruction<(usize, CallId)>>) {
+    fn answer_constructs(&mut self, ended: Vec<EndedConstruct<(usize, CallId)>>) {
         for one in ended {
             let answer = match one.outcome {
                 Ok(mut infos) => {

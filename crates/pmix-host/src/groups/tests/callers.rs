@@ -68,7 +68,7 @@ fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
     let expected = [bad(1), (vec![0, 3], Ok(vec![0, 4]))];
     assert_eq!(outcomes(&calls), expected);
     // And again when it has failed.
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     assert_eq!(all.take(0, 0, &joins(4), &job, now), []);
     let led = leader(0, 1, vec![adds(&[4, 5])]);
@@ -93,7 +93,7 @@ fn another_user_has_no_part_in_what_is_counted_and_does_not_disturb_it() {
         call(2, 2, vec![]),
         call(1, 3, vec![]),
     ];
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let now = Instant::now();
     let told: Vec<_> = { calls.iter().enumerate() }
         .flat_map(|(token, call)| all.take(token, 0, call, &Job(vec![], 6), now))
@@ -142,7 +142,7 @@ fn one_of_another_user_is_not_added_and_waits_for_its_own() {
 #[test]
 fn those_who_list_each_other_and_are_of_several_users_are_refused() {
     let led = call(procs(&[0, 3]), vec![adds(&[4])]);
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 3), Instant::now());
     assert_eq!(all.take(0, 0, &by(1, led.clone()), &job, now), []);
     let ended = all.take(1, 1, &by(2, led), &job, now);
@@ -184,7 +184,7 @@ fn a_job_that_is_only_added_counts_leaders_of_its_own() {
         let first = calls.len();
         calls.extend([other(0), other(2), other(3), leader(3, 2, vec![])]);
         calls.extend((!calls_before).then(|| of_other_job(joins(1))));
-        let mut all = Constructions::default();
+        let mut all = GroupAssembler::default();
         let (jobs, now) = (TwoJobs, Instant::now());
         let told: Vec<_> = { calls.iter().enumerate() }
             .flat_map(|(token, call)| all.take(token, 0, call, &jobs, now))
@@ -225,7 +225,7 @@ fn one_that_has_called_and_ends_is_a_member_and_may_call_again_in_its_place() {
     let shares = |text: &'static str| Info::new(keys::GROUP_INFO, text);
     let all_run = Job(vec![], 6);
     for back in [false, true] {
-        let mut all = Constructions::default();
+        let mut all = GroupAssembler::default();
         let now = Instant::now();
         let mut take = |token, call: &Group| all.take(token, 0, call, &all_run, now);
         let first = leader(0, 2, vec![adds(&[4]), shares("old")]);
@@ -270,12 +270,12 @@ fn one_that_has_called_and_ends_is_a_member_and_may_call_again_in_its_place() {
 #[test]
 fn one_that_ends_and_comes_back_may_call_otherwise() {
     let all_run = Job(vec![], 6);
-    let ends = |all: &mut Constructions<usize>, rank| {
+    let ends = |all: &mut GroupAssembler<usize>, rank| {
         assert_eq!(all.proc_ended(&procs(&[rank])[0], &Job(vec![rank], 6)), []);
     };
     let now = Instant::now();
     // One that was added leads.
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     assert_eq!(
         all.take(0, 0, &leader(0, 2, vec![adds(&[4, 5])]), &all_run, now),
         []

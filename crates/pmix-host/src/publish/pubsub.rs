@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use pmix_engine::{Procs, weight};
 use pmix_types::{
     DataRange, Info, IntoOwned, Key, Nspace, Pdata, Persistence, Proc, Rank, Status, Text,
 };
@@ -13,8 +14,7 @@ use pmix_types::{
 use super::caller::{Caller, Item, Range};
 use super::directives::{Directives, is_key};
 use super::pending_lookup::{LookupResult, PendingLookups};
-use crate::procs::Procs;
-use crate::{Error, weight};
+use crate::Error;
 
 /// What a name in a list of readers counts.
 const NAME_BYTES: usize = 64;

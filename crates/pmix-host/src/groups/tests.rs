@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pmix_types::{GroupOperation, Rank, Value};
 
+use super::call::procs_of;
 use super::*;
 
 /// A job of six processes, of which some have ended, and how many are at each server.
@@ -37,12 +38,7 @@ fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
 }
 
 fn call(procs: Vec<Proc<'static>>, directives: Vec<Info<'static>>) -> Group {
-    Group {
-        operation: GroupOperation::CONSTRUCT,
-        id: "g".into(),
-        procs,
-        directives,
-    }
+    Group::new(GroupOperation::CONSTRUCT, "g".into(), procs, directives)
 }
 
 /// A leader that knows how many there are.
@@ -68,7 +64,7 @@ fn adds(ranks: &[u32]) -> Info<'static> {
 }
 
 /// Whether nothing is left.
-fn is_empty(all: &Constructions<usize>) -> bool {
+fn is_empty(all: &GroupAssembler<usize>) -> bool {
     let is_held = all.open.is_empty() && all.early.is_empty() && all.failed.is_empty();
     is_held && all.index.is_empty()
 }
@@ -78,14 +74,14 @@ type Told = (Vec<usize>, Result<Vec<u32>, Status>);
 
 /// What became of calls that came one after the other: which of them were answered, and with which members.
 fn outcomes(calls: &[Group]) -> Vec<Told> {
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let now = Instant::now();
     let calls = calls.iter().enumerate();
     let ended = calls.flat_map(|(token, call)| all.take(token, 0, call, &Job(vec![], 6), now));
     ended.map(outcome).collect()
 }
 
-fn outcome(ended: EndedConstruction<usize>) -> Told {
+fn outcome(ended: EndedConstruct<usize>) -> Told {
     let mut tokens = ended.tokens;
     tokens.sort_unstable();
     let ranks = |infos: Vec<Info<'static>>| {
@@ -113,7 +109,7 @@ fn servers_that_name_a_job_as_a_whole_and_one_by_one_gather_the_same_group() {
         (each.clone(), vec![0, 1, 2, 3, 4, 5]),
         (procs(&[0, 1, 2, 4, 5]), vec![0, 1, 2, 4, 5]),
     ] {
-        let mut all = Constructions::default();
+        let mut all = GroupAssembler::default();
         let first = call(whole(), vec![said(whole())]);
         assert_eq!(all.take(0, 0, &first, &jobs, now), []);
         let second = call(each.clone(), vec![said(list)]);
@@ -128,7 +124,7 @@ fn servers_that_name_a_job_as_a_whole_and_one_by_one_gather_the_same_group() {
 fn a_construction_ends_with_a_server_that_has_not_called() {
     for leads in [false, true] {
         let jobs = Job(vec![], 3);
-        let (mut all, now) = (Constructions::default(), Instant::now());
+        let (mut all, now) = (GroupAssembler::default(), Instant::now());
         let info = Info::new(keys::GROUP_LEADER, leads);
         assert_eq!(
             all.take(0, 0, &call(procs(&[0, 3]), vec![info]), &jobs, now),
@@ -149,7 +145,7 @@ fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
         call(procs(&[0, 3]), infos)
     };
     let lost = Err(Status::ERR_LOST_CONNECTION);
-    let (mut all, now) = (Constructions::default(), Instant::now());
+    let (mut all, now) = (GroupAssembler::default(), Instant::now());
     assert_eq!(all.take(0, 1, &led(), &Job(vec![], 3), now), []);
     let three = Job(vec![3], 3);
     assert_eq!(all.proc_ended(&procs(&[3])[0], &three), []);
@@ -158,7 +154,7 @@ fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
     let told: Vec<_> = ended.into_iter().map(outcome).collect();
     assert_eq!(told, [(vec![0], lost.clone())]);
     // One that comes later is told at once.
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let told = all.take(1, 1, &led(), &both, now).into_iter().map(outcome);
     assert_eq!(told.collect::<Vec<_>>(), [(vec![1], lost)]);
 }
@@ -202,7 +198,7 @@ fn members_are_in_the_order_that_is_asked_for() {
 fn what_members_share_is_told_to_all_and_a_context_id_is_asked_for_once() {
     let shared = Info::new(keys::GROUP_INFO, 7_u32);
     let wants = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let now = Instant::now();
     let mut added = joins(4);
     added.directives.push(shared.clone());
@@ -241,7 +237,7 @@ fn a_job_that_does_not_exist_is_not_added() {
 #[test]
 fn how_it_failed_on_one_server_is_told_on_all() {
     let failed = Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_TIMEOUT);
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 2), Instant::now());
     let leaders = procs(&[0, 2]);
     let (here, there) = (
@@ -277,7 +273,7 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
         (vec![notifies.clone()], true, Ok(vec![0])),
         (vec![notifies], false, Ok(vec![0])),
     ] {
-        let mut all = Constructions::default();
+        let mut all = GroupAssembler::default();
         let job = Job(if has_ended { vec![4] } else { vec![] }, 6);
         let led = leader(0, 1, [vec![adds(&[4])], more].concat());
         let mut ended = all.take(0, 0, &led, &job, Instant::now());
@@ -287,7 +283,7 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
         assert!(is_empty(&all));
     }
     // One whom nobody has added yet is answered as well.
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     all.take(0, 0, &joins(4), &Job(vec![], 6), Instant::now());
     let ended = all.proc_ended(&gone, &Job(vec![4], 6));
     assert_eq!(
@@ -299,7 +295,7 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
 #[test]
 fn the_shortest_time_ends_it_for_all() {
     let time = |seconds: u32| Info::new(keys::TIMEOUT, seconds);
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     let mut early = joins(4);
     early.directives.push(time(3));
@@ -319,7 +315,7 @@ fn the_shortest_time_ends_it_for_all() {
 
 #[test]
 fn who_waits_for_many_is_found_for_one_by_its_name() {
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     let name = |number: usize| Text::from(format!("g{number}"));
     for number in 0..10 {
@@ -343,7 +339,7 @@ fn leaders_of_two_servers(
     more: &[Info<'static>],
     [before, ended, after]: [&[usize]; 3],
 ) -> (Vec<Told>, bool) {
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let now = Instant::now();
     let led = call(procs(&[0, 2, 3]), more.to_vec());
     let mut told = Vec::new();
@@ -392,7 +388,7 @@ fn a_leader_that_ends_where_none_has_called_is_waited_for_no_longer() {
 
 #[test]
 fn a_whole_job_that_leads_is_waited_for_by_its_processes() {
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let now = Instant::now();
     let led = call(vec![Proc::new("job", Rank::WILDCARD)], vec![]);
     let mut job = Job(vec![], 2);
@@ -408,7 +404,7 @@ fn a_whole_job_that_leads_is_waited_for_by_its_processes() {
 #[test]
 fn one_that_waits_to_be_added_ends_with_the_last_that_could_add_it() {
     let now = Instant::now();
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let mut gone = Vec::new();
     assert_eq!(all.take(0, 0, &joins(2), &Job(gone.clone(), 6), now), []);
     for rank in [0, 1, 3, 4, 5] {
@@ -431,7 +427,7 @@ fn one_that_waits_to_be_added_ends_with_the_last_that_could_add_it() {
 #[test]
 fn leaders_that_count_themselves_end_with_the_last_that_could_be_one_of_them() {
     let now = Instant::now();
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let job = Job(vec![1, 4], 6);
     for rank in [0, 2, 3] {
         let call = leader(rank, 4, vec![]);
@@ -447,7 +443,7 @@ fn leaders_that_count_themselves_end_with_the_last_that_could_be_one_of_them() {
 #[test]
 fn one_that_a_late_leader_adds_is_told_how_it_ended() {
     let now = Instant::now();
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let job = Job(vec![5], 1);
     let leaders = |rank, added: &[u32]| {
         let listed = Info::new(keys::GROUP_MEMBERSHIP, procs(&[0, 1]));
@@ -473,7 +469,7 @@ fn one_that_a_late_leader_adds_is_told_how_it_ended() {
 #[test]
 fn one_that_is_added_last_is_the_last_that_could_lead() {
     let now = Instant::now();
-    let mut all = Constructions::default();
+    let mut all = GroupAssembler::default();
     let first = leader(0, 2, vec![adds(&[2])]);
     assert_eq!(all.take(0, 0, &first, &Job(vec![], 6), now), []);
     let gone = Job(vec![0, 1, 3, 4, 5], 6);

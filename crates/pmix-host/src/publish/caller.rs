@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
+use pmix_engine::Procs;
 use pmix_types::{DataRange, Info, Key, Pdata, Persistence, Proc, Rank, keys};
 
 use super::directives::Access;
-use crate::procs::Procs;
 
 /// Describes the process that publishes or looks up, by which ranges and permissions are decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

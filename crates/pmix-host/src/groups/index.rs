@@ -1,61 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which constructions a name, a process or a time concerns, so that none is searched for among all.
+//! The index of constructs by name, process and time, so that no lookup goes through all of them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
 use pmix_types::{IntoOwned as _, Proc, Rank, Text};
 
-/// The number of a construction, or of a call that waits for one.
+/// The number of a construct, or of a call that waits for one.
 pub(super) type Id = u64;
 
-/// Finds constructions and calls by their names, the processes that they wait for, and their times.
+/// The constructs and early calls by name, awaited process and time limit.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     last: Id,
     named: HashMap<Text<'static>, BTreeSet<Id>>,
-    /// The calls of processes that others have not added yet.
+    /// The calls of processes that no leader has added yet.
     early: HashMap<(Text<'static>, Proc<'static>), BTreeSet<Id>>,
-    /// The processes that have called for themselves for one with a name that has not ended.
+    /// The processes that have called for themselves, with the name of the open construct.
     calls: HashSet<(Text<'static>, Proc<'static>)>,
-    /// Whole jobs stand under their wildcards.
+    /// A whole job has its wildcard as key.
     concerned: HashMap<Proc<'static>, BTreeSet<Id>>,
     limits: BTreeSet<(Instant, Id)>,
 }
 
 impl Index {
-    /// Returns a number, greater than all before.
+    /// Returns a number greater than all before.
     pub(super) fn number(&mut self) -> Id {
         self.last += 1;
         self.last
     }
 
-    /// Adds one with a name, and returns its number.
+    /// Adds a construct of a name, and returns its number.
     pub(super) fn add(&mut self, name: &Text<'static>) -> Id {
         let id = self.number();
         self.named.entry(name.clone()).or_default().insert(id);
         id
     }
 
-    /// Returns those of a name, the first that was added first.
+    /// Returns the constructs of a name, oldest first.
     pub(super) fn of_name(&self, name: &Text<'_>) -> BTreeSet<Id> {
         let of_name = self.named.get(name.as_bytes()).into_iter().flatten();
         of_name.copied().collect()
     }
 
-    /// Takes note that a process waits to be added to one with a name.
+    /// Records that a process waits to be added to a construct of a name.
     pub(super) fn wait(&mut self, id: Id, name: &Text<'static>, proc: &Proc<'static>) {
         let waiting = self.early.entry((name.clone(), proc.clone()));
         waiting.or_default().insert(id);
     }
 
-    /// Returns the calls of a process that waits to be added to one with a name, the first that came first.
+    /// Returns the calls of a process that waits to be added to a construct of a name, oldest first.
     pub(super) fn waiting(&self, name: &Text<'static>, proc: &Proc<'static>) -> Vec<Id> {
         let waiting = self.early.get(&(name.clone(), proc.clone()));
         waiting.into_iter().flatten().copied().collect()
     }
 
-    /// Forgets a call that has been added, or has ended.
+    /// Removes an early call that was added or has ended.
     pub(super) fn end_wait(&mut self, id: Id, name: &Text<'static>, proc: &Proc<'static>) {
         let key = (name.clone(), proc.clone());
         if let Some(waiting) = self.early.get_mut(&key) {
@@ -71,7 +71,7 @@ impl Index {
         self.calls.insert((name.clone(), proc.clone()));
     }
 
-    /// Returns whether a process has called for itself for one with a name, and was not answered.
+    /// Returns `true` if a process has called for itself for a construct of a name and was not answered.
     pub(super) fn has_called(&self, name: &Text<'static>, proc: &Proc<'static>) -> bool {
         let call = (name.clone(), proc.clone());
         self.calls.contains(&call) || self.early.contains_key(&call)
@@ -88,12 +88,12 @@ impl Index {
         }
     }
 
-    /// Takes note that the end of a process concerns one.
+    /// Records that the end of a process affects a construct or early call.
     pub(super) fn concern(&mut self, id: Id, proc: &Proc<'static>) {
         self.concerned.entry(proc.clone()).or_default().insert(id);
     }
 
-    /// Returns those that the end of a process concerns, the first that was added first.
+    /// Returns the constructs and early calls that the end of a process affects, oldest first.
     pub(super) fn of_proc(&self, proc: &Proc<'_>) -> BTreeSet<Id> {
         let proc = proc.clone().into_owned();
         let job = Proc::new(proc.nspace.clone(), Rank::WILDCARD);
@@ -101,7 +101,7 @@ impl Index {
         found.into_iter().flatten().flatten().copied().collect()
     }
 
-    /// Changes until when one waits.
+    /// Changes the time limit of a construct or early call.
     pub(super) fn limit(&mut self, id: Id, before: Option<Instant>, after: Option<Instant>) {
         if let Some(before) = before {
             self.limits.remove(&(before, id));
@@ -111,18 +111,18 @@ impl Index {
         }
     }
 
-    /// Returns when the next of them has waited long enough.
+    /// Returns the earliest time limit.
     pub(super) fn next_limit(&self) -> Option<Instant> {
         self.limits.first().map(|(until, _)| *until)
     }
 
-    /// Returns one that has waited long enough.
+    /// Returns a construct or early call whose time limit has passed.
     pub(super) fn due(&self, now: Instant) -> Option<Id> {
         let (until, id) = self.limits.first()?;
         (*until <= now).then_some(*id)
     }
 
-    /// Forgets the processes and the time of one, which is still found by its name.
+    /// Removes the processes and the time limit of a construct, which stays under its name.
     pub(super) fn settle<'p>(
         &mut self,
         id: Id,
@@ -140,7 +140,7 @@ impl Index {
         }
     }
 
-    /// Forgets the name of one that has ended.
+    /// Removes the name of a construct that has ended.
     pub(super) fn remove(&mut self, id: Id, name: &Text<'_>) {
         if let Some(of_name) = self.named.get_mut(name.as_bytes()) {
             of_name.remove(&id);
@@ -150,7 +150,7 @@ impl Index {
         }
     }
 
-    /// Returns whether nothing is in it.
+    /// Returns `true` if the index is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         let is_unnamed = self.named.is_empty() && self.early.is_empty() && self.calls.is_empty();

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pmix_engine::Procs;
 use pmix_types::{DataArray, DataRange, Info, Key, Persistence, Proc, Value, keys};
 
 use crate::Error;
-use crate::procs::Procs;
 
 /// What the infos say beside the data.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one call for a construction says.
+//! One call of a server for a construct.
 
+use std::time::Instant;
+
+use pmix_engine::infos::{is_set, timeout, value};
+use pmix_server::upcall::Group;
 use pmix_types::{DataArray, Info, IntoOwned as _, Proc, Value, keys};
 
-use crate::host::Group;
-use crate::infos::{is_set, value};
-
-/// Who begins a construction.
+/// The leaders of a construct.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Leaders {
-    /// These, for whom their servers call.
+    /// The listed processes, for which their servers call.
     Listed(Vec<Proc<'static>>),
-    /// So many, who call for themselves.
+    /// This number of processes, which call for themselves.
     Counted(u64),
 }
 
-/// What one call says.
+/// The content of one call.
 #[derive(Debug)]
-pub(super) struct Part<T> {
+pub(super) struct ConstructCall<T> {
     pub(super) token: T,
-    /// Who called, if it called for itself.
+    /// The process that calls for itself; `None` if a server calls for its processes.
     pub(super) proc: Option<Proc<'static>>,
-    /// The user of the processes that called, if their server says it.
+    /// The user of the calling processes, if their server gives it.
     pub(super) user: Option<u32>,
-    /// The leaders in their order, without those that are done without.
+    /// The leaders in their order, without those that the server leaves out.
     pub(super) listed: Vec<Proc<'static>>,
-    /// What its processes share.
+    /// The infos that the calling processes share.
     pub(super) shared: Vec<Info<'static>>,
     pub(super) wants_context_id: bool,
-    /// Whether members are told of those that are lost.
+    /// `true` if members are notified of members that are lost.
     pub(super) notifies: bool,
+    /// The end of the caller's `PMIX_TIMEOUT`.
+    pub(super) until: Option<Instant>,
 }
 
-impl<T> Part<T> {
-    pub(super) fn new(token: T, call: &Group) -> Self {
-        let infos = &call.directives;
+impl<T> ConstructCall<T> {
+    pub(super) fn new(token: T, group: &Group, now: Instant) -> Self {
+        let infos = &group.directives;
         let shared = infos.iter().filter(|info| info.key.is(keys::GROUP_INFO));
         let proc = match value(infos, keys::PROCID) {
             Some(Value::Proc(proc)) => Some(proc.clone().into_owned()),
             _ => None,
         };
-        let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&call.procs);
+        let listed = procs_of(infos, keys::GROUP_MEMBERSHIP).unwrap_or(&group.procs);
         let user = value(infos, keys::USERID).and_then(|user| user.to_number().ok());
         Self {
             token,
@@ -50,17 +53,18 @@ impl<T> Part<T> {
             shared: shared.cloned().collect(),
             wants_context_id: is_set(infos, keys::GROUP_ASSIGN_CONTEXT_ID),
             notifies: is_set(infos, keys::GROUP_NOTIFY_TERMINATION),
+            until: timeout(infos).and_then(|time| now.checked_add(time)),
         }
     }
 
-    /// Forgets who called and what it shares, as that process has ended and calls again. The call is still answered.
-    pub(super) fn is_replaced(&mut self) {
+    /// Drops the process and the infos of a call whose process has ended and calls again. The call is still answered.
+    pub(super) fn replace(&mut self) {
         self.proc = None;
         self.shared.clear();
     }
 }
 
-/// The processes that infos list under a key.
+/// Returns the processes that infos list under a key.
 pub(super) fn procs_of<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i [Proc<'i>]> {
     match value(infos, key)? {
         Value::Proc(proc) => Some(std::slice::from_ref(proc)),

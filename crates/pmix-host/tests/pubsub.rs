@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use pmix_engine::publish::{Caller, LookupResult, PubSub};
+use pmix_host::publish::{Caller, LookupResult, PubSub};
 use pmix_types::{DataRange, Info, Nspace, Persistence, Proc, Rank, Status, Text, keys};
 use proptest::prelude::*;
 

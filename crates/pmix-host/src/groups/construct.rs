@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One construct: its leaders, the processes that they add, and the calls so far.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use pmix_engine::host::in_final_order;
+use pmix_engine::infos::{is_set, value};
+use pmix_server::upcall::Group;
+use pmix_types::{Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
+
+use super::call::{ConstructCall, Leaders, procs_of};
+use super::{EndedConstruct, Processes};
+
+/// One construct.
+#[derive(Debug)]
+pub(super) struct GroupConstruct<T> {
+    pub(super) name: Text<'static>,
+    /// The user of the processes that began it, if their servers give it.
+    user: Option<u32>,
+    leaders: Leaders,
+    /// The calls of leaders.
+    leader_calls: Vec<ConstructCall<T>>,
+    /// The calls of added processes.
+    participant_calls: Vec<ConstructCall<T>>,
+    /// The leaders that are named one by one, or call for themselves.
+    leads: HashSet<Proc<'static>>,
+    /// The jobs that lead as a whole, with the number of their processes if the job exists.
+    jobs: HashMap<Nspace<'static>, Option<u32>>,
+    /// The processes that leaders add, leaders excluded.
+    added: HashSet<Proc<'static>>,
+    /// The added processes that have not called.
+    missing: HashSet<Proc<'static>>,
+    /// The processes whose end affects this construct (jobs as `PMIX_RANK_WILDCARD`); the first `num_reported` were
+    /// already returned.
+    concerned_by: Vec<Proc<'static>>,
+    num_reported: usize,
+    /// The added processes, and the leaders calling for themselves, that have called.
+    called: HashSet<Proc<'static>>,
+    /// The processes among `called` that have ended since. They stay members; a restarted process may call in its own
+    /// place.
+    lost: HashSet<Proc<'static>>,
+    /// The jobs of the leaders that have called for themselves.
+    own_jobs: HashSet<Nspace<'static>>,
+    /// The number of leader calls.
+    num_led: u64,
+    /// The servers that have not called for the listed leaders, with the number of these that have not ended.
+    awaited: HashMap<usize, usize>,
+    /// The servers that have called for the listed leaders.
+    have_called: HashSet<usize>,
+    /// The leaders that ended before their server called.
+    lost_leaders: HashSet<Proc<'static>>,
+    /// The number of listed leaders, and the listed leaders that have ended.
+    num_listed: usize,
+    ended: HashSet<Proc<'static>>,
+    order: Option<Vec<Proc<'static>>>,
+    /// `true` if the group is formed without processes that end before they call.
+    pub(super) may_lack_members: bool,
+    /// `true` if one of the members leads, so that servers call for lost processes when the leader has decided.
+    is_led: bool,
+    /// The end of the shortest `PMIX_TIMEOUT` of the callers.
+    pub(super) until: Option<Instant>,
+    pub(super) failed: Option<Status>,
+}
+
+impl<T> GroupConstruct<T> {
+    /// Creates a construct for the first call of a leader, or of a server for its leaders. Leaders of other servers that
+    /// have ended will not call: they fail the construct, unless a call allows missing members.
+    pub(super) fn new(
+        name: Text<'static>,
+        leaders: Leaders,
+        call: &ConstructCall<T>,
+        server: usize,
+        processes: &impl Processes,
+    ) -> Self {
+        let mut construct = Self::begun(name, leaders, call.user);
+        let Leaders::Listed(procs) = &construct.leaders else {
+            return construct;
+        };
+        for proc in procs {
+            let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
+            let ranks = match proc.rank {
+                Rank::WILDCARD => 0..processes.job_size(&proc.nspace).unwrap_or(0),
+                rank => rank.as_raw()..rank.as_raw().saturating_add(1),
+            };
+            for proc in ranks.map(of) {
+                // No server would call for a process that is at none.
+                let Some(at) = processes.server_of(&proc) else {
+                    continue;
+                };
+                let has_ended = processes.has_ended(&proc);
+                construct.num_listed += 1;
+                if has_ended {
+                    construct.ended.insert(proc.clone());
+                }
+                match at != server && has_ended {
+                    true => _ = construct.lost_leaders.insert(proc),
+                    false => *construct.awaited.entry(at).or_default() += 1,
+                }
+            }
+        }
+        construct.concerned_by.clone_from(procs);
+        // The calling server takes part, also if the host knows no leader of it.
+        construct.awaited.entry(server).or_default();
+        construct
+    }
+
+    fn begun(name: Text<'static>, leaders: Leaders, user: Option<u32>) -> Self {
+        Self {
+            name,
+            user,
+            leaders,
+            leader_calls: Vec::new(),
+            participant_calls: Vec::new(),
+            leads: HashSet::new(),
+            jobs: HashMap::new(),
+            added: HashSet::new(),
+            missing: HashSet::new(),
+            concerned_by: Vec::new(),
+            num_reported: 0,
+            called: HashSet::new(),
+            lost: HashSet::new(),
+            own_jobs: HashSet::new(),
+            num_led: 0,
+            awaited: HashMap::new(),
+            have_called: HashSet::new(),
+            lost_leaders: HashSet::new(),
+            num_listed: 0,
+            ended: HashSet::new(),
+            order: None,
+            may_lack_members: false,
+            is_led: false,
+            until: None,
+            failed: None,
+        }
+    }
+
+    /// Shortens the time that the construct waits.
+    fn limit(&mut self, until: Option<Instant>) {
+        self.until = [self.until, until].into_iter().flatten().min();
+    }
+
+    /// Returns `true` if the call of a leader, with this name, belongs to this construct. If leaders are counted, calls of
+    /// other users do not belong to it, and calls of other jobs only if they give the same number.
+    pub(super) fn takes(&self, server: usize, leaders: &Leaders, call: &ConstructCall<T>) -> bool {
+        match (&self.leaders, leaders) {
+            (Leaders::Listed(own), Leaders::Listed(other)) => {
+                self.awaited.contains_key(&server) && own == other
+            }
+            (Leaders::Counted(count), Leaders::Counted(other)) => {
+                let proc = call.proc.as_ref();
+                let has_called = proc.is_some_and(|proc| self.has_called(proc));
+                let is_back = proc.is_some_and(|proc| self.lost.contains(proc));
+                // A leader of these jobs with another number belongs to the construct, and fails it.
+                let is_own = proc.is_some_and(|proc| self.own_jobs.contains(&proc.nspace));
+                let is_open = (!has_called && self.num_led < *count) || is_back;
+                is_open && self.accepts_user(call) && (count == other || is_own)
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds the call of a leader, or of a server for its leaders. It may fail the construct: with the status with which it
+    /// failed on that server; with `PMIX_ERR_BAD_PARAM` for another number of leaders or order of members than before;
+    /// with `PMIX_ERR_NOT_FOUND` for an added job that does not exist; with `PMIX_ERR_LOST_CONNECTION` for an added
+    /// process that has ended; with `PMIX_ERR_NO_PERMISSIONS` for listed leaders of several users.
+    pub(super) fn add_leader_call(
+        &mut self,
+        call: ConstructCall<T>,
+        server: usize,
+        group: &Group,
+        leaders: &Leaders,
+        processes: &impl Processes,
+    ) {
+        let infos = &group.directives;
+        self.limit(call.until);
+        self.count_leader_call(&call);
+        self.awaited.remove(&server);
+        self.have_called.insert(server);
+        self.register_leaders(&call, processes);
+        if !self.accepts_user(&call) {
+            self.fail_with(Status::ERR_NO_PERMISSIONS);
+        }
+        self.user = self.user.or(call.user);
+        self.leader_calls.push(call);
+        let number = |leaders: &Leaders| match leaders {
+            Leaders::Counted(count) => Some(*count),
+            Leaders::Listed(_) => None,
+        };
+        if number(leaders) != number(&self.leaders) || number(leaders) == Some(0) {
+            self.fail_with(Status::ERR_BAD_PARAM);
+        }
+        if let Some(Value::Status(status)) = value(infos, keys::LOCAL_COLLECTIVE_STATUS)
+            && !status.is_success()
+        {
+            self.fail_with(*status);
+        }
+        if let Some(order) = procs_of(infos, keys::GROUP_FINAL_MEMBERSHIP_ORDER) {
+            let order = Proc::owned_list(order);
+            if self.order.as_ref().is_some_and(|known| *known != order) {
+                self.fail_with(Status::ERR_BAD_PARAM);
+            }
+            self.order = Some(order);
+        }
+        let do_without = [keys::GROUP_OPTIONAL, keys::GROUP_NOTIFY_TERMINATION];
+        self.may_lack_members |= do_without.iter().any(|key| is_set(infos, key));
+        if is_set(infos, keys::GROUP_LEADER) {
+            self.wait_for_decisions(processes);
+        }
+        if !self.may_lack_members && !self.lost_leaders.is_empty() {
+            self.fail_with(Status::ERR_LOST_CONNECTION);
+        }
+        self.add_all(infos, processes);
+    }
+
+    /// Counts the call of a leader, unless it has ended since an earlier one and calls again.
+    fn count_leader_call(&mut self, call: &ConstructCall<T>) {
+        let is_known = |proc: &Proc<'static>| self.leads.contains(proc);
+        let has_led = call.proc.as_ref().is_some_and(is_known);
+        if !(self.record_caller(call) && has_led) {
+            self.num_led = self.num_led.saturating_add(1);
+        }
+    }
+
+    /// Waits for the servers of the lost leaders, which call when the leading member has decided.
+    fn wait_for_decisions(&mut self, processes: &impl Processes) {
+        self.is_led = true;
+        for proc in self.lost_leaders.drain() {
+            if let Some(server) = processes.server_of(&proc)
+                && !self.have_called.contains(&server)
+            {
+                self.awaited.entry(server).or_default();
+            }
+        }
+    }
+
+    /// Adds the processes that a leader names.
+    fn add_all(&mut self, infos: &[Info<'_>], processes: &impl Processes) {
+        for proc in procs_of(infos, keys::GROUP_ADD_MEMBERS).unwrap_or_default() {
+            let Some(size) = processes.job_size(&proc.nspace) else {
+                self.fail_with(Status::ERR_NOT_FOUND);
+                continue;
+            };
+            let ranks = match proc.rank {
+                Rank::WILDCARD => 0..size,
+                rank => rank.as_raw()..rank.as_raw().saturating_add(1),
+            };
+            let nspace = proc.nspace.to_shared();
+            if self.jobs.contains_key(&nspace) {
+                continue;
+            }
+            for rank in ranks {
+                let proc = Proc::new(nspace.clone(), Rank::new(rank));
+                match self.called.contains(&proc) || !processes.has_ended(&proc) {
+                    _ if self.leads.contains(&proc) => {}
+                    true => self.add_member(proc),
+                    false if self.may_lack_members => {}
+                    false => self.fail_with(Status::ERR_LOST_CONNECTION),
+                }
+            }
+        }
+    }
+
+    /// Adds a process, and awaits its call unless it has called.
+    fn add_member(&mut self, proc: Proc<'static>) {
+        if self.added.insert(proc.clone()) && !self.called.contains(&proc) {
+            self.concerned_by.push(proc.clone());
+            self.missing.insert(proc);
+        }
+    }
+
+    /// Registers the leaders that a call names, and removes them from the added processes.
+    fn register_leaders(&mut self, call: &ConstructCall<T>, processes: &impl Processes) {
+        if let Some(proc) = &call.proc
+            && !self.own_jobs.contains(&proc.nspace)
+        {
+            self.own_jobs.insert(proc.nspace.clone());
+        }
+        for proc in call.listed.iter().chain(&call.proc) {
+            if proc.rank != Rank::WILDCARD {
+                self.added.remove(proc);
+                self.missing.remove(proc);
+                self.leads.insert(proc.clone());
+            } else if !self.jobs.contains_key(&proc.nspace) {
+                self.added.retain(|added| added.nspace != proc.nspace);
+                self.missing.retain(|added| added.nspace != proc.nspace);
+                let size = processes.job_size(&proc.nspace);
+                self.jobs.insert(proc.nspace.clone(), size);
+            }
+        }
+    }
+
+    /// Fails the construct; the first status stays.
+    fn fail_with(&mut self, status: Status) {
+        self.failed.get_or_insert(status);
+    }
+
+    /// Returns a list with whole jobs written out, as far as their sizes are known.
+    fn expand_jobs(&self, list: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
+        let each = |proc: Proc<'static>| match self.jobs.get(&proc.nspace) {
+            Some(Some(size)) if proc.rank == Rank::WILDCARD => {
+                let of = |rank| Proc::new(proc.nspace.clone(), Rank::new(rank));
+                (0..*size).map(of).collect()
+            }
+            _ => vec![proc],
+        };
+        list.into_iter().flat_map(each).collect()
+    }
+
+    /// Returns `true` if the caller is an added process of this user that has not called.
+    pub(super) fn awaits_participant(&self, call: &ConstructCall<T>) -> bool {
+        self.accepts_user(call) && self.is_missing(call)
+    }
+
+    /// Returns `true` unless a call is known to be of another user. A server that calls for lost processes gives no user.
+    fn accepts_user(&self, call: &ConstructCall<T>) -> bool {
+        let users = self.user.zip(call.user);
+        users.is_none_or(|(own, other)| own == other)
+    }
+
+    fn is_missing(&self, call: &ConstructCall<T>) -> bool {
+        let is_back = |proc: &Proc<'static>| self.lost.contains(proc) && self.added.contains(proc);
+        let is_absent = |proc: &Proc<'static>| self.missing.contains(proc) || is_back(proc);
+        call.proc.as_ref().is_some_and(is_absent)
+    }
+
+    /// Fails this construct with `PMIX_ERR_NO_PERMISSIONS` if it adds a process that calls and is of another user.
+    /// Returns `true` if it did.
+    pub(super) fn refuse_other_user(&mut self, call: &ConstructCall<T>) -> bool {
+        let is_refused = !self.accepts_user(call) && self.is_missing(call);
+        if let Some(proc) = call.proc.as_ref().filter(|_| is_refused) {
+            self.missing.remove(proc);
+            self.added.remove(proc);
+            self.fail_with(Status::ERR_NO_PERMISSIONS);
+        }
+        is_refused
+    }
+
+    /// Adds the call of an added process.
+    pub(super) fn add_participant(&mut self, call: ConstructCall<T>) {
+        self.limit(call.until);
+        self.record_caller(&call);
+        self.participant_calls.push(call);
+    }
+
+    /// Records the process that calls for itself. Returns `true` if the call replaces an earlier one of a process that has
+    /// ended since.
+    fn record_caller(&mut self, call: &ConstructCall<T>) -> bool {
+        let Some(proc) = &call.proc else {
+            return false;
+        };
+        self.missing.remove(proc);
+        if self.called.insert(proc.clone()) && !self.added.contains(proc) {
+            self.concerned_by.push(proc.clone());
+        }
+        let is_back = self.lost.remove(proc);
+        if is_back {
+            let calls = self
+                .leader_calls
+                .iter_mut()
+                .chain(&mut self.participant_calls);
+            let own = calls.filter(|call| call.proc.as_ref() == Some(proc));
+            own.for_each(ConstructCall::replace);
+        }
+        is_back
+    }
+
+    /// Returns `true` if a process has called for itself and has not ended since.
+    pub(super) fn has_called(&self, proc: &Proc<'static>) -> bool {
+        self.called.contains(proc) && !self.lost.contains(proc)
+    }
+
+    /// Returns the processes that have called for themselves and have not ended since.
+    pub(super) fn called(&self) -> impl Iterator<Item = &Proc<'static>> {
+        self.called.iter().filter(|proc| !self.lost.contains(proc))
+    }
+
+    /// Returns the processes whose end affects this construct and that were not returned before.
+    pub(super) fn take_new_concerned(&mut self) -> Vec<Proc<'static>> {
+        let said = std::mem::replace(&mut self.num_reported, self.concerned_by.len());
+        self.concerned_by.get(said..).unwrap_or_default().to_vec()
+    }
+
+    /// Returns all processes whose end affects or affected this construct, whole jobs by their wildcards.
+    pub(super) fn concerned_by(&self) -> &[Proc<'static>] {
+        &self.concerned_by
+    }
+
+    /// Records that a process has ended. Returns `true` if its call was awaited; it no longer is.
+    pub(super) fn handle_proc_ended(
+        &mut self,
+        proc: &Proc<'_>,
+        processes: &impl Processes,
+    ) -> bool {
+        let proc = proc.clone().into_owned();
+        if self.missing.remove(&proc) {
+            self.added.remove(&proc);
+            return true;
+        }
+        // After a failure was answered, a new call of this process is for another construct.
+        if self.failed.is_none() && self.called.contains(&proc) {
+            self.lost.insert(proc.clone());
+        }
+        let Leaders::Listed(_) = &self.leaders else {
+            return false;
+        };
+        let leads = self.leads.contains(&proc) || self.jobs.contains_key(&proc.nspace);
+        let Some(server) = processes.server_of(&proc).filter(|_| leads) else {
+            return false;
+        };
+        self.ended.insert(proc.clone());
+        if self.is_led {
+            return self.is_abandoned();
+        }
+        let Some(left) = self.awaited.get_mut(&server) else {
+            return false;
+        };
+        if !self.lost_leaders.insert(proc) {
+            return false;
+        }
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.awaited.remove(&server);
+        }
+        true
+    }
+
+    /// Returns `true` if the call of a server is awaited.
+    pub(super) fn awaits(&self, server: usize) -> bool {
+        self.awaited.contains_key(&server)
+    }
+
+    /// Stops waiting for a server that has ended.
+    pub(super) fn handle_server_ended(&mut self, server: usize) {
+        self.awaited.remove(&server);
+    }
+
+    /// Adds the call of a leader to a failed construct, so that it and the processes that it adds are answered.
+    pub(super) fn add_late_leader_call(
+        &mut self,
+        server: usize,
+        call: ConstructCall<T>,
+        group: &Group,
+        processes: &impl Processes,
+    ) {
+        self.count_leader_call(&call);
+        self.awaited.remove(&server);
+        self.have_called.insert(server);
+        self.leader_calls.push(call);
+        self.add_all(&group.directives, processes);
+    }
+
+    /// Returns `true` if leaders are awaited of which only the number is known.
+    pub(super) fn waits_for_unknown(&self) -> bool {
+        matches!(self.leaders, Leaders::Counted(count) if self.num_led < count)
+    }
+
+    /// Returns `true` if unknown leaders are awaited, but all of the `num_running` processes have called.
+    pub(super) fn is_deserted(&self, num_running: usize, processes: &impl Processes) -> bool {
+        self.waits_for_unknown() && num_running <= self.called.len() && {
+            let called = self.called();
+            called.filter(|proc| !processes.has_ended(proc)).count() >= num_running
+        }
+    }
+
+    /// Returns `true` if one of the members led the construct and all listed leaders have ended. A server may have called
+    /// for a process that had already ended for the other servers.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_led && self.num_listed > 0 && self.ended.len() >= self.num_listed
+    }
+
+    /// Returns `true` if no call is awaited.
+    pub(super) fn is_complete(&self) -> bool {
+        let is_led = match self.leaders {
+            Leaders::Listed(_) => self.awaited.is_empty(),
+            Leaders::Counted(count) => self.num_led >= count,
+        };
+        is_led && self.missing.is_empty()
+    }
+
+    pub(super) fn take_tokens(&mut self) -> Vec<T> {
+        self.lost.clear();
+        let calls = std::mem::take(&mut self.leader_calls).into_iter();
+        let calls = calls.chain(std::mem::take(&mut self.participant_calls));
+        calls.map(|call| call.token).collect()
+    }
+
+    /// Returns the success of a complete construct.
+    pub(super) fn succeed(mut self) -> EndedConstruct<T> {
+        let mut members = self.in_order();
+        if !self.lost_leaders.is_empty() {
+            members = self.expand_jobs(members);
+            members.retain(|proc| !self.lost_leaders.contains(proc));
+        }
+        let mut added: Vec<_> = self.added.drain().collect();
+        added.sort_unstable();
+        members.extend(added);
+        if let Some(order) = &self.order {
+            members = in_final_order(self.expand_jobs(members), order);
+        }
+        let mut infos = vec![Info::new(keys::GROUP_MEMBERSHIP, members)];
+        let calls = || self.leader_calls.iter().chain(&self.participant_calls);
+        infos.extend(calls().flat_map(|call| call.shared.clone()));
+        if calls().any(|call| call.notifies) {
+            infos.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+        }
+        let wants_context_id = calls().any(|call| call.wants_context_id);
+        EndedConstruct {
+            wants_context_id,
+            tokens: self.take_tokens(),
+            outcome: Ok(infos),
+        }
+    }
+
+    /// Returns the leaders in the order that all calls list, without those that any server leaves out. If the calls differ,
+    /// or leaders are counted, they are sorted by name.
+    fn in_order(&self) -> Vec<Proc<'static>> {
+        match &self.leaders {
+            Leaders::Listed(procs) => {
+                let mut lists = self.leader_calls.iter().map(|call| &call.listed);
+                let first = lists.next().unwrap_or(procs);
+                if lists.clone().all(|list| list == first) {
+                    return first.clone();
+                }
+                // A server that leaves a process out lists the others one by one; another server may list the whole job.
+                let mut both: HashSet<_> = self.expand_jobs(first.clone()).into_iter().collect();
+                for list in lists {
+                    let named: HashSet<_> = self.expand_jobs(list.clone()).into_iter().collect();
+                    both.retain(|proc| named.contains(proc));
+                }
+                let mut both: Vec<_> = both.into_iter().collect();
+                both.sort_unstable();
+                both
+            }
+            Leaders::Counted(_) => {
+                let procs = self
+                    .leader_calls
+                    .iter()
+                    .filter_map(|call| call.proc.clone());
+                let mut procs: Vec<_> = procs.collect();
+                procs.sort_unstable();
+                procs
+            }
+        }
+    }
+}
