@@ -19,11 +19,11 @@ use crate::status::code;
 /// # Safety
 /// `list` points to NULL or to an array.
 unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `list` is valid for reads and writes, and `arg` a string or NULL.
     let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `*list` is NULL or an array that ends with NULL.
     let count = unsafe { count(*list) };
-    // SAFETY: as above; there is room for one more and the NULL.
+    // SAFETY: `resized` made room for `count` strings, one more and the NULL, so each place written is inside.
     unsafe {
         let own = owned(*list)?;
         let grown = resized(own, count + 2).inspect_err(|_| {
@@ -78,7 +78,7 @@ fn delimiter(number: c_int) -> Option<u8> {
 /// # Safety
 /// It is NULL or a string.
 unsafe fn split(from: *const c_char, at: c_int, with_empty: bool) -> *mut *mut c_char {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `from` is NULL or ends with a NUL.
     let (Some(from), Some(at)) = (unsafe { text(from) }, delimiter(at)) else {
         return ptr::null_mut();
     };
@@ -110,11 +110,11 @@ exported! {
         code((|| {
             // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (list, wanted) = unsafe { (*there_mut(argv)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
-            // SAFETY: as above.
+            // SAFETY: the header requires `*argv` to be NULL or an array of strings that ends with NULL.
             if unsafe { strings(list)? }.contains(&wanted) {
                 return Ok(());
             }
-            // SAFETY: as above.
+            // SAFETY: `there_mut` found `argv` valid, and the header requires `*argv` to be an array or NULL.
             unsafe { insert(argv, arg, false) }
         })())
     }
@@ -197,24 +197,24 @@ pub(crate) unsafe fn set(
     overwrite: bool,
     env: *mut *mut *mut c_char,
 ) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `env` is valid for reads and writes.
     let list = unsafe { there_mut(env)? };
     if name.is_empty() || name.contains(&b'=') {
         return Err(Status::ERR_BAD_PARAM);
     }
     if is_of_process(*list) {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that `env` is valid; its array is that of the process.
         return unsafe { set_in_process(name, value, overwrite, env) };
     }
     let entry = joined([name, b"=", value].into_iter())?;
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `*list` is NULL or an array that ends with NULL.
     let known = unsafe { strings(*list)? }.iter().position(|one| {
         one.strip_prefix(name)
             .is_some_and(|rest| rest.first() == Some(&b'='))
     });
     let Some(place) = known else {
         let made = string(&entry)?;
-        // SAFETY: as above; the copy that is put in is another one.
+        // SAFETY: the caller guarantees `env`, and `made` is a string. `insert` puts a copy in, so `made` stays ours.
         let added = unsafe { insert(env, made, false) };
         // SAFETY: it was made here.
         unsafe { crate::memory::release(made) };
@@ -272,7 +272,7 @@ unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
     if !is_borrowed(list) {
         return Ok(list);
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `list` is NULL or an array that ends with NULL.
     let all = unsafe { strings(list)? };
     match all.is_empty() {
         true => crate::memory::zeroed(1),
@@ -291,7 +291,7 @@ unsafe fn set_in_process(
     overwrite: bool,
     env: *mut *mut *mut c_char,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `*env` is the environment of the process, which ends with NULL.
     let is_known = unsafe { strings(*env)? }.iter().any(|one| {
         one.strip_prefix(name)
             .is_some_and(|rest| rest.first() == Some(&b'='))
@@ -325,7 +325,7 @@ unsafe fn set_in_process(
 /// # Safety
 /// As of [`set_in_process`]; `name` is a string.
 unsafe fn unset_in_process(name: *const c_char, env: *mut *mut *mut c_char) -> Result<()> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `name` ends with a NUL, that `env` is valid, and that no thread reads it.
     unsafe {
         let answer = unsetenv(name);
         *env = environ;

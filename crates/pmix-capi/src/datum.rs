@@ -39,15 +39,15 @@ pub(crate) struct Ops {
 impl Ops {
     const fn of<T: Record>(place: Place) -> Self {
         unsafe fn begin<T: Record>(at: *mut c_void) {
-            // SAFETY: the caller says that there is room for one.
+            // SAFETY: the callers of `begin` pass memory with the size and alignment of `T`.
             unsafe { at.cast::<T>().write(T::initial()) };
         }
         unsafe fn empty<T: Record>(at: *mut c_void) {
-            // SAFETY: the caller says that there is a valid one.
+            // SAFETY: the caller of `clear` guarantees a valid datum, whose type found these `Ops`.
             unsafe { (*at.cast::<T>()).empty() };
         }
         unsafe fn duplicate<T: Record>(from: *const c_void, to: *mut c_void) -> Result<()> {
-            // SAFETY: the caller says that there is a valid one, and room for one.
+            // SAFETY: the caller of `copy` guarantees a valid datum of this type at `from`, and room for it at `to`.
             unsafe { to.cast::<T>().write((*from.cast::<T>()).duplicate()?) };
             Ok(())
         }
@@ -69,7 +69,7 @@ impl Ops {
     /// # Safety
     /// There is a valid one at `from` and room for one at `to`.
     pub(crate) unsafe fn copy(&self, from: *const c_void, to: *mut c_void) -> Result<()> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees the datum at `from` and the room at `to`, which is all that `duplicate` needs.
         unsafe { (self.duplicate)(from, to) }
     }
 
@@ -78,7 +78,7 @@ impl Ops {
     /// # Safety
     /// There is a valid one.
     pub(crate) unsafe fn clear(&self, at: *mut c_void) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees the valid datum that `empty` needs.
         unsafe { (self.empty)(at) }
     }
 }
@@ -86,7 +86,7 @@ impl Ops {
 /// # Safety
 /// There is a valid datum of the type at the place.
 unsafe fn one<M: Model>(at: *const c_void) -> Result<M> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a valid datum of the C type of `M` at `at`.
     unsafe { M::from_c(&*at.cast::<M::C>()) }
 }
 
@@ -113,12 +113,12 @@ macro_rules! data {
                 if of == DataType::UNDEF {
                     return Ok(Value::Undef);
                 }
-                // SAFETY: the caller says so: the type says what the union holds.
+                // SAFETY: the caller of `from_c` guarantees a valid value, whose type names the member of its union.
                 let at = unsafe { place_of(from)? };
                 if at.is_null() {
                     return missing(of);
                 }
-                // SAFETY: as above, and there is one.
+                // SAFETY: `at` is not NULL, so the value, valid by its caller, has a datum of the type `of` there.
                 unsafe {
                     Ok(match of {
                         $(DataType::$type => Value::$variant(one(at)?),)*
@@ -156,7 +156,7 @@ macro_rules! data {
                 if at.is_null() || count == 0 {
                     return Ok(DataArray::empty(of));
                 }
-                // SAFETY: the caller says so: the type says what the array holds.
+                // SAFETY: the caller of `from_c` guarantees `count` valid data of the type `of` at `at`.
                 nested(|| unsafe {
                     Ok(match of {
                         $(DataType::$type => DataArray::$variant(many(at.cast(), count)?),)*
@@ -266,11 +266,11 @@ data! {
 /// # Safety
 /// There are that many valid buffers.
 unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Bytes<'static>>> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees `count` valid buffers at `at`.
     let all = unsafe { slice(at, count)? };
     let mut copies = memory::list_for(all.len())?;
     for buffer in all {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that each buffer of the array is valid.
         let left = unsafe { left_in(buffer) };
         copies.push(memory::copied(left)?.into());
     }
@@ -312,7 +312,7 @@ unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
     let union = ptr::from_ref(&value.data).cast_mut().cast::<c_void>();
     match known.place {
         Place::Inline => Ok(union),
-        // SAFETY: the type says that a pointer is there.
+        // SAFETY: the caller guarantees a valid value, and its type is one whose member of the union is a pointer.
         Place::Behind => Ok(unsafe { value.data.ptr }),
         Place::Nowhere => Err(Status::ERR_UNKNOWN_DATA_TYPE),
     }
@@ -345,7 +345,7 @@ fn put<T: Record>(to: &mut pmix_value_t, place: Place, datum: T) -> Result<()> {
 /// It is valid, and what it owns came from the C library.
 pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     let of = DataType::from_raw(value.r#type);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the value is valid.
     let Ok(at) = (unsafe { place_of(value) }) else {
         return;
     };
@@ -370,9 +370,9 @@ pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_
     if value.r#type == DataType::UNDEF.as_raw() {
         return Ok(pmix_value_t::initial());
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the value is valid.
     let at = unsafe { place_of(value) }?;
-    // SAFETY: as above.
+    // SAFETY: `place_of` returned NULL or the place of the datum, which has the type of the value.
     unsafe { load_value(DataType::from_raw(value.r#type), at) }
 }
 
@@ -389,9 +389,9 @@ pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_
     }
     match known.place {
         Place::Nowhere => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
-        // SAFETY: the caller says so, and the union has room for one.
+        // SAFETY: the caller guarantees the datum at `at`; the union has room for each type that is inline.
         Place::Inline => unsafe { known.copy(at, ptr::from_mut(&mut to.data).cast())? },
-        // SAFETY: the caller says so.
+        // SAFETY: `at` is not NULL, so the caller guarantees a valid datum of the type there.
         Place::Behind => to.data.ptr = unsafe { duplicate_one(&known, at) }?,
     }
     Ok(to)
@@ -403,7 +403,7 @@ pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_
 /// There is a valid one.
 pub(crate) unsafe fn duplicate_one(known: &Ops, from: *const c_void) -> Result<*mut c_void> {
     let room = memory::zeroed::<u8>(known.size)?.cast::<c_void>();
-    // SAFETY: the caller says so, and there is room for one.
+    // SAFETY: the caller guarantees the datum at `from`; `room` has its size, aligned as by malloc.
     match unsafe { known.copy(from, room) } {
         Ok(()) => Ok(room),
         Err(status) => {
@@ -429,7 +429,7 @@ pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
                 unsafe { known.clear(array.array.byte_add(place * known.size)) };
             }
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the C library allocated the array; its data are cleared.
         unsafe { release(array.array) };
     });
 }

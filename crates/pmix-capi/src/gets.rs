@@ -30,7 +30,7 @@ pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
 
 /// Returns the process whose value a get asks for; this process if the caller names none.
 unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
-    // SAFETY: the caller guarantees the pointers (header contract).
+    // SAFETY: the header of the functions for gets requires `proc` to be NULL or valid for reads.
     let named = unsafe { proc_at(at) };
     named.map_or_else(
         || own.clone(),
@@ -170,10 +170,10 @@ unsafe fn find(
     infos: &[Info<'static>],
 ) -> Result<Value<'static>> {
     if key.is_null() {
-        // SAFETY: the caller guarantees the pointers (header contract).
+        // SAFETY: the caller guarantees that `named` is NULL or valid for reads.
         return unsafe { all_known(named, &of, infos) };
     }
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `key` ends with a NUL; it is not NULL.
     let key = unsafe { key_at(key)? };
     match known_to_server(&of, &key, infos) {
         Some(found) => found,
@@ -189,7 +189,7 @@ unsafe fn hand_out(
     infos: &[Info<'_>],
     to: *mut *mut pmix_value_t,
 ) -> Result<()> {
-    // SAFETY: the caller guarantees the pointers (header contract).
+    // SAFETY: the header requires `to` to be valid for writes, and `*to` with static memory.
     unsafe {
         match says(infos, keys::GET_STATIC_VALUES) {
             true => make_at(*there(to)?, || found.to_c()),
@@ -212,9 +212,9 @@ exported! {
             if val.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            // SAFETY: as above.
+            // SAFETY: the header requires `proc` and `key` to be NULL or valid for reads.
             let got = check_get(&infos).and_then(|()| unsafe { find(proc, of, key, &infos) });
-            // SAFETY: as above.
+            // SAFETY: `val` is not NULL, and the header requires it to be valid for writes; static memory is at `*val`.
             let got = got.and_then(|found| unsafe { hand_out(&found, &infos, val) });
             // As in OpenPMIx, a program that frees the value whatever the status finds none. Static memory is the
             // program's own.
@@ -234,11 +234,11 @@ exported! {
             check_get(&infos)?;
             let then = value(cbfunc, cbdata)?;
             if key.is_null() {
-                // SAFETY: as above.
+                // SAFETY: the header requires `proc` to be NULL or valid for reads.
                 let all = unsafe { all_known(proc, &of, &infos)? };
                 return later(move || then(Ok(all)));
             }
-            // SAFETY: as above.
+            // SAFETY: the header requires `key` to end with a NUL; it is not NULL.
             let key = unsafe { key_at(key)? };
             if let Some(found) = known_to_server(&of, &key, &infos) {
                 let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());

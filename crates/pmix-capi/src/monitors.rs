@@ -35,7 +35,7 @@ impl MonitorCall {
         ndirs: usize,
     ) -> Result<Self> {
         crate::state::proc()?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that `monitor` and the `ndirs` infos are NULL or valid.
         let (monitor, directives) = unsafe { (info_at(monitor)?, infos_at(directives, ndirs)?) };
         Ok(Self {
             monitor,

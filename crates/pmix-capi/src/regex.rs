@@ -34,7 +34,7 @@ impl RegexFramer for Encoders {
 /// # Safety
 /// `at` is NULL or points to a map that lives as long as the result.
 pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
-    // SAFETY: a map has a NUL after its text, or after the tag of its frame.
+    // SAFETY: the caller guarantees NULL or a map, which has a NUL after its text or after the tag of its frame.
     let text = unsafe { text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
     let Ok(preg) = of_all() else {
         return Ok(text);
@@ -48,7 +48,7 @@ pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
     if i32::try_from(extent.len).is_err() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: the frame says how many bytes the map has.
+    // SAFETY: the caller guarantees a map, and its frame, which was read to here, states `extent.len` bytes.
     unsafe { slice(at.cast(), extent.len) }
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
 /// # Safety
 /// As of [`map_at`].
 pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that `at` is NULL or points to a map.
     copy(unsafe { map_at(at)? })
 }
 
@@ -116,7 +116,7 @@ pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
 /// # Safety
 /// The object is valid.
 pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_byte_object_t> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that the object is valid.
     object(&unsafe { map_of(from)? })
 }
 
@@ -125,7 +125,7 @@ pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_
 /// # Safety
 /// As of [`duplicate_object`].
 pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'static>> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees a valid object: `size` bytes at `bytes`.
     let bytes = unsafe { slice(from.bytes.cast::<u8>(), from.size)? };
     Ok(RegexBytes(copied(map_in(bytes))?.into()))
 }
