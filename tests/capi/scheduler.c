@@ -36,10 +36,12 @@ static void tool(const char *key, const char *top)
     IS(PMIX_SUCCESS, control());
     /* A process that is its own server asks its own host, and this one has none. */
     IS(PMIX_SUCCESS, PMIx_tool_set_server(&own, NULL, 0));
+    HOLDS(!PMIx_tool_is_connected());
     IS(PMIX_ERR_UNREACH, control());
     IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
     HOLDS(count == 1);
     IS(PMIX_SUCCESS, PMIx_tool_set_server(&servers[0], NULL, 0));
+    HOLDS(PMIx_tool_is_connected());
     IS(PMIX_SUCCESS, control());
     PMIX_PROC_FREE(servers, count);
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
