@@ -7,7 +7,6 @@ use pmix_client::ThreadStart;
 use pmix_topology::Cpuset;
 use pmix_types::{Info, Status, Value, keys};
 
-use crate::gets::says;
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 
@@ -32,11 +31,14 @@ impl Binding {
     /// `PMIX_ERR_BAD_PARAM` for a list that is none; `PMIX_ERR_NOT_SUPPORTED` if the binding is required, and a processor
     /// of the list is not there or the library starts no threads.
     pub(crate) fn of(function: &str, infos: &[Info<'_>]) -> Result<Self> {
+        let is_set = |key: &str| {
+            let mut named = infos.iter().filter(|info| info.key.is(key));
+            named.any(|info| info.truth().is_true())
+        };
         let list = infos
             .iter()
             .find(|info| info.key.is(keys::BIND_PROGRESS_THREAD));
-        let is_required =
-            says(infos, keys::BIND_REQUIRED) || list.is_some_and(Info::must_be_obeyed);
+        let is_required = is_set(keys::BIND_REQUIRED) || list.is_some_and(Info::must_be_obeyed);
         let Some(list) = list else {
             return Ok(Self {
                 cpus: None,
@@ -53,7 +55,7 @@ impl Binding {
                 error.status()
             })
         })?;
-        let refusal = match says(infos, keys::EXTERNAL_PROGRESS) {
+        let refusal = match is_set(keys::EXTERNAL_PROGRESS) {
             true => Some("with PMIX_EXTERNAL_PROGRESS there are no threads to bind".to_owned()),
             false => cpus.check_bindable().err().map(|error| error.to_string()),
         };
