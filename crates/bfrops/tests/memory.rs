@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator counts what every thread takes.
+//!
 //! What unpacking costs, whatever the bytes say: eight times the message and 64 KiB.
 
+#[path = "it/records/mod.rs"]
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
 mod records;
 

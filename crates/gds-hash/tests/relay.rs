@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator counts what every thread takes.
+//!
 //! The job information of another job is written as it is sent: nothing of it is packed, unpacked
 //! and packed again. An unpacked process is an array on the heap, so the test counts allocations.
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator counts what every thread takes.
+//!
 //! What decoding takes in memory, whatever a few bytes claim to stand for.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]

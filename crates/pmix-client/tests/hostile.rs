@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator counts what every thread takes.
+//!
 //! A client whose server or peers mean it no good: memory stays bounded and time limits hold.
 
 #[path = "../../bfrops/tests/meter/growth.rs"]

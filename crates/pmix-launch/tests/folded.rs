@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator counts what every thread takes.
+//!
 //! A described job of many nodes is registered as it is folded: what a launcher holds does not
 //! grow with the number of nodes or processes.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server whose process has no descriptors left. Alone in its program, as the limit is one of
-//! the whole process.
+//! A program of its own: the limit of descriptors that it sets holds for the whole process.
+//!
+//! A server whose process has no descriptors left.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

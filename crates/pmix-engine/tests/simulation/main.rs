@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: it replaces the panic hook, and its seeds take minutes.
+//!
 //! A seeded simulation: engines, the cores of clients and a host in one process, and everything that can go
 //! wrong between them.
 //!

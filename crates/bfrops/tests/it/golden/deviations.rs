@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where we differ on purpose: `testdata/bfrops/deviations.toml`.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::call::{Call, folder};
+use crate::records::unhex;
+
+/// What became of a record.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Bytes(Vec<u8>),
+    Value(Json),
+    Status(i32),
+}
+
+/// Which way a record was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Way {
+    Pack,
+    Unpack,
+}
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deviations {
+    deviation: Vec<Deviation>,
+}
+
+/// One reason to differ, the records it explains and what we answer to each of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deviation {
+    /// Why.
+    reason: String,
+    way: Way,
+    /// The files; a `*` stands for any text.
+    files: Vec<String>,
+    /// The types; all if left out.
+    #[serde(default)]
+    types: Vec<String>,
+    /// The values as JSON; all if left out.
+    #[serde(default)]
+    values: Vec<String>,
+    /// The releases whose bytes these are; all if left out.
+    #[serde(default)]
+    producers: Vec<String>,
+    answer: Stated,
+    /// The files and types for which it was needed.
+    #[serde(skip)]
+    needed: Vec<String>,
+}
+
+/// What we answer.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Stated {
+    /// An error with this status.
+    Status(i32),
+    /// Exactly these bytes.
+    Bytes(String),
+    /// The first bytes of the library, then these.
+    Then(String),
+    /// Exactly this value, as JSON.
+    Value(String),
+    /// A value that gives the bytes of the library again.
+    Again,
+    /// The count, then these bytes, then each number of the value in 32 bits.
+    Words(String),
+    /// Not asked: the bytes of the library hold what only it can tell.
+    NotAsked,
+}
+
+impl Deviations {
+    /// Reads the file.
+    pub(crate) fn read() -> Self {
+        let text = std::fs::read_to_string(folder().join("deviations.toml"))
+            .expect("testdata/bfrops/deviations.toml is there");
+        let file: Self = toml::from_str(&text).unwrap_or_else(|e| panic!("{e}"));
+        for deviation in &file.deviation {
+            assert!(
+                !deviation.reason.trim().is_empty(),
+                "a deviation needs a reason"
+            );
+        }
+        file
+    }
+
+    /// What is wrong with our answer, if anything.
+    pub(crate) fn judge(
+        &mut self,
+        call: &Call,
+        way: Way,
+        theirs: &Outcome,
+        ours: &Outcome,
+    ) -> Option<String> {
+        if theirs == ours {
+            return None;
+        }
+        let told = format!(
+            "{} {way:?}\n    theirs: {theirs:x?}\n    ours:   {ours:x?}",
+            call.name()
+        );
+        match self.find(call, way) {
+            None => Some(told),
+            Some(stated) if stated.is(call, theirs, ours) => None,
+            Some(_) => Some(format!("not what deviations.toml states: {told}")),
+        }
+    }
+
+    /// What is stated for a record, by the first deviation that covers it.
+    fn find(&mut self, call: &Call, way: Way) -> Option<&Stated> {
+        let listed = |list: &[String], item: &str| {
+            list.is_empty() || list.iter().any(|pattern| matches(pattern, item))
+        };
+        let deviation = self.deviation.iter_mut().find(|deviation| {
+            deviation.way == way
+                && listed(&deviation.files, call.file)
+                && listed(&deviation.types, &call.type_name)
+                && listed(&deviation.values, &call.value)
+                && listed(&deviation.producers, &call.producer)
+        })?;
+        let items = [call.file, &call.type_name, &call.value, &call.producer];
+        deviation.needed.extend(items.map(str::to_owned));
+        Some(&deviation.answer)
+    }
+
+    /// Every pattern that no differing record needed.
+    pub(crate) fn unneeded(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for deviation in &self.deviation {
+            let lists = [
+                &deviation.files,
+                &deviation.types,
+                &deviation.values,
+                &deviation.producers,
+            ];
+            for pattern in lists.into_iter().flatten() {
+                if !deviation.needed.iter().any(|item| matches(pattern, item)) {
+                    let reason = &deviation.reason;
+                    faults.push(format!(
+                        "deviations.toml: {pattern:?} of {reason:?} is not needed"
+                    ));
+                }
+            }
+        }
+        faults
+    }
+}
+
+impl Stated {
+    fn is(&self, call: &Call, theirs: &Outcome, ours: &Outcome) -> bool {
+        match (self, ours) {
+            (Self::NotAsked, _) => true,
+            (Self::Status(status), Outcome::Status(found)) => status == found,
+            (Self::Bytes(hex), Outcome::Bytes(found)) => unhex(hex) == *found,
+            (Self::Then(hex), Outcome::Bytes(found)) => match theirs {
+                Outcome::Bytes(theirs) => {
+                    let first = found.strip_suffix(&unhex(hex)[..]);
+                    first.is_some_and(|first| theirs.starts_with(first))
+                }
+                _ => false,
+            },
+            (Self::Value(text), Outcome::Value(found)) => {
+                serde_json::from_str::<Json>(text).is_ok_and(|value| value == *found)
+            }
+            (Self::Again, Outcome::Value(found)) => {
+                let again = super::pack(call, &super::value(call, &found.to_string()));
+                matches!((again, &call.bytes), (Outcome::Bytes(a), Some(b)) if a == *b)
+            }
+            (Self::Words(front), Outcome::Bytes(found)) => words(call, front) == *found,
+            _ => false,
+        }
+    }
+}
+
+/// The count, then `front`, then each number of the value in 32 bits.
+fn words(call: &Call, front: &str) -> Vec<u8> {
+    let numbers: Vec<u32> = serde_json::from_str(&call.value).unwrap();
+    let mut bytes = u32::try_from(numbers.len()).unwrap().to_be_bytes().to_vec();
+    bytes.extend(unhex(front));
+    bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    bytes
+}
+
+/// Whether a text is of a pattern in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The datastore through its public interface.
+
+#[path = "../../../bfrops/tests/meter/growth.rs"]
+mod growth;
+
+mod answers;
+mod collected;
+mod cost;
+mod flat;
+mod jobs;
+mod properties;
+mod registration;
+mod reply;
+mod store;
+mod waiting;

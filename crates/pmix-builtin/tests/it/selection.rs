@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What settings do to the framework with every component of the tree.
+
+use pmix_builtin::open_preg;
+use preg_core::{Error, Params, Preg, Regex2Ref, Status};
+
+fn open(settings: &[(&str, &str)]) -> Result<Preg, Error> {
+    let vars = settings
+        .iter()
+        .map(|(name, value)| (format!("PMIX_MCA_{name}"), (*value).to_owned()));
+    open_preg(&Params::builder().environment(vars).build()?)
+}
+
+fn framing(settings: &[(&str, &str)], list: &[u8]) -> String {
+    open(settings)
+        .unwrap()
+        .generate_node_regex(list)
+        .unwrap()
+        .framing
+}
+
+fn long_list() -> Vec<u8> {
+    let names: Vec<String> = (0..1000).map(|i| format!("node{i:04}")).collect();
+    names.join(",").into_bytes()
+}
+
+#[test]
+fn the_default_order_is_compress_raw_native() {
+    assert_eq!(framing(&[], &long_list()), "blob");
+    assert_eq!(framing(&[], b"n1,n2"), "raw");
+    let preg = open(&[]).unwrap();
+    let names: Vec<_> = preg
+        .modules()
+        .iter()
+        .filter(|m| m.decision.excluded.is_none())
+        .map(|m| m.scheme.name())
+        .collect();
+    assert_eq!(names, ["compress", "raw", "native"]);
+}
+
+#[test]
+fn a_list_and_priorities_choose_the_encoder() {
+    assert_eq!(framing(&[("preg", "native")], b"n1,n2"), "pmix");
+    assert_eq!(framing(&[("preg", "^compress,raw")], &long_list()), "pmix");
+    assert_eq!(framing(&[("preg_native_priority", "60")], b"n1,n2"), "pmix");
+    assert_eq!(
+        framing(&[("preg_compress_enabled", "0")], &long_list()),
+        "raw"
+    );
+}
+
+#[test]
+fn what_is_switched_off_still_reads() {
+    let value = open(&[])
+        .unwrap()
+        .generate_node_regex(&long_list())
+        .unwrap();
+    let preg = open(&[("preg", "raw")]).unwrap();
+    assert_eq!(preg.parse_nodes(&value.bytes).unwrap().len(), 1000);
+    assert_eq!(preg.parse_nodes(b"pmix[n[1:1-3]]").unwrap().len(), 3);
+    let kind = preg.generate_regex(b"n1").unwrap().kind;
+    assert_eq!(kind, "raw");
+}
+
+#[test]
+fn what_may_not_read_is_refused_and_never_split() {
+    let preg = open(&[("preg_native_parse", "false")]).unwrap();
+    let error = preg.parse_nodes(b"pmix[n[1:1-3]]").unwrap_err();
+    assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
+    let preg = open(&[("preg", "raw"), ("preg_compress_parse", "no")]).unwrap();
+    let regex = Regex2Ref {
+        kind: "compress",
+        bytes: b"\0\0\0\0",
+    };
+    assert_eq!(
+        preg.parse_regex(regex).unwrap_err().status(),
+        Status::ERR_NOT_SUPPORTED
+    );
+}
+
+#[test]
+fn limits_are_parameters() {
+    let preg = open(&[("preg_base_max_nodes", "10"), ("preg_base_max_ranks", "20")]).unwrap();
+    assert_eq!(preg.parse_nodes(b"pmix[n[2:1-10]]").unwrap().len(), 10);
+    let error = preg.parse_nodes(b"pmix[n[2:1-11]]").unwrap_err();
+    assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
+    assert!(preg.parse_procs(b"raw:0-19").is_ok());
+    assert!(preg.parse_procs(b"raw:0-20").is_err());
+    let error = open(&[("preg_base_max_nodes", "many")])
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("PMIX_MCA_preg_base_max_nodes"), "{error}");
+    let unlimited = open(&[("preg_base_max_nodes", "-1")]).unwrap();
+    assert_eq!(unlimited.limits().max_nodes, u64::MAX);
+}
+
+#[test]
+fn a_component_without_what_it_needs_is_left_out() {
+    let settings = [
+        ("pcompress", "none"),
+        ("pcompress_base_silence_warning", "1"),
+    ];
+    assert_eq!(framing(&settings, &long_list()), "raw");
+    let preg = open(&settings).unwrap();
+    let status = preg
+        .components()
+        .iter()
+        .find(|c| c.name == "compress")
+        .unwrap();
+    assert!(
+        status
+            .decision
+            .excluded
+            .as_ref()
+            .unwrap()
+            .0
+            .contains("cannot work here")
+    );
+    // With nothing else selected there is nothing left.
+    let error = open(&[settings[0], settings[1], ("preg", "compress")])
+        .err()
+        .unwrap();
+    assert_eq!(error.status(), Status::ERR_SILENT);
+    let text = error.to_string();
+    assert!(text.contains("compress: cannot work here"), "{text}");
+    assert!(
+        text.contains("raw: preg = compress (environment variable PMIX_MCA_preg)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_framework_shows_its_parameters_with_their_sources() {
+    let vars = [("PMIX_MCA_pcompress_base_limit".to_owned(), "64".to_owned())];
+    let params = Params::builder().environment(vars).build().unwrap();
+    let preg = open_preg(&params).unwrap();
+    let all = preg.catalog().describe(&params);
+    let limit = all
+        .iter()
+        .find(|p| p.name == "pcompress_base_limit")
+        .unwrap();
+    assert_eq!(
+        (limit.setting.value.as_str(), limit.default.as_str()),
+        ("64", "4096")
+    );
+    let source = limit.setting.source.to_string();
+    assert_eq!(source, "environment variable PMIX_MCA_pcompress_base_limit");
+}

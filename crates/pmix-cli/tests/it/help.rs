@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Help: in the colour that is asked for, whole or an error, and with what was probably meant.
+
+use std::fs::OpenOptions;
+
+use crate::command::{command, pmix};
+
+const JOB: [&str; 4] = ["--nodes", "n1,n2", "--procs", "0;1"];
+
+#[test]
+fn help_has_the_colour_that_is_asked_for() {
+    for args in [
+        &["--color", "never", "--help"][..],
+        &["--color=never", "map", "--help"],
+        &["map", "--color", "never", "draw", "--help"],
+    ] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 0, "{args:?}");
+        assert!(!outcome.stdout.contains(&0x1b), "{args:?}");
+    }
+    let outcome = pmix(&["--color", "always", "map", "--help"]);
+    assert!(outcome.stdout.contains(&0x1b));
+    // Errors of the parser, too.
+    let outcome = pmix(&["--color", "always", "map", "no-such"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains('\u{1b}'), "{}", outcome.stderr);
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for args in [&["--help"][..], &["--version"], &["run", "--help"]] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(args).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = "the output cannot be written: No space left";
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+}
+
+/// A command line that cannot be read is answered with exit code 2 and this text.
+fn misused(args: &[&str], expected: &str) {
+    let outcome = pmix(args);
+    assert_eq!(outcome.code, 2, "{args:?}");
+    let said = &outcome.stderr;
+    assert!(said.contains(expected), "{args:?}: {said}");
+}
+
+#[test]
+fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
+    for (args, meant) in [
+        (&["convert", "n1"][..], "tip: it is `pmix map convert`"),
+        (&["mpa", "count"], "tip: did you mean `pmix map`?"),
+        (
+            &["map", "cuont", "n1"],
+            "tip: did you mean `pmix map count`?",
+        ),
+        (&["--json", "rnu"], "tip: did you mean `pmix run`?"),
+    ] {
+        misused(args, meant);
+    }
+    let outcome = pmix(&["xyzzyq"]);
+    assert!(!outcome.stderr.contains("tip"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_number_that_cannot_be_is_answered_with_what_can() {
+    for (args, expected) in [
+        (&["map", "split", "0", "n1"][..], "at least 1 is needed"),
+        (&["map", "chop", "x", "n1"], "expected a number from 1 to "),
+        (
+            &["map", "nth", "x", "n1"],
+            "expected a place counted from zero",
+        ),
+    ] {
+        misused(args, expected);
+    }
+}
+
+#[test]
+fn a_key_that_no_attribute_has_is_asked_for_and_the_nearest_are_named() {
+    for (key, meant) in [
+        ("hostname", "did you mean PMIX_HOSTNAME?"),
+        ("PMIX_JOB_SIEZ", "PMIX_JOB_SIZE"),
+        ("pmix.job.siez", "pmix.job.size"),
+    ] {
+        let outcome = pmix(&[&["get"], &JOB[..], &[key]].concat());
+        assert_eq!(outcome.code, 1, "{key}");
+        assert!(outcome.stderr.contains(meant), "{key}: {}", outcome.stderr);
+    }
+    let outcome = pmix(&[&["get"], &JOB[..], &["PMIX_WDIR"]].concat());
+    let expected = "--all prints what is known";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_version_says_more_when_it_is_asked_to() {
+    let short = pmix(&["--version"]).text();
+    assert_eq!(short.lines().count(), 1, "{short}");
+    for args in [&["--version", "-v"][..], &["-vV"], &["--verbose", "-V"]] {
+        let text = pmix(args).text();
+        for part in [
+            &*short,
+            "features",
+            "native",
+            "v41",
+            "compiler     rustc 1.",
+        ] {
+            assert!(text.contains(part), "{args:?}: {part:?} is not in {text}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command_and_two_topics() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man1");
+    let outcome = pmix(&["man", pages.to_str().unwrap()]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let run = page("man1/pmix-run.1");
+    for part in [
+        ".TH pmix-run 1",
+        ".SH OPTIONS",
+        ".SH DETAILS",
+        ".SH EXAMPLES",
+        "pmix run \\-n 4 hostname",
+        ".SH \"EXIT STATUS\"",
+        ".SH \"SEE ALSO\"",
+    ] {
+        assert!(run.contains(part), "{part:?} is not in pmix-run.1");
+    }
+    let first = page("man1/pmix.1");
+    for part in [".SH ENVIRONMENT", ".SH FILES", ".SH \"EXIT STATUS\""] {
+        assert_eq!(first.matches(part).count(), 1, "{part:?} of pmix.1");
+    }
+    for part in ["ENVIRONMENT", "NO_COLOR", "plugins.toml", "EXIT STATUS"] {
+        let page = page("man1/pmix.1");
+        assert!(
+            page.to_lowercase().contains(&part.to_lowercase()),
+            "{part:?} is not in pmix.1"
+        );
+    }
+    assert!(page("man7/pmix-maps.7").contains("Bracket lists"));
+    assert!(page("man7/pmix-json.7").contains("PMIX_UINT64"));
+    // Elsewhere they stay together.
+    let other = directory.path().join("pages");
+    pmix(&["man", other.to_str().unwrap()]);
+    assert!(other.join("pmix-maps.7").is_file());
+}
+
+#[test]
+fn pages_go_into_a_directory_and_into_none_that_has_the_name_of_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("file"), "kept").unwrap();
+    for name in ["file", "file/man1"] {
+        let outcome = pmix(&["man", &path(name)]);
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        let expected = format!("into a directory, and {} is none", path(name));
+        assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
+    }
+    assert_eq!(std::fs::read(path("file")).unwrap(), b"kept");
+    std::fs::create_dir_all(path("pages/pmix.1")).unwrap();
+    let outcome = pmix(&["man", &path("pages")]);
+    assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+    let expected = format!("{} is a directory", path("pages/pmix.1"));
+    assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
+    assert_eq!(pmix(&["man", ""]).code, 2);
+}
+
+/// What help points to is installed with the command.
+#[test]
+fn help_names_no_file_of_the_sources() {
+    let mut due = vec![vec!["--help".to_owned()]];
+    for name in ["map", "wire", "plugins"] {
+        let text = pmix(&[name, "--help"]).text();
+        let (_, commands) = text.split_once("Commands:\n").unwrap();
+        let commands = commands.lines().take_while(|line| !line.is_empty());
+        let words = commands.filter_map(|line| line.split_whitespace().next());
+        due.extend(words.map(|word| vec![name.to_owned(), word.to_owned(), "--help".to_owned()]));
+    }
+    for name in [
+        "get", "run", "query", "ps", "top", "kill", "release", "events", "attach", "publish",
+        "lookup", "hello", "info", "attr", "status",
+    ] {
+        due.push(vec![name.to_owned(), "--help".to_owned()]);
+    }
+    for words in due {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let text = pmix(&words).text();
+        assert!(!text.contains("docs/"), "{words:?}");
+    }
+}

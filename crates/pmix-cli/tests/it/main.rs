@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command `pmix`, run as users run it.
+
+#[path = "../../../pmix-builtin/tests/it/plugins/build.rs"]
+#[expect(dead_code, reason = "the tests of pmix-builtin need all of it")]
+mod build;
+#[path = "../../../pmix-builtin/tests/it/plugins/faults.rs"]
+mod faults;
+
+mod batch;
+mod command;
+mod console;
+mod dictionary;
+mod docs;
+mod doctor;
+mod exits;
+mod framework;
+mod gds;
+mod get;
+mod hello;
+mod help;
+mod input;
+mod map;
+mod map_sets;
+mod map_slots;
+mod planted;
+mod plugins_check;
+mod run;
+mod run_gdb;
+mod run_habits;
+mod run_hello;
+mod run_lines;
+mod run_output;
+mod run_terminal;
+mod tool;
+mod tool_address;
+mod tool_asks;
+mod tool_attach;
+mod tool_control;
+mod tool_ends;
+mod tool_events;
+mod tool_indirect;
+mod tool_publish;
+mod tool_release;
+mod tool_servers;
+mod tool_terminal;
+mod tool_top;
+mod tool_unstarted;
+mod tool_watches;
+mod wire;

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` with the options and variables that users of other launchers know.
+
+use crate::command::launcher::{assert_nothing_left, launcher, run, run_with, sorted};
+use crate::command::{finish, pmix};
+
+fn lines(args: &[&str]) -> Vec<String> {
+    let outcome = run(args);
+    assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.stderr);
+    sorted(&outcome)
+}
+
+#[test]
+fn what_users_of_other_launchers_type_does_what_they_mean() {
+    let two = ["x", "x"];
+    for options in [
+        &["-np", "2"][..],
+        &["--np", "2"],
+        &["--ntasks", "2"],
+        &["--ntasks=2"],
+        &["-n2", "--oversubscribe", "--allow-run-as-root"],
+        &[
+            "-np",
+            "2",
+            "--rank-by",
+            "slot",
+            "--map-by",
+            "slot:oversubscribe",
+        ],
+        &["-np", "2", "--host", "localhost:2"],
+        &["--map-by", "ppr:2:node"],
+    ] {
+        assert_eq!(
+            lines(&[options, &["echo", "x"]].concat()),
+            two,
+            "{options:?}"
+        );
+    }
+    for options in [["-wdir", "/usr"], ["--chdir", "/usr"], ["-D", "/usr"]] {
+        assert_eq!(lines(&[&options[..], &["pwd"]].concat()), ["/usr"]);
+    }
+    let words = [
+        "-genv",
+        "A",
+        "1",
+        "--export=ALL,B=2",
+        "sh",
+        "-c",
+        "echo $A$B",
+    ];
+    assert_eq!(lines(&words), ["12"]);
+    let tagged = lines(&["-l", "--nspace", "j", "echo", "x"]);
+    assert_eq!(tagged, ["[j,0]<stdout>: x"]);
+    let behind = lines(&["true", ":", "-np", "2", "-wdir", "/usr", "pwd"]);
+    assert_eq!(behind, ["/usr", "/usr"]);
+    // What stands behind the program is for the program.
+    assert_eq!(lines(&["-np", "1", "echo", "-np", "2"]), ["-np 2"]);
+}
+
+#[test]
+fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
+    for (options, hint) in [
+        (&["-c", "2"][..], "--cpus-per-rank N how many cores"),
+        (&["--rank-by", "node"], "in which --map-by deals them out"),
+        (&["--host", "elsewhere:2,other"], "srun, prterun and mpirun"),
+        (&["--hostfile", "/no/such"], "cannot read /no/such"),
+        (&["--stdin", "all"], "one process reads it"),
+        (&["--export", "NONE"], "env -i"),
+        (&["--map-by", "board"], "is no part of a node"),
+        (&["--cpu-set", "x"], "numbers and ranges"),
+        (&["-N", "2"], "-n N says how many processes"),
+        (&["--nspace", "a b"], "without blanks"),
+        (
+            &["-n", "2", "--stdin", "2"],
+            "rank 2 is to read standard input",
+        ),
+        (&["--cpus-per-rank", "99999"], "to have 99999 cores"),
+        (
+            &["-n", "99", "--map-by", "ppr:1:package"],
+            "1 on each package",
+        ),
+    ] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains(hint),
+            "{options:?}: {}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn options_that_only_others_have_are_refused_with_what_does_it_here() {
+    for (options, hint) in [
+        (&["-o", "out.%t"][..], "tip: `--output-dir DIR` has each"),
+        (&["--output", "tag"], "`--tag-output` says in front"),
+        (&["--output=dir=x"], "--output-name out.%r"),
+        (&["-e", "err.%t"], "--output-dir DIR"),
+        (&["-K"], "unless `--keep-going`"),
+        (&["--quiet"], "as long as all goes well"),
+        (&["-npernode", "2"], "on this node"),
+        (&["--ntasks-per-node=2"], "on this node"),
+        (&["--mpi=pmix"], "by themselves"),
+        (&["--cpu-bind=cores"], "--bind-to PART"),
+        (&["-pernode"], "on this node"),
+        (&["-rf", "file"], "--cpu-set LIST"),
+        (&["-u"], "--no-whole-lines"),
+        (&["--display-map"], "--report-bindings"),
+        (&["--nooversubscribe"], "less than they name"),
+        (&["--use-hwthread-cpus"], "--bind-to hwthread"),
+        (&["--continuous"], "--keep-going"),
+        (&["-W", "3"], "--grace SECONDS"),
+        (&["--report-uri", "-"], "where it listens"),
+        (&["--personality", "ompi"], "whatever MPI"),
+        (&["--gpus-per-task=1"], "salloc"),
+    ] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        let said = &outcome.stderr;
+        assert!(said.contains(hint), "{options:?}: {said}");
+        assert!(!said.contains("similar"), "{options:?}: {said}");
+    }
+    let mistyped = run(&["--exprt", "x", "true"]);
+    assert!(
+        mistyped.stderr.contains("'--export'"),
+        "{}",
+        mistyped.stderr
+    );
+    // What is alike only to the parser is not in the usage either.
+    let usage = "Usage: pmix run [OPTIONS] <PROGRAM [ARG]...>...";
+    for option in ["--nosuch", "--personality"] {
+        let outcome = run(&[option, "true"]);
+        assert!(outcome.stderr.contains(usage), "{}", outcome.stderr);
+    }
+    let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
+    assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
+    // The command is known whatever stands in front of it, and no other is taken for it.
+    let outcome = pmix(&[
+        "-v",
+        "--mca",
+        "run",
+        "x",
+        "--color=never",
+        "run",
+        "-K",
+        "true",
+    ]);
+    assert!(
+        outcome.stderr.contains("--keep-going"),
+        "{}",
+        outcome.stderr
+    );
+    for args in [&["map", "encode", "run", "-np"][..], &["attr", "run", "-K"]] {
+        let outcome = pmix(args);
+        assert_eq!(outcome.code, 2, "{args:?}: {}", outcome.stderr);
+        let said = outcome.stderr.lines().next().unwrap_or_default();
+        assert!(!said.contains("--"), "{args:?}: {said}");
+        assert!(!outcome.stderr.contains("keep-going"), "{}", outcome.stderr);
+    }
+    // Behind `--` it would be the program.
+    for options in [
+        &["-o", "x"][..],
+        &["--gpus", "1"],
+        &["-Z"],
+        &["--timestamp-output"],
+    ] {
+        let outcome = run(&[options, &["true"]].concat());
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("as a value"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("similar"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn an_application_behind_a_colon_has_options_of_its_own() {
+    let show = "echo $PMIX_RANK:$A:$OMPI_MCA_btl:$PMIX_MCA_btl";
+    let first = ["-x", "A=1", "sh", "-c", show, ":"];
+    let second = ["-x", "A=2", "-mca", "btl", "self", "--host", "localhost:4"];
+    let words = [&first[..], &second, &["sh", "-c", show]].concat();
+    assert_eq!(lines(&words), ["0:1::", "1:2:self:self"]);
+    // What is said in front is said of all, where an application does not say otherwise.
+    let words = [&["--mca", "btl", "tcp"], &words[..]].concat();
+    assert_eq!(lines(&words), ["0:1:tcp:tcp", "1:2:self:self"]);
+}
+
+#[test]
+fn what_is_for_the_whole_job_is_refused_behind_a_colon_with_where_it_stands() {
+    let whole = "what is for the whole job stands in front of the first program";
+    for (options, hint) in [
+        (&["--map-by", "core"][..], whole),
+        (&["--map-by=core"], whole),
+        (&["-map-by", "core"], whole),
+        (&["--bind-to", "core"], whole),
+        (&["-l"], whole),
+        (&["--timeout", "5"], whole),
+        (&["--allow-run-as-root"], whole),
+        (&["-v"], whole),
+        (&["--config", "none"], whole),
+        (&["--mca", "preg", "^raw"], whole),
+        (&["--gmca", "btl", "self"], "`--mca NAME VALUE`"),
+        (&["--quiet"], "as long as all goes well"),
+        (&["-npernode", "2"], "on this node"),
+        (&["-c", "2"], "--cpus-per-rank N how many cores"),
+        (&["-N", "2"], "-n N says how many processes"),
+        (&["--host", "elsewhere"], "srun, prterun and mpirun"),
+        (&["--hostfile", "/no/such"], "cannot read /no/such"),
+        (&["--mapby", "core"], "what follows a : is [-n N]"),
+    ] {
+        let words = [&["true", ":"], options, &["true"]].concat();
+        let outcome = run(&words);
+        assert_eq!(outcome.code, 2, "{options:?}: {}", outcome.stderr);
+        let said = &outcome.stderr;
+        assert!(said.contains(hint), "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn a_node_to_start_on_is_no_name_of_this_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let hostfile = dir.path().join("hosts");
+    std::fs::write(&hostfile, "elsewhere slots=4 # of the cluster\n").unwrap();
+    let hostfile = hostfile.to_str().unwrap();
+    let maps = ["--nodes", "elsewhere,n2", "--procs", "0;1"];
+    for options in [
+        &["--host", "elsewhere"][..],
+        &["--host", "elsewhere:2"],
+        &[&maps[..], &["--host", "elsewhere"]].concat(),
+        &["--hostfile", hostfile],
+        &["--hostfile", hostfile, "--host", "localhost"],
+    ] {
+        let outcome = run(&[options, &["echo", "x"]].concat());
+        assert_eq!(
+            (outcome.code, outcome.text().as_str()),
+            (2, ""),
+            "{options:?}"
+        );
+        for said in [
+            ": pmix run starts processes on this node, ",
+            "--node-name NAME gives this node a name",
+            "srun, prterun and mpirun",
+        ] {
+            assert!(
+                outcome.stderr.contains(said),
+                "{options:?}: {}",
+                outcome.stderr
+            );
+        }
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim();
+    for options in [
+        &["--node-name", "elsewhere"][..],
+        &["--host", "localhost"],
+        &["--host", "127.0.0.1"],
+        &["--host", host],
+        &["--host", "elsewhere", "--node-name", "elsewhere"],
+        &["--hostfile", hostfile, "--node-name", "elsewhere"],
+    ] {
+        let outcome = run(&[options, &["echo", "x"]].concat());
+        assert_eq!(
+            (outcome.text().as_str(), outcome.stderr.as_str()),
+            ("x", ""),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn parameters_that_are_not_ours_are_for_the_processes() {
+    let script = "echo $OMPI_MCA_btl $PMIX_MCA_btl $PMIX_MCA_preg";
+    let mca = ["--mca", "btl", "self,sm", "--mca", "preg", "^raw"];
+    let outcome = run(&[&mca[..], &["sh", "-c", script]].concat());
+    assert_eq!(
+        (outcome.text().as_str(), outcome.stderr.as_str()),
+        ("self,sm self,sm", "")
+    );
+    let outcome = run(&["--mca", "bltx", "self", "sh", "-c", "echo $OMPI_MCA_bltx"]);
+    assert_eq!(outcome.text(), "self");
+    assert!(outcome.stderr.contains("--mca bltx"), "{}", outcome.stderr);
+}
+
+#[test]
+fn scripts_find_rank_and_size_where_mpirun_puts_them() {
+    let all = "$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE \
+               $OMPI_COMM_WORLD_LOCAL_RANK/$OMPI_COMM_WORLD_LOCAL_SIZE $PMIX_RANK";
+    let script = format!("echo {all}");
+    let job = ["-n", "2", "sh", "-c", &script];
+    assert_eq!(lines(&job), ["0/2 0/2 0", "1/2 1/2 1"]);
+    let maps = [
+        "--nodes",
+        "n[1-2]",
+        "--procs",
+        "0-1;2-3",
+        "--node-name",
+        "n2",
+        "sh",
+        "-c",
+        &script,
+    ];
+    assert_eq!(lines(&maps), ["2/4 0/2 2", "3/4 1/2 3"]);
+    let without = [&["--no-compat-env"], &job[..]].concat();
+    assert_eq!(lines(&without), ["/ / 0", "/ / 1"]);
+}
+
+#[test]
+fn an_mpi_that_asks_which_libpmix_to_load_finds_one() {
+    // This command is not installed beside a library.
+    let job = ["sh", "-c", "echo $I_MPI_PMI_LIBRARY"];
+    assert_eq!(lines(&job), ["libpmix.so.2"]);
+    let chosen = [&["-x", "I_MPI_PMI_LIBRARY=/opt/libpmix.so"], &job[..]].concat();
+    assert_eq!(lines(&chosen), ["/opt/libpmix.so"]);
+    let without = [&["--no-compat-env"], &job[..]].concat();
+    assert!(lines(&without).is_empty());
+
+    let prefix = tempfile::tempdir().unwrap();
+    let bin = prefix.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let command = bin.join("pmix");
+    std::fs::copy(env!("CARGO_BIN_EXE_pmix"), &command).unwrap();
+    let found = |inherited: Option<&str>| {
+        let mut command = std::process::Command::new(&command);
+        command.args(["run", "-n", "1"]).args(job);
+        command.env_remove("I_MPI_PMI_LIBRARY");
+        command.envs(inherited.map(|library| ("I_MPI_PMI_LIBRARY", library)));
+        let output = command.output().unwrap().stdout;
+        String::from_utf8(output).unwrap().trim_end().to_owned()
+    };
+    for place in ["lib", "lib/pmix-rs/lib"] {
+        let library = prefix.path().join(place).join("libpmix.so.2");
+        std::fs::create_dir_all(library.parent().unwrap()).unwrap();
+        std::fs::write(&library, "").unwrap();
+        assert_eq!(found(None), library.display().to_string());
+    }
+    assert_eq!(found(Some("/opt/libpmix.so")), "/opt/libpmix.so");
+}
+
+#[test]
+fn where_processes_run_is_said_before_they_do() {
+    let options = [
+        "--report-bindings",
+        "--cpus-per-rank",
+        "2",
+        "--node-name",
+        "n1",
+        "-n",
+        "2",
+    ];
+    let outcome = run(&[&options[..], &["true"]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said: Vec<_> = outcome.stderr.lines().collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (rank, line) in said.iter().enumerate() {
+        let begin = format!("rank {rank} on n1: bound to processors ");
+        assert!(line.starts_with(&begin), "{line}");
+    }
+    let outcome = run(&["--display", "map,bind", "--node-name", "n1", "true"]);
+    assert_eq!(outcome.stderr, "rank 0 on n1: not bound\n");
+}
+
+#[test]
+fn processors_that_are_named_are_those_that_are_dealt_out() {
+    // Which there are is for the machine to say.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines_of = status.lines();
+    let allowed = lines_of.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = allowed.unwrap().trim().split([',', '-']).next().unwrap();
+    let show = ["grep", "Cpus_allowed_list", "/proc/self/status"];
+    let bound = ["--map-by", "slot:pe=1", "--cpu-set", first];
+    let outcome = lines(&[&bound[..], &show].concat());
+    assert_eq!(outcome, [format!("Cpus_allowed_list:\t{first}")]);
+    let outcome = run(&["--cpu-set", "4095", "true"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("processors 4095"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn another_rank_may_read_the_input_or_none() {
+    let read = |rank: &str| {
+        let job = [
+            "-n",
+            "2",
+            "--stdin",
+            rank,
+            "sh",
+            "-c",
+            "echo \"$PMIX_RANK <$(cat)>\"",
+        ];
+        let outcome = run_with(&job, b"input\n");
+        let mut lines: Vec<_> = outcome.text().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(read("1"), ["0 <>", "1 <input>"]);
+    assert_eq!(read("none"), ["0 <>", "1 <>"]);
+}
+
+#[test]
+fn an_allocation_of_one_node_says_how_many_processes_there_are() {
+    let allocated = |nodes: &str| {
+        let (mut command, tmp) = launcher(&["echo", "x"]);
+        command
+            .env("SLURM_JOB_NUM_NODES", nodes)
+            .env("SLURM_NTASKS", "3");
+        let outcome = finish(command, b"");
+        assert_nothing_left(&tmp);
+        (outcome.text().lines().count(), outcome.stderr)
+    };
+    assert_eq!(allocated("1"), (3, String::new()));
+    // Processes that are bound to cores have as many as Slurm gave each, if there are so many.
+    for (cores, bound) in [
+        ("1", ["--bind-to", "core"]),
+        ("2", ["--bind-to", "core"]),
+        ("2", ["--map-by", "core"]),
+    ] {
+        let options = [
+            &bound[..],
+            &["--node-name", "n1", "--report-bindings", "true"],
+        ]
+        .concat();
+        let said = run(&[&["--cpus-per-rank", cores], &options[..]].concat());
+        let (mut command, tmp) = launcher(&options);
+        command.env("SLURM_JOB_NUM_NODES", "1");
+        command
+            .env("SLURM_NTASKS", "1")
+            .env("SLURM_CPUS_PER_TASK", cores);
+        let allocated = finish(command, b"");
+        assert_nothing_left(&tmp);
+        assert_eq!(allocated.code, 0, "{}", allocated.stderr);
+        let is_there = said.code == 0;
+        assert!(is_there || cores == "2", "{}", said.stderr);
+        assert!(
+            !is_there || allocated.stderr == said.stderr,
+            "{}",
+            allocated.stderr
+        );
+    }
+    // As srun does, which starts a process where nobody said how many tasks there are, whatever the node has.
+    let (mut command, tmp) = launcher(&["echo", "x"]);
+    command
+        .env("SLURM_JOB_NUM_NODES", "1")
+        .env("SLURM_TASKS_PER_NODE", "8")
+        .env("SLURM_JOB_CPUS_PER_NODE", "8")
+        .env_remove("SLURM_NTASKS");
+    let outcome = finish(command, b"");
+    assert_nothing_left(&tmp);
+    assert_eq!((outcome.text().as_str(), outcome.code), ("x", 0));
+    let (processes, said) = allocated("2");
+    assert_eq!(processes, 1);
+    assert!(said.contains("srun starts them on all"), "{said}");
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` serves the processes that it starts, `pmix hello` among them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::command::{Outcome, command, finish};
+
+const PMIX: &str = env!("CARGO_BIN_EXE_pmix");
+
+fn run(args: &[&str]) -> Outcome {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = command(&[&["run"], args].concat());
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", tmp.path());
+    let outcome = finish(command, b"");
+    let left: Vec<_> = std::fs::read_dir(&tmp).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    outcome
+}
+
+fn sorted(outcome: &Outcome) -> Vec<String> {
+    let text = outcome.text();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_process_hears_from_every_other() {
+    // No directory of the path has the command: `pmix` is the one that runs.
+    let outcome = run(&["-n", "4", "--node-name", "n1", "pmix", "hello"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers answered"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn many_processes_and_much_data_get_through() {
+    let outcome = run(&[
+        "-n", "24", PMIX, "hello", "--quiet", "--fences", "20", "--bytes", "10000",
+    ]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn data_that_were_not_exchanged_are_fetched_when_they_are_wanted() {
+    let outcome = run(&["-n", "4", PMIX, "hello", "--quiet", "--no-collect"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_trace_has_every_message_of_every_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let trace = ["-n", "2", "--trace", path.to_str().unwrap()];
+    // What processes share they do not ask for.
+    let unshared = ["--mca", "gds_hash_shared_bytes", "0"];
+    let outcome = run(&[&trace[..], &unshared[..], &[PMIX, "hello", "--quiet"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let text = std::fs::read_to_string(path).unwrap();
+    // The first message of a client: "native", the length of the credential, and no credential.
+    let hidden = format!(
+        "\"payload_hex\":\"{}00000008{}",
+        "6e617469766500",
+        "2a".repeat(8)
+    );
+    assert_eq!(text.matches(&hidden).count(), 2, "{text}");
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    assert!(
+        lines.iter().all(|line| line.get("fault").is_none()),
+        "{text}"
+    );
+    for rank in [0, 1] {
+        let own = lines.iter().filter(|line| line["rank"] == rank);
+        let what: Vec<_> = own.map(|line| line["what"].as_str().unwrap()).collect();
+        assert_eq!(
+            what[..4],
+            ["introduction", "welcome", "request REQ", "reply to REQ"]
+        );
+        let commands = ["COMMIT", "FENCENB", "GETNB", "FINALIZE"];
+        for command in commands {
+            let sent = what.contains(&format!("request {command}").as_str());
+            assert!(
+                sent && what.contains(&format!("reply to {command}").as_str()),
+                "{text}"
+            );
+        }
+        assert_eq!(what.last(), Some(&"closed"));
+    }
+}
+
+#[test]
+fn what_processes_share_they_do_not_ask_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let trace = ["-n", "4", "--trace", path.to_str().unwrap()];
+    let outcome = run(&[&trace[..], &[PMIX, "hello", "--quiet"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let text = std::fs::read_to_string(path).unwrap();
+    let count = |what: &str| text.matches(&format!("\"{what}\"")).count();
+    assert_eq!(count("request FENCENB") % 4, 0);
+    assert_eq!(count("request FINALIZE"), 4);
+    assert_eq!((count("request REQ"), count("request GETNB")), (0, 0));
+}
+
+#[test]
+fn two_applications_are_one_job() {
+    let outcome = run(&[
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        PMIX,
+        "hello",
+        ":",
+        PMIX,
+        "hello",
+    ]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let expected = (0..3).map(|rank| format!("rank {rank} of 3 on n1: 3 peers answered"));
+    assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
+    let maps = ["--nodes", "n[1-1000]", "--procs", "*", "--node-name", "n7"];
+    let procs: Vec<String> = (0..1000)
+        .map(|n| format!("{}-{}", n * 4, n * 4 + 3))
+        .collect();
+    let procs = procs.join(";");
+    let maps = [&maps[..3], &[procs.as_str()], &maps[4..]].concat();
+    let hello = [PMIX, "hello", "--peers"];
+    // The two next ranks of the last one here are on other nodes.
+    let outcome = run(&[&maps[..], &hello[..], &["0"]].concat());
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert!(
+        outcome
+            .text()
+            .contains("rank 24 of 4000 on n7: 0 peers answered")
+    );
+    let outcome = run(&[&maps[..], &hello[..], &["1"]].concat());
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("PMIX_ERR_NOT_FOUND"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn who_waits_for_a_process_that_has_ended_is_told_and_so_is_the_user() {
+    let script = "test $PMIX_RANK = 1 || exec \"$0\" hello --quiet";
+    let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", script, PMIX]);
+    let expected =
+        "a fence ended with PMIX_ERR_LOST_CONNECTION (-61): rank 1 on n1 did not come, or was lost";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    assert_ne!(outcome.code, 0);
+}

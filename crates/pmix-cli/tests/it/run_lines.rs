@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines of several processes stay whole unasked, prompts are seen, and who asks for bytes gets bytes.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::command;
+use crate::command::launcher::{Running, launcher, run, sorted};
+use crate::command::{Outcome, Watchdog};
+
+/// Has a process go on when all four have come here, each of which makes a file in `$DIR`.
+const MEET: &str = "meet() { : > $DIR/$1.$PMIX_RANK; \
+                    while [ $(ls $DIR/$1.* | wc -l) -lt 4 ]; do sleep 0.01; done; }; ";
+
+/// Writes each line in three pieces, between which the others write theirs.
+const PIECES: &str = "i=0; while [ $i -lt 200 ]; do printf one; printf .two; printf '.three\\n'; \
+                      i=$((i+1)); done; printf end";
+
+/// Runs four processes that know of a directory, with standard output in a file.
+fn run_four(options: &[&str], script: &str) -> Outcome {
+    let dir = tempfile::tempdir().unwrap();
+    let export = format!("DIR={}", dir.path().display());
+    let script = [MEET, script].concat();
+    let job = ["-x", &export, "-n", "4", "sh", "-c", &script];
+    into_file(&[options, &job].concat())
+}
+
+/// Runs a job with standard output in a file.
+fn into_file(args: &[&str]) -> Outcome {
+    let (mut command, tmp) = launcher(args);
+    let path = tmp.path().join("output");
+    let file = File::create(&path).unwrap();
+    command
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let _watchdog = Watchdog::of(&child);
+    let ended = child.wait_with_output().unwrap();
+    Outcome {
+        code: ended.status.code().unwrap(),
+        stdout: std::fs::read(&path).unwrap(),
+        stderr: String::from_utf8(ended.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn lines_that_processes_write_in_pieces_are_whole() {
+    for options in [
+        &[][..],
+        &["--whole-lines"],
+        &["--copy-output", "--output-dir"],
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options.to_vec();
+        if options.contains(&"--output-dir") {
+            options.push(dir.path().to_str().unwrap());
+        }
+        let outcome = run_four(&options, &["meet start; ", PIECES].concat());
+        assert_eq!(
+            (outcome.code, outcome.stderr.as_str()),
+            (0, ""),
+            "{options:?}"
+        );
+        let (output, line) = (outcome.text(), "one.two.three\n");
+        let ends = output.matches("end").count();
+        assert_eq!(
+            (output.matches(line).count(), ends),
+            (800, 4),
+            "{options:?}"
+        );
+        assert_eq!(
+            output.len(),
+            800 * line.len() + 4 * "end".len(),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_go_out_as_they_come_where_that_is_asked_for() {
+    let outcome = run_four(&["--no-whole-lines"], "printf a; meet middle; printf b");
+    assert_eq!(outcome.text(), "aaaabbbb", "{}", outcome.stderr);
+    let together = run(&["--no-whole-lines", "--whole-lines", "true"]);
+    assert_eq!(together.code, 2, "{}", together.stderr);
+}
+
+#[test]
+fn a_prompt_goes_out_although_its_line_has_no_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let export = format!("GO={}", go.display());
+    let script = "[ $PMIX_RANK = 0 ] && printf 'go on? '; \
+                  while [ ! -e $GO ]; do sleep 0.01; done; echo yes";
+    let mut running = Running::start(&["-n", "2", "-x", &export, "sh", "-c", script]);
+    let mut prompt = [0; 7];
+    running.output().read_exact(&mut prompt).unwrap();
+    assert_eq!(&prompt, b"go on? ");
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(
+        running.end(),
+        (Some(0), "yes\nyes\n".to_owned(), String::new())
+    );
+}
+
+#[test]
+fn a_line_without_end_is_not_kept_until_its_process_has_ended() {
+    for options in [&["--whole-lines"][..], &["-n", "2"]] {
+        let zeros = [options, &["head", "-c", "300000", "/dev/zero"]].concat();
+        let (code, output, _) = Running::start(&zeros).end();
+        let num_procs = options.len();
+        assert_eq!((code, output.len()), (Some(0), num_procs * 300_000));
+    }
+}
+
+/// What standard output of each process is, where that of the launcher is a file.
+fn streams(args: &[&str]) -> Vec<String> {
+    let script = "readlink /proc/$$/fd/1 | sed 's/:.*//; s/.*output/file/' >&2";
+    let outcome = into_file(&[args, &["sh", "-c", script]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome.stderr.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn processes_share_the_output_of_the_launcher_unless_it_does_something_with_it() {
+    assert_eq!(streams(&[]), ["file"]);
+    assert_eq!(streams(&["--whole-lines"]), ["pipe"]);
+    assert_eq!(streams(&["-n", "2"]), ["pipe", "pipe"]);
+    assert_eq!(streams(&["-n", "2", "--no-whole-lines"]), ["file", "file"]);
+    // What is thrown away needs no pipe.
+    let script = "stream=$(readlink /proc/$$/fd/1); echo $stream >&2";
+    let (mut command, _tmp) = launcher(&["-n", "2", "sh", "-c", script]);
+    let output = { command.stdout(Stdio::null()).stderr(Stdio::piped()) }.output();
+    assert_eq!(output.unwrap().stderr, b"/dev/null\n/dev/null\n");
+}
+
+#[test]
+fn a_job_for_whose_pipes_there_are_too_few_descriptors_runs_without_them() {
+    let (pmix, tmp) = (env!("CARGO_BIN_EXE_pmix"), tempfile::tempdir().unwrap());
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 64; exec \"$@\"", "sh", pmix, "run", "-v"]);
+    command
+        .args(["-n", "20", "echo", "here"])
+        .env("TMPDIR", tmp.path());
+    let outcome = command::finish(command, b"");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(sorted(&outcome), ["here"; 20]);
+    let said = "lines of different ranks are not kept apart";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+}
+
+#[test]
+fn output_and_errors_in_one_file_stay_in_the_order_in_which_they_were_written() {
+    let script =
+        "for i in 1 2 3 4 5 6 7 8 9; do echo $PMIX_RANK out $i; echo $PMIX_RANK err $i >&2; done";
+    let (mut command, tmp) = launcher(&["-n", "2", "sh", "-c", script]);
+    let path = tmp.path().join("both");
+    let file = File::create(&path).unwrap();
+    command.stderr(file.try_clone().unwrap()).stdout(file);
+    assert!(command.status().unwrap().success());
+    for rank in 0..2 {
+        assert_eq!(of_rank(&path, rank).len(), 18);
+        let expected = (1..10).flat_map(|i| [format!("{rank} out {i}"), format!("{rank} err {i}")]);
+        assert_eq!(of_rank(&path, rank), expected.collect::<Vec<_>>());
+    }
+}
+
+/// The lines of one rank.
+fn of_rank(path: &Path, rank: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let start = format!("{rank} ");
+    let lines = text.lines().filter(|line| line.starts_with(&start));
+    lines.map(str::to_owned).collect()
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix run` at a terminal: what is typed, the keys that send signals, and signals that come from elsewhere.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::command;
+use crate::command::launcher::Running;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use tempfile::TempDir;
+
+/// A launcher in the foreground of a terminal of its own, of which the test has the other side.
+struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: BufReader<File>,
+    tmp: TempDir,
+}
+
+/// The process that leads the session of the terminal, so that the kernel signals it when the terminal hangs up.
+#[derive(Clone, Copy)]
+enum Leader {
+    Launcher,
+    /// A shell that goes on, so that nobody signals the launcher, and that runs it in the foreground. It writes the
+    /// exit code of the launcher to the file `code`.
+    Shell,
+    /// The same with the launcher in the background.
+    ShellWithBackground,
+}
+
+impl Leader {
+    /// The words that are put before those of the launcher.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Launcher => &[],
+            Self::Shell => &[
+                "sh",
+                "-c",
+                "trap : HUP; \"$@\"; echo $? > $TMPDIR/code",
+                "sh",
+            ],
+            Self::ShellWithBackground => &[
+                "bash",
+                "-mc",
+                "trap : HUP; \"$@\" & wait $!; echo $? > $TMPDIR/code",
+                "sh",
+            ],
+        }
+    }
+}
+
+impl Terminal {
+    fn start(args: &[&str]) -> Self {
+        Self::led_by(Leader::Launcher, args)
+    }
+
+    fn led_by(leader: Leader, args: &[&str]) -> Self {
+        Self::started(leader, &[], args)
+    }
+
+    fn started(leader: Leader, before: &[&str], args: &[&str]) -> Self {
+        let tmp = tempfile::tempdir().unwrap();
+        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&side).unwrap();
+        unlockpt(&side).unwrap();
+        let name = ptsname(&side, Vec::new()).unwrap().into_string().unwrap();
+        // Whoever opens it by its name without more would have it for a controlling terminal.
+        let terminal = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name)
+            .unwrap();
+        let mut modes = tcgetattr(&terminal).unwrap();
+        modes
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHOCTL);
+        // An interrupt leaves what is not read yet.
+        modes.local_modes.insert(LocalModes::NOFLSH);
+        tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
+        let stdio = || Stdio::from(terminal.try_clone().unwrap());
+        // Who runs the tests in the background ignores what comes from a keyboard, and a launcher
+        // leaves such signals alone. The command of util-linux runs a program at the terminal that
+        // is its standard input.
+        let launcher = command::command(&[&["run"], args].concat());
+        let child = Command::new("env")
+            .args(["--default-signal", "setsid", "--ctty"])
+            .args(leader.words())
+            .args(before)
+            .arg(env!("CARGO_BIN_EXE_pmix"))
+            .args(launcher.get_args())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", tmp.path())
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio())
+            .spawn()
+            .unwrap();
+        let screen = File::from(side);
+        Self {
+            child,
+            keyboard: screen.try_clone().unwrap(),
+            screen: BufReader::new(screen),
+            tmp,
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keyboard.write_all(keys).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.screen.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Whether the launcher ends within this time.
+    fn ends_within(&mut self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if begun.elapsed() >= limit {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Closes the terminal, waits until the shell ends that leads its session, and returns the exit code of the
+    /// launcher. `launcher` is the process id that the job printed.
+    fn hang_up(mut self, launcher: &str) -> String {
+        let none = || File::open("/dev/null").unwrap();
+        self.keyboard = none();
+        self.screen = BufReader::new(none());
+        if !self.ends_within(Duration::from_secs(60)) {
+            let about = fs::read_to_string(format!("/proc/{launcher}/stat"));
+            let launcher = Pid::from_raw(launcher.parse().unwrap()).unwrap();
+            // A launcher that spins would disturb every later test.
+            let _ = kill_process(launcher, Signal::KILL);
+            panic!("the launcher goes on: {about:?}");
+        }
+        let code = fs::read_to_string(self.tmp.path().join("code")).unwrap();
+        code.trim().to_owned()
+    }
+
+    /// The exit code.
+    fn end(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves no launcher; one that has ended cannot be signalled.
+        let _ = self.child.kill();
+    }
+}
+
+const CTRL_C: &[u8] = b"\x03";
+const CTRL_D: &[u8] = b"\x04";
+const CTRL_Z: &[u8] = b"\x1a";
+
+/// The state of a process as the system has it: `S` sleeps, `T` is stopped.
+fn state(pid: &str) -> Option<char> {
+    let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
+    about.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn what_is_typed_reaches_rank_0_to_its_end() {
+    let mut terminal = Terminal::start(&[
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "while read x; do echo \"<$x>\"; done",
+    ]);
+    terminal.press(b"first\n");
+    assert_eq!(terminal.line(), "<first>");
+    terminal.press(b"second\n");
+    assert_eq!(terminal.line(), "<second>");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+/// A program that says that it got an interrupt, and goes on.
+const STUBBORN: &str = "trap 'echo told' INT; echo ready; while :; do sleep 1000 & wait; done";
+
+#[test]
+fn an_interrupt_is_for_the_job_and_the_second_ends_it() {
+    let mut terminal = Terminal::start(&["--grace", "1000", "sh", "-c", STUBBORN]);
+    assert_eq!(terminal.line(), "ready");
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.line(), "told");
+    let said = terminal.line();
+    let expected = "rank 0 did not end yet: killed after 1000s, or at once by another SIGINT";
+    assert!(said.contains("SIGINT was sent to run-"), "{said}");
+    assert!(said.ends_with(expected), "{said}");
+    terminal.press(CTRL_C);
+    assert!(terminal.line().ends_with("the launcher got SIGINT twice"));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn processes_that_ignore_an_interrupt_are_killed_after_the_grace() {
+    let rank_1_obeys = format!("[ $PMIX_RANK = 1 ] && echo ready && exec sleep 1000; {STUBBORN}");
+    let args = [
+        "-n",
+        "3",
+        "--keep-going",
+        "--grace",
+        "0.8",
+        "sh",
+        "-c",
+        &rank_1_obeys,
+    ];
+    let mut terminal = Terminal::start(&args);
+    for _ in 0..3 {
+        assert_eq!(terminal.line(), "ready");
+    }
+    terminal.press(CTRL_C);
+    let lines: Vec<_> = (0..4).map(|_| terminal.line()).collect();
+    let lines: Vec<_> = lines.iter().filter(|line| *line != "told").collect();
+    let [said, killed] = lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        said.contains("ranks 0, 2 did not end yet: killed after 800ms"),
+        "{said}"
+    );
+    assert!(killed.contains("ranks 0, 2 of run-"), "{killed}");
+    assert!(
+        killed.ends_with("did not end within 800ms of SIGINT: killed (SIGKILL)"),
+        "{killed}"
+    );
+    assert!(terminal.line().contains("rank 1 ended with signal SIGINT"));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn an_interrupt_ends_programs_that_do_not_care() {
+    let mut terminal = Terminal::start(&["-n", "2", "sh", "-c", "echo ready; exec sleep 1000"]);
+    assert_eq!(terminal.line(), "ready");
+    assert_eq!(terminal.line(), "ready");
+    terminal.press(CTRL_C);
+    assert!(terminal.line().ends_with("ended with signal SIGINT"));
+    assert_eq!(terminal.end(), Some(130));
+}
+
+#[test]
+fn the_job_stops_and_goes_on_with_the_launcher() {
+    let worker = "echo $$; read x; echo $x; exit 3";
+    let mut terminal = Terminal::start(&["-n", "1", "sh", "-c", worker]);
+    let worker = terminal.line();
+    terminal.press(CTRL_Z);
+    let (_, status) = waitpid(Some(terminal.pid()), WaitOptions::UNTRACED)
+        .unwrap()
+        .unwrap();
+    assert!(WaitStatus::stopped(status), "{status:?}");
+    // The signal was sent before the launcher stopped, and is acted on when the worker next runs.
+    while state(&worker) != Some('T') {
+        std::thread::yield_now();
+    }
+    kill_process(terminal.pid(), Signal::CONT).unwrap();
+    terminal.press(b"awake\n");
+    assert_eq!(terminal.line(), "awake");
+    assert!(terminal.line().contains("exit code 3"));
+    assert_eq!(terminal.end(), Some(3));
+}
+
+/// The time of the processor that a process has used, in ticks of a hundredth of a second.
+fn processor_ticks(pid: &str) -> u64 {
+    let about = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap();
+    let (_, fields) = about.rsplit_once(") ").unwrap();
+    let fields: Vec<_> = fields.split(' ').collect();
+    // The 14th and 15th of all fields (proc_pid_stat(5)).
+    fields[11..13]
+        .iter()
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn a_terminal_that_hangs_up_ends_the_job_whose_launcher_nobody_signals() {
+    // The second job stops when it reads the terminal, as an interactive shell in the background does.
+    let worker = "echo $PPID; read x; sleep 1000";
+    let stopped = "echo $PPID; kill -STOP $$; sleep 1000";
+    for (leader, worker) in [
+        (Leader::Shell, worker),
+        (Leader::Shell, stopped),
+        (Leader::ShellWithBackground, worker),
+    ] {
+        let mut terminal = Terminal::led_by(leader, &["-n", "1", "sh", "-c", worker]);
+        let launcher = terminal.line();
+        assert_eq!(terminal.hang_up(&launcher), "129", "{worker}");
+    }
+}
+
+#[test]
+fn a_launcher_that_ignores_hang_ups_goes_on_without_its_terminal() {
+    let ignoring = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"];
+    let worker = "echo $PPID; read x; [ -z \"$x\" ] && sleep 0.2; exit 7";
+    let mut terminal = Terminal::started(Leader::Shell, &ignoring, &["sh", "-c", worker]);
+    let launcher = terminal.line();
+    assert_eq!(terminal.hang_up(&launcher), "7");
+}
+
+#[test]
+fn what_is_typed_for_others_costs_a_launcher_in_the_background_nothing() {
+    let worker = "echo $PPID; while ! [ -e $TMPDIR/go ]; do sleep 0.1; done; read x; echo \"<$x>\"";
+    let leader = Leader::ShellWithBackground;
+    let mut terminal = Terminal::led_by(leader, &["-n", "1", "sh", "-c", worker]);
+    let launcher = terminal.line();
+    terminal.press(b"not for the job\n");
+    thread::sleep(Duration::from_millis(300));
+    let before = processor_ticks(&launcher);
+    thread::sleep(Duration::from_secs(1));
+    let used = processor_ticks(&launcher) - before;
+    assert!(used < 20, "{used} ticks in a second");
+    assert_eq!(terminal.hang_up(&launcher), "129");
+}
+
+#[test]
+fn signals_reach_every_process_and_what_it_started() {
+    let inner = "trap 'echo inner; exit 0' USR1; echo ready; while :; do sleep 1000 & wait; done";
+    let outer = format!("trap : USR1; sh -c \"{inner}\"; echo outer");
+    let mut running = Running::start(&["-n", "2", "sh", "-c", &outer]);
+    assert_eq!(
+        (running.line(), running.line()),
+        ("ready".into(), "ready".into())
+    );
+    running.signal("USR1");
+    let (code, rest, _) = running.end();
+    let mut lines: Vec<_> = rest.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["inner", "inner", "outer", "outer"]);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn the_second_signal_to_end_ends_whoever_ignores_it() {
+    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 1000 & wait; done";
+    let mut running = Running::start(&["--grace", "60", "sh", "-c", stubborn]);
+    assert_eq!(running.line(), "ready");
+    running.signal("TERM");
+    assert_eq!(running.line(), "told");
+    // What follows within 50 ms is the same signal, and one that comes when the job has ended is the
+    // launcher's own end.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    running.signal("TERM");
+    let (code, rest, errors) = running.end();
+    assert_eq!((code, rest.as_str()), (Some(143), ""));
+    // A slow test is told after half a second that the process goes on.
+    assert!(
+        errors.ends_with("error: the launcher got SIGTERM twice\n"),
+        "{errors}"
+    );
+}

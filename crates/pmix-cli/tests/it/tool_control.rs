@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix kill` at a job of `pmix run`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::command::launcher::Running;
+use pmix_tool::Ask;
+use pmix_types::{Info, Status, keys};
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const NAME: &str = "controlled@1";
+
+/// A job of two processes that have started, and say which signal they get.
+fn job() -> Running {
+    let script = "trap 'echo $PMIX_RANK has it' USR1; echo up; while :; do sleep 0.05; done";
+    let mut running = Running::start(&[
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "sh",
+        "-c",
+        script,
+    ]);
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    running
+}
+
+/// The states of the processes of a job as the system has them, and as `pmix ps` says: `T` for one that is stopped, `?`
+/// where what the server says is a moment old.
+fn states(running: &Running) -> String {
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    let procs = procs["procs"].as_array().unwrap();
+    let state = |proc: &serde_json::Value| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", proc["pid"])).unwrap();
+        match (stat.contains(") T "), proc["stopped"].as_bool().unwrap()) {
+            (true, true) => 'T',
+            (false, false) => '.',
+            _ => '?',
+        }
+    };
+    procs.iter().map(state).collect()
+}
+
+/// Waits until the processes are in these states.
+fn wait_for(running: &Running, expected: &str) {
+    let begun = Instant::now();
+    loop {
+        let seen = states(running);
+        if seen == expected {
+            return;
+        }
+        assert!(begun.elapsed() < LIMIT, "{seen} is not {expected}");
+    }
+}
+
+#[test]
+fn processes_are_signalled_stopped_continued_and_ended() {
+    let mut running = job();
+    let outcome = running.tool(&["kill", "--signal", "usr1", "--ranks", "1", NAME]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(running.line(), "1 has it");
+    let outcome = running.tool(&["--json", "kill", "--pause", "--ranks", "0,0", NAME]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let json = outcome.json();
+    assert_eq!(
+        (&json["control"], &json["status"]),
+        (&"pause".into(), &0.into())
+    );
+    wait_for(&running, "T.");
+    let text = running.tool(&["ps", NAME]).text();
+    let rows: Vec<_> = text.lines().filter(|row| row.ends_with(" sh")).collect();
+    assert!(
+        rows[0].contains(" stopped ") && rows[1].contains(" running "),
+        "{text}"
+    );
+    assert_eq!(running.tool(&["kill", "--resume", NAME]).code, 0);
+    wait_for(&running, "..");
+    // The default ends the job.
+    assert_eq!(running.tool(&["kill", NAME]).code, 0);
+    let (code, rest, errors) = running.end();
+    assert_eq!((code, rest.as_str()), (Some(128 + 15), ""), "{errors}");
+}
+
+#[test]
+fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
+    let mut running = job();
+    let session = running.child.id();
+    let (tool, _) = running.attach();
+    let control = |info: Info<'static>| {
+        let asked = tool.wait(Ask::session_control(session, vec![info]));
+        assert_eq!(asked.unwrap().0, Status::SUCCESS);
+    };
+    control(Info::new(keys::SESSION_PAUSE, true));
+    wait_for(&running, "TT");
+    control(Info::new(keys::SESSION_RESUME, true));
+    wait_for(&running, "..");
+    control(Info::new(
+        keys::SESSION_SIGNAL,
+        rustix::process::Signal::USR1.as_raw(),
+    ));
+    let mut said = [running.line(), running.line()];
+    said.sort();
+    assert_eq!(said, ["0 has it", "1 has it"]);
+    control(Info::new(keys::SESSION_TERMINATE, true));
+    drop(tool);
+    assert_eq!(running.end().0, Some(128 + 15));
+}
+
+#[test]
+fn who_does_not_run_is_said() {
+    let running = job();
+    let pid = running.child.id().to_string();
+    for args in [
+        &["kill", "--pid", &pid, "no-such-job"][..],
+        &["kill", "--ranks", "7", NAME],
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(outcome.code, 1, "{args:?}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("no such process"),
+            "{}",
+            outcome.stderr
+        );
+        let json = running.tool(&[&["--json"], args].concat());
+        assert_eq!((json.code, &json.json()["status"]), (1, &(-46).into()));
+    }
+    for (args, why) in [
+        (&["kill", "--signal", "NOPE", NAME][..], "of no signal"),
+        (&["kill", "--ranks", "0-4294967245", NAME], "not more than"),
+        // Which stands for all of them.
+        (&["kill", "--ranks", "4294967294", NAME], "is no rank"),
+        (&["kill", "--kill", "--pause", NAME], "cannot be used with"),
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(outcome.code, 2, "{args:?}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    }
+    assert_eq!(running.tool(&["kill", "--kill", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(128 + 9));
+}

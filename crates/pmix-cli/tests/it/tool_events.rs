@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `pmix events` at a job of `pmix run`.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::command::Watchdog;
+use crate::command::launcher::Running;
+use pmix_client::Ask;
+use pmix_types::{App, Info, Query, Status, Value, keys};
+use serde_json::Value as Json;
+
+const NAME: &str = "followed@1";
+
+/// A job whose processes end when they are signalled: well, with a code, by a signal.
+fn job() -> Running {
+    let script = "ulimit -c 0; trap 'case $PMIX_RANK in 0) exit 0;; 1) exit 3;; *) kill -SEGV $$;; esac' USR1
+        echo up; while :; do sleep 0.05; done";
+    let mut running = Running::start(&[
+        "-n",
+        "3",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "--keep-going",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let up = [running.line(), running.line(), running.line()];
+    assert_eq!(up, ["up", "up", "up"]);
+    running
+}
+
+/// A tool that follows.
+struct Following {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    _watchdog: Watchdog,
+}
+
+impl Following {
+    fn start(running: &Running, args: &[&str]) -> Self {
+        let mut command = running.tool_command(args);
+        let mut child = { command.stdin(Stdio::null()).stdout(Stdio::piped()) }
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let _watchdog = Watchdog::of(&child);
+        Self {
+            child,
+            output,
+            _watchdog,
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// What else it wrote, and its exit code.
+    fn end(&mut self) -> (String, Option<i32>) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        (rest, self.child.wait().unwrap().code())
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_becomes_of_processes_and_jobs_is_followed_until_the_server_ends() {
+    let running = job();
+    let mut json = Following::start(&running, &["--json", "events"]);
+    let mut words = Following::start(&running, &["events", NAME]);
+    // The start is kept for who comes later, and says that the tool is registered.
+    let first: Json = serde_json::from_str(&json.line()).unwrap();
+    assert_eq!(first["name"], "PMIX_EVENT_JOB_START");
+    let infos = first["infos"].as_array().unwrap();
+    let names_job = |info: &Json| info["value"]["data"] == NAME;
+    assert!(infos.iter().any(names_job), "{first}");
+    let start = words.line();
+    let expected = format!("PMIX_EVENT_JOB_START {NAME}\n");
+    assert!(start.ends_with(&expected), "{start}");
+    assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
+    let (text, code) = json.end();
+    assert_eq!(code, Some(0), "{text}");
+    let events: Vec<Json> = { text.lines() }
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (rank, name, exit_code) in [
+        (0, "PMIX_EVENT_PROC_TERMINATED", Json::Null),
+        (1, "PMIX_ERR_EXIT_NONZERO_TERM", 3.into()),
+        (2, "PMIX_ERR_PROC_ABORTED_BY_SIG", 139.into()),
+    ] {
+        let is_it = |event: &&Json| event["name"] == name;
+        let event = events.iter().find(is_it).expect(name);
+        assert_eq!(event["affected"][0]["nspace"], NAME);
+        assert_eq!(event["affected"][0]["rank"], rank);
+        assert_eq!(event["exit_code"], exit_code);
+    }
+    let last = events.last().unwrap();
+    assert_eq!(last["name"], "PMIX_EVENT_JOB_END");
+    // Which of the two failed first is open.
+    assert!(
+        last["text"].as_str().unwrap().starts_with("rank "),
+        "{last}"
+    );
+    let (text, code) = words.end();
+    assert_eq!(code, Some(0));
+    let crashed = format!("PMIX_ERR_PROC_ABORTED_BY_SIG {NAME},2: signal SIGSEGV");
+    assert!(text.contains(&crashed), "{text}");
+    let (code, ..) = running.end();
+    assert!(matches!(code, Some(3 | 139)), "{code:?}");
+}
+
+#[test]
+fn codes_and_a_number_of_events_are_chosen() {
+    let running = job();
+    // What was before is told again, so this waits for nothing.
+    let args = [
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "EVENT_JOB_START",
+        "--code",
+        "-145",
+    ];
+    let outcome = running.tool(&args);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    assert_eq!(outcome.text().lines().count(), 1);
+    assert_eq!(running.tool(&["events", "--count", "0"]).code, 2);
+    let outcome = running.tool(&["events", "--code", "NO_SUCH_STATUS"]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains("of no status"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(running.tool(&["kill", "--kill", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(137));
+}
+
+#[test]
+fn the_end_of_a_spawned_job_is_told_to_who_comes_when_it_is_gone() {
+    let pause = [
+        "sh",
+        "-c",
+        "echo up; while test ! -e \"$TMPDIR/over\"; do sleep 0.05; done; rm \"$TMPDIR/over\"",
+    ];
+    let named = [
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "outer@1",
+        "--keep-going",
+    ];
+    let mut running = Running::start(&[&named[..], &pause].concat());
+    assert_eq!(running.line(), "up");
+    let (tool, _) = running.attach();
+    let app = App {
+        cmd: Some("sh".into()),
+        argv: ["sh", "-c", "exit 3"].map(Into::into).to_vec(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let started = tool.wait(Ask::spawn(Vec::new(), vec![app])).unwrap();
+    assert_eq!(started.to_string(), "outer@2");
+    let query = |key: &'static str, qualifiers: Vec<Info<'static>>| {
+        let keys = vec![key.into()];
+        let (_, found) = tool.query(vec![Query { keys, qualifiers }]).unwrap();
+        found[0].value.clone()
+    };
+    while query(keys::QUERY_NAMESPACES, Vec::new()) != Value::from("outer@1") {}
+    let of_job = Info::new(keys::NSPACE, "outer@2");
+    let status = query(keys::QUERY_JOB_STATUS, vec![of_job]);
+    assert_eq!(status, Value::Status(Status::ERR_JOB_NON_ZERO_TERM));
+    let absent = Query {
+        keys: vec![keys::QUERY_JOB_STATUS.into()],
+        qualifiers: vec![Info::new(keys::NSPACE, "outer@3")],
+    };
+    let (status, found) = tool.query(vec![absent]).unwrap();
+    assert_eq!((status, found.len()), (Status::ERR_NOT_FOUND, 0));
+    let args = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "EVENT_JOB_END",
+    ];
+    let end = running.tool(&args).json();
+    assert_eq!(end["affected"][0]["nspace"], "outer@2");
+    assert_eq!(end["exit_code"], 3);
+    tool.finalize().unwrap();
+    std::fs::write(running.tmp.path().join("over"), "").unwrap();
+    assert_eq!(running.end().0, Some(3));
+}

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A debugger that has a launcher started, by a launcher that runs, and finds the job of that one.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::command;
+use crate::command::Outcome;
+use crate::command::launcher::Running;
+use pmix_client::Ask;
+use pmix_tool::{FoundServer, Search, Target, Tool};
+use pmix_types::{App, DataArray, Envar, Info, Proc, Query, Rank, Status, Value, keys};
+use tempfile::TempDir;
+
+/// Longer than anything takes here, so that a fault of the test ends it.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The tool of this process, at the server whose files are below the directory of a launcher.
+fn attached(outer: &Running) -> Tool {
+    let search = Search::from_env()
+        .host("n1")
+        .server_dir(outer.tmp.path())
+        .target(Target::Pid(outer.child.id()));
+    let found = search.find().unwrap();
+    let mut tool = Tool::new();
+    let made = tool.attach(&found, |_| {});
+    made.unwrap();
+    tool
+}
+
+/// A launcher that runs until its job finds that it is over.
+fn outer() -> Running {
+    let mut outer = Running::start(&[
+        "-n",
+        "1",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "outer@1",
+        "--keep-going",
+        "sh",
+        "-c",
+        "echo up; while test ! -e \"$TMPDIR/over\"; do sleep 0.05; done; rm \"$TMPDIR/over\"",
+    ]);
+    assert_eq!(outer.line(), "up");
+    outer
+}
+
+/// Ends it. What its jobs wrote since.
+fn end(outer: Running) -> String {
+    std::fs::write(outer.tmp.path().join("over"), "").unwrap();
+    let (code, rest, errors) = outer.end();
+    assert_eq!(code, Some(0), "{errors}");
+    rest
+}
+
+/// Has a launcher started that is to wait for the tool, and for which the tool has directives. It is there when this
+/// returns, and writes its address to the file.
+fn start_waiting(tool: &Tool, file: &Path, job: &[&str], directives: Vec<Info<'static>>) {
+    let pmix = env!("CARGO_BIN_EXE_pmix");
+    let run = [pmix, "run", "--node-name", "n1", "--nspace", "inner@1"];
+    let launcher = App {
+        cmd: Some(pmix.into()),
+        argv: [&run, job]
+            .concat()
+            .into_iter()
+            .map(|word| word.to_owned().into())
+            .collect(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let directives = Value::DataArray(DataArray::Info(directives));
+    let infos = vec![
+        Info::new(keys::SPAWN_TOOL, true).required(),
+        Info::new(keys::DEBUG_STOP_IN_INIT, true).required(),
+        Info::new(keys::LAUNCH_DIRECTIVES, directives).required(),
+        Info::new(
+            keys::LAUNCHER_RENDEZVOUS_FILE,
+            file.to_str().unwrap().to_owned(),
+        ),
+    ];
+    let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
+    assert_eq!(started.to_string(), "outer@2");
+}
+
+/// The server of a launcher, when its file is there.
+fn server_of(file: &Path) -> FoundServer {
+    let search = Search::from_env().target(Target::File(file.to_owned()));
+    let tries = u32::try_from(LIMIT.as_millis() / 10).unwrap();
+    search
+        .tries(tries, Duration::from_millis(10))
+        .find()
+        .unwrap()
+}
+
+/// A launcher that waits for a tool and was started by no server, with its watchdog. It writes its address to the file
+/// `inner` of the directory.
+fn unstarted(args: &[&str]) -> (Child, command::Watchdog, TempDir) {
+    let named = ["--node-name", "n1", "--nspace", "inner@1"];
+    let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
+    command
+        .env("PMIX_LAUNCHER_PAUSE_FOR_TOOL", "1")
+        .env("PMIX_LAUNCHER_RENDEZVOUS_FILE", tmp.path().join("inner"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let watchdog = command::Watchdog::of(&child);
+    (child, watchdog, tmp)
+}
+
+/// What a command says at the launcher of a file.
+fn at(outer: &Running, file: &Path, args: &[&str]) -> Outcome {
+    let at_file = ["--file", file.to_str().unwrap()];
+    outer.tool(&[args, &at_file].concat())
+}
+
+#[test]
+fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    let red = Envar {
+        envar: Some("COLOUR".into()),
+        value: Some("red".into()),
+        separator: b':',
+    };
+    let directives = vec![
+        Info::new(keys::SET_ENVAR, Value::Envar(Box::new(red))),
+        Info::new(keys::DEBUG_STOP_ON_EXEC, true),
+        Info::new(keys::TAG_OUTPUT, true),
+    ];
+    let job = [
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "echo \"$COLOUR $PMIX_LAUNCHER_PAUSE_FOR_TOOL.\"",
+    ];
+    start_waiting(&tool, &file, &job, directives);
+    let found = server_of(&file);
+    assert_eq!(found.uri.server.nspace.to_string(), "inner@1.server");
+    let at = |args: &[&str]| at(&outer, &file, args);
+    let event = |code: &str| {
+        let told = at(&["--json", "events", "--count", "1", "--code", code]);
+        told.json()["name"].as_str().unwrap().to_owned()
+    };
+    // It is kept for who comes after it was told, and nothing is started before somebody lets the launcher go on.
+    assert_eq!(event("PMIX_LAUNCHER_READY"), "PMIX_LAUNCHER_READY");
+    let pid = outer.child.id().to_string();
+    let of_outer = |args: &[&str]| outer.tool(&[args, &["--pid", &pid]].concat());
+    let ready = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "PMIX_READY_FOR_DEBUG",
+    ];
+    let ready = of_outer(&ready).json();
+    assert_eq!(ready["affected"][0]["nspace"], "outer@2");
+    let waiting = of_outer(&["--json", "ps", "outer@2"]).json();
+    assert_eq!(waiting["procs"][0]["waits_at"], "pmix-init");
+    let words = of_outer(&["ps", "outer@2"]).text();
+    assert!(words.contains(" waits at pmix-init "), "{words}");
+    assert!(
+        at(&["ps"]).text().ends_with("\n  no job"),
+        "{}",
+        at(&["ps"]).text()
+    );
+    // By way of the server that started it.
+    assert_eq!(of_outer(&["release", "outer@2"]).code, 0);
+    assert_eq!(event("PMIX_READY_FOR_DEBUG"), "PMIX_READY_FOR_DEBUG");
+    let procs = at(&["--json", "ps", "inner@1"]).json();
+    let points: Vec<_> = procs["procs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["waits_at"])
+        .collect();
+    assert_eq!(points, ["exec", "exec"]);
+    assert!(of_outer(&["--json", "ps", "outer@2"]).json()["procs"][0]["waits_at"].is_null());
+    assert_eq!(at(&["release", "inner@1"]).code, 0);
+    let mut lines = [outer.line(), outer.line()];
+    lines.sort();
+    let line = |rank: u32| format!("[inner@1,{rank}]<stdout>: red .");
+    assert_eq!(lines, [line(0), line(1)]);
+    tool.finalize().unwrap();
+    assert_eq!(end(outer), "");
+}
+
+#[test]
+fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    // It is still there when it is asked whether it waits.
+    let asked_dir = tempfile::tempdir().unwrap();
+    let asked_already = asked_dir.path().join("asked");
+    let job = "echo here; while test ! -e \"$0\"; do sleep 0.05; done";
+    let job = ["sh", "-c", job, asked_already.to_str().unwrap()];
+    start_waiting(&tool, &file, &job, Vec::new());
+    let pid = outer.child.id().to_string();
+    let waits_at = || {
+        let found = outer.tool(&["--json", "ps", "outer@2", "--pid", &pid]);
+        let found = found.json()["procs"][0].clone();
+        assert_eq!(found["rank"], 0, "{found}");
+        found["waits_at"].clone()
+    };
+    let ready = ["--json", "events", "--count", "1", "--pid", &pid, "--code"];
+    let ready = outer.tool(&[&ready[..], &["PMIX_READY_FOR_DEBUG"]].concat());
+    assert_eq!(ready.json()["affected"][0]["nspace"], "outer@2");
+    assert_eq!(waits_at(), "pmix-init");
+    let mut at_inner = Tool::new();
+    at_inner.attach(&server_of(&file), |_| {}).unwrap();
+    // Others than the launcher are meant: it waits on.
+    at_inner
+        .release(vec![Proc::new("inner@1", Rank::WILDCARD)])
+        .unwrap();
+    let asked = App {
+        cmd: Some("/bin/sh".into()),
+        argv: ["sh", "-c", "echo asked for"].map(Into::into).to_vec(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    // What is asked for meanwhile is started after the job of the launcher.
+    let primary = at_inner.primary().unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let asked = Ask::spawn(Vec::new(), vec![asked]);
+    primary
+        .start(asked, move |answer| sender.send(answer).unwrap())
+        .unwrap();
+    assert!(
+        outer
+            .tool(&["ps", "--file", file.to_str().unwrap()])
+            .text()
+            .ends_with("no job")
+    );
+    // Both names are those of the launcher here, which has one process.
+    let release = |args: &[&str]| {
+        let at_file = ["release", "--file", file.to_str().unwrap()];
+        outer.tool(&[&at_file[..], args].concat())
+    };
+    let other = release(&["outer@2", "--ranks", "1"]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    assert!(other.stderr.contains("has no rank 1"), "{}", other.stderr);
+    assert_eq!(waits_at(), "pmix-init");
+    let released = release(&["outer@2"]);
+    assert_eq!(released.code, 0, "{}", released.stderr);
+    assert_eq!(
+        receiver.recv_timeout(LIMIT).unwrap().unwrap().to_string(),
+        "inner@2"
+    );
+    // The server that started it is told before the job is started.
+    assert!(waits_at().is_null());
+    // It does not wait any more, by whatever name.
+    let again = release(&["inner@1.server"]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    let said = "the launcher of \"inner@1.server\" does not wait for its release";
+    assert!(again.stderr.contains(said), "{}", again.stderr);
+    assert_eq!(release(&["outer@2"]).code, 1);
+    std::fs::write(&asked_already, "").unwrap();
+    let mut lines = [outer.line(), outer.line()];
+    lines.sort();
+    assert_eq!(lines, ["asked for", "here"]);
+    at_inner.finalize().unwrap();
+    tool.finalize().unwrap();
+    assert_eq!(end(outer), "");
+}
+
+#[test]
+fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
+    let start = |args: &[&str]| unstarted(&[args, &["echo", "here"]].concat());
+    let said = |child: Child| {
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(
+            (ended.status.code(), ended.stdout.as_slice()),
+            (Some(1), &b""[..])
+        );
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    };
+    let (child, _watchdog, tmp) = start(&[]);
+    let _ = server_of(&tmp.path().join("inner"));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    let text = said(child);
+    assert!(
+        text.contains("SIGTERM came before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    let (child, _watchdog, tmp) = start(&["--timeout", "0.05"]);
+    let text = said(child);
+    assert!(
+        text.contains("its time limit passed before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    let (child, _watchdog, tmp) = start(&[]);
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
+        .unwrap();
+    let job = Proc::new("inner@1", Rank::WILDCARD);
+    tool.wait(Ask::abort(Status::ERROR, None, vec![job]))
+        .unwrap();
+    let text = said(child);
+    assert!(
+        text.contains("a tool aborted it before it was released"),
+        "{text}"
+    );
+    command::launcher::assert_nothing_left(&tmp);
+    // Without a server that started it, it is released by the name of its own.
+    let (mut child, _watchdog, tmp) = start(&[]);
+    let file = tmp.path().join("inner");
+    let _ = server_of(&file);
+    let release = [
+        "release",
+        "--file",
+        file.to_str().unwrap(),
+        "inner@1.server",
+    ];
+    assert_eq!(command::pmix(&release).code, 0);
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(
+        (text.as_str(), child.wait().unwrap().code()),
+        ("here\n", Some(0))
+    );
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_over() {
+    let (child, _watchdog, tmp) = unstarted(&["echo", "here"]);
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&tmp.path().join("inner")), |_| {})
+        .unwrap();
+    let app = App {
+        cmd: Some("true".into()),
+        argv: vec!["true".into()],
+        maxprocs: 1,
+        ..App::default()
+    };
+    let client = tool.primary().unwrap();
+    let (sender, answers) = std::sync::mpsc::channel();
+    let later = sender.clone();
+    let spawn = |limit: u32| Ask::spawn(vec![Info::new(keys::TIMEOUT, limit)], vec![app.clone()]);
+    let asked = client.start(spawn(1000), move |answer| later.send(answer).unwrap());
+    asked.unwrap();
+    let asked = client.start(spawn(1), move |answer| sender.send(answer).unwrap());
+    asked.unwrap();
+    // The launcher waits still, so that nothing was started.
+    let refused = answers.recv_timeout(LIMIT).unwrap().unwrap_err();
+    assert_eq!(refused.status(), Status::ERR_TIMEOUT);
+    tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
+        .unwrap();
+    let started = answers.recv_timeout(LIMIT).unwrap().unwrap();
+    assert_eq!(started.to_string(), "inner@2");
+    // Both jobs end at once, and the launcher with them, which may be before the tool has left.
+    if let Err(error) = tool.finalize() {
+        assert_eq!(error.status(), Status::ERR_UNREACH);
+    }
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.stdout, b"here\n");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("PMIx_Spawn of "), "{errors}");
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn the_time_limit_counts_from_when_the_launcher_began() {
+    let job = ["--timeout", "1000", "sh", "-c", "echo up; exec sleep 1000"];
+    let (mut child, _watchdog, tmp) = unstarted(&job);
+    let file = tmp.path().join("inner");
+    let mut tool = Tool::new();
+    tool.attach(&server_of(&file), |_| {}).unwrap();
+    // It is there: what passes now is of its limit.
+    std::thread::sleep(Duration::from_millis(1100));
+    tool.release(vec![Proc::new("inner@1.server", Rank::new(0))])
+        .unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    let query = Query {
+        keys: vec![keys::TIME_REMAINING.into()],
+        qualifiers: vec![Info::new(keys::NSPACE, "inner@1")],
+    };
+    let (_, found) = tool.query(vec![query]).unwrap();
+    let left: u32 = found[0].value.to_number().unwrap();
+    assert!(left <= 998, "{left}");
+    tool.finalize().unwrap();
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn directives_that_a_launcher_cannot_obey_end_it_by_name() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let file = outer.tmp.path().join("inner");
+    let directives = vec![Info::new(keys::EXEC_AGENT, "nice")];
+    start_waiting(&tool, &file, &["echo", "here"], directives);
+    let mut said = BufReader::new(outer.child.stderr.take().unwrap()).lines();
+    let name = "pmix run does not support PMIX_EXEC_AGENT among PMIX_LAUNCH_DIRECTIVES";
+    assert!(said.any(|line| line.unwrap().contains(name)));
+    tool.finalize().unwrap();
+}
+
+/// A launcher that has one end of a pipe as descriptor 7, of which the test has the other, ends by SIGTERM when the test
+/// lets go of it.
+fn ends_with_pipe(direction: &str, pipe: impl FnOnce(&mut Command)) {
+    let args = [
+        "--node-name",
+        "n1",
+        "--nspace",
+        "inner@1",
+        "sh",
+        "-c",
+        "test -e /proc/$$/fd/7 && echo the job has the pipe; echo up >&2; exec sleep 1000",
+    ];
+    let (launcher, tmp) = command::launcher::launcher(&args);
+    // The pipe is a standard stream of who starts the launcher, so that its number is known.
+    let mut command = Command::new("sh");
+    let script = format!("exec 7{direction} <&- >&2; exec \"$0\" \"$@\"");
+    command
+        .args(["-c", &script])
+        .arg(launcher.get_program())
+        .args(launcher.get_args());
+    for (name, value) in launcher.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .env("PMIX_KEEPALIVE_PIPE", "7")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    pipe(&mut command);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let _watchdog = command::Watchdog::of(&child);
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n", "{direction}");
+    assert!(child.try_wait().unwrap().is_none(), "{direction}");
+    drop((child.stdin.take(), child.stdout.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{direction}");
+    command::launcher::assert_nothing_left(&tmp);
+}
+
+#[test]
+fn a_launcher_ends_when_its_tool_lets_go_of_the_pipe() {
+    ends_with_pipe("<&0", |command| {
+        command.stdin(Stdio::piped());
+    });
+    // As tools with libraries of OpenPMIx hand it out.
+    ends_with_pipe(">&1", |command| {
+        command.stdout(Stdio::piped());
+    });
+}
+
+#[test]
+fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
+    for (named, why) in [
+        ("no number", "invalid digit"),
+        ("-1", "invalid digit"),
+        ("77", "no such descriptor is open"),
+        ("99999999999", "too large"),
+        // The null device.
+        ("0", "no pipe"),
+        // A pipe that is a standard stream of the launcher.
+        ("1", "not one that the launcher was started with"),
+    ] {
+        let job = ["sh", "-c", "echo here ${PMIX_KEEPALIVE_PIPE-unset}"];
+        let (mut command, tmp) = command::launcher::launcher(&job);
+        command
+            .env("PMIX_KEEPALIVE_PIPE", named)
+            .stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{named}: {said}");
+        assert_eq!(output.stdout, b"here unset\n", "{named}");
+        let expected = format!("warning: PMIX_KEEPALIVE_PIPE is {named:?} and is ignored: ");
+        assert!(said.starts_with(&expected) && said.contains(why), "{said}");
+        command::launcher::assert_nothing_left(&tmp);
+    }
+}
+
+#[test]
+fn a_debugger_starts_a_launcher_and_releases_the_job_that_it_starts() {
+    let mut outer = outer();
+    let tool = attached(&outer);
+    let (pmix, file) = (env!("CARGO_BIN_EXE_pmix"), outer.tmp.path().join("inner"));
+    let argv = [
+        pmix,
+        "run",
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        "inner@1",
+        "--stop-in-init",
+        pmix,
+        "hello",
+    ];
+    let launcher = App {
+        cmd: Some(pmix.into()),
+        argv: argv.map(Into::into).to_vec(),
+        maxprocs: 1,
+        ..App::default()
+    };
+    let infos = vec![
+        Info::new(keys::SPAWN_TOOL, true).required(),
+        Info::new(
+            keys::LAUNCHER_RENDEZVOUS_FILE,
+            file.to_str().unwrap().to_owned(),
+        ),
+    ];
+    let started = tool.wait(Ask::spawn(infos, vec![launcher])).unwrap();
+    assert_eq!(started.to_string(), "outer@2");
+    let inner = server_of(&file).uri.server;
+    assert_eq!(inner.nspace.to_string(), "inner@1.server");
+    let at = |args: &[&str]| at(&outer, &file, args);
+    let ready = at(&[
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "PMIX_READY_FOR_DEBUG",
+    ]);
+    assert_eq!(ready.json()["name"], "PMIX_READY_FOR_DEBUG");
+    let procs = at(&["--json", "ps"]).json();
+    assert_eq!(procs["nspace"], "inner@1");
+    assert_eq!(procs["procs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(at(&["release", "inner@1"]).code, 0);
+    let mut lines = [outer.line(), outer.line()];
+    lines.sort();
+    for (rank, line) in lines.iter().enumerate() {
+        assert!(line.contains(&format!("rank {rank} of 2")), "{lines:?}");
+    }
+    tool.finalize().unwrap();
+    assert_eq!(end(outer), "");
+}

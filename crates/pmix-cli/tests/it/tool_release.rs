@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs of `pmix run` that stop for a debugger, and `pmix release`.
+
+use std::io::{BufRead as _, BufReader};
+
+use crate::command::launcher::Running;
+use serde_json::Value as Json;
+
+const NAME: &str = "debugged@1";
+
+/// A job of processes that greet each other, where they stop for a debugger, and what the launcher says of it.
+fn stopped(args: &[&str]) -> (Running, String) {
+    stopped_in(args, &["hello"])
+}
+
+/// The same of processes that are another command of ours.
+fn stopped_in(args: &[&str], command: &[&str]) -> (Running, String) {
+    let pmix = [env!("CARGO_BIN_EXE_pmix")];
+    let named = ["-n", "3", "--node-name", "n1", "--nspace", NAME];
+    let mut running = Running::start(&[&named, args, &pmix, command].concat());
+    let mut said = String::new();
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    running.child.stderr = Some(errors.into_inner());
+    (running, said)
+}
+
+/// The event that says that all are there, which is kept for who comes later.
+fn ready(running: &Running) -> Json {
+    let args = [
+        "--json",
+        "events",
+        "--count",
+        "1",
+        "--code",
+        "PMIX_READY_FOR_DEBUG",
+    ];
+    running.tool(&args).json()
+}
+
+/// What an event says under a key.
+fn info<'e>(event: &'e Json, key: &str) -> &'e Json {
+    let mut infos = event["infos"].as_array().unwrap().iter();
+    let found = infos.find(|info| info["key"] == key);
+    &found.unwrap_or_else(|| panic!("{key} in {event}"))["value"]["data"]
+}
+
+#[test]
+fn who_follows_events_is_told_that_a_job_waits() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    ready(&running);
+    let outcome = running.tool(&["events", "--count", "2", NAME]);
+    let text = outcome.text();
+    assert!(text.contains(" PMIX_READY_FOR_DEBUG debugged@1"), "{text}");
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
+fn processes_wait_in_init_until_they_are_released() {
+    let (running, said) = stopped(&["--stop-in-init"]);
+    let pids = running.tool(&["--json", "ps", NAME]).json();
+    let rank = |rank: usize| format!("rank {rank} is process {}", pids["procs"][rank]["pid"]);
+    let expected = format!(
+        "pmix run: job {NAME} waits in PMIx_Init for a debugger: {}, {}, {}; `pmix release {NAME}` lets it go on\n",
+        rank(0),
+        rank(1),
+        rank(2)
+    );
+    assert_eq!(said, expected);
+    let event = ready(&running);
+    assert_eq!(event["name"], "PMIX_READY_FOR_DEBUG");
+    assert_eq!(event["affected"][0]["nspace"], NAME);
+    // All processes are meant, for which words have no number.
+    let words = ["events", "--count", "1", "--code", "PMIX_READY_FOR_DEBUG"];
+    let words = running.tool(&words).text();
+    assert!(
+        words.ends_with(&format!("PMIX_READY_FOR_DEBUG {NAME}")),
+        "{words}"
+    );
+    assert_eq!(info(&event, "pmix.brkpnt"), "pmix-init");
+    assert_eq!(info(&event, "pmix.nspace"), NAME);
+    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);
+    assert_eq!((released.code, released.stderr.as_str()), (0, ""));
+    assert_eq!(released.json()["ranks"], serde_json::json!([[1, 1]]));
+    let released = running.tool(&["release", NAME]);
+    assert_eq!((released.code, released.text().as_str()), (0, ""));
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
+fn a_job_that_waits_is_ended_like_any_other() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    assert_eq!(running.tool(&["kill", NAME]).code, 0);
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}
+
+#[test]
+fn a_job_that_there_is_not_is_not_released() {
+    let (running, _) = stopped(&["--stop-in-init"]);
+    let pid = running.child.id().to_string();
+    let args = ["--json", "release", "--pid", &pid, "absent@1"];
+    let outcome = running.tool(&args);
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.json()["status"], -46);
+    assert!(
+        outcome.stderr.contains("no job \"absent@1\""),
+        "{}",
+        outcome.stderr
+    );
+    for args in [
+        &["--json", "release", "--ranks", "7", NAME][..],
+        &["--json", "release", "--ranks", "0-2,7", NAME],
+    ] {
+        let outcome = running.tool(args);
+        assert_eq!(
+            (outcome.code, &outcome.json()["status"]),
+            (1, &(-46).into())
+        );
+        let said = "has no rank 7: it has 3 processes";
+        assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    }
+    assert_eq!(running.tool(&["release", "--ranks", "0-2", NAME]).code, 0);
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn processes_are_stopped_before_their_first_instruction_until_they_are_released() {
+    let (running, said) = stopped(&["--stop-on-exec"]);
+    assert!(
+        said.contains(" waits before its first instruction for a debugger: "),
+        "{said}"
+    );
+    let event = ready(&running);
+    assert_eq!(info(&event, "pmix.brkpnt"), "exec");
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    for proc in procs["procs"].as_array().unwrap() {
+        let pid = &proc["pid"];
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        // Stopped, and nobody is in the way of a debugger.
+        assert!(status.contains("State:\tT (stopped)"), "{status}");
+        assert!(status.contains("TracerPid:\t0"), "{status}");
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(words.ends_with("pmix\0hello\0"), "{words:?}");
+        // It has mapped the program and nothing else: the dynamic linker has not run.
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        assert!(!maps.contains("libc.so"), "{maps}");
+    }
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
+fn each_release_passes_one_stop() {
+    let mut running = stopped(&["--stop-on-exec", "--stop-in-init"]).0;
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    // They stop again, where the first release would be had if it had been kept.
+    let mut said = String::new();
+    let mut errors = BufReader::new(running.child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    running.child.stderr = Some(errors.into_inner());
+    assert!(
+        said.contains(" waits in PMIx_Init for a debugger: "),
+        "{said}"
+    );
+    // They have not gone on meanwhile: the one rank that is released waits for the others.
+    let pids = running.tool(&["--json", "ps", NAME]).json();
+    assert_eq!(pids["procs"].as_array().unwrap().len(), 3, "{pids}");
+    let released = running.tool(&["--json", "release", "--ranks", "1", NAME]);
+    assert_eq!(released.code, 0, "{}", released.stderr);
+    assert_eq!(running.child.try_wait().unwrap(), None);
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}
+
+#[test]
+fn jobs_that_are_stopped_on_exec_are_ended_like_any_other() {
+    let (running, _) = stopped(&["--stop-on-exec", "--grace", "60"]);
+    running.signal("TERM");
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}
+
+#[test]
+fn what_keeps_the_dynamic_linker_waiting_does_not_keep_the_launcher() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe.so");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    // Nobody writes to it, so that the linker of whatever is to load it waits.
+    let preload = format!("LD_PRELOAD={}", pipe.display());
+    let (running, said) = stopped(&["--stop-on-exec", "-x", &preload]);
+    assert!(said.contains(" waits before its first"), "{said}");
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    for proc in procs["procs"].as_array().unwrap() {
+        let environ = std::fs::read(format!("/proc/{}/environ", proc["pid"])).unwrap();
+        let environ = String::from_utf8_lossy(&environ).into_owned();
+        assert!(environ.split('\0').any(|one| one == preload), "{environ}");
+    }
+    running.signal("TERM");
+    let (code, ..) = running.end();
+    assert_eq!(code, Some(143));
+}
+
+#[test]
+fn tools_that_a_job_consists_of_wait_in_their_init_too() {
+    let (running, _) = stopped_in(&["--stop-in-init"], &["--json", "ps", NAME]);
+    ready(&running);
+    let procs = running.tool(&["--json", "ps", NAME]).json();
+    let rows = procs["procs"].as_array().unwrap().iter();
+    let points: Vec<_> = rows.map(|row| row["waits_at"].as_str()).collect();
+    assert_eq!(points, [Some("pmix-init"); 3]);
+    assert_eq!(running.tool(&["release", NAME]).code, 0);
+    let (code, output, errors) = running.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(output.lines().count(), 3, "{output}");
+}

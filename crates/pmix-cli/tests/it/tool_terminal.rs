@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands that attach to a server, each at a terminal of its own: what they show, how they end, and that what
+//! others have put into a job does not command the terminal. `pmix top` has a test of its own.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::process::{Child, Stdio};
+
+use crate::command::Watchdog;
+use crate::command::launcher::Running;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+const NAME: &str = "seen@1";
+
+/// Clears a screen that obeys it.
+const CLEAR: &str = "\x1b[2J";
+
+/// A job of two processes, whose program has a name that would clear the screen, and that end with 3 when they are
+/// signalled.
+fn job() -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(format!("sh{CLEAR}"));
+    symlink("/bin/sh", &program).unwrap();
+    let script = "trap 'exit 3' USR1; echo up; while :; do sleep 0.05; done";
+    let mut running = Running::start(&[
+        "-n",
+        "2",
+        "--node-name",
+        "n1",
+        "--nspace",
+        NAME,
+        "--forward-io",
+        program.to_str().unwrap(),
+        "-c",
+        script,
+    ]);
+    assert_eq!([running.line(), running.line()], ["up", "up"]);
+    running
+}
+
+/// A command whose standard streams are all one terminal, of which the test has the other side.
+struct Shown {
+    child: Child,
+    screen: File,
+    seen: Vec<u8>,
+    _watchdog: Watchdog,
+}
+
+impl Shown {
+    fn start(running: &Running, args: &[&str]) -> Self {
+        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&side).unwrap();
+        unlockpt(&side).unwrap();
+        let name = ptsname(&side, Vec::new()).unwrap().into_string().unwrap();
+        let terminal = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name)
+            .unwrap();
+        let stdio = || Stdio::from(terminal.try_clone().unwrap());
+        let mut command = running.tool_command(args);
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        let child = command.spawn().unwrap();
+        let _watchdog = Watchdog::of(&child);
+        // The other side hears of the end only when nobody has the terminal open: `command` and it go here.
+        Self {
+            child,
+            screen: File::from(side),
+            seen: Vec::new(),
+            _watchdog,
+        }
+    }
+
+    /// Reads on; returns whether there was anything.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        // A terminal that nobody has open any more is an error to read from.
+        match self.screen.read(&mut buffer) {
+            Ok(len) if len > 0 => {
+                self.seen.extend_from_slice(&buffer[..len]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Waits until this is on the screen.
+    fn wait_for(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.seen).contains(text) {
+            assert!(self.read(), "{text:?} is not shown: {:?}", self.seen);
+        }
+    }
+
+    /// All that was shown, with ends of lines as files have them, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        while self.read() {}
+        let code = self.child.wait().unwrap().code();
+        let text = String::from_utf8_lossy(&self.seen).replace("\r\n", "\n");
+        assert!(!text.contains(CLEAR), "{text:?}");
+        (text, code)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a command shows that ends by itself.
+fn shown(running: &Running, args: &[&str]) -> (String, Option<i32>) {
+    Shown::start(running, args).end()
+}
+
+#[test]
+fn commands_show_on_a_terminal_what_they_say_elsewhere() {
+    let running = job();
+    let pid = running.child.id();
+    let (text, code) = shown(&running, &["ps"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.starts_with(&format!("server {NAME}.server, process {pid}\n")),
+        "{text}"
+    );
+    let rows = text.lines().filter(|line| line.contains(" running "));
+    let rows: Vec<_> = rows.collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    // The end of the name of the program is shown, and not obeyed.
+    assert!(
+        rows.iter().all(|row| row.ends_with("sh\\u{1b}[2J")),
+        "{rows:?}"
+    );
+    let (text, code) = shown(&running, &["query", "QUERY_NAMESPACES", "QUERY_PROC_TABLE"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.starts_with(&format!("pmix.qry.ns: {NAME}\n")),
+        "{text}"
+    );
+    // What a terminal would obey is published, and shown.
+    let (text, code) = shown(&running, &["publish", &format!("screen={CLEAR}")]);
+    assert_eq!((text.as_str(), code), ("", Some(0)));
+    let (text, code) = shown(&running, &["lookup", "screen"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.starts_with("screen: ") && text.contains("[2J"),
+        "{text}"
+    );
+    let (text, code) = shown(&running, &["kill", "--signal", "CONT", NAME]);
+    assert_eq!((text.as_str(), code), ("", Some(0)));
+    // Whether or not the machine has a fault, the report is whole.
+    let (text, code) = shown(&running, &["doctor"]);
+    assert!(text.contains("faults: ") && text.contains(NAME), "{text}");
+    let is_well = text.contains("faults: 0,");
+    assert_eq!(code, Some(i32::from(!is_well)), "{text}");
+    for args in [
+        &["--json", "ps"][..],
+        &["--json", "query", "JOB_SIZE"],
+        &["--json", "publish", "key=text"],
+        &["--json", "lookup", "screen"],
+        &["--json", "kill", "--signal", "CONT", NAME],
+        &["--json", "events", "--count", "1", NAME],
+        &["--json", "top", "--once", NAME],
+    ] {
+        let (text, code) = shown(&running, args);
+        assert_eq!(code, Some(0), "{args:?}: {text}");
+        let json = text.lines().map(serde_json::from_str::<serde_json::Value>);
+        assert!(json.map(Result::unwrap).count() > 0, "{args:?}");
+    }
+    for args in [
+        &["ps", "nosuch"][..],
+        &["query", "--nspace", "nosuch", "JOB_SIZE"],
+        &["query", "no.such.key"],
+        &["kill", "nosuch"],
+        &["attach", "nosuch"],
+        &["release", "nosuch"],
+        &["top", "--once", "nosuch"],
+        &["lookup", "nosuch"],
+        &["ps", "--pid", "2147483640"],
+    ] {
+        let (text, code) = shown(&running, args);
+        assert_eq!(code, Some(1), "{args:?}: {text}");
+        // It is coloured, which is ended in the same line.
+        let first = text.lines().next().unwrap_or_default();
+        assert!(first.contains("error"), "{args:?}: {text:?}");
+        assert_eq!(
+            first.contains("\x1b["),
+            first.contains("\x1b[0m"),
+            "{text:?}"
+        );
+    }
+    running.signal("TERM");
+    assert_eq!(running.end().0, Some(128 + 15));
+}
+
+#[test]
+fn output_and_events_are_followed_on_a_terminal_until_the_job_ends() {
+    let running = job();
+    let mut attached = Shown::start(&running, &["attach", "--tag-output", NAME]);
+    let mut events = Shown::start(&running, &["events", NAME]);
+    // What was before they came is shown, too, which says that they are there.
+    attached.wait_for("<stdout>: up");
+    events.wait_for(&format!("PMIX_EVENT_JOB_START {NAME}"));
+    let (text, code) = shown(&running, &["kill", "--signal", "USR1", NAME]);
+    assert_eq!((text.as_str(), code), ("", Some(0)));
+    let (text, code) = attached.end();
+    assert_eq!(code, Some(3), "{text}");
+    for rank in 0..2 {
+        let line = format!("[{NAME},{rank}]<stdout>: up\n");
+        assert!(text.contains(&line), "{text}");
+    }
+    let (text, code) = events.end();
+    assert_eq!(code, Some(0), "{text}");
+    for said in ["PMIX_ERR_EXIT_NONZERO_TERM", "PMIX_EVENT_JOB_END"] {
+        assert!(text.contains(&format!("{said} {NAME}")), "{text}");
+    }
+    assert_eq!(running.end().0, Some(3));
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The messages between clients and servers.
+
+mod captures;
+mod every_message;
+mod page;
+mod requests;

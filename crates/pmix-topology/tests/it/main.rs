@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Topologies in the XML form of hwloc.
+
+mod answers;
+mod cost;

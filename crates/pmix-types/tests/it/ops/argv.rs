@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lists of strings and environments beside the real ones.
+
+use pmix_types::{Argv, Status, Text};
+
+use super::table::{calls, list, number, text};
+
+fn argv(field: &str) -> Argv<'static> {
+    list(field).unwrap_or_default().into_iter().collect()
+}
+
+fn delimiter(field: &str) -> u8 {
+    text(field).expect("a delimiter")[0]
+}
+
+#[test]
+fn split_gives_what_the_libraries_give() {
+    for (call, include_empty) in [("split", false), ("split_with_empty", true)] {
+        for row in calls("argv.tsv", call) {
+            let input = text(&row[0]).expect("a text");
+            let split = Argv::split_inter(&input, delimiter(&row[1]), include_empty);
+            assert_eq!(split, argv(&row[2]), "{call} {row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_part_of_any_length_is_kept_whole() {
+    for row in calls("argv.tsv", "split_length") {
+        let mut input = vec![b'x'; number(&row[0])];
+        input.extend(b",y");
+        let split = Argv::split(&input, b',');
+        assert_eq!(split[0].len(), number::<usize>(&row[1]));
+        assert_eq!(split[1], "y");
+    }
+}
+
+#[test]
+fn join_and_count_give_what_the_libraries_give() {
+    for row in calls("argv.tsv", "join") {
+        let joined = argv(&row[0]).join(delimiter(&row[1]));
+        assert_eq!(joined, Text::new(text(&row[2]).unwrap()), "{row:?}");
+    }
+    for row in calls("argv.tsv", "count") {
+        assert_eq!(argv(&row[0]).len(), number::<usize>(&row[1]), "{row:?}");
+    }
+    for row in calls("argv.tsv", "join_range") {
+        let (start, end) = (number(&row[1]), number(&row[2]));
+        let joined = argv(&row[0]).join_range(start, end, delimiter(&row[3]));
+        assert_eq!(joined, Text::new(text(&row[4]).unwrap()), "{row:?}");
+    }
+}
+
+#[test]
+fn strings_are_put_where_the_libraries_put_them() {
+    let mut seen = 0;
+    for row in super::table::rows("argv.tsv") {
+        let Some((call, arg)) = row[0].split_once(' ') else {
+            continue;
+        };
+        let mut list = argv(&row[1]);
+        let arg = text(arg).unwrap();
+        match call {
+            "append" => list.append(arg),
+            "prepend" => list.prepend(arg),
+            "append_unique" => assert_eq!(list.append_unique(arg), row[1] != row[3]),
+            _ => panic!("{call}"),
+        }
+        assert_eq!(list, argv(&row[3]), "{row:?}");
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen}");
+}
+
+#[test]
+fn variables_are_set_as_the_libraries_set_them() {
+    for row in calls("argv.tsv", "setenv") {
+        let mut list = argv(&row[0]);
+        let (name, value) = (text(&row[1]).unwrap(), text(&row[2]).unwrap_or_default());
+        let status = match list.set_var(&name, &value, row[3] == "overwrite") {
+            Ok(()) => {
+                assert_eq!(list.var(&name), Some(&value[..]), "{row:?}");
+                Status::SUCCESS
+            }
+            Err(error) => error.status(),
+        };
+        assert_eq!(status.as_raw(), number::<i32>(&row[4]), "{row:?}");
+        assert_eq!(list, argv(&row[5]), "{row:?}");
+    }
+}
+
+#[test]
+fn variables_are_unset_as_the_library_unsets_them() {
+    for row in calls("argv.tsv", "unsetenv")
+        .iter()
+        .filter(|row| row[0] != "null")
+    {
+        let mut list = argv(&row[0]);
+        let outcome = list.unset_var(text(&row[1]).unwrap());
+        let status = outcome.map_or_else(|error| error.status(), |()| Status::SUCCESS);
+        assert_eq!(status.as_raw(), number::<i32>(&row[2]), "{row:?}");
+        assert_eq!(list, argv(&row[3]), "{row:?}");
+    }
+}
+
+#[test]
+fn a_text_ends_before_its_nul_when_it_is_split() {
+    assert_eq!(*Argv::split(b"a,b\0c,d", b','), ["a", "b"]);
+    assert_eq!(*Argv::split_with_empty(b"a,\0", b','), ["a"]);
+}
+
+#[test]
+fn the_parts_borrow_from_the_text() {
+    let text = String::from("n01,n02");
+    let split = Argv::split(&text, b',');
+    assert!(std::ptr::eq(split[0].as_bytes(), &text.as_bytes()[..3]));
+}

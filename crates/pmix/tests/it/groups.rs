@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients of one server that form groups by a collective and by invitation.
+
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
+use pmix::prelude::*;
+use pmix::types::DataRange;
+
+use crate::served::{JOB, Result, serve};
+
+const NAME: &str = "ocean";
+/// Longer than anything takes here, so that a fault ends the test.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn proc(rank: u32) -> Proc<'static> {
+    Proc::new(JOB, Rank::new(rank))
+}
+
+fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
+    ranks.iter().copied().map(proc).collect()
+}
+
+fn whole_group() -> Proc<'static> {
+    Proc::new(NAME, Rank::WILDCARD)
+}
+
+/// A process that hears of what concerns groups.
+struct Process {
+    client: SharedClient,
+    heard: Mutex<Receiver<ClientEvent>>,
+}
+
+impl Process {
+    fn new(settings: Settings, decides: bool) -> Result<Self> {
+        let (sender, heard) = mpsc::channel();
+        let client = SharedClient::init(settings, move |event| {
+            // Who does not decide has no opinion.
+            if decides || !matches!(event, ClientEvent::Group(..)) {
+                drop(sender.send(event));
+            }
+        })?;
+        let codes = vec![Status::GROUP_INVITED];
+        client.wait(Ask::register_events(codes, Vec::new()))?;
+        let heard = Mutex::new(heard);
+        Ok(Self { client, heard })
+    }
+
+    fn heard(&self) -> Result<ClientEvent> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(heard.recv_timeout(LIMIT)?)
+    }
+
+    /// Waits for an invitation and accepts it.
+    fn join(&self, infos: &[Info<'_>]) -> Result<Group> {
+        let leader = self.invited()?;
+        Ok(self.client.group_join(&NAME.into(), &leader, infos)?)
+    }
+
+    fn decline(&self) -> Result<()> {
+        let leader = self.invited()?;
+        Ok(self
+            .client
+            .wait(Ask::group_decline(&NAME.into(), &leader))?)
+    }
+
+    /// Waits for an invitation; the leader is who sent it.
+    fn invited(&self) -> Result<Proc<'static>> {
+        match self.heard()? {
+            ClientEvent::Event(event) if event.status == Status::GROUP_INVITED => Ok(event.source),
+            other => Err(format!("{other:?} instead of an invitation").into()),
+        }
+    }
+
+    fn invite(&self, ranks: &[u32], infos: &[Info<'_>]) -> Result<Group> {
+        let procs = procs(ranks);
+        let mut infos = infos.to_vec();
+        infos.push(Info::new(keys::TIMEOUT, 60));
+        Ok(self.client.group_invite(&NAME.into(), &procs, &infos)?)
+    }
+}
+
+/// The processes of a job, which are the server's as long as it is there.
+fn job(size: u32, decides: bool) -> Result<(tempfile::TempDir, Server, Vec<Process>)> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), size)?;
+    let processes = settings
+        .into_iter()
+        .map(|settings| Process::new(settings, decides));
+    let processes = processes.collect::<Result<_>>()?;
+    Ok((folder, server, processes))
+}
+
+type Task<'t, T> = Box<dyn FnOnce() -> T + Send + 't>;
+
+/// What each of some threads brings.
+fn all<T: Send>(tasks: Vec<Task<'_, T>>) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = tasks.into_iter().map(|task| scope.spawn(task)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended
+            .map(|ended| ended.map_err(|_| "a thread panicked".into()))
+            .collect()
+    })
+}
+
+fn status<T: std::fmt::Debug>(outcome: &Result<T>) -> Status {
+    match outcome {
+        Ok(_) => Status::SUCCESS,
+        Err(error) => error
+            .downcast_ref::<pmix::client::Error>()
+            .map_or(Status::ERROR, pmix::client::Error::status),
+    }
+}
+
+#[test]
+fn a_group_is_constructed_left_and_taken_apart() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), 3)?;
+    let act = |settings: Settings| -> Result<()> {
+        let mut client = Client::init(settings)?;
+        let local = [Info::new(keys::GROUP_LOCAL_ONLY, true)];
+        let made = client.group_construct(NAME, &procs(&[2, 0, 1]), &local)?;
+        assert_eq!(made.members, procs(&[2, 0, 1]));
+        let again = client.group_construct(NAME, &procs(&[2, 0, 1]), &local);
+        assert_eq!(again.unwrap_err().status(), Status::ERR_EXISTS);
+        client.fence(&Fence::new().of([whole_group()]))?;
+        if client.proc().rank == Rank::new(2) {
+            client.group_leave(NAME, &[])?;
+            let left = client.group_destruct(NAME, &[]).unwrap_err();
+            assert_eq!(left.status(), Status::ERR_NOT_FOUND);
+            client.fence(&Fence::new())?;
+        } else {
+            // The other has left by then.
+            client.fence(&Fence::new())?;
+            client.group_destruct(NAME, &local)?;
+        }
+        Ok(client.finalize()?)
+    };
+    let act = &act;
+    let tasks = settings.into_iter();
+    let tasks = tasks.map(|settings| -> Task<'_, _> { Box::new(move || act(settings)) });
+    all(tasks.collect())?.into_iter().collect::<Result<()>>()?;
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn those_who_are_invited_join_fence_and_part() -> Result<()> {
+    let (_folder, server, processes) = job(3, false)?;
+    let [leader, first, second] = &processes[..] else {
+        return Err("not three processes".into());
+    };
+    let use_it = |process: &Process, group: Group| -> Result<()> {
+        assert_eq!(group.members, procs(&[2, 0, 1]));
+        let client = &process.client;
+        client.wait(Ask::fence(vec![whole_group()], Vec::new()))?;
+        let local = vec![Info::new(keys::GROUP_LOCAL_ONLY, true)];
+        Ok(client.wait(client.group_destruct(NAME.into(), local))?)
+    };
+    for _ in 0..3 {
+        let lead = || use_it(leader, leader.invite(&[2, 0, 1], &[])?);
+        let follow = |process: &Process| use_it(process, process.join(&[])?);
+        let ended = all(vec![
+            Box::new(lead),
+            Box::new(|| follow(first)),
+            Box::new(|| follow(second)),
+        ]);
+        ended?.into_iter().collect::<Result<()>>()?;
+        // The program of the leader hears that its group is there, too.
+        let complete = leader.heard()?;
+        let ClientEvent::Event(complete) = complete else {
+            return Err("no event".into());
+        };
+        assert_eq!(complete.status, Status::GROUP_CONSTRUCT_COMPLETE);
+        for follower in [first, second] {
+            let heard = follower.heard()?;
+            let is_complete = matches!(heard, ClientEvent::Event(event)
+                if event.status == Status::GROUP_CONSTRUCT_COMPLETE);
+            assert!(is_complete);
+        }
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn a_process_that_declines_ends_the_invitation_for_all() -> Result<()> {
+    let (_folder, server, processes) = job(3, false)?;
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].invite(&[0, 1, 2], &[]))),
+        Box::new(|| status(&processes[1].join(&[]))),
+        Box::new(|| status(&processes[2].decline())),
+    ]);
+    let expected = [
+        Status::GROUP_INVITE_DECLINED,
+        Status::GROUP_CONSTRUCT_ABORT,
+        Status::SUCCESS,
+    ];
+    assert_eq!(ended?, expected);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn a_group_that_may_be_smaller_is_formed_without_who_declines() -> Result<()> {
+    let (_folder, server, processes) = job(3, false)?;
+    let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
+    let mut ended = all(vec![
+        Box::new(|| processes[0].invite(&[0, 1, 2], &optional).map(Some)),
+        Box::new(|| processes[1].join(&[]).map(Some)),
+        Box::new(|| processes[2].decline().map(|()| None)),
+    ])?;
+    assert_eq!(status(&ended.pop().unwrap_or(Ok(None))), Status::SUCCESS);
+    for group in ended {
+        assert_eq!(group?.map(|group| group.members), Some(procs(&[0, 1])));
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn the_leader_invites_another_in_the_place_of_who_declines() -> Result<()> {
+    let (_folder, server, processes) = job(3, true)?;
+    let decide = || -> Result<()> {
+        let ClientEvent::Group(event, decision) = processes[0].heard()? else {
+            return Err("nobody declined".into());
+        };
+        assert_eq!(event.status, Status::GROUP_INVITE_DECLINED);
+        assert_eq!(event.source, proc(1));
+        // Nobody is invited twice, and nothing is decided by what cannot be done.
+        let whole_job = Proc::new(JOB, Rank::WILDCARD);
+        for bad in [vec![], procs(&[1]), procs(&[2, 2]), vec![whole_job]] {
+            let refused = decision.decide(Decision::Invite(bad));
+            let status = refused.map_err(|error| error.status());
+            assert_eq!(status, Err(Status::ERR_BAD_PARAM));
+        }
+        decision.decide(Decision::Invite(procs(&[2])))?;
+        // Only the first decision counts.
+        decision.decide(Decision::Abort)?;
+        Ok(())
+    };
+    let ended = all(vec![
+        Box::new(|| processes[0].invite(&[0, 1], &[]).map(Some)),
+        Box::new(|| processes[1].decline().map(|()| None)),
+        Box::new(|| processes[2].join(&[]).map(Some)),
+        Box::new(|| decide().map(|()| None)),
+    ])?;
+    let ended = ended.into_iter().collect::<Result<Vec<_>>>()?;
+    let groups: Vec<_> = ended.into_iter().flatten().collect();
+    assert_eq!(groups.len(), 2);
+    assert!(groups.iter().all(|group| group.members == procs(&[0, 2])));
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn an_invitation_that_nobody_answers_runs_out_of_time() -> Result<()> {
+    let (_folder, server, processes) = job(3, false)?;
+    let second = [Info::new(keys::TIMEOUT, 1)];
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].invite(&[0, 1, 2], &second))),
+        Box::new(|| status(&processes[1].join(&[]))),
+    ]);
+    assert_eq!(ended?, [Status::ERR_TIMEOUT, Status::GROUP_CONSTRUCT_ABORT]);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn who_waits_too_long_for_the_group_is_not_a_member_of_it() -> Result<()> {
+    let (_folder, server, processes) = job(3, true)?;
+    let second = [Info::new(keys::TIMEOUT, 1)];
+    let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
+    let ended = all(vec![
+        Box::new(|| processes[0].invite(&[0, 1, 2], &optional)),
+        Box::new(|| processes[1].join(&second)),
+        Box::new(|| {
+            // The other has given up when this one answers: the leader has heard so.
+            match processes[0].heard()? {
+                ClientEvent::Group(event, _) => assert_eq!(event.source, proc(1)),
+                other => return Err(format!("{other:?}").into()),
+            }
+            processes[2].join(&[])
+        }),
+    ])?;
+    let [led, late, joined] = &ended[..] else {
+        return Err("not three outcomes".into());
+    };
+    assert_eq!(status(late), Status::ERR_TIMEOUT);
+    for group in [led, joined] {
+        let members = group.as_ref().map(|group| &group.members);
+        assert_eq!(members.ok(), Some(&procs(&[0, 2])));
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn blocking_clients_invite_and_join() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), 3)?;
+    let act = |settings: Settings| -> Result<Group> {
+        let mut client = Client::init(settings)?;
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        client.fence(&Fence::new())?;
+        let group = match client.proc().rank.as_raw() {
+            0 => client.group_invite(NAME, &[client.job()], &[])?,
+            _ => {
+                let invited = client.next_event(LIMIT)?.ok_or("no invitation")?;
+                client.group_join(NAME, &invited.source, &[])?
+            }
+        };
+        client.fence(&Fence::new().of([whole_group()]))?;
+        client.finalize()?;
+        Ok(group)
+    };
+    let act = &act;
+    let tasks = settings.into_iter();
+    let tasks = tasks.map(|settings| -> Task<'_, _> { Box::new(move || act(settings)) });
+    for group in all(tasks.collect())? {
+        assert_eq!(group?.members, procs(&[0, 1, 2]));
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn what_cannot_be_an_invitation_is_refused() -> Result<()> {
+    let (_folder, server, processes) = job(2, false)?;
+    let client = &processes[0].client;
+    let bad = |name: &str, ranks: &[u32]| {
+        let refused = client.group_invite(&name.into(), &procs(ranks), &[]);
+        refused.unwrap_err().status()
+    };
+    for (name, ranks) in [
+        ("", &[0, 1][..]),
+        (&"x".repeat(256), &[0, 1]),
+        ("x", &[1]),
+        ("x", &[0, 1, 1]),
+        ("x", &[]),
+    ] {
+        assert_eq!(bad(name, ranks), Status::ERR_BAD_PARAM, "{name} {ranks:?}");
+    }
+    let own = client.group_join(&"x".into(), &proc(0), &[]);
+    assert_eq!(own.unwrap_err().status(), Status::ERR_BAD_PARAM);
+    // Alone it is a group as well, which it is in then.
+    let alone = client.group_invite(&"x".into(), &procs(&[0]), &[])?;
+    assert_eq!(alone.members, procs(&[0]));
+    let again = client.wait(Ask::group_construct("x".into(), procs(&[0, 1]), Vec::new()));
+    assert_eq!(again.unwrap_err().status(), Status::ERR_EXISTS);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn a_library_that_does_not_say_which_group_it_joins_is_understood() -> Result<()> {
+    let (_folder, server, processes) = job(2, false)?;
+    let join = || -> Result<()> {
+        let leader = processes[1].invited()?;
+        let infos = vec![Info::new(keys::EVENT_CUSTOM_RANGE, leader)];
+        let accepted = Ask::notify(Status::GROUP_INVITE_ACCEPTED, DataRange::CUSTOM, infos);
+        Ok(processes[1].client.wait(accepted)?)
+    };
+    let ended = all(vec![
+        Box::new(|| processes[0].invite(&[0, 1], &[]).map(Some)),
+        Box::new(|| join().map(|()| None)),
+    ])?;
+    let ended = ended.into_iter().collect::<Result<Vec<_>>>()?;
+    let led = ended.into_iter().flatten().next();
+    assert_eq!(led.map(|group| group.members), Some(procs(&[0, 1])));
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn another_leads_when_the_leader_is_lost() -> Result<()> {
+    let (_folder, server, processes, leader) = job_with_one_to_lose(true)?;
+    let decide = |rank: usize, decision: Decision| -> Result<()> {
+        match processes[rank].heard()? {
+            ClientEvent::Group(event, asked) => {
+                assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
+                // Nobody is invited by one that does not lead.
+                let refused = asked.decide(Decision::Invite(procs(&[2])));
+                assert_eq!(refused.unwrap_err().status(), Status::ERR_BAD_PARAM);
+                Ok(asked.decide(decision)?)
+            }
+            other => Err(format!("{other:?} instead of a question").into()),
+        }
+    };
+    let ready = std::sync::Barrier::new(3);
+    let join = |rank: usize| -> Result<Group> {
+        let leader = processes[rank].invited()?;
+        ready.wait();
+        let limit = [Info::new(keys::TIMEOUT, 60)];
+        let client = &processes[rank].client;
+        Ok(client.group_join(&NAME.into(), &leader, &limit)?)
+    };
+    let ended = all(vec![
+        Box::new(|| join(0).map(Some)),
+        Box::new(|| join(1).map(Some)),
+        Box::new(|| {
+            lose_leader(leader, || {
+                ready.wait();
+            })?;
+            decide(0, Decision::Lead)?;
+            decide(1, Decision::GoOnWithout).map(|()| None)
+        }),
+    ])?;
+    let ended = ended.into_iter().collect::<Result<Vec<_>>>()?;
+    let groups: Vec<_> = ended.into_iter().flatten().collect();
+    assert_eq!(groups.len(), 2);
+    assert!(groups.iter().all(|group| group.members == procs(&[0, 1])));
+    // The name stands for both, and for nobody else.
+    let fences = processes.iter().map(|process| -> Task<'_, Result<()>> {
+        let fence = Ask::fence(vec![whole_group()], Vec::new());
+        Box::new(move || Ok(process.client.wait(fence)?))
+    });
+    for fenced in all(fences.collect())? {
+        fenced?;
+    }
+    Ok(server.finalize()?)
+}
+
+/// Invites the others as the last process, and is lost when both have accepted.
+fn lose_leader(mut leader: Client, invited: impl FnOnce()) -> Result<()> {
+    leader.register_events(&[Status::GROUP_INVITE_ACCEPTED], &[])?;
+    let infos = [
+        Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[0, 1])),
+        Info::new(keys::GROUP_ID, NAME),
+    ];
+    leader.notify(Status::GROUP_INVITED, DataRange::CUSTOM, &infos)?;
+    invited();
+    leader.next_event(LIMIT)?.ok_or("nobody accepts")?;
+    leader.next_event(LIMIT)?.ok_or("only one accepts")?;
+    drop(leader);
+    Ok(())
+}
+
+/// A job whose last process can be lost.
+fn job_with_one_to_lose(
+    decides: bool,
+) -> Result<(tempfile::TempDir, Server, Vec<Process>, Client)> {
+    let folder = tempfile::tempdir()?;
+    let (server, mut settings) = serve(folder.path(), 3)?;
+    let last = Client::init(settings.pop().ok_or("no process")?)?;
+    let processes = settings
+        .into_iter()
+        .map(|settings| Process::new(settings, decides));
+    Ok((folder, server, processes.collect::<Result<_>>()?, last))
+}
+
+#[test]
+fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
+    let (_folder, server, processes, mut last) = job_with_one_to_lose(false)?;
+    last.register_events(&[Status::GROUP_INVITED], &[])?;
+    let lose = || -> Result<()> {
+        last.next_event(LIMIT)?.ok_or("no invitation")?;
+        drop(last);
+        Ok(())
+    };
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].invite(&[0, 1, 2], &[]))),
+        Box::new(|| status(&processes[1].join(&[]))),
+        Box::new(|| status(&lose())),
+    ]);
+    let expected = [
+        Status::GROUP_INVITE_FAILED,
+        Status::GROUP_CONSTRUCT_ABORT,
+        Status::SUCCESS,
+    ];
+    assert_eq!(ended?, expected);
+    // One that is gone when it is invited is lost, too.
+    let again = processes[0].invite(&[0, 2], &[]);
+    assert_eq!(status(&again), Status::GROUP_INVITE_FAILED);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn the_loss_of_the_leader_ends_the_wait_of_who_joined() -> Result<()> {
+    let (_folder, server, processes, leader) = job_with_one_to_lose(false)?;
+    let ended = all(vec![
+        Box::new(|| status(&processes[0].join(&[]))),
+        Box::new(|| status(&processes[1].join(&[]))),
+        Box::new(|| status(&lose_leader(leader, || {}))),
+    ]);
+    let expected = [
+        Status::GROUP_LEADER_FAILED,
+        Status::GROUP_LEADER_FAILED,
+        Status::SUCCESS,
+    ];
+    assert_eq!(ended?, expected);
+    Ok(server.finalize()?)
+}

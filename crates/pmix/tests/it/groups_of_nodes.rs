@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups of processes on two nodes: two servers in one process, whose host carries between them what one
+//! has for the other.
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use pmix::client::{Ask, ClientEvent, Decision, Group, SharedClient};
+use pmix::prelude::*;
+
+use crate::nodes::{LIMIT, Result, procs, run, run_with};
+
+const NAME: &str = "ocean";
+
+fn whole_group() -> Proc<'static> {
+    Proc::new(NAME, Rank::WILDCARD)
+}
+
+/// The next event, which has to be of this status.
+fn expect(client: &mut Client, status: Status) -> Result<Proc<'static>> {
+    let event = client.next_event(LIMIT)?.ok_or("no event")?;
+    assert_eq!(event.status, status);
+    Ok(event.source)
+}
+
+fn status_of<T>(outcome: std::result::Result<T, pmix::client::Error>) -> Status {
+    outcome.map_or_else(|error| error.status(), |_| Status::SUCCESS)
+}
+
+#[test]
+fn a_group_of_two_nodes_is_constructed_left_and_taken_apart() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        client.register_events(&[Status::GROUP_LEFT], &[])?;
+        client.fence(&Fence::new())?;
+        let assign = [Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
+        let made = client.group_construct(NAME, &procs(&[3, 0, 2, 1]), &assign)?;
+        client.fence(&Fence::new().of([whole_group()]))?;
+        if rank == 3 {
+            client.group_leave(NAME, &[])?;
+        } else {
+            assert_eq!(
+                expect(&mut client, Status::GROUP_LEFT)?,
+                procs(&[3])[0].clone()
+            );
+            // The name stands for those who are left.
+            client.fence(&Fence::new().of([whole_group()]))?;
+            client.group_destruct(NAME, &[])?;
+        }
+        client.fence(&Fence::new())?;
+        let after = status_of(client.group_destruct(NAME, &[]));
+        client.finalize()?;
+        Ok((made, after))
+    });
+    for outcome in outcomes? {
+        let (made, after) = outcome?;
+        assert_eq!(made.members, procs(&[3, 0, 2, 1]));
+        assert_eq!(made.context_id, Some(1));
+        assert_eq!(after, Status::ERR_NOT_FOUND);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_member_that_is_lost_ends_the_construction_on_both_nodes() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        client.fence(&Fence::new())?;
+        if rank == 3 {
+            drop(client);
+            return Ok(Status::SUCCESS);
+        }
+        let made = status_of(client.group_construct(NAME, &procs(&[0, 1, 2, 3]), &[]));
+        client.finalize()?;
+        Ok(made)
+    })?;
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let lost = Status::ERR_LOST_CONNECTION;
+    assert_eq!(outcomes, [lost, lost, lost, Status::SUCCESS]);
+    Ok(())
+}
+
+/// The first invites all, and each that is to take part joins; the group is used and taken apart.
+fn invite_and_use(rank: u32, mut client: Client, infos: &[Info<'_>]) -> Result<Group> {
+    let group = match rank {
+        0 => client.group_invite(NAME, &procs(&[0, 1, 2, 3]), infos)?,
+        _ => {
+            let leader = expect(&mut client, Status::GROUP_INVITED)?;
+            client.group_join(NAME, &leader, &[])?
+        }
+    };
+    client.fence(&Fence::new().of([whole_group()]))?;
+    client.group_destruct(NAME, &[])?;
+    client.finalize()?;
+    Ok(group)
+}
+
+#[test]
+fn those_who_are_invited_from_another_node_join() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        client.fence(&Fence::new())?;
+        invite_and_use(rank, client, &[])
+    });
+    for group in outcomes? {
+        assert_eq!(group?.members, procs(&[0, 1, 2, 3]));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_group_that_is_formed_by_invitation_has_the_context_id_that_its_leader_asks_for() -> Result<()>
+{
+    let outcomes = run(|rank, mut client| {
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        client.fence(&Fence::new())?;
+        let assign = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true).required();
+        invite_and_use(rank, client, &[assign])
+    });
+    for group in outcomes? {
+        let group = group?;
+        assert_eq!(group.members, procs(&[0, 1, 2, 3]));
+        assert_eq!(group.context_id, Some(1));
+    }
+    Ok(())
+}
+
+#[test]
+fn one_that_joins_need_not_say_who_leads() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        let nobody = None;
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        let early = status_of(client.group_join(NAME, nobody, &[]));
+        client.fence(&Fence::new())?;
+        let made = match rank {
+            0 => client.group_invite(NAME, &procs(&[0, 1, 2]), &[]).map(drop),
+            3 => Ok(()),
+            _ => {
+                expect(&mut client, Status::GROUP_INVITED)?;
+                client.group_join(NAME, nobody, &[]).map(drop)
+            }
+        };
+        let made = status_of(made);
+        // An invitation that was answered is none any longer.
+        let late = status_of(client.group_decline(NAME, nobody));
+        client.finalize()?;
+        Ok((early, made, late))
+    });
+    for outcome in outcomes? {
+        let not_found = Status::ERR_NOT_FOUND;
+        assert_eq!(outcome?, (not_found, Status::SUCCESS, not_found));
+    }
+    Ok(())
+}
+
+#[test]
+fn who_is_lost_before_it_answers_another_node_is_done_without() -> Result<()> {
+    let outcomes = run(|rank, mut client| {
+        client.register_events(&[Status::GROUP_INVITED], &[])?;
+        client.fence(&Fence::new())?;
+        if rank == 3 {
+            expect(&mut client, Status::GROUP_INVITED)?;
+            drop(client);
+            return Ok(None);
+        }
+        let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
+        invite_and_use(rank, client, &optional).map(Some)
+    })?;
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let members = outcomes.into_iter().flatten();
+    let members: Vec<_> = members.map(|group| group.members).collect();
+    assert_eq!(
+        members,
+        [procs(&[0, 1, 2]), procs(&[0, 1, 2]), procs(&[0, 1, 2])]
+    );
+    Ok(())
+}
+
+/// Constructs the group of all, and decides what becomes of one that is lost as the one that leads.
+fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option<Group>>>> {
+    let (announced, is_announced) = channel();
+    let (announced, is_announced) = (Mutex::new(announced), Mutex::new(is_announced));
+    run_with(
+        |rank, own| {
+            if rank == 3 {
+                let mut client = Client::init(own)?;
+                client.fence(&Fence::new())?;
+                // The other server knows by now who leads.
+                is_announced.lock().unwrap().recv_timeout(LIMIT)?;
+                drop(client);
+                return Ok(None);
+            }
+            let decision = decision.clone();
+            let client = SharedClient::init(own, move |event| {
+                if let ClientEvent::Group(event, asked) = event
+                    && let Some(decision) = &decision
+                {
+                    assert_eq!(event.status, Status::GROUP_INVITE_FAILED);
+                    asked.decide(decision.clone()).unwrap();
+                }
+            })?;
+            let codes = vec![Status::GROUP_INVITE_FAILED];
+            client.wait(Ask::register_events(codes, Vec::new()))?;
+            client.wait(Ask::fence(Vec::new(), Vec::new()))?;
+            let infos = match rank {
+                0 => vec![Info::new(keys::GROUP_LEADER, true)],
+                _ => Vec::new(),
+            };
+            let all = procs(&[3, 0, 2, 1]);
+            let made = client.wait(Ask::group_construct(NAME.into(), all, infos));
+            client.finalize()?;
+            Ok(Some(made?))
+        },
+        |event| {
+            if event.status == Status::GROUP_LEADER_SELECTED {
+                announced.lock().unwrap().send(()).unwrap();
+            }
+        },
+    )
+}
+
+#[test]
+fn the_leader_of_a_construction_goes_on_without_one_that_is_lost_on_another_node() -> Result<()> {
+    let outcomes = lead_one_that_is_lost(Some(Decision::GoOnWithout))?;
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let members = outcomes.into_iter().flatten();
+    let members: Vec<_> = members.map(|group| group.members).collect();
+    let left = procs(&[0, 2, 1]);
+    assert_eq!(members, [left.clone(), left.clone(), left]);
+    Ok(())
+}
+
+#[test]
+fn a_leader_that_ends_it_ends_it_on_both_nodes() -> Result<()> {
+    let outcomes = lead_one_that_is_lost(Some(Decision::Abort))?;
+    let statuses = outcomes.into_iter().filter_map(|made| match made {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(Status::SUCCESS),
+        Err(error) => Some(error.downcast::<pmix::client::Error>().unwrap().status()),
+    });
+    let statuses: Vec<_> = statuses.collect();
+    assert_eq!(statuses, [Status::GROUP_CONSTRUCT_ABORT; 3]);
+    Ok(())
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clients of a server that sends data of further processes with the answer to a get.
+
+use std::thread;
+use std::time::Duration;
+
+use pmix::client::{Ask, SharedClient};
+use pmix::prelude::*;
+use pmix::types::DataRange;
+
+use crate::served::{JOB, Result, serve};
+
+const SIZE: u32 = 3;
+
+/// Puts a number for all, and takes part in a fence of all.
+fn exchange(clients: &[SharedClient], number: u32) -> Result<()> {
+    for client in clients {
+        client.put(Scope::GLOBAL, Info::new("card", number))?;
+        client.commit()?;
+    }
+    thread::scope(|scope| {
+        let fence = |client: &SharedClient| client.wait(Ask::fence(Vec::new(), Vec::new()));
+        let fences: Vec<_> = clients
+            .iter()
+            .map(|client| scope.spawn(move || fence(client)))
+            .collect();
+        for fence in fences {
+            fence.join().map_err(|_| "a fence panicked")??;
+        }
+        Ok(())
+    })
+}
+
+fn card(client: &SharedClient, rank: u32, infos: &[Info<'_>]) -> Option<Value<'static>> {
+    let of = Proc::new(JOB, Rank::new(rank));
+    client.get(&of, &"card".into(), infos).ok()
+}
+
+#[test]
+fn what_came_with_an_answer_is_there_until_the_next_fence() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let join = |settings: Settings| SharedClient::init(settings, |_| {});
+    let clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    let ask_nobody = [Info::new(keys::OPTIONAL, true)];
+
+    exchange(&clients, 7)?;
+    assert_eq!(card(&clients[0], 2, &ask_nobody), None);
+    assert_eq!(card(&clients[0], 1, &[]), Some(Value::Uint32(7)));
+    assert_eq!(card(&clients[0], 2, &ask_nobody), Some(Value::Uint32(7)));
+
+    // Rank 1 is read again, but of rank 2 rank 1 has only heard in passing.
+    assert_eq!(card(&clients[1], 0, &[]), Some(Value::Uint32(7)));
+    exchange(&clients, 8)?;
+    assert_eq!(card(&clients[1], 2, &ask_nobody), None);
+    assert_eq!(card(&clients[1], 2, &[]), Some(Value::Uint32(8)));
+
+    for client in &clients {
+        client.finalize()?;
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let join = |settings: Settings| Client::init(settings);
+    let mut clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    for client in &mut clients {
+        client.put(Scope::GLOBAL, "card", 7_u32)?;
+        client.commit()?;
+    }
+    let mut reader = clients.remove(0);
+    reader.register_events(&[], &[])?;
+    let ask_nobody = [Info::new(keys::OPTIONAL, true)];
+    let of = |rank| Proc::new(JOB, Rank::new(rank));
+    assert_eq!(reader.get(&of(1), "card", &[])?, Value::Uint32(7));
+    assert_eq!(reader.get(&of(2), "card", &ask_nobody)?, Value::Uint32(7));
+
+    // What comes behind the answer about rank 1 is what rank 2 has put by now; it puts again.
+    let [of_1, of_2] = &mut clients[..] else {
+        return Err("not two clients".into());
+    };
+    for (number, client) in [(8_u32, &mut *of_1), (8, &mut *of_2)] {
+        client.put(Scope::GLOBAL, "next", number)?;
+        client.commit()?;
+    }
+    assert_eq!(reader.get(&of(1), "next", &[])?, Value::Uint32(8));
+    of_2.put(Scope::GLOBAL, "next", 9_u32)?;
+    of_2.commit()?;
+    of_2.notify(Status::from_raw(-3001), DataRange::NAMESPACE, &[])?;
+    assert!(reader.next_event(Duration::from_secs(60))?.is_some());
+    assert_eq!(reader.get(&of(2), "next", &[])?, Value::Uint32(9));
+
+    clients.push(reader);
+    for client in clients {
+        client.finalize()?;
+    }
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn a_client_that_asks_for_nothing_more_keeps_nothing_more() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let join = |mut settings: Settings| {
+        settings.max_prefetch_bytes = 0;
+        settings.shared_data = None;
+        SharedClient::init(settings, |_| {})
+    };
+    let clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    let ask_nobody = [Info::new(keys::OPTIONAL, true)];
+    for number in [7, 8] {
+        exchange(&clients, number)?;
+        let refresh = [Info::new(keys::GET_REFRESH_CACHE, true)];
+        assert_eq!(card(&clients[0], 1, &refresh), Some(Value::Uint32(number)));
+        assert_eq!(card(&clients[0], 2, &ask_nobody), None);
+    }
+    for client in &clients {
+        client.finalize()?;
+    }
+    Ok(server.finalize()?)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads of a process that share a client: who reads what the server sends, and that nobody waits for
+//! another.
+
+use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pmix::client::{Ask, ClientEvent, SharedClient};
+use pmix::prelude::*;
+use pmix::types::Query;
+
+use crate::served::{Result, serve};
+
+const SIZE: u32 = 2;
+
+/// The tests count threads of this process, so one runs at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many threads of this process a client has started.
+fn num_threads() -> Result<usize> {
+    let mut count = 0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let name = std::fs::read_to_string(task?.path().join("comm")).unwrap_or_default();
+        count += usize::from(matches!(name.trim(), "pmix-client" | "pmix-callbacks"));
+    }
+    Ok(count)
+}
+
+/// Asks the server, whatever is known here.
+fn ask(client: &SharedClient, key: &'static str) -> Result<Value<'static>> {
+    let infos = [Info::new(keys::GET_REFRESH_CACHE, true)];
+    Ok(client.get(&client.job(), &key.into(), &infos)?)
+}
+
+fn fence(client: &SharedClient) -> std::result::Result<(), pmix::client::Error> {
+    client.wait(Ask::fence(Vec::new(), Vec::new()))
+}
+
+#[test]
+fn nobody_waits_for_a_thread_that_waits_in_a_fence() -> Result<()> {
+    let _alone = alone();
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let join = |settings: Settings| SharedClient::init(settings, |_| {});
+    let clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    let [first, second] = &clients[..] else {
+        return Err("not two clients".into());
+    };
+    thread::scope(|scope| -> Result<()> {
+        for _ in 0..20 {
+            let waits = scope.spawn(|| fence(first));
+            // They come before, while and after that thread reads, and take turns in it.
+            let others: Vec<_> = (0..8)
+                .map(|number| {
+                    scope.spawn(move || -> Result<()> {
+                        for _ in 0..25 {
+                            let (key, expected) = match number % 2 {
+                                0 => (keys::JOB_SIZE, Value::Uint32(SIZE)),
+                                _ => (keys::NUM_NODES, Value::Uint32(1)),
+                            };
+                            assert_eq!(ask(first, key)?, expected);
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            for other in others {
+                other.join().map_err(|_| "a get panicked")??;
+            }
+            assert!(!waits.is_finished());
+            fence(second)?;
+            waits.join().map_err(|_| "the fence panicked")??;
+        }
+        Ok(())
+    })?;
+    assert_eq!(num_threads()?, 0, "none was needed");
+
+    // With a callback there is a thread that reads, and it takes over while another waits.
+    let query = Query {
+        keys: vec![keys::QUERY_NAMESPACES.into()],
+        qualifiers: Vec::new(),
+    };
+    let (sender, answers) = mpsc::channel();
+    thread::scope(|scope| -> Result<()> {
+        let waits = scope.spawn(|| fence(first));
+        for _ in 0..10 {
+            let sender = sender.clone();
+            let asked = Ask::query(vec![query.clone()]);
+            first.start(asked, move |answer| {
+                let _ = sender.send(answer.is_ok());
+            })?;
+            assert_eq!(answers.recv_timeout(Duration::from_secs(60)), Ok(true));
+            assert_eq!(ask(first, keys::JOB_SIZE)?, Value::Uint32(SIZE));
+        }
+        fence(second)?;
+        waits.join().map_err(|_| "the fence panicked")??;
+        Ok(())
+    })?;
+    let job = first.job().nspace;
+    let ranks = |node| -> Result<Vec<u32>> {
+        let procs = first.resolve_peers(&job, node)?;
+        Ok(procs.iter().map(|proc| proc.rank.as_raw()).collect())
+    };
+    let all: Vec<_> = (0..SIZE).collect();
+    assert_eq!((ranks(None)?, ranks(Some("n00"))?), (all.clone(), all));
+    assert!(ranks(Some("elsewhere")).is_err());
+    assert_eq!(first.resolve_nodes(&job)?, ["n00"]);
+    assert!(first.resolve_nodes(&Nspace::new("another")).is_err());
+    assert_eq!(num_threads()?, 2);
+    for client in &clients {
+        client.finalize()?;
+        assert!(ask(client, keys::JOB_SIZE).is_err());
+    }
+    assert_eq!(num_threads()?, 0);
+    Ok(server.finalize()?)
+}
+
+#[test]
+fn all_who_wait_are_told_that_the_server_is_lost() -> Result<()> {
+    let _alone = alone();
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let (sender, lost) = mpsc::channel();
+    let join = |settings: Settings| {
+        let sender = sender.clone();
+        SharedClient::init(settings, move |event| {
+            if event == ClientEvent::Lost {
+                let _ = sender.send(());
+            }
+        })
+    };
+    let clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    let [first, second] = &clients[..] else {
+        return Err("not two clients".into());
+    };
+    second.listen()?;
+    thread::scope(|scope| -> Result<()> {
+        let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| fence(first))).collect();
+        ask(first, keys::JOB_SIZE)?;
+        server.finalize()?;
+        for waits in waiting {
+            let ended = waits.join().map_err(|_| "a fence panicked")?;
+            assert!(ended.is_err());
+        }
+        Ok(())
+    })?;
+    // One of those that waited has noticed, and the thread of the other.
+    for _ in 0..2 {
+        lost.recv_timeout(Duration::from_secs(60))?;
+    }
+    for client in &clients {
+        let error = fence(client).err().ok_or("the server is lost")?;
+        assert_eq!(error.status(), Status::ERR_UNREACH);
+        assert!(client.finalize().is_err());
+    }
+    assert_eq!(num_threads()?, 0);
+    assert!(lost.try_recv().is_err(), "each was told once");
+    Ok(())
+}
+
+#[test]
+fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() -> Result<()> {
+    let _alone = alone();
+    let folder = tempfile::tempdir()?;
+    let (server, settings) = serve(folder.path(), SIZE)?;
+    let (sender, heard) = mpsc::channel::<()>();
+    let join = |settings: Settings| {
+        let sender = sender.clone();
+        SharedClient::init(settings, move |_| {
+            let _ = sender.send(());
+        })
+    };
+    let mut clients: Vec<_> = settings
+        .into_iter()
+        .map(join)
+        .collect::<std::result::Result<_, _>>()?;
+    drop(sender);
+    let (Some(second), Some(first)) = (clients.pop(), clients.pop()) else {
+        return Err("not two clients".into());
+    };
+    let (ended, end) = mpsc::channel();
+    second.start(Ask::fence(Vec::new(), Vec::new()), move |outcome| {
+        let _ = ended.send(outcome.is_err());
+    })?;
+    let other = second.clone();
+    drop(second);
+    assert_eq!(ask(&other, keys::JOB_SIZE)?, Value::Uint32(SIZE));
+    drop(other);
+    // The callback is told, and what it and the listener hold is dropped.
+    assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
+    assert!(end.recv_timeout(Duration::from_secs(60)).is_err());
+    // The server has seen it leave.
+    let lost = fence(&first).err().ok_or("the other is lost")?;
+    assert_eq!(lost.status(), Status::ERR_LOST_CONNECTION);
+    drop(first);
+    while heard.recv_timeout(Duration::from_secs(60)).is_ok() {}
+    assert_eq!(
+        heard.try_recv(),
+        Err(mpsc::TryRecvError::Disconnected),
+        "a listener is held"
+    );
+    while num_threads()? > 0 {
+        thread::yield_now();
+    }
+    Ok(server.finalize()?)
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fold scheme through its public interface.
+
+mod hostile;
+mod lists;
+mod properties;
+mod sizes;
+mod vectors;
