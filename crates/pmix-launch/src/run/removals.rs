@@ -25,6 +25,16 @@ const MOST_HANDED: usize = 64;
 /// The time that the end of the launcher waits for a disk that makes no progress.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// The number of times that the end of the launcher looks for progress in that time. Each look without any counts, and
+/// not the time: a launcher that was stopped, or had no processor, has seen nothing.
+const LOOKS: u32 = 5;
+
+/// The time after which a removal without progress is reported.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// The time after which removals are handed on again that no thread could take. Nothing else wakes the launcher then.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// The process or job, and the user, for which paths were registered for cleanup.
 pub(super) type Registered = (Proc<'static>, u32);
 
@@ -36,6 +46,8 @@ pub(super) struct Removals {
     backlog: VecDeque<Removal>,
     /// The number of entries of directories that were looked at.
     progress: Arc<AtomicU64>,
+    /// The progress at the last look, and the time when it was first seen.
+    seen: (u64, Instant),
     /// The time without progress after which [`Self::finish`] returns.
     patience: Duration,
 }
@@ -50,6 +62,9 @@ struct Removal {
 struct Running {
     target: Target,
     task: Task<Vec<String>>,
+    since: Instant,
+    /// A report says that it makes no progress.
+    is_reported: bool,
 }
 
 /// The object of a removal.
@@ -83,6 +98,7 @@ impl Removals {
             running: Vec::new(),
             backlog: VecDeque::new(),
             progress: Arc::default(),
+            seen: (0, Instant::now()),
             patience,
         }
     }
@@ -107,12 +123,13 @@ impl Removals {
         self.tree(dir.path().to_owned());
     }
 
-    /// Logs the errors of removals that have ended, and hands on those that wait. Returns the processes and jobs whose
+    /// Logs the errors of removals that have ended and the names of those without progress, and hands on those that wait.
+    /// Returns the processes and jobs whose
     /// registered paths were all tried.
     pub(super) fn turn(&mut self) -> Vec<Registered> {
         let mut ended = Vec::new();
         self.running
-            .retain_mut(|Running { target, task }| match task.poll() {
+            .retain_mut(|Running { target, task, .. }| match task.poll() {
                 TaskState::Pending => true,
                 state => {
                     ended.extend(target.end(state));
@@ -120,14 +137,48 @@ impl Removals {
                 }
             });
         self.hand_on();
+        for name in self.stalled(Instant::now()) {
+            tracing::warn!(
+                "{name}: the removal makes no progress for {} s, as the file system may not answer",
+                STALLED.as_secs()
+            );
+        }
         ended
+    }
+
+    /// Returns when to call [`Self::turn`] although no removal has ended.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let is_refused = !self.backlog.is_empty() && self.running.len() < MOST_HANDED;
+        let unreported = self.running.iter().filter(|running| !running.is_reported);
+        let stalled = unreported.map(|running| running.since.max(self.seen.1) + STALLED);
+        let retry = is_refused.then(|| now + RETRY);
+        stalled.chain(retry).min()
+    }
+
+    /// Returns the names of removals that have made no progress for too long, each once.
+    fn stalled(&mut self, now: Instant) -> Vec<String> {
+        let progress = self.progress.load(Ordering::Relaxed);
+        if progress != self.seen.0 {
+            self.seen = (progress, now);
+        }
+        let seen = self.seen.1;
+        let is_stalled = |running: &&mut Running| {
+            let since = now.saturating_duration_since(running.since.max(seen));
+            !running.is_reported && since >= STALLED
+        };
+        let stalled = self.running.iter_mut().filter(is_stalled);
+        let report = |running: &mut Running| {
+            running.is_reported = true;
+            running.target.name()
+        };
+        stalled.map(report).collect()
     }
 
     /// Removes the directory of the session, and waits for all removals as long as they make progress.
     pub(super) fn finish(&mut self, session: &mut SessionDir) -> Finished {
         self.tree(session.leave());
         let mut finished = Finished::default();
-        let mut seen = (self.progress.load(Ordering::Relaxed), Instant::now());
+        let (mut seen, mut num_looks) = (self.progress.load(Ordering::Relaxed), 0);
         loop {
             let ended = self.turn();
             finished.ended.extend(ended);
@@ -139,15 +190,18 @@ impl Removals {
                 finished.ended.extend(target.end(TaskState::Done(work())));
                 continue;
             };
-            let state = first.task.wait(self.patience / 5);
+            let state = first.task.wait(self.patience / LOOKS);
             let progress = self.progress.load(Ordering::Relaxed);
             if !matches!(state, TaskState::Pending) {
                 let Running { target, .. } = self.running.swap_remove(0);
                 finished.ended.extend(target.end(state));
-                seen = (progress, Instant::now());
-            } else if progress != seen.0 {
-                seen = (progress, Instant::now());
-            } else if seen.1.elapsed() >= self.patience {
+                (seen, num_looks) = (progress, 0);
+            } else if progress != seen {
+                (seen, num_looks) = (progress, 0);
+            } else {
+                num_looks += 1;
+            }
+            if num_looks >= LOOKS {
                 let running = mem::take(&mut self.running).into_iter();
                 let waiting = mem::take(&mut self.backlog).into_iter();
                 let remaining = (running.map(|running| running.target))
@@ -190,7 +244,12 @@ impl Removals {
             let handed =
                 (self.helpers).run(move |_| take(&taken).map_or_else(Vec::new, |work| work()));
             match handed {
-                Ok(task) => self.running.push(Running { target, task }),
+                Ok(task) => self.running.push(Running {
+                    target,
+                    task,
+                    since: Instant::now(),
+                    is_reported: false,
+                }),
                 Err(error) => {
                     tracing::debug!("{} is removed later: {error}", target.name());
                     if let Some(work) = take(&kept) {
@@ -289,6 +348,43 @@ mod tests {
         let num = 5000;
         let num_ended = remove_many(&mut removals, num, || drop(open));
         assert_eq!(num_ended, num as usize);
+    }
+
+    #[test]
+    fn removals_that_no_thread_takes_are_handed_on_again_after_a_while() {
+        let mut removals = Removals::with_limits(0, LONG, || ());
+        let now = Instant::now();
+        assert_eq!(removals.deadline(now), None);
+        removals.run(Target::Tree("refused".into()), Vec::new);
+        assert_eq!(removals.deadline(now), Some(now + RETRY));
+        removals.helpers = Helpers::new("test", 1, || ());
+        removals.turn();
+        while !removals.running.is_empty() {
+            removals.turn();
+        }
+        assert_eq!(removals.deadline(now), None);
+    }
+
+    #[test]
+    fn a_removal_without_progress_is_reported_once() {
+        let mut removals = Removals::with_limits(MOST_THREADS, LONG, || ());
+        let (open, gate) = channel::<()>();
+        let progress = Arc::clone(&removals.progress);
+        removals.run(Target::Tree("dead".into()), move || {
+            let _ = gate.recv();
+            Vec::new()
+        });
+        let due = |removals: &Removals| removals.deadline(Instant::now()).unwrap();
+        let begun = due(&removals) - STALLED;
+        assert!(removals.stalled(begun + STALLED / 2).is_empty());
+        // Any entry that a removal looks at starts the time again.
+        progress.fetch_add(1, Ordering::Relaxed);
+        assert!(removals.stalled(begun + STALLED).is_empty());
+        assert_eq!(due(&removals), begun + 2 * STALLED);
+        assert_eq!(removals.stalled(begun + 2 * STALLED), ["dead"]);
+        assert!(removals.stalled(begun + 4 * STALLED).is_empty());
+        assert_eq!(removals.deadline(begun), None);
+        drop(open);
     }
 
     #[test]

@@ -9,6 +9,9 @@
 //!
 //! One process is started again in a turn, so that however many fail, and however fast, others are served between
 //! two of them. One that fails at once again and again waits longer and longer.
+//!
+//! A thread opens the files of a process before it is started again, as the files of its predecessor are removed before.
+//! A process whose files take longer than 30 s for that is given up.
 
 mod waiting;
 
@@ -16,12 +19,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pmix_host::helpers::Task;
 use pmix_server::{Credentials, Registration};
 use pmix_types::{Info, Proc, Status, Value, keys};
 
 use super::session::Session;
 use crate::job_info::Bound;
-use crate::output::{Route, Streams};
+use crate::output::{Files, RankFiles, Route, Streams};
 use crate::process::{self, Link, Process, Ready, Restart, Spawner};
 use crate::process_dirs::ProcessDirs;
 use crate::{Error, Plan};
@@ -33,6 +37,8 @@ enum Again {
     Started,
     /// The process waits for the end of the removal of its files, or is given up in the next turn.
     Held(Proc<'static>),
+    /// A thread opens the files of the process.
+    Opening(Proc<'static>, Task<Result<RankFiles, Error>>),
 }
 
 impl Session<'_> {
@@ -74,9 +80,17 @@ impl Session<'_> {
         for proc in given_up {
             self.end_for_good(&proc, now);
         }
-        if let Some(proc) = self.restarts.next(now)
+        for (proc, why) in self.restarts.take_overdue(now) {
+            let Proc { nspace, rank } = &proc;
+            tracing::warn!("rank {rank} of {nspace} is not started again: {why}");
+            self.end_for_good(&proc, now);
+        }
+        let opened = self.restarts.next_opened(now);
+        let opened = opened.map(|(proc, files)| (proc, files.map(Some)));
+        let next = opened.or_else(|| self.restarts.next(now).map(|proc| (proc, Ok(None))));
+        if let Some((proc, files)) = next
             && let Some((index, place)) = self.place_of(&proc)
-            && !self.restarts(index, place)
+            && !self.restarts(index, place, files)
         {
             self.end_for_good(&proc, now);
         }
@@ -100,9 +114,14 @@ impl Session<'_> {
         self.job_ended_if_all(index, now);
     }
 
-    /// Starts again a process that waited for it, or holds it while its files are removed. Returns `false` if it is not
-    /// started again.
-    fn restarts(&mut self, index: usize, place: usize) -> bool {
+    /// Starts again a process that waited for it, or keeps it while its files are removed or opened. Returns `false` if it
+    /// is not started again.
+    fn restarts(
+        &mut self,
+        index: usize,
+        place: usize,
+        files: Result<Option<RankFiles>, Error>,
+    ) -> bool {
         let Some(number) = self.next_restart(index, place) else {
             return false;
         };
@@ -111,12 +130,17 @@ impl Session<'_> {
             .get(index)
             .and_then(|job| job.table.get(place))
             .cloned();
-        match self.start_again(index, place, number) {
+        let again = files.and_then(|files| self.start_again(index, place, number, files));
+        match again {
             Ok(Again::Held(proc)) => {
                 match self.begun_removals.concern(&proc) {
-                    true => self.restarts.hold(proc),
+                    true => self.restarts.hold(proc, Instant::now()),
                     false => self.restarts.add(proc, Instant::now()),
                 }
+                true
+            }
+            Ok(Again::Opening(proc, task)) => {
+                self.restarts.open(proc, task, Instant::now());
                 true
             }
             Ok(Again::Started) => {
@@ -150,7 +174,13 @@ impl Session<'_> {
         (may && process.num_restarts < most).then(|| process.num_restarts + 1)
     }
 
-    fn start_again(&mut self, index: usize, place: usize, number: u32) -> Result<Again, Error> {
+    fn start_again(
+        &mut self,
+        index: usize,
+        place: usize,
+        number: u32,
+        files: Option<RankFiles>,
+    ) -> Result<Again, Error> {
         let Some(job) = self.jobs.get_mut(index) else {
             return Ok(Again::Started);
         };
@@ -198,6 +228,17 @@ impl Session<'_> {
         if self.begun_removals.concern(&proc) || self.next_restart(index, place).is_none() {
             return Ok(Again::Held(proc));
         }
+        // Files are opened after the removals: the predecessor may have registered the same ones.
+        if files.is_none() && plan.output.files.is_some() {
+            let task = self.open_helpers.run(move |_| {
+                let files = Files::of_plan(&plan);
+                let files = files.ok_or_else(|| Error::request("its output has no files"))?;
+                files.make_dir()?;
+                files.open(rank, false)
+            });
+            let task = task.map_err(|e| Error::no_room(e.to_string()))?;
+            return Ok(Again::Opening(proc, task));
+        }
         let bound = Bound {
             cpus: cpus.into_iter().collect(),
             oversubscribed: is_oversubscribed(&plan),
@@ -208,7 +249,7 @@ impl Session<'_> {
             stdio: [output, errors],
             merged,
             files,
-        } = route.streams(route.open(rank, false)?)?;
+        } = route.streams(files)?;
         let form = form.unwrap_or_default();
         let spawner = Spawner::new(&plan, &programs, &bound, &form)?;
         let vars = self.server.setup_fork(&proc);

@@ -12,7 +12,7 @@ use pmix_host::groups::GroupAssembler;
 use pmix_host::helpers::Helpers;
 use pmix_host::publish::PublishService;
 use pmix_server::{Completion, CredentialService, Server};
-use pmix_types::{Info, Nspace};
+use pmix_types::{Info, Nspace, Proc};
 use rustix::process::Signal;
 
 use super::Standard;
@@ -82,6 +82,8 @@ pub(super) struct Session<'a> {
     pub(super) spawns: SpawnQueue,
     /// The threads that prepare them.
     pub(super) spawn_helpers: Helpers,
+    /// The threads that open the files of processes that are started again.
+    pub(super) open_helpers: Helpers,
     /// The processes whose end was noted and has not had its consequences yet, by the places of their job and
     /// of themselves in it.
     pub(super) ended: Vec<(usize, usize)>,
@@ -146,9 +148,7 @@ impl Session<'_> {
     /// Takes the results of removals, and writes to the watcher what waits for it.
     pub(super) fn note_removals(&mut self) {
         let ended = self.removals.turn();
-        if !ended.is_empty() {
-            self.restarts.release(Instant::now());
-        }
+        let has_ended = !ended.is_empty();
         for registered in ended {
             if let Some(later) = self.begun_removals.end(&registered) {
                 let (target, user) = registered;
@@ -157,6 +157,11 @@ impl Session<'_> {
                 let later = later.iter();
                 later.for_each(|cleanup| self.watcher.remove_later(&target, user, cleanup));
             }
+        }
+        if has_ended {
+            let begun = &self.begun_removals;
+            let is_free = |proc: &Proc<'static>| !begun.concern(proc);
+            self.restarts.release(Instant::now(), is_free);
         }
         self.watcher.flush();
     }
@@ -369,7 +374,7 @@ impl Session<'_> {
             self.missing.deadline(),
             self.group_assembler.poll_timeout(),
             self.restarts.deadline(),
-            self.restarts.retry(now),
+            self.removals.deadline(now),
             self.input.deadline(),
             self.watcher.deadline(now),
         ];

@@ -50,6 +50,8 @@ use crate::{Error, Plan, service};
 const PATIENCE_OF_USER: Duration = Duration::from_millis(100);
 /// The number of files of output that are written at a time.
 const MOST_WRITING: usize = 64;
+/// The number of processes whose files are opened at a time.
+const MOST_OPENING: usize = 16;
 /// After how many processes it is said how many have started, where that is asked for.
 const PROGRESS: usize = 100;
 
@@ -179,6 +181,7 @@ impl<'a> Session<'a> {
             }
         };
         let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake.clone());
+        let open_helpers = Helpers::new("pmix-open", MOST_OPENING, wake.clone());
         let output_helpers = Helpers::new("pmix-output", MOST_WRITING, wake.clone());
         let dir = SessionDir::create(&plan.tmpdir)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
@@ -217,6 +220,7 @@ impl<'a> Session<'a> {
             tool_wait: None,
             spawns: SpawnQueue::default(),
             spawn_helpers,
+            open_helpers,
             ended: Vec::new(),
             restarts: WaitingRestarts::default(),
             connected: Connected::default(),

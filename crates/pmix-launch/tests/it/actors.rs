@@ -72,6 +72,7 @@ fn actor() {
         "listen" => children::listen(connected(settings)),
         "asks_for_much" => children::asks_for_much(connected(settings)),
         "opens_slowly" => crate::blocked::opens_slowly(connected(settings)),
+        "restarts_slowly" => crate::blocked::restarts_slowly(connected(settings)),
         "asks_late" => children::asks_late(connected(settings)),
         "refused" => refused(connected(settings)),
         "into_files" => into_files(connected(settings)),

@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use pmix_client::{Client, Fence};
+use pmix_launch::{FilePattern, Output, OutputFiles};
 use pmix_proto::{Request, reply, request};
 use pmix_types::{App, Info, Status, keys};
 
@@ -114,4 +115,61 @@ fn files_of_a_job_that_cannot_be_opened_hold_up_that_job_alone() {
     let expected = format!("{}\nwent on\n", Status::SUCCESS);
     assert_eq!(played.output, expected, "{}", played.errors);
     assert_eq!(played.outcome.num_spawned, 1);
+}
+
+/// Rank 0 fails once, after which its file cannot be opened, and rank 1 fences until it lets the launcher open it.
+pub(crate) fn restarts_slowly(mut client: Client) {
+    let errors = place().join("rank.0.stderr");
+    let pid = place().join("pid");
+    if rank(&client) == 0 {
+        if !pid.exists() {
+            client.fence(&Fence::new()).unwrap();
+            fs::remove_file(&errors).unwrap();
+            make_fifo(&errors);
+            fs::write(&pid, std::process::id().to_string()).unwrap();
+            client.finalize().unwrap();
+            std::process::exit(1);
+        }
+        println!("again");
+        fs::write(place().join("again"), "").unwrap();
+    } else {
+        client.fence(&Fence::new()).unwrap();
+        let (say, reader) = let_go(errors);
+        // The number of a process is kept until its successor is there.
+        let is_there = || {
+            let Ok(pid) = fs::read_to_string(&pid) else {
+                return true;
+            };
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ");
+            state.is_some_and(|(_, state)| !state.starts_with('Z'))
+        };
+        fence_while(&mut client, is_there);
+        println!("went on");
+        say.send(()).unwrap();
+        let _reader = reader.join().unwrap();
+        fence_while(&mut client, || !place().join("again").exists());
+    }
+    client.finalize().unwrap();
+}
+
+#[test]
+fn a_process_is_started_again_once_its_files_are_open_and_others_go_on() {
+    let place = tempfile::tempdir().unwrap();
+    let below = place.path().strip_prefix("/").unwrap();
+    let dir = Path::new(ROOT).join(below);
+    let played = play_plan("restarts_slowly", 2, &[("PLACE", place.path())], |plan| {
+        plan.max_restarts = 1;
+        plan.keep_going = true;
+        plan.output = Output {
+            files: Some(OutputFiles {
+                dir,
+                name: FilePattern::default(),
+                is_copied: true,
+            }),
+            ..Output::default()
+        };
+    });
+    assert_eq!(played.outcome.cause, None, "{}", played.errors);
+    assert_eq!(played.output, "again\nwent on\n", "{}", played.errors);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes that wait to be started again, and how long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use pmix_host::helpers::{Task, TaskState};
 use pmix_types::Proc;
+
+use crate::Error;
+use crate::output::RankFiles;
 
 /// A process that ends in less time has failed at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -12,8 +16,9 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long one waits that has failed at once twice in a row; with each further time twice as long.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// The time between two looks at the removals that hold processes.
-const RETRY: Duration = Duration::from_millis(100);
+/// The time after which a process is given up whose files are still being removed or opened: the file system does not
+/// answer.
+const FILE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The longest that one waits.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -24,10 +29,25 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRestarts {
     waiting: BTreeMap<(Instant, u64), Proc<'static>>,
-    /// Processes whose time has come, but whose files are still being removed.
-    held: Vec<Proc<'static>>,
+    /// Processes whose time has come, but whose files are still being removed, and since when.
+    held: Vec<(Proc<'static>, Instant)>,
+    /// Processes whose files are being opened.
+    opening: Vec<Opening>,
+    /// Processes whose files are open, and since when.
+    opened: VecDeque<(Opened, Instant)>,
     last: u64,
 }
+
+/// A process whose files a thread opens.
+#[derive(Debug)]
+struct Opening {
+    proc: Proc<'static>,
+    task: Task<Result<RankFiles, Error>>,
+    since: Instant,
+}
+
+/// A process whose files are open, or could not be opened.
+pub(crate) type Opened = (Proc<'static>, Result<RankFiles, Error>);
 
 impl WaitingRestarts {
     /// Adds a process that is to be started again at that time.
@@ -36,31 +56,78 @@ impl WaitingRestarts {
         self.waiting.insert((due, self.last), proc);
     }
 
-    /// Holds a process whose time has come until [`Self::release`] is called.
-    pub(crate) fn hold(&mut self, proc: Proc<'static>) {
-        self.held.push(proc);
+    /// Holds a process whose time has come until [`Self::release`] makes it due.
+    pub(crate) fn hold(&mut self, proc: Proc<'static>, now: Instant) {
+        self.held.push((proc, now));
     }
 
-    /// Makes all held processes due.
-    pub(crate) fn release(&mut self, now: Instant) {
-        for proc in std::mem::take(&mut self.held) {
+    /// Makes the held processes due that nothing holds any more.
+    pub(crate) fn release(&mut self, now: Instant, is_free: impl Fn(&Proc<'static>) -> bool) {
+        let (free, held) = (self.held.drain(..)).partition(|(proc, _)| is_free(proc));
+        self.held = held;
+        let free: Vec<_> = free;
+        for (proc, _) in free {
             self.add(proc, now);
         }
     }
 
-    /// Returns when to look again at the removals that hold processes: one that no thread could take wakes nothing.
-    pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
-        (!self.held.is_empty()).then(|| now + RETRY)
+    /// Keeps a process whose files a thread opens.
+    pub(crate) fn open(
+        &mut self,
+        proc: Proc<'static>,
+        task: Task<Result<RankFiles, Error>>,
+        now: Instant,
+    ) {
+        self.opening.push(Opening {
+            proc,
+            task,
+            since: now,
+        });
+    }
+
+    /// Takes the first process whose files are open.
+    pub(crate) fn next_opened(&mut self, now: Instant) -> Option<Opened> {
+        let opened = &mut self.opened;
+        self.opening.retain_mut(|Opening { proc, task, .. }| {
+            let result = match task.poll() {
+                TaskState::Pending => return true,
+                TaskState::Done(result) => result,
+                TaskState::Lost => Err(Error::request("the thread that opened its files failed")),
+            };
+            opened.push_back(((proc.clone(), result), now));
+            false
+        });
+        self.opened.pop_front().map(|(opened, _)| opened)
+    }
+
+    /// Takes the processes whose files are being removed or opened for too long, and says so of each.
+    pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<(Proc<'static>, String)> {
+        let is_late = |since: &Instant| now.saturating_duration_since(*since) >= FILE_LIMIT;
+        let why = |what: &str| {
+            let seconds = FILE_LIMIT.as_secs();
+            format!("its files were not {what} in {seconds} s: the file system may not answer")
+        };
+        let held = self.held.extract_if(.., |(_, since)| is_late(since));
+        let mut overdue: Vec<_> = held.map(|(proc, _)| (proc, why("removed"))).collect();
+        let opening = (self.opening).extract_if(.., |opening| is_late(&opening.since));
+        overdue.extend(opening.map(|opening| (opening.proc, why("opened"))));
+        overdue
     }
 
     /// Returns `true` if no process waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.held.is_empty()
+        let has_files = self.held.is_empty() && self.opening.is_empty() && self.opened.is_empty();
+        self.waiting.is_empty() && has_files
     }
 
-    /// When the next one is to be started.
+    /// Returns when the next one is to be started, or given up as its files take too long.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.waiting.first_key_value().map(|((due, _), _)| *due)
+        let due = self.waiting.first_key_value().map(|((due, _), _)| *due);
+        let opened = self.opened.front().map(|(_, since)| *since);
+        let held = self.held.iter().map(|(_, since)| *since);
+        let since = held.chain(self.opening.iter().map(|opening| opening.since));
+        let late = since.min().map(|since| since + FILE_LIMIT);
+        [due, opened, late].into_iter().flatten().min()
     }
 
     /// The next one, if its time has come.
@@ -75,7 +142,15 @@ impl WaitingRestarts {
         let meant: Vec<_> = meant.map(|(key, _)| *key).collect();
         let taken = meant.iter().filter_map(|key| self.waiting.remove(key));
         let mut taken: Vec<_> = taken.collect();
-        taken.extend(self.held.extract_if(.., |proc| is_meant(proc)));
+        let held = self.held.extract_if(.., |(proc, _)| is_meant(proc));
+        taken.extend(held.map(|(proc, _)| proc));
+        let opening = (self.opening).extract_if(.., |opening| is_meant(&opening.proc));
+        taken.extend(opening.map(|opening| opening.proc));
+        let opened = std::mem::take(&mut self.opened).into_iter();
+        let (meant, kept) = opened.partition(|((proc, _), _)| is_meant(proc));
+        self.opened = kept;
+        let meant: VecDeque<(Opened, Instant)> = meant;
+        taken.extend(meant.into_iter().map(|((proc, _), _)| proc));
         taken
     }
 }
@@ -99,8 +174,13 @@ pub(crate) fn delay(num_at_once: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
+
+    use pmix_host::helpers::Helpers;
     use pmix_types::Rank;
+
+    use super::*;
 
     fn proc(rank: u32) -> Proc<'static> {
         Proc::new("job", Rank::new(rank))
@@ -137,18 +217,59 @@ mod tests {
     #[test]
     fn a_process_that_is_held_comes_once_it_is_released_and_can_be_given_up() {
         let now = Instant::now();
+        let later = now + FILE_LIMIT / 2;
         let mut waiting = WaitingRestarts::default();
-        waiting.hold(proc(1));
-        waiting.hold(proc(2));
-        assert_eq!((waiting.deadline(), waiting.next(now)), (None, None));
+        (1..4).for_each(|rank| waiting.hold(proc(rank), now));
+        assert_eq!(waiting.next(now), None);
         assert_eq!(waiting.take(|held| *held == proc(1)), [proc(1)]);
-        assert!(!waiting.is_empty());
-        assert_eq!(waiting.retry(now), Some(now + RETRY));
-        waiting.release(now);
-        assert_eq!(waiting.retry(now), None);
-        assert_eq!(waiting.deadline(), Some(now));
-        assert_eq!(waiting.next(now), Some(proc(2)));
+        waiting.release(later, |held| *held == proc(2));
+        assert_eq!(waiting.deadline(), Some(later));
+        assert_eq!(waiting.next(later), Some(proc(2)));
+        // The other one has had as much of its time as before.
+        assert_eq!(waiting.deadline(), Some(now + FILE_LIMIT));
+        assert_eq!(waiting.take_overdue(later), []);
+        let overdue = waiting.take_overdue(now + FILE_LIMIT);
+        let [(given_up, why)] = &overdue[..] else {
+            panic!("{overdue:?}");
+        };
+        assert_eq!(*given_up, proc(3));
+        assert!(why.contains("not removed in 30 s"), "{why}");
         assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_process_comes_once_its_files_are_open_and_is_given_up_if_they_take_too_long() {
+        let now = Instant::now();
+        let helpers = Helpers::new("test", 3, || ());
+        let (open, gate) = channel::<()>();
+        let mut waiting = WaitingRestarts::default();
+        let refused = helpers.run(|_| Err(Error::request("refused"))).unwrap();
+        waiting.open(proc(1), refused, now);
+        let (own, hangs) = (Arc::new(Mutex::new(gate)), 2..5);
+        for rank in hangs {
+            let gate = Arc::clone(&own);
+            let hung = helpers.run(move |_| {
+                let _ = gate.lock().unwrap().recv();
+                Err(Error::request("let go"))
+            });
+            waiting.open(proc(rank), hung.unwrap(), now);
+        }
+        let (ready, result) = loop {
+            if let Some(opened) = waiting.next_opened(now) {
+                break opened;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(ready, proc(1));
+        assert_eq!(result.unwrap_err().to_string(), "refused");
+        assert_eq!(waiting.take(|opening| *opening == proc(2)), [proc(2)]);
+        assert_eq!(waiting.deadline(), Some(now + FILE_LIMIT));
+        let overdue = waiting.take_overdue(now + FILE_LIMIT);
+        let why = "its files were not opened in 30 s: the file system may not answer";
+        let expected = [3, 4].map(|rank| (proc(rank), why.to_owned()));
+        assert_eq!(overdue, expected);
+        assert!(waiting.is_empty());
+        drop(open);
     }
 
     #[test]
