@@ -4,29 +4,19 @@
 use std::ffi::c_void;
 
 use pmix_client::Error;
-use pmix_types::{ErrorDetail, Info, InfoFlags, IofChannel, Status};
+use pmix_types::{ErrorDetail, IofChannel, Status};
 
 use super::{answer, refused};
 use crate::abi::*;
 use crate::answers::infos;
-use crate::convert::{infos_at, procs_at};
+use crate::convert::{check_required, infos_at, procs_at};
 use crate::guard::exported;
 use crate::later::later;
-use crate::memory::Result;
 use crate::names::proc_at;
 use crate::packed::append;
 use crate::record::there_mut;
 use crate::state::server;
 use crate::status::{code, outcome};
-
-/// Refuses directives that have to be obeyed where there are none that are.
-fn obeyed(directives: &[Info<'_>]) -> Result<()> {
-    let is_required = |info: &Info<'_>| info.flags.contains(InfoFlags::REQD);
-    match directives.iter().any(is_required) {
-        true => Err(Status::ERR_NOT_SUPPORTED),
-        false => Ok(()),
-    }
-}
 
 exported! {
     fn PMIx_server_register_resources(info: *mut pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
@@ -71,7 +61,7 @@ exported! {
             let server = server()?;
             // SAFETY: C says so.
             let (infos, directives) = unsafe { (infos_at(info, ninfo)?, infos_at(directives, ndirs)?) };
-            obeyed(&directives)?;
+            check_required("PMIx_server_deliver_inventory", &directives)?;
             let made = server.deliver_inventory(&infos);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)
         })())
@@ -93,7 +83,7 @@ exported! {
             let server = server()?;
             // SAFETY: C says so.
             let (source, directives) = unsafe { (proc_at(source), infos_at(directives, ndirs)?) };
-            obeyed(&directives)?;
+            check_required("PMIx_server_IOF_flow_control", &directives)?;
             let channels = IofChannel::from_raw(channel);
             let made = server.iof_flow_control(source.as_ref(), channels, xoff);
             answer(made.map_err(|error| refused(&error)), cbfunc, cbdata)

@@ -56,13 +56,18 @@ fn what_is_required_and_not_documented_is_refused() {
         let list = folder.join("attributes");
         fs::write(&list, &lines).expect("a file");
         let (server, environment) = serve_first(1, folder);
-        let mut command = Command::new(program);
-        command.arg(&list).envs(environment);
-        let said = must(command.env("LD_LIBRARY_PATH", folder));
-        let refused = said.strip_prefix("required: ");
-        let refused = refused.and_then(|said| said.split(' ').next());
-        let refused: usize = refused.expect("a number").parse().expect("a number");
-        assert!(refused > 5000, "{refused}");
+        for (role, least) in [("client", 10_000), ("tool", 10_000), ("server", 5_000)] {
+            let mut command = Command::new(program);
+            command.arg(&list).arg(role).env("LD_LIBRARY_PATH", folder);
+            if role != "server" {
+                command.envs(environment.clone());
+            }
+            let said = must(&mut command);
+            let refused = said.strip_prefix("required: ");
+            let refused = refused.and_then(|said| said.split(' ').next());
+            let refused: usize = refused.expect("a number").parse().expect("a number");
+            assert!(refused > least, "{role}: {refused}");
+        }
         server.finalize().expect("the server ends");
     });
 }

@@ -118,6 +118,10 @@ fn directive(info: &Info<'_>) -> Option<Result<Directive, Error>> {
         let key = info.key.as_text().to_str_lossy();
         Some(Err(Error::new(status, why).of(&key)))
     };
+    // The host starts the process, so only the host can unset a variable; it marks the info when it does so.
+    if info.key.is(keys::UNSET_ENVAR) && info.was_processed() {
+        return None;
+    }
     if info.key.is(keys::UNSET_ENVAR) {
         let why = "a variable is unset by who starts the process, not here";
         return refused(Status::ERR_NOT_SUPPORTED, why);

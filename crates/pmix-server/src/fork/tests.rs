@@ -123,6 +123,9 @@ fn what_cannot_be_done_to_an_environment_is_refused() {
         set(Info::new(keys::UNSET_ENVAR, "A")),
         Status::ERR_NOT_SUPPORTED
     );
+    let mut processed = Info::new(keys::UNSET_ENVAR, "A").required();
+    processed.set_processed();
+    assert!(support.set(&"job@1".into(), &[processed]).is_ok());
     assert_eq!(
         set(Info::new(keys::SET_ENVAR, "A=1")),
         Status::ERR_BAD_PARAM
