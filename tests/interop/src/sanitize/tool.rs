@@ -154,7 +154,9 @@ impl Tool {
             Kind::Memcheck => None,
             Kind::Address => {
                 let more = "detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=16";
-                Some(("ASAN_OPTIONS", format!("{common}:{more}")))
+                // Otherwise local arrays are on the heap, and the library tells arrays on the stack by their address.
+                let stack = "detect_stack_use_after_return=0";
+                Some(("ASAN_OPTIONS", format!("{common}:{more}:{stack}")))
             }
             Kind::Thread => Some(("TSAN_OPTIONS", common)),
         }
