@@ -3,11 +3,13 @@
 //!
 //! Source: none outside; offsets are in bytes from the begin of the text.
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
     /// Reports why a map could not be built, and at which byte of the input.
     pub struct Error;
+    passes on OutOfMemory;
 }
 
 impl Error {

@@ -12,6 +12,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use pmix_types::memory::{self, OutOfMemory};
+
 use crate::lattice::{self, Dim};
 
 /// The most distinct steps that are indexed.
@@ -65,26 +67,37 @@ pub(crate) struct LatticeIndex {
 
 impl LatticeIndex {
     /// Indexes the items; `lattice` calls back with the first number and the dimensions of one.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the index.
     pub(crate) fn new(
         mut items: Vec<Item>,
         lattice: impl Fn(u32, &mut dyn FnMut(i64, &[Dim])),
-    ) -> Self {
+    ) -> Result<Self, OutOfMemory> {
         items.sort_unstable_by_key(|i| (i.class, i.low, i.id));
         let mut stab = Self::default();
         let mut group = 0;
         while group < items.len() {
             let end = group_end(&items, group);
             if end == group + 1 {
+                memory::reserve(&mut stab.alone, 1)?;
                 stab.alone.push(items[group]);
             } else {
                 // The first table, for numbers one by one; any other follows.
                 stab.stride(1);
                 for item in &items[group..end] {
                     if item.low == item.high {
-                        stab.strides[SINGLE].pieces.push(*item);
+                        let pieces = &mut stab.strides[SINGLE].pieces;
+                        memory::reserve(pieces, 1)?;
+                        pieces.push(*item);
                         continue;
                     }
-                    lattice(item.id, &mut |first, dims| stab.cut(item, first, dims));
+                    let mut cut = Ok(());
+                    lattice(item.id, &mut |first, dims| {
+                        cut = stab.cut(item, first, dims)
+                    });
+                    cut?;
                 }
             }
             group = end;
@@ -94,15 +107,15 @@ impl LatticeIndex {
             stride
                 .pieces
                 .sort_unstable_by_key(|i| (i.class, track(i.low, step), i.low, i.id));
-            stride.pieces = sweep(&stride.pieces, step);
+            stride.pieces = sweep(&stride.pieces, step)?;
         }
         stab.finish_rest();
         stab.alone.shrink_to_fit();
-        stab
+        Ok(stab)
     }
 
     /// Cuts a lattice into rows along its longest dimension.
-    fn cut(&mut self, item: &Item, first: i64, dims: &[Dim]) {
+    fn cut(&mut self, item: &Item, first: i64, dims: &[Dim]) -> Result<(), OutOfMemory> {
         let mut others = [STILL; lattice::MAX_DIMS];
         for (slot, dim) in others.iter_mut().zip(dims.iter().filter(|d| d.step != 0)) {
             *slot = *dim;
@@ -115,8 +128,9 @@ impl LatticeIndex {
             .flatten();
         if table.is_none() {
             if row.count > SHORT_OF_RARE_STEP {
+                memory::reserve(&mut self.rest, 1)?;
                 self.rest.push((*item, item.high));
-                return;
+                return Ok(());
             }
             others[longest] = std::mem::replace(&mut row, STILL);
             table = Some(SINGLE);
@@ -124,12 +138,17 @@ impl LatticeIndex {
         let pieces = table
             .and_then(|at| self.strides.get_mut(at))
             .map(|s| &mut s.pieces);
-        let Some(pieces) = pieces else { return };
+        let Some(pieces) = pieces else {
+            return Ok(());
+        };
+        let rows = usize::try_from(lattice::len(&others)).unwrap_or(usize::MAX);
+        memory::reserve(pieces, rows)?;
         for at in 0..lattice::len(&others) {
             let start = lattice::number(first, &others, at);
             let (low, high) = lattice::bounds(start, &[row]);
             pieces.push(Item { low, high, ..*item });
         }
+        Ok(())
     }
 
     /// Where the table of a step is, unless there are too many.
@@ -246,8 +265,13 @@ fn group_end(items: &[Item], start: usize) -> usize {
 }
 
 /// Turns sorted rows of one step into disjoint pieces, each with the smallest id that covers it.
-fn sweep(rows: &[Item], step: i64) -> Vec<Item> {
-    let mut pieces: Vec<Item> = Vec::with_capacity(rows.len());
+fn sweep(rows: &[Item], step: i64) -> Result<Vec<Item>, OutOfMemory> {
+    let mut pieces: Vec<Item> = memory::list(rows.len())?;
+    // Rows that are open at once are in the heap, all of them at most; it grows to twice its size.
+    memory::check(
+        rows.len()
+            .saturating_mul(2 * size_of::<Reverse<(u32, i64)>>()),
+    )?;
     let mut open: BinaryHeap<Reverse<(u32, i64)>> = BinaryHeap::new();
     let track = |i: &Item| (i.class, track(i.low, step));
     let mut at = 0;
@@ -276,13 +300,16 @@ fn sweep(rows: &[Item], step: i64) -> Vec<Item> {
             };
             match pieces.last_mut() {
                 Some(p) if track(p) == this && p.id == id && p.high + step == from => p.high = to,
-                _ => pieces.push(piece),
+                _ => {
+                    memory::reserve(&mut pieces, 1)?;
+                    pieces.push(piece);
+                }
             }
             from = to + step;
         }
     }
     pieces.shrink_to_fit();
-    pieces
+    Ok(pieces)
 }
 
 #[cfg(test)]
@@ -309,6 +336,7 @@ mod tests {
             let (first, dims) = &lattices[id as usize];
             cut(*first, dims);
         })
+        .unwrap()
     }
 
     fn find(

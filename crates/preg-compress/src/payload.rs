@@ -2,6 +2,7 @@
 //! The payload: the length of the text, then one compressed stream of it (frozen: append only).
 
 use pmix_map::NodeListBuilder;
+use pmix_types::memory;
 use preg_core::{Error, Limits, NodeList, ProcMap};
 
 use crate::damage::damage;
@@ -87,7 +88,8 @@ impl<'a> Parts<'a> {
             }
             if buffer.len() == buffer.capacity() {
                 // One long name.
-                buffer.reserve(buffer.len());
+                let more = buffer.len();
+                memory::reserve(buffer, more)?;
             }
             Ok(())
         };

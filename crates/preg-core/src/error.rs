@@ -4,12 +4,13 @@
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; offsets are in
 //! bytes of the value.
 
+use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
     /// Reports why a request failed: what, at which byte of the value, and what to do.
     pub struct Error;
-    passes on pmix_mca::Error;
+    passes on pmix_mca::Error, OutOfMemory;
 }
 
 impl Error {

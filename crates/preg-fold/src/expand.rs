@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Walks the products of a value and hands each innermost run to a sink.
 
+use pmix_types::memory;
 use preg_core::Error;
 
 use crate::format::{Move, VALUE_END, digits};
@@ -38,8 +39,13 @@ pub(crate) trait Sink {
     fn run(&mut self, run: &Run<'_>) -> Result<(), Error>;
 }
 
+/// The most bytes of memory that an item takes for each byte of the value.
+const ITEM_FACTOR: usize = 64;
+
 /// Reads the items from `at` on into a sink; errors carry the offset of the item.
 pub(crate) fn expand(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<(), Error> {
+    // An item, its columns and one record of it are no larger than so many times the value.
+    memory::check(bytes.len().saturating_mul(ITEM_FACTOR))?;
     let mut parser = Parser::new(bytes, at, None);
     while let Some(item) = parser.next_item()? {
         expand_item(&item, sink).map_err(|e| match e.offset() {

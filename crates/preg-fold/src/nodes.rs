@@ -2,6 +2,7 @@
 //! A value as a node list, without passing through text where names are separated by commas only.
 
 use pmix_map::Progression;
+use pmix_types::memory;
 use preg_core::{Error, Limits, NodeList, NodeListBuilder};
 
 use crate::expand::{Run, Sink, each_record, equal_widths};
@@ -53,7 +54,10 @@ impl NodeSink {
     fn separator(&mut self, separator: Option<u8>) -> Result<(), Error> {
         self.separated |= separator.is_some();
         match separator {
-            Some(b';') => self.name.push(b';'),
+            Some(b';') => {
+                memory::reserve(&mut self.name, 1)?;
+                self.name.push(b';');
+            }
             Some(_) if !self.closed => {
                 self.builder.name(&self.name)?;
                 self.name.clear();
@@ -72,7 +76,7 @@ impl NodeSink {
             if index > 0 {
                 self.separator(Some(b','))?;
             }
-            self.name.extend_from_slice(part);
+            memory::append(&mut self.name, part)?;
         }
         Ok(())
     }

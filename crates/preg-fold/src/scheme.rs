@@ -93,7 +93,7 @@ fn parse_text(value: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
             if len > limits.max_text {
                 return Err(pmix_map::Error::limit("bytes of text", limits.max_text).into());
             }
-            Ok(list.to_vec())
+            Ok(pmix_types::memory::copy(list)?)
         }
         Body::Folded(value) => {
             let mut sink = TextSink::new(limits);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A value as list text.
 
+use pmix_types::memory;
 use preg_core::{Error, Limits};
 
 use crate::expand::{Run, Sink, each_record};
 use crate::value::{Template, push_number};
+
+/// The most digits of a number, and its sign.
+const MAX_NUMBER: usize = 20;
 
 /// Collects text up to a limit.
 pub(crate) struct TextSink {
@@ -30,6 +34,8 @@ impl TextSink {
 
     /// A run of one moving column: the rest of the first record is copied behind it.
     fn number_run(&mut self, run: &Run<'_>, column: usize, step: i64) -> Result<(), Error> {
+        let record = run.template.min_len() + MAX_NUMBER + 1;
+        memory::reserve(&mut self.out, record)?;
         self.out.extend(run.before);
         let start = self.out.len();
         let number = run.template.render(run.values, column, &mut self.out);
@@ -39,6 +45,10 @@ impl TextSink {
         let mut value = run.values[column];
         for _ in 1..run.count {
             value = value.saturating_add(step);
+            memory::reserve(
+                &mut self.out,
+                prefix.len() + suffix.len() + width + MAX_NUMBER + 1,
+            )?;
             self.out.push(run.between);
             self.out.extend_from_within(prefix.clone());
             push_number(&mut self.out, value, width);
@@ -57,6 +67,7 @@ impl Sink for TextSink {
     }
 
     fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error> {
+        memory::reserve(&mut self.out, text.len() + 1)?;
         self.out.extend(before);
         self.out.extend_from_slice(text);
         self.room(0)

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use pmix_map::{Error as MapError, Limits, NodeList, NodeListBuilder, Progression, scan};
+use pmix_types::memory;
 use preg_core::Error;
 
 use crate::grammar::{self, Element, Elements, Group, NumberRange, NumberRanges, Numbers};
@@ -83,8 +84,9 @@ impl<'a> Parser<'a> {
         let width = group.width(self.value)?;
         self.allow_wide(width, group)?;
         self.padded.clear();
-        self.padded.extend_from_slice(self.bytes(&group.prefix));
         let padding = width.saturating_sub(scan::MAX_DIGITS);
+        memory::reserve(&mut self.padded, group.prefix.len() + padding)?;
+        self.padded.extend_from_slice(self.bytes(&group.prefix));
         self.padded.resize(self.padded.len() + padding, b'0');
         for range in NumberRanges::new(self.value, group, width) {
             let range = range?;
@@ -126,7 +128,9 @@ impl<'a> Parser<'a> {
             }
             Numbers::Long(digits) => {
                 let zeros = width.saturating_sub(digits.len());
-                let mut name = self.bytes(&group.prefix).to_vec();
+                let mut name =
+                    memory::list(group.prefix.len() + zeros + digits.len() + suffix.len())?;
+                name.extend_from_slice(self.bytes(&group.prefix));
                 name.resize(name.len() + zeros, b'0');
                 name.extend_from_slice(self.bytes(digits));
                 name.extend_from_slice(suffix);

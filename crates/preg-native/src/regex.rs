@@ -7,6 +7,7 @@
 //! written.
 
 use pmix_map::{Error as MapError, Limits};
+use pmix_types::memory;
 use preg_core::Error;
 
 use crate::grammar::{self, TAG};
@@ -33,18 +34,24 @@ pub(crate) fn expand(text: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     } else {
         let list = tagged(parse::nodes(text, limits)?)?;
         limits.check_text(list.text_len())?;
+        memory::reserve_exact(&mut out, list.text_len())?;
         list.write_text(b',', &mut out);
     }
     Ok(out)
 }
 
+/// The most bytes of a rank and its comma.
+const MAX_RANK: usize = 11;
+
 fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Error> {
     let map = tagged(procs::parse(text, limits)?)?;
     for node in 0..map.num_nodes() {
+        memory::reserve(out, 1)?;
         if node > 0 {
             out.push(b';');
         }
         for (index, rank) in map.ranks_of(node).into_iter().flatten().enumerate() {
+            memory::reserve(out, MAX_RANK)?;
             if index > 0 {
                 out.push(b',');
             }

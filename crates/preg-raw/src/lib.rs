@@ -87,7 +87,7 @@ impl Scheme for Raw {
         if u64::try_from(text.len()).map_or(true, |len| len > limits.max_text) {
             return Err(pmix_map::Error::limit("bytes of text", limits.max_text).into());
         }
-        Ok(Some(text.to_vec()))
+        Ok(Some(pmix_types::memory::copy(text)?))
     }
 
     fn generate_node_regex(&self, list: &[u8]) -> Result<Option<Vec<u8>>, Error> {

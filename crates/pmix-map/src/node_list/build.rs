@@ -6,6 +6,8 @@
 //!
 //! Source: none outside; the folding is this project's own.
 
+use pmix_types::memory;
+
 use super::NodeList;
 use super::matcher::Matcher;
 use super::runs::Progression;
@@ -15,6 +17,9 @@ use crate::{Error, Limits};
 
 /// How many shapes are compared before a name is taken for a new one.
 const RECENT_SHAPES: usize = 4;
+
+/// The most bytes that a matcher takes for each byte of its name.
+const MATCHER_BYTES: usize = 8;
 
 /// The numbers that were seen last and still grow: `first`, `first + step`, ...
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +45,8 @@ pub struct NodeListBuilder {
     pub(super) folded: bool,
     /// The first name of a progression, kept for its memory.
     scratch: Vec<u8>,
+    /// `true` once the list is complete: nothing may fail any more.
+    pub(super) is_ending: bool,
 }
 
 impl NodeListBuilder {
@@ -55,6 +62,7 @@ impl NodeListBuilder {
             row: Row::default(),
             folded: false,
             scratch: Vec::new(),
+            is_ending: false,
         }
     }
 
@@ -100,6 +108,7 @@ impl NodeListBuilder {
 
         let mut name = std::mem::take(&mut self.scratch);
         name.clear();
+        memory::reserve(&mut name, len)?;
         name.extend_from_slice(run.prefix);
         push_padded(run.first, run.width, &mut name);
         name.extend_from_slice(run.suffix);
@@ -124,6 +133,7 @@ impl NodeListBuilder {
         // The last row and its block fit: their names were counted when they came, and what they
         // take at the end is little.
         self.limits.max_memory = u64::MAX;
+        self.is_ending = true;
         let flushed = self.flush().and_then(|()| self.demote());
         debug_assert!(flushed.is_ok());
         self.list.len = self.stored();
@@ -188,6 +198,8 @@ impl NodeListBuilder {
         }
         let (id, number) = self.list.shapes.add(name, tail)?;
         self.limits.check_memory(self.list.memory_bytes())?;
+        // The matcher of the shape has two copies of the name and a word for each eight bytes of it.
+        memory::check(name.len().saturating_mul(MATCHER_BYTES))?;
         if self.matchers.len() < RECENT_SHAPES {
             self.current = self.matchers.len();
             self.matchers.push(Matcher::default());

@@ -6,10 +6,16 @@
 //! dimension. What does not fold is kept as numbers, eight bytes each, so a shuffled list costs
 //! about as much as its text.
 
+use pmix_types::memory;
+
 use super::build::{NodeListBuilder, Row};
 use super::{Block, Kind};
 use crate::Error;
 use crate::lattice::{self, Dim, MAX_DIMS};
+
+/// The most numbers, and the most blocks, that the end of a list adds. Room for them is kept free, so that the end
+/// needs no memory.
+const AT_END: usize = 4;
 
 impl NodeListBuilder {
     /// How many names the blocks hold.
@@ -63,9 +69,11 @@ impl NodeListBuilder {
     /// Stores a number, if there is memory for the table, which grows to twice its size.
     #[inline]
     fn push_number(&mut self, number: i64) -> Result<(), Error> {
-        if self.list.numbers.len() == self.list.numbers.capacity() {
+        let free = self.list.numbers.capacity() - self.list.numbers.len();
+        if free <= AT_END && !self.is_ending {
             let more = self.list.numbers.capacity() * size_of::<i64>();
             self.limits.check_memory(self.list.memory_bytes() + more)?;
+            memory::reserve(&mut self.list.numbers, 1 + AT_END)?;
         }
         self.list.numbers.push(number);
         Ok(())
@@ -73,9 +81,11 @@ impl NodeListBuilder {
 
     /// Stores a block, if there is memory for the table, which grows to twice its size.
     fn push_block(&mut self, block: Block) -> Result<(), Error> {
-        if self.list.blocks.len() == self.list.blocks.capacity() {
+        let free = self.list.blocks.capacity() - self.list.blocks.len();
+        if free <= AT_END && !self.is_ending {
             let more = self.list.blocks.capacity() * size_of::<Block>();
             self.limits.check_memory(self.list.memory_bytes() + more)?;
+            memory::reserve(&mut self.list.blocks, 1 + AT_END)?;
         }
         self.list.blocks.push(block);
         Ok(())
@@ -98,6 +108,15 @@ impl NodeListBuilder {
         if names == 0 || (names < 2 && !kept) {
             return Ok(());
         }
+        let more = usize::try_from(names).unwrap_or(usize::MAX);
+        let asked = memory::check(size_of::<Block>() * (self.list.blocks.len() - from))
+            .and_then(|()| memory::reserve(&mut self.list.numbers, more.saturating_add(AT_END)));
+        match asked {
+            Ok(()) => {}
+            // The lattices are as good, and only take more memory.
+            Err(_) if self.is_ending => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
         let short = self.list.blocks.split_off(from);
         let dims_end = short.first().map_or(0, |b| b.data as usize);
         for block in short {
@@ -115,6 +134,10 @@ impl NodeListBuilder {
 
     /// Stores a lattice as it is.
     fn block(&mut self, shape: u32, first: i64, dims: &[Dim]) -> Result<(), Error> {
+        if !self.is_ending {
+            // The block may get as many dimensions as a lattice has, also at the end.
+            memory::reserve(&mut self.list.dims, dims.len() + MAX_DIMS)?;
+        }
         let block = Block {
             start: self.stored(),
             first,

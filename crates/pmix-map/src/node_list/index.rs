@@ -7,6 +7,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use pmix_types::memory::{self, OutOfMemory};
+
 use super::shape::{Shape, blank};
 use super::{Kind, NodeList};
 use crate::lattice;
@@ -39,10 +41,11 @@ struct Table {
 }
 
 impl Table {
-    fn new(len: usize) -> Self {
-        Self {
-            slots: vec![FREE; (len + len / 2 + 1).next_power_of_two()],
-        }
+    fn new(len: usize) -> Result<Self, OutOfMemory> {
+        let num_slots = (len + len / 2 + 1).next_power_of_two();
+        let mut slots = memory::list(num_slots)?;
+        slots.resize(num_slots, FREE);
+        Ok(Self { slots })
     }
 
     /// The slot of a thing: the one that holds its equal, or a free one.
@@ -70,13 +73,18 @@ impl Table {
 }
 
 impl Index {
-    pub(super) fn new(list: &NodeList) -> Self {
+    /// Indexes a list.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the index.
+    pub(super) fn new(list: &NodeList) -> Result<Self, OutOfMemory> {
         let hasher = RandomState::new();
         let mut index = Self {
-            shapes: Table::new(list.shapes.len()),
-            classes: Vec::with_capacity(list.shapes.len()),
+            shapes: Table::new(list.shapes.len())?,
+            classes: memory::list(list.shapes.len())?,
             tails: vec![0],
-            numbers: Table::new(list.numbers.len()),
+            numbers: Table::new(list.numbers.len())?,
             scatters: Vec::new(),
             lattices: LatticeIndex::default(),
             hasher,
@@ -86,10 +94,12 @@ impl Index {
         for (id, block) in (0u32..).zip(&list.blocks) {
             let class = index.classes[block.shape as usize];
             if block.kind == Kind::Scatter {
+                memory::reserve(&mut index.scatters, 1)?;
                 index.scatters.push(id);
                 index.enter_numbers(list, id, class);
             } else {
                 let (low, high) = lattice::bounds(block.first, list.dims_of(block));
+                memory::reserve(&mut items, 1)?;
                 items.push(Item {
                     class,
                     id,
@@ -101,13 +111,14 @@ impl Index {
         index.lattices = LatticeIndex::new(items, |id, cut| {
             let block = &list.blocks[id as usize];
             cut(block.first, list.dims_of(block));
-        });
-        index
+        })?;
+        Ok(index)
     }
 
     fn enter_shapes(&mut self, list: &NodeList) {
         for id in (0u32..).take(list.shapes.len()) {
             let shape = list.shapes.get(id);
+            // A window has a place for each digit of a name at most, and names have a limit.
             if !self.tails.contains(&shape.tail) {
                 self.tails.push(shape.tail);
             }
@@ -188,4 +199,34 @@ impl Index {
         let ids = self.classes.capacity() + self.tails.capacity() + self.scatters.capacity();
         (slots + ids) * size_of::<u32>() + self.lattices.memory_bytes()
     }
+}
+
+/// Returns the place of the first occurrence of a name, found without an index: one block after the other.
+pub(super) fn search(list: &NodeList, name: &[u8]) -> Option<u64> {
+    let mut text = name.to_vec();
+    list.blocks.iter().enumerate().find_map(|(at, block)| {
+        let shape = list.shapes.get(block.shape);
+        if shape.text.len() != name.len() {
+            return None;
+        }
+        text.copy_from_slice(name);
+        let (window, number) = blank(&mut text, shape.tail);
+        let wanted = Shape {
+            text: &text,
+            spans: window.as_slice(),
+            tail: shape.tail,
+        };
+        if !shape.same(&wanted) {
+            return None;
+        }
+        let place = match block.kind {
+            Kind::Lattice(_) => lattice::place(block.first, list.dims_of(block), number)?,
+            Kind::Scatter => {
+                let numbers = list.numbers.get(list.scatter_of(at))?;
+                let place = numbers.iter().position(|one| *one == number)?;
+                u64::try_from(place).ok()?
+            }
+        };
+        Some(block.start + place)
+    })
 }

@@ -120,8 +120,22 @@ impl NodeList {
         if self.is_empty() {
             return None;
         }
-        let index = self.index.get_or_init(|| Index::new(self));
-        usize::try_from(index.position(self, name)?).ok()
+        let place = match self.index() {
+            Some(index) => index.position(self, name)?,
+            None => index::search(self, name)?,
+        };
+        usize::try_from(place).ok()
+    }
+
+    /// Returns the index, which the first caller builds; `None` if the process has no memory for it.
+    fn index(&self) -> Option<&Index> {
+        match self.index.get() {
+            Some(index) => Some(index),
+            None => {
+                let index = Index::new(self).ok()?;
+                Some(self.index.get_or_init(|| index))
+            }
+        }
     }
 
     /// Returns the bytes of heap that the list holds, what was built lazily included.

@@ -133,8 +133,9 @@ fn scatter(row: &mut Row, stored: &mut Vec<i64>, numbers: impl Iterator<Item = i
     let (mut first, mut last) = (row.first, row.first + row.step);
     let before = stored.len();
     for number in numbers {
-        // What may become a row is left to those who know rows.
-        if number - last == last - first || is_unit(number - last) {
+        // What may become a row is left to those who know rows, and a table that is full to the one who may refuse.
+        let is_full = stored.len() == stored.capacity();
+        if is_full || number - last == last - first || is_unit(number - last) {
             break;
         }
         stored.push(first);

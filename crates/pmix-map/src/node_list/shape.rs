@@ -8,6 +8,8 @@
 //! first ones as text; only a progression of a field further left moves the window there, and
 //! [`Shape::tail`] says by how many digits.
 
+use pmix_types::memory;
+
 use crate::Error;
 use crate::scan::MAX_DIGITS;
 
@@ -119,13 +121,16 @@ impl Shapes {
     /// Adds the shape of a name; returns its id and the name's number.
     ///
     /// # Errors
-    /// The list has more distinct shapes, or the name more bytes, than 32 bits count.
+    /// The list has more distinct shapes, or the name more bytes, than 32 bits count, or there is no memory for it.
     pub(crate) fn add(&mut self, name: &[u8], tail: u32) -> Result<(u32, i64), Error> {
         let too_many = |_| Error::limit("bytes or shapes of names", u64::from(u32::MAX));
         let id = u32::try_from(self.entries.len()).map_err(too_many)?;
         let spans = u32::try_from(self.spans.len()).map_err(too_many)?;
         let len = u32::try_from(name.len()).map_err(too_many)?;
         let text = self.text.len();
+        memory::reserve(&mut self.text, name.len())?;
+        memory::reserve(&mut self.spans, MAX_DIGITS)?;
+        memory::reserve(&mut self.entries, 1)?;
         self.text.extend_from_slice(name);
         let (window, number) = blank(&mut self.text[text..], tail);
         self.spans.extend(window.as_slice());

@@ -4,6 +4,7 @@
 //! Source: none outside; the folding is this project's own.
 
 use pmix_types::Rank;
+use pmix_types::memory::{self, OutOfMemory};
 
 use super::{Block, ProcMap, RankRun, Run};
 use crate::{Error, Limits};
@@ -28,8 +29,19 @@ pub struct ProcMapBuilder {
     expected: Option<Run>,
     /// Runs over all blocks, patterns counted as often as they are used.
     used_runs: u64,
-    /// There is no memory for more runs.
-    is_full: bool,
+    /// The reason why the next rank is refused: there is no memory for more runs.
+    full: Option<Full>,
+    /// `true` once the map is complete: nothing may fail any more.
+    is_ending: bool,
+}
+
+/// The reasons why a map takes no more runs.
+#[derive(Clone, Copy, Debug)]
+enum Full {
+    /// The limit of memory is reached.
+    Limit,
+    /// The process has no memory left.
+    Process(OutOfMemory),
 }
 
 impl ProcMapBuilder {
@@ -49,7 +61,8 @@ impl ProcMapBuilder {
             room: 0,
             expected: None,
             used_runs: 0,
-            is_full: false,
+            full: None,
+            is_ending: false,
         }
     }
 
@@ -131,7 +144,7 @@ impl ProcMapBuilder {
         for run in &mut self.node {
             run.offset -= base;
         }
-        if !self.extends(base) {
+        if !self.extends(base)? {
             self.block(base)?;
         }
         self.map.num_nodes += 1;
@@ -163,7 +176,8 @@ impl ProcMapBuilder {
         if self.run.count > 0 {
             // It fits: its first rank was asked, and what it takes is little.
             self.limits.max_memory = u64::MAX;
-            self.is_full = false;
+            self.full = None;
+            self.is_ending = true;
             let ended = self.end_node();
             debug_assert!(ended.is_ok());
         }
@@ -187,8 +201,10 @@ impl ProcMapBuilder {
         if bytes.saturating_sub(1) > limits.max_bytes {
             return Err(Error::limit("bytes of ranks", limits.max_bytes));
         }
-        if self.is_full {
-            return Err(Error::limit("bytes of memory", limits.max_memory));
+        match self.full {
+            None => {}
+            Some(Full::Limit) => return Err(Error::limit("bytes of memory", limits.max_memory)),
+            Some(Full::Process(error)) => return Err(error.into()),
         }
         (map.num_ranks, map.bytes) = (ranks, bytes);
         Ok(())
@@ -256,10 +272,8 @@ impl ProcMapBuilder {
     fn flush(&mut self) {
         if self.run.count > 0 {
             if self.node.len() == self.node.capacity() {
-                // A table that is full grows to twice its size.
-                let grown = self.memory_bytes() + self.node.capacity() * size_of::<Run>();
-                self.is_full = self.limits.check_memory(grown).is_err();
-                if self.is_full {
+                self.full = self.grow_node().err();
+                if self.full.is_some() {
                     // Room for this run, whose ranks were counted; the next is refused.
                     self.node.reserve_exact(1);
                 }
@@ -269,28 +283,61 @@ impl ProcMapBuilder {
         }
     }
 
+    /// Makes room for more runs of the current node. A table that is full grows to twice its size.
+    fn grow_node(&mut self) -> Result<(), Full> {
+        let grown = self.memory_bytes() + self.node.capacity() * size_of::<Run>();
+        self.limits.check_memory(grown).map_err(|_| Full::Limit)?;
+        memory::reserve(&mut self.node, 1).map_err(Full::Process)?;
+        // The end of the node, which may be the end of the map, copies its runs to those of all nodes.
+        let copied = self.map.runs.len() + self.node.capacity();
+        memory::check(copied * size_of::<Run>()).map_err(Full::Process)
+    }
+
+    /// Makes room for the runs of the current node beside those of all nodes. Asks also for one node more that is as
+    /// large, as the end of the map may not fail.
+    fn room_for_node(&mut self) -> Result<(), Error> {
+        let more = self.node.len();
+        if self.is_ending {
+            // `grow_node` or the node before has asked for it.
+            self.map.runs.reserve_exact(more);
+            return Ok(());
+        }
+        memory::reserve(&mut self.map.runs, more)?;
+        let runs = self.map.runs.len() + more + self.node.capacity();
+        if runs > self.map.runs.capacity() {
+            memory::check(runs * size_of::<Run>())?;
+        }
+        Ok(())
+    }
+
     /// Takes the current node into the last block if it continues it.
-    fn extends(&mut self, base: i64) -> bool {
+    fn extends(&mut self, base: i64) -> Result<bool, Error> {
         let map = &mut self.map;
         let Some(last) = map.blocks.last() else {
-            return false;
+            return Ok(false);
         };
         if map.pattern(last) != self.node.as_slice() {
-            return false;
+            return Ok(false);
         }
         let nodes = map.num_nodes - last.start;
         if nodes == 1 {
             let shift = base - last.base;
+            match memory::check(size_of_val(map.pattern(last))) {
+                Ok(()) => {}
+                // A block of its own says the same.
+                Err(_) if self.is_ending => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
             self.room = room(map.pattern(last), shift);
             if self.room > 1
                 && let Some(last) = map.blocks.last_mut()
             {
                 last.shift = shift;
-                return true;
+                return Ok(true);
             }
-            return false;
+            return Ok(false);
         }
-        nodes < self.room && base == last.base + last.shift * nodes.cast_signed()
+        Ok(nodes < self.room && base == last.base + last.shift * nodes.cast_signed())
     }
 
     /// Starts a block with the current node.
@@ -308,10 +355,15 @@ impl ProcMapBuilder {
             Some((runs, _)) => runs,
             None => {
                 let runs = u32::try_from(self.map.runs.len()).map_err(too_many)?;
+                self.room_for_node()?;
                 self.map.runs.extend_from_slice(&self.node);
                 runs
             }
         };
+        if !self.is_ending {
+            // One for this node and one for the last.
+            memory::reserve(&mut self.map.blocks, 2)?;
+        }
         self.map.blocks.push(Block {
             start: self.map.num_nodes,
             base,

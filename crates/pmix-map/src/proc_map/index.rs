@@ -2,6 +2,7 @@
 //! From a rank to its node: built by the first question, then a few binary searches.
 
 use pmix_types::Rank;
+use pmix_types::memory::{self, OutOfMemory};
 
 use super::ProcMap;
 use crate::lattice;
@@ -16,11 +17,17 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn new(map: &ProcMap) -> Self {
-        let (mut starts, mut items) = (Vec::with_capacity(map.blocks.len()), Vec::new());
+    /// Indexes a map.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for the index.
+    pub(super) fn new(map: &ProcMap) -> Result<Self, OutOfMemory> {
+        let (mut starts, mut items) = (memory::list(map.blocks.len())?, Vec::new());
         let mut id = 0;
         for (index, block) in map.blocks.iter().enumerate() {
             starts.push(id);
+            memory::reserve(&mut items, block.num_runs as usize)?;
             for run in 0..block.num_runs as usize {
                 let (first, dims) = map.lattice(index, run);
                 let (low, high) = lattice::bounds(first, &dims);
@@ -38,8 +45,8 @@ impl Index {
             let (index, run) = locate(&starts, id);
             let (first, dims) = map.lattice(index, run);
             cut(first, &dims);
-        });
-        Self { starts, lattices }
+        })?;
+        Ok(Self { starts, lattices })
     }
 
     /// The first node that holds a rank.
@@ -57,6 +64,19 @@ impl Index {
     pub(super) fn memory_bytes(&self) -> usize {
         self.starts.capacity() * size_of::<u32>() + self.lattices.memory_bytes()
     }
+}
+
+/// Returns the first node that holds a rank, found without an index: one run after the other.
+pub(super) fn search(map: &ProcMap, rank: Rank) -> Option<u64> {
+    let number = i64::from(rank.as_raw());
+    (0..map.blocks.len()).find_map(|index| {
+        let runs = 0..map.blocks[index].num_runs as usize;
+        let nodes = runs.filter_map(|run| {
+            let (first, dims) = map.lattice(index, run);
+            Some(lattice::place(first, &dims, number)? / dims[0].count)
+        });
+        Some(map.blocks[index].start + nodes.min()?)
+    })
 }
 
 /// The block and the run of a lattice. Of blocks without runs the last one of an id counts.

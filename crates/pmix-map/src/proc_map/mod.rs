@@ -180,8 +180,22 @@ impl ProcMap {
         if self.blocks.is_empty() {
             return None;
         }
-        let index = self.index.get_or_init(|| Index::new(self));
-        usize::try_from(index.node_of(self, rank)?).ok()
+        let node = match self.index() {
+            Some(index) => index.node_of(self, rank)?,
+            None => index::search(self, rank)?,
+        };
+        usize::try_from(node).ok()
+    }
+
+    /// Returns the index, which the first caller builds; `None` if the process has no memory for it.
+    fn index(&self) -> Option<&Index> {
+        match self.index.get() {
+            Some(index) => Some(index),
+            None => {
+                let index = Index::new(self).ok()?;
+                Some(self.index.get_or_init(|| index))
+            }
+        }
     }
 
     /// Returns the nodes in order, each as its ranks.

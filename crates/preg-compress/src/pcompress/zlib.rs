@@ -3,6 +3,7 @@
 //! flate2 at a level.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use pmix_types::memory;
 use preg_core::Error;
 
 use super::{Backend, Format};
@@ -16,6 +17,9 @@ pub(crate) struct Zlib;
 /// rarely shrink further, and a lie costs a bounded multiple of the bytes that carry it.
 const FIRST_RESERVE: usize = 64 << 10;
 const FIRST_EXPANSION: usize = 16;
+
+/// The most bytes that an inflater takes: its window, twice, and its tables.
+const INFLATER_BYTES: usize = 128 << 10;
 
 /// How much text is in memory when it is read in parts: what fits the caches beside the rest.
 const PART: usize = 256 << 10;
@@ -45,11 +49,11 @@ impl Backend for Zlib {
         let most_reserved = most.saturating_add(1);
         let expected = stream.len().saturating_mul(FIRST_EXPANSION);
         let mut text = Vec::new();
-        text.reserve_exact(expected.max(FIRST_RESERVE).min(most_reserved));
+        memory::reserve_exact(&mut text, expected.max(FIRST_RESERVE).min(most_reserved))?;
         inflate(stream, most, &mut text, &mut |text| {
             let room = most_reserved.saturating_sub(text.len());
-            text.reserve_exact(text.len().max(FIRST_RESERVE).min(room));
-            Ok(())
+            let more = text.len().max(FIRST_RESERVE).min(room);
+            Ok(memory::reserve_exact(text, more)?)
         })?;
         Ok(text)
     }
@@ -60,7 +64,7 @@ impl Backend for Zlib {
         most: usize,
         take: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<(usize, Vec<u8>), Error> {
-        let mut buffer = Vec::with_capacity(PART.min(most.saturating_add(1)));
+        let mut buffer = memory::list(PART.min(most.saturating_add(1)))?;
         let len = inflate(stream, most, &mut buffer, take)?;
         Ok((len, buffer))
     }
@@ -74,6 +78,7 @@ fn inflate(
     buffer: &mut Vec<u8>,
     full: &mut dyn FnMut(&mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<usize, Error> {
+    memory::check(INFLATER_BYTES)?;
     let mut inflater = Decompress::new(true);
     loop {
         let used = consumed(&inflater);

@@ -3,6 +3,7 @@
 
 use std::io::Read;
 
+use pmix_types::memory;
 use preg_core::Error;
 
 use super::{Backend, Format};
@@ -43,7 +44,10 @@ impl Backend for Zstd {
         let mut text = Vec::new();
         let result = read_frame(&mut rest, most, &mut text);
         let used = stream.len() - rest.len();
-        result.map_err(|e| damage(used, format!("the zstd stream is damaged: {e}")))?;
+        result.map_err(|e| match e.downcast::<memory::OutOfMemory>() {
+            Ok(shortage) => shortage.into(),
+            Err(e) => damage(used, format!("the zstd stream is damaged: {e}")),
+        })?;
         if text.len() > most {
             let message = format!("the stream holds more than the {most} bytes declared");
             return Err(damage(used, message));
@@ -61,6 +65,8 @@ fn read_frame(stream: &mut &[u8], most: usize, text: &mut Vec<u8>) -> std::io::R
     reader.window_log_max(MAX_WINDOW_LOG)?;
     while text.len() <= most {
         let room = (most - text.len()).saturating_add(1).min(STEP);
+        // `read_to_end` looks for the end of the text with 32 bytes more.
+        memory::reserve(text, room + 32).map_err(std::io::Error::other)?;
         let limit = u64::try_from(room).unwrap_or(u64::MAX);
         if reader.by_ref().take(limit).read_to_end(text)? == 0 {
             break;

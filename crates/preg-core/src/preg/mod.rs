@@ -14,7 +14,7 @@ mod string_form;
 
 use pmix_map::Limits;
 use pmix_mca::{Catalog, Decision, Refusal};
-use pmix_types::Status;
+use pmix_types::{Status, memory};
 
 use crate::{Error, Scheme};
 
@@ -58,6 +58,19 @@ impl Preg {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// The most bytes of memory that a scheme takes to encode a list, for each byte of the list. A test of
+    /// `pmix-builtin` measures all schemes: `encoding_holds_no_more_than_is_asked_for`.
+    const ENCODING_FACTOR: usize = 12;
+
+    /// The bytes of memory that a scheme takes for any list: tables and windows of a compressor.
+    const ENCODING_BYTES: usize = 1 << 20;
+
+    /// Checks that the process has the memory that schemes take to encode a list. They ask for none themselves.
+    fn check_memory(list: &[u8]) -> Result<(), Error> {
+        let bytes = list.len().saturating_mul(Self::ENCODING_FACTOR);
+        Ok(memory::check(bytes.saturating_add(Self::ENCODING_BYTES))?)
     }
 
     fn active(&self) -> impl Iterator<Item = &dyn Scheme> {

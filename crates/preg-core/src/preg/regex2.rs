@@ -16,6 +16,7 @@ impl Preg {
     /// `PMIX_ERR_NOT_SUPPORTED` if no active scheme takes the list, or if a reader would take the
     /// list itself for a damaged value.
     pub fn generate_regex(&self, list: &[u8]) -> Result<Regex2, Error> {
+        Self::check_memory(list)?;
         self.refuse_damaged_ranges(list)?;
         let mut best: Option<Regex2> = None;
         for scheme in self.active() {

@@ -5,7 +5,7 @@
 //! `PMIx_generate_ppn`; OpenPMIx `regex.rst`.
 
 use pmix_map::{NodeList, ProcMap};
-use pmix_types::Status;
+use pmix_types::{Status, memory};
 
 use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
@@ -65,6 +65,7 @@ impl Preg {
         list: &[u8],
         ask: impl Fn(&dyn Scheme) -> Result<Option<Vec<u8>>, Error>,
     ) -> Result<LegacyRegex, Error> {
+        Self::check_memory(list)?;
         if let Some((scheme, bytes)) = Self::first(self.active(), ask)? {
             return Ok(LegacyRegex {
                 framing: scheme.framing().to_owned(),
@@ -74,7 +75,7 @@ impl Preg {
         self.refuse_tagged(list)?;
         Ok(LegacyRegex {
             framing: LegacyRegex::PLAIN.to_owned(),
-            bytes: list.to_vec(),
+            bytes: memory::copy(list)?,
         })
     }
 
@@ -168,7 +169,7 @@ impl Preg {
         let extent = self
             .legacy_len(value)?
             .unwrap_or_else(|| Extent::of_text(value));
-        Ok(Self::terminated(value, extent))
+        Self::terminated(value, extent)
     }
 
     /// Returns what is packed for a value of the string form.
@@ -177,8 +178,8 @@ impl Preg {
     /// As [`Self::copy`].
     pub fn pack(&self, value: &[u8]) -> Result<Packed, Error> {
         Ok(match self.legacy_len(value)? {
-            Some(extent) => Packed::Framed(Self::terminated(value, extent)),
-            None => Packed::Text(value[..Extent::of_text(value).len].to_vec()),
+            Some(extent) => Packed::Framed(Self::terminated(value, extent)?),
+            None => Packed::Text(memory::copy(&value[..Extent::of_text(value).len])?),
         })
     }
 
@@ -199,7 +200,7 @@ impl Preg {
             .from_scheme(scheme.name()));
         }
         let framing = scheme.framing().to_owned();
-        let bytes = buffer[..extent.len].to_vec();
+        let bytes = memory::copy(&buffer[..extent.len])?;
         Ok(Unpacked::Framed(
             LegacyRegex { framing, bytes },
             extent.wire_len(),
@@ -220,12 +221,13 @@ impl Preg {
         }
     }
 
-    fn terminated(value: &[u8], extent: Extent) -> Vec<u8> {
-        let mut copy = value[..extent.len].to_vec();
+    fn terminated(value: &[u8], extent: Extent) -> Result<Vec<u8>, Error> {
+        let mut copy = memory::list(extent.wire_len())?;
+        copy.extend_from_slice(&value[..extent.len]);
         if extent.terminator == Terminator::Nul {
             copy.push(0);
         }
-        copy
+        Ok(copy)
     }
 
     /// The bytes as a plain list, unless a reader would take them for something else.
