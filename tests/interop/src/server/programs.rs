@@ -91,6 +91,7 @@ fn programs() -> Vec<Program> {
             left_out: watching,
             ..program("watched", &[1, 4])
         },
+        program("beats", &[2]),
         Program {
             judge: Judge::Says(
                 vec![(
