@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask ci`: everything that must hold before a change lands.
+//! `cargo xtask ci`: the checks that must hold before a change lands; with `--all` every check.
 //!
 //! The last line sums the tasks. A check that was not made fails the run unless
 //! `testdata/expected-skips.toml` says that it is not made, and why.
@@ -14,17 +14,39 @@ use xtask::Outcome;
 use crate::Cli;
 use skips::Expected;
 
-/// What is run, in this order.
-const RUNS: &[&str] = &[
-    "test",
-    "matrix",
-    "fuzz 20",
+/// The calls of both forms that come first: they build what later calls use.
+const FIRST: &[&str] = &["test"];
+
+/// The selection that each landing needs.
+const SHORT: &[&str] = &[
+    "fuzz 10",
     "faults --short",
-    "interop --profile dev",
-    "consumers --profile dev",
-    "sanitize --only abi --profile dev",
+    "interop bfrops --profile dev",
+    "interop server --profile dev",
+    "interop types --profile dev",
+    "consumers programs --profile dev",
     // The library and the tests are built by then.
     "sanitize --only memcheck --short --profile dev",
+];
+
+/// The whole of what `SHORT` selects from, and the tasks that only `--all` runs.
+const WHOLE: &[&str] = &[
+    "variants",
+    "seeds 10000",
+    "matrix",
+    "fuzz 20",
+    "faults",
+    "interop --profile dev",
+    "consumers --profile dev",
+    "consumers suite --long --profile dev",
+    "sanitize --only memcheck --profile dev",
+    "sanitize --only address --profile dev",
+    "sanitize --only thread --profile dev",
+];
+
+/// The calls of both forms that come last: what is shipped.
+const LAST: &[&str] = &[
+    "sanitize --only abi --profile dev",
     "dist target/dist --profile dev",
     "dist target/dist-musl --musl --profile dev",
     "deb target/deb --profile dev",
@@ -32,11 +54,31 @@ const RUNS: &[&str] = &[
     "crates",
 ];
 
-/// Runs every task, later ones even if earlier ones failed.
-pub(crate) fn run() -> Outcome {
+/// The extent of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The checks of each landing.
+    Short,
+    /// Every check.
+    All,
+}
+
+impl Form {
+    /// Returns the calls of this form, in their order.
+    fn calls(self) -> impl Iterator<Item = &'static str> {
+        let middle = match self {
+            Self::Short => SHORT,
+            Self::All => WHOLE,
+        };
+        [FIRST, middle, LAST].into_iter().flatten().copied()
+    }
+}
+
+/// Runs every task of a form, later ones even if earlier ones failed.
+pub(crate) fn run(form: Form) -> Outcome {
     let mut sum = Outcome::default();
     let mut skips = Vec::new();
-    for call in RUNS {
+    for call in form.calls() {
         println!("== cargo xtask {call}");
         let begun = Instant::now();
         let outcome = match parse(call) {
@@ -46,13 +88,13 @@ pub(crate) fn run() -> Outcome {
         println!("{outcome}");
         let took = begun.elapsed().as_secs();
         println!("== cargo xtask {call} took {took} s");
-        let name = call.split(' ').next().unwrap_or(call);
+        let name = task(call);
         skips.extend(outcome.skips.iter().map(|skip| (name, skip.clone())));
         sum += outcome;
     }
     match Expected::read() {
         Ok(expected) => {
-            for fault in expected.faults(&skips) {
+            for fault in expected.faults(form, &skips) {
                 sum.check("skips", Err(fault));
             }
         }
@@ -65,14 +107,54 @@ fn parse(call: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(std::iter::once("xtask").chain(call.split(' ')))
 }
 
+/// Returns the name of the task that a call runs.
+fn task(call: &str) -> &str {
+    call.split(' ').next().unwrap_or(call)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
     use super::*;
 
+    /// The tasks that no form runs: `bench` measures and its figures depend on the machine, `check` and `tidy` are
+    /// parts of `test`, a unit test compares the tables, and `ci` is the form itself.
+    const NEVER: &[&str] = &["bench", "check", "ci", "tables", "tidy"];
+
     #[test]
-    fn every_run_is_a_task() {
-        for call in RUNS {
+    fn every_call_is_a_task() {
+        for call in Form::Short.calls().chain(Form::All.calls()) {
             assert!(parse(call).is_ok(), "{call}");
+        }
+    }
+
+    #[test]
+    fn every_task_is_in_the_form_of_all() {
+        let made: BTreeSet<_> = Form::All.calls().map(task).collect();
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            assert_ne!(made.contains(name), NEVER.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_short_form_selects_from_what_the_other_makes_whole() {
+        let is_selection = |call: &str| {
+            let parts = ["bfrops", "server", "types", "programs", "--short"];
+            call.split(' ').any(|word| parts.contains(&word))
+        };
+        for call in SHORT {
+            let whole = WHOLE.iter().filter(|whole| task(whole) == task(call));
+            assert!(whole.clone().count() > 0, "{call}");
+            assert!(whole.clone().all(|whole| !is_selection(whole)), "{call}");
+        }
+        let sanitizers = ["memcheck", "address", "thread", "abi"];
+        for name in sanitizers {
+            let word = format!("--only {name}");
+            assert!(Form::All.calls().any(|call| call.contains(&word)), "{name}");
         }
     }
 }

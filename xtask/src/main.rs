@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod check;
 mod ci;
 mod dist;
 mod files;
@@ -18,6 +19,7 @@ mod sbom;
 mod tables;
 mod test;
 mod tidy;
+mod variants;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,8 +38,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, every test, documentation and tidy.
+    /// Format, lints, every test and tidy.
     Test(Install),
+    /// Format, tidy, lints and quick tests of the crates that changed, and lints of the crates that depend on them.
+    Check,
+    /// Lints of the builds without optional features, and the tests of the second compression back end.
+    Variants,
+    /// The simulation of servers, processes and a host with so many seeds.
+    Seeds {
+        /// The number of seeds.
+        count: u32,
+    },
     /// The command in every build and configuration, read across.
     Matrix,
     /// Every fuzz target for some time, two at a time.
@@ -64,8 +75,14 @@ enum Task {
     /// What it costs, beside the real library and others; `--help` says how.
     #[command(disable_help_flag = true)]
     Bench(Rest),
-    /// All that must hold before a change lands: test, matrix, fuzz, faults, interop, consumers, `sanitize` of the interface and under valgrind, dist, deb, book, crates.
-    Ci(Install),
+    /// The checks that must hold before a change lands; docs/testing.md lists them.
+    Ci {
+        /// Every check, with all seeds, the long suites and the sanitizers.
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        install: Install,
+    },
     /// Installs the C library, its headers, the command and their pages into a directory; with --musl the command alone.
     Dist {
         /// Where: `lib`, `include`, `bin` and `share` are made there.
@@ -155,6 +172,9 @@ fn run(task: Task) -> Outcome {
             install.heed();
             test::run()
         }
+        Task::Check => check::run(),
+        Task::Variants => variants::run(),
+        Task::Seeds { count } => test::seeds(count),
         Task::Matrix => matrix::run(),
         Task::Fuzz {
             seconds,
@@ -175,9 +195,9 @@ fn run(task: Task) -> Outcome {
             delegate("pmix-interop", &rest.arguments)
         }
         Task::Bench(rest) => delegate("pmix-bench", &rest.arguments),
-        Task::Ci(install) => {
+        Task::Ci { all, install } => {
             install.heed();
-            ci::run()
+            ci::run(if all { ci::Form::All } else { ci::Form::Short })
         }
         Task::Dist {
             folder,

@@ -21,7 +21,7 @@ struct Limits {
 impl Limits {
     fn unattended() -> Option<Self> {
         in_ci().then_some(Self {
-            run: Duration::from_secs(40 * 60),
+            run: Duration::from_secs(3 * 60 * 60),
             silence: Duration::from_secs(12 * 60),
         })
     }
@@ -54,7 +54,7 @@ pub fn shown(command: &Command) -> String {
 /// Runs a command whose output goes straight to ours.
 ///
 /// # Errors
-/// The command cannot run or fails; unattended, it also fails when it takes longer than 40 minutes.
+/// The command cannot run or fails; unattended, it also fails when it takes longer than 3 hours.
 pub fn run(command: &mut Command) -> Result<(), String> {
     println!("$ {}", shown(command));
     let limits = Limits::unattended();

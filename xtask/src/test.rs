@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask test`: everything that needs nothing but Rust, a C compiler and MUNGE.
+//! `cargo xtask test`: format, lints, every test and tidy. It needs nothing but Rust, a C compiler and MUNGE.
 //!
 //! A test that not every machine can run is `#[ignore = "needs PROGRAM"]` or `#[ignore = "needs
 //! root"]`. It is run here wherever that is there, and counted as skipped elsewhere.
@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::tidy;
-use serde_json::Value;
 use xtask::Outcome;
 use xtask::install;
 use xtask::process::{self, cargo};
@@ -23,40 +22,27 @@ pub(crate) fn run() -> Outcome {
     let format = process::run(&mut cargo(["fmt", "--all", "--check"]));
     outcome.check("format", format);
     outcome.check("lints", lints(&["--workspace", "--all-targets"]));
-    // The encoders that are optional, compress among them; hosts and clients are there.
-    let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
-    let bare = [
-        bare.as_flattened(),
-        &[
-            "--no-default-features",
-            "--features",
-            "pmix/client,pmix/server",
-        ],
-    ];
-    outcome.check("lints without features", lints(&bare.concat()));
-    // Alone it has none of the features that other crates ask of its dependencies.
-    let client = ["--package", "pmix-client"];
-    outcome.check("lints of the client alone", lints(&client));
     outcome += workspace();
-    // The second compression back end, which no default build has.
-    let zstd = ["--package", "preg-compress", "--features", "zstd"];
-    let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
-    outcome += tests(command.args(zstd)).0;
-    outcome.check("documentation", documentation());
-    outcome.check("packages", packages());
     outcome += tidy::run(false);
     outcome
 }
 
 /// Runs clippy; a warning is a failure.
-fn lints(of: &[&str]) -> Result<(), String> {
+pub(crate) fn lints(of: &[&str]) -> Result<(), String> {
     let mut command = cargo(["clippy", "--locked"]);
     process::run(command.args(of).args(["--", "-D", "warnings"]))
 }
 
+/// Runs every seed below `count` of the simulation of servers, processes and a host.
+pub(crate) fn seeds(count: u32) -> Outcome {
+    let mut command = cargo(["test", "--locked", "--package", "pmix-engine"]);
+    command.args(["--test", "simulation", "--", "--nocapture"]);
+    tests(command.env("PMIX_SEEDS", count.to_string())).0
+}
+
 /// A test that `cargo test` ignored.
 #[derive(Debug, PartialEq, Eq)]
-struct Ignored {
+pub(crate) struct Ignored {
     name: String,
     reason: String,
 }
@@ -112,7 +98,7 @@ fn is_met(need: &str) -> bool {
 }
 
 /// Runs a `cargo test`, sums what its suites report and lists what they ignored.
-fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
+pub(crate) fn tests(command: &mut Command) -> (Outcome, Vec<Ignored>) {
     let mut outcome = Outcome::default();
     let mut ignored = Vec::new();
     let mut unnamed = 0;
@@ -165,29 +151,6 @@ fn ignored_test(line: &str) -> Option<Ignored> {
         name: name.to_owned(),
         reason: reason.to_owned(),
     })
-}
-
-/// Builds the documentation; a warning is a failure.
-fn documentation() -> Result<(), String> {
-    let mut command = cargo(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
-    process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
-}
-
-/// Packs every crate that could be published, without building what was packed.
-fn packages() -> Result<(), String> {
-    let metadata = ["metadata", "--format-version=1", "--no-deps", "--locked"];
-    let metadata = process::output(&mut cargo(metadata))?;
-    let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
-    let mut command = cargo(["package", "--workspace", "--no-verify", "--allow-dirty"]);
-    command.args(["--offline", "--locked", "--quiet"]);
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let unpublished = package["publish"].as_array().is_some_and(Vec::is_empty);
-        if let (true, Some(name)) = (unpublished, package["name"].as_str()) {
-            command.args(["--exclude", name]);
-        }
-    }
-    // Its warnings are that there is no address of the repository, and no tests are packed.
-    process::output(&mut command).map(drop)
 }
 
 #[cfg(test)]

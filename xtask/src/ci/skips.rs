@@ -5,6 +5,7 @@ use std::fs;
 
 use toml::{Table, Value};
 
+use super::Form;
 use xtask::Skip;
 use xtask::install;
 use xtask::process::root;
@@ -30,6 +31,8 @@ struct Entry {
     name: String,
     reason: String,
     occurs: Occurs,
+    /// The short form does not run the check.
+    only_in_all: bool,
 }
 
 /// The list.
@@ -60,11 +63,11 @@ impl Expected {
 
     /// What is not as the list says: skips that it does not have, and entries for which no check
     /// was skipped.
-    pub(super) fn faults(&self, skips: &[(&str, Skip)]) -> Vec<String> {
-        self.faults_as(skips, install::is_root())
+    pub(super) fn faults(&self, form: Form, skips: &[(&str, Skip)]) -> Vec<String> {
+        self.faults_as(form, skips, install::is_root())
     }
 
-    fn faults_as(&self, skips: &[(&str, Skip)], as_root: bool) -> Vec<String> {
+    fn faults_as(&self, form: Form, skips: &[(&str, Skip)], as_root: bool) -> Vec<String> {
         let mut faults = Vec::new();
         let may_occur = |entry: &&Entry| entry.occurs != Occurs::WithoutRoot || !as_root;
         for (task, skip) in skips {
@@ -77,6 +80,7 @@ impl Expected {
             }
         }
         let must_occur = |entry: &&Entry| match entry.occurs {
+            _ if entry.only_in_all && form == Form::Short => false,
             Occurs::Always => true,
             Occurs::WithoutRoot => !as_root,
             Occurs::Sometimes => false,
@@ -116,7 +120,12 @@ fn entry(value: &Value) -> Result<Entry, String> {
             ));
         }
     };
-    let known = ["task", "name", "reason", "occurs"];
+    let only_in_all = match table.get("form").map(|value| value.as_str()) {
+        None => false,
+        Some(Some("all")) => true,
+        Some(_) => return Err(format!("`form` is `all` or is left out: {table}")),
+    };
+    let known = ["task", "name", "reason", "occurs", "form"];
     if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(format!("`{key}` is none of {known:?}"));
     }
@@ -125,6 +134,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
         name: text("name")?,
         reason: text("reason")?,
         occurs,
+        only_in_all,
     })
 }
 
@@ -188,26 +198,44 @@ mod tests {
         );
         let disk = skip("faults", "shortage-disk", "no mounts here");
         let all = [actor.clone(), foreign, disk];
-        assert_eq!(expected.faults_as(&all, false), Vec::<String>::new());
-        assert_eq!(expected.faults_as(&[actor], true), Vec::<String>::new());
+        assert_eq!(
+            expected.faults_as(Form::All, &all, false),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            expected.faults_as(Form::All, &[actor], true),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn a_skip_without_an_entry_and_an_entry_without_a_skip_are_faults() {
         let expected = Expected::parse(TEXT).expect("a list");
         let munge = skip("test", "munge::once", "needs munged");
-        let faults = expected.faults_as(&[munge], false);
+        let faults = expected.faults_as(Form::All, &[munge], false);
         assert_eq!(faults.len(), 3, "{faults:?}");
         assert!(faults[0].starts_with("test: munge::once was skipped (needs munged)"));
         assert!(faults[1].starts_with("test: actors::actor was not skipped"));
         assert!(faults[2].starts_with("faults: identity-foreign was not skipped"));
         // Another reason, another task, or root, who has no excuse.
         let actor = skip("test", "actors::actor", "flaky");
-        assert_eq!(expected.faults_as(&[actor], true).len(), 2);
+        assert_eq!(expected.faults_as(Form::All, &[actor], true).len(), 2);
         let actor = skip("fuzz", "actors::actor", "a process of other tests");
-        assert_eq!(expected.faults_as(&[actor], true).len(), 2);
+        assert_eq!(expected.faults_as(Form::All, &[actor], true).len(), 2);
         let foreign = skip("faults", "identity-foreign", "only root can");
-        assert_eq!(expected.faults_as(&[foreign], true).len(), 2);
+        assert_eq!(expected.faults_as(Form::All, &[foreign], true).len(), 2);
+    }
+
+    #[test]
+    fn an_entry_of_the_whole_form_is_not_missed_in_the_short_form() {
+        let entry =
+            "[[skip]]\ntask = \"interop\"\nname = \"gds\"\nreason = \"r\"\nform = \"all\"\n";
+        let expected = Expected::parse(entry).expect("a list");
+        let faults = |form| expected.faults_as(form, &[], true).len();
+        assert_eq!((faults(Form::Short), faults(Form::All)), (0, 1));
+        let made = [skip("interop", "gds", "r")];
+        assert_eq!(expected.faults_as(Form::Short, &made, true).len(), 0);
+        assert!(Expected::parse(&entry.replace("all", "short")).is_err());
     }
 
     #[test]

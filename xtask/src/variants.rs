@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask variants`: the builds that no other task makes.
+//!
+//! Each compiles crates again with other features, which takes too long for `cargo xtask test`.
+
+use xtask::Outcome;
+use xtask::process::cargo;
+
+use crate::test::{lints, tests};
+
+/// Lints the builds without optional features and tests the second compression back end.
+pub(crate) fn run() -> Outcome {
+    let mut outcome = Outcome::default();
+    // The encoders are optional, compress among them; hosts and clients stay.
+    let bare = ["pmix-cli", "pmix-capi", "pmix"].map(|name| ["--package", name]);
+    let bare = [
+        bare.as_flattened(),
+        &[
+            "--no-default-features",
+            "--features",
+            "pmix/client,pmix/server",
+        ],
+    ];
+    outcome.check("lints without features", lints(&bare.concat()));
+    // Built alone, the client has none of the features that other crates request from its dependencies.
+    let client = ["--package", "pmix-client"];
+    outcome.check("lints of the client alone", lints(&client));
+    let zstd = ["--package", "preg-compress", "--features", "zstd"];
+    let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
+    outcome += tests(command.args(zstd)).0;
+    outcome
+}
