@@ -29,7 +29,7 @@ type Jobs = HashMap<Arc<[u8]>, Arc<Registered>>;
 /// Any number of threads may read while one registers: a reader takes a snapshot and waits for
 /// nobody, a writer replaces the part that changes. A registration that fails changes nothing.
 pub struct Store {
-    host: LocalNode,
+    local_node: LocalNode,
     maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
@@ -130,10 +130,10 @@ impl Registered {
 impl Store {
     /// Creates a store without jobs. Encoded maps are parsed by `maps`.
     #[must_use]
-    pub fn new(maps: Arc<dyn MapReader>, host: LocalNode) -> Self {
+    pub fn new(maps: Arc<dyn MapReader>, local_node: LocalNode) -> Self {
         let none = Arc::<Jobs>::default();
         Self {
-            host,
+            local_node,
             maps,
             parts: (0..PARTS)
                 .map(|_| ArcSwap::new(Arc::clone(&none)))
@@ -145,8 +145,8 @@ impl Store {
 
     /// Returns the node that this server runs on.
     #[must_use]
-    pub const fn host(&self) -> &LocalNode {
-        &self.host
+    pub const fn local_node(&self) -> &LocalNode {
+        &self.local_node
     }
 
     /// Returns what parses encoded maps and tells their length.
@@ -191,7 +191,7 @@ impl Store {
         };
         let job = match &known {
             Some(known) => known.job.updated(&*self.maps, registration)?,
-            None => Job::register(&*self.maps, &self.host, nspace.clone(), registration)?,
+            None => Job::register(&*self.maps, &self.local_node, nspace.clone(), registration)?,
         };
         let mut warnings = job.contradictions();
         if refuses && !warnings.is_empty() {
@@ -240,7 +240,7 @@ impl Store {
             let job = match &known {
                 Some(known) if !known.is_described => continue,
                 Some(known) => known.job.updated(&*self.maps, &infos),
-                None => Job::register(&*self.maps, &self.host, other.clone(), &infos),
+                None => Job::register(&*self.maps, &self.local_node, other.clone(), &infos),
             };
             all.push((other, known, job.map_err(about)?));
         }
@@ -266,7 +266,7 @@ impl Store {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.job(&nspace);
         let before = known.as_ref().map(|known| &known.job);
-        let (job, refused) = Job::understood(&*self.maps, &self.host, &nspace, before, infos);
+        let (job, refused) = Job::understood(&*self.maps, &self.local_node, &nspace, before, infos);
         let num_local_procs = known.as_ref().map_or(0, |known| known.num_local_procs);
         self.publish(nspace, known, job, num_local_procs, false);
         Ok(refused)

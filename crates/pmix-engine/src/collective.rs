@@ -45,10 +45,11 @@ mod table;
 mod tracker;
 
 pub(crate) use group_call::{
-    EndedGroup, GroupCall, GroupNews, MemberLeft, MembersNews, NoneLeft, is_gathered, listed,
+    EndedGroup, GroupCall, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, is_gathered,
+    listed,
 };
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
-pub(crate) use leadership::{Announcement, LedEvent};
+pub(crate) use leadership::{Announcement, LeaderQuestion};
 pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;

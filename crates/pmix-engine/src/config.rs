@@ -23,8 +23,8 @@ pub struct Config {
     pub started: Option<SystemTime>,
     /// Whether tools of other users are admitted; those of root always are.
     pub foreign_tools: bool,
-    /// Says what happens to a second connection of a process that has one.
-    pub second_connection: SecondConnection,
+    /// The policy for further connections with the name of a client.
+    pub clone_policy: ClonePolicy,
     /// The time that a connection has to complete its handshake, that of its security module
     /// included.
     pub handshake_time: Duration,
@@ -190,18 +190,18 @@ impl Default for UnaskedLimits {
     }
 }
 
-/// Says what happens to a second connection of a process that has one.
+/// The policy for clones: further connections with the name of a client that is connected.
 ///
-/// DEVIATION: it is refused unless the host wants it; OpenPMIx lets any number in, and who knows
-/// the name of a process speaks for it;
+/// DEVIATION: a clone is refused unless the host allows it; OpenPMIx admits any number, so that a process that knows the
+/// name of another can act for it;
 /// `a_second_connection_of_a_process_is_refused_while_the_first_lives`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SecondConnection {
-    /// The second connection is refused.
+pub enum ClonePolicy {
+    /// Clones are refused.
     #[default]
     Refuse,
-    /// The second connection is accepted: a child of the process may use its name.
+    /// Clones are admitted: a child of the client may use its name.
     Accept,
 }
 
@@ -212,7 +212,7 @@ impl Default for Config {
             user: None,
             started: None,
             foreign_tools: false,
-            second_connection: SecondConnection::default(),
+            clone_policy: ClonePolicy::default(),
             handshake_time: Duration::from_secs(5),
             tool_time: Duration::from_secs(30),
             handshakes_per_user: 1024,

@@ -12,7 +12,7 @@ use gds_hash::{Codec, Registered, Request, Store};
 use pmix_proto::{Frame, PeerForm, Tag, reply};
 use pmix_types::{Info, Nspace, Proc, Rank, Status, keys};
 
-use crate::collective::{GroupNews, MembersNews};
+use crate::collective::{GroupOutcome, MembershipChange};
 use crate::error::Error;
 use crate::event::EngineEvent;
 use crate::host::{CallId, HostObject, Upcall};
@@ -48,9 +48,9 @@ pub(crate) struct Cx {
     pub(crate) driver_events: VecDeque<EngineEvent>,
     /// What became of groups in collectives, which the groups are told when the subsystem at work
     /// is done.
-    pub(crate) group_news: VecDeque<GroupNews>,
+    pub(crate) group_outcomes: VecDeque<GroupOutcome>,
     /// What became of members of groups, for the collectives.
-    pub(crate) members_news: VecDeque<MembersNews>,
+    pub(crate) membership_changes: VecDeque<MembershipChange>,
     /// Connections that are to be closed when the subsystem at work is done, and why.
     refused: VecDeque<(PeerId, Error)>,
     /// When long messages have to have come on, while others wait to come.
@@ -73,8 +73,8 @@ impl Cx {
             shared: SharedData::default(),
             host: HostCalls::default(),
             driver_events: VecDeque::new(),
-            group_news: VecDeque::new(),
-            members_news: VecDeque::new(),
+            group_outcomes: VecDeque::new(),
+            membership_changes: VecDeque::new(),
             refused: VecDeque::new(),
             intake_due: None,
             has_skipped_turn: false,
@@ -268,8 +268,8 @@ impl Cx {
         stats.num_undelivered = self.peers.num_queued()
             + self.host.num_queued()
             + self.driver_events.len()
-            + self.group_news.len()
-            + self.members_news.len();
+            + self.group_outcomes.len()
+            + self.membership_changes.len();
         self.shared.count(stats);
     }
 

@@ -286,10 +286,10 @@ impl Engine {
     /// Closes the connections that were refused, and does what else follows when a subsystem has done
     /// its work.
     fn close_refused(&mut self) {
-        self.subsystems.heed_groups(&mut self.cx);
+        self.subsystems.process_group_outcomes(&mut self.cx);
         while let Some(peer) = self.cx.poll_refused() {
             self.close(peer);
-            self.subsystems.heed_groups(&mut self.cx);
+            self.subsystems.process_group_outcomes(&mut self.cx);
         }
     }
 

@@ -8,25 +8,25 @@
 //!
 //! - Construction and destruction are collectives like a fence: [`Collectives`](crate::collective::Collectives)
 //!   gathers the members, calls the host and ends them all alike. What the end means for the group
-//!   is said by [`GroupNews`](crate::collective::GroupNews) and done here.
+//!   is said by [`GroupOutcome`](crate::collective::GroupOutcome) and done here.
 //! - A group is known by its name to its members alone: other processes may use the same name for
 //!   a group of their own.
 //! - A name stands for the members in the requests of a member, with their ranks in the group or
 //!   the wildcard ([`Groups::translate`]); the host is only told of processes.
 //! - A group is forgotten when it is destructed, or when no local process is left in it.
 
+mod construct;
 mod index;
 mod invitation;
 mod invited;
 mod known;
 mod learn;
-mod led;
 mod members;
-mod news;
+mod membership;
+mod names;
 mod selection;
 mod selections;
 mod serve;
-mod translate;
 
+pub(crate) use construct::{announcement, leader_question, undecided};
 pub(crate) use known::Groups;
-pub(crate) use led::{announcement, led_event, undecided};

@@ -10,6 +10,7 @@
 //! callbacks.
 
 mod order;
+mod pack;
 mod upcall;
 
 use std::sync::Arc;

@@ -57,7 +57,7 @@ pub mod weight;
 
 pub use collective::Collective;
 pub use config::{
-    Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, SecondConnection, UnaskedLimits,
+    ClonePolicy, Config, ControlLimits, EventLimits, OutputLimits, ReplyLimits, UnaskedLimits,
 };
 pub use control::{Cleanup, CleanupDirectory};
 pub use engine::Engine;

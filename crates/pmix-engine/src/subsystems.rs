@@ -7,7 +7,7 @@ use pmix_proto::{Frame, Request, Tag, request};
 use pmix_types::{Nspace, Proc, Status};
 
 use crate::admission::Admission;
-use crate::collective::{Collectives, GroupNews, LedEvent, MembersNews};
+use crate::collective::{Collectives, GroupOutcome, LeaderQuestion, MembershipChange};
 use crate::control::Control;
 use crate::cx::Cx;
 use crate::events::{Events, Notification};
@@ -200,7 +200,7 @@ impl Subsystems {
             }
             Pending::Finalize(peer) => self.finalizing.finalized(cx, peer),
             Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, answer),
-            Pending::DirectModex(proc) => self.exchange.host_brought(cx, &proc, answer),
+            Pending::DirectModex(proc) => self.exchange.handle_dmodex_reply(cx, &proc, answer),
             Pending::Informed => tracing::debug!(%status, "the host was informed"),
         }
     }
@@ -239,54 +239,55 @@ impl Subsystems {
         }
     }
 
-    /// Hands to the collectives what became of members of groups, and to the groups how collectives about them ended.
-    pub(crate) fn heed_groups(&mut self, cx: &mut Cx) {
+    /// Reports membership changes to the collectives, and outcomes of collectives to the groups, until neither is left.
+    pub(crate) fn process_group_outcomes(&mut self, cx: &mut Cx) {
         loop {
-            match cx.members_news.pop_front() {
-                Some(MembersNews::Left(left)) => {
+            match cx.membership_changes.pop_front() {
+                Some(MembershipChange::Left(left)) => {
                     self.collectives.member_left(cx, &left);
                     continue;
                 }
-                Some(MembersNews::NoneLeft(group)) => {
+                Some(MembershipChange::NoneLeft(group)) => {
                     self.collectives.none_left(cx, group);
                     continue;
                 }
                 None => {}
             }
-            let Some(news) = cx.group_news.pop_front() else {
+            let Some(outcome) = cx.group_outcomes.pop_front() else {
                 return;
             };
-            let news = match news {
-                GroupNews::Led(told) => {
-                    self.tell_led(cx, told);
+            let outcome = match outcome {
+                GroupOutcome::Led(question) => {
+                    self.notify_leader(cx, question);
                     continue;
                 }
-                // Clients have nothing to do with it.
-                GroupNews::Announced(said) => {
+                // Servers alone are told; the clients are not concerned.
+                GroupOutcome::Announced(said) => {
                     cx.call_host(group::announcement(said), Pending::Informed);
                     continue;
                 }
-                news => news,
+                outcome => outcome,
             };
-            for event in self.groups.heed(cx, news) {
+            for event in self.groups.handle_outcome(cx, outcome) {
                 self.events.raise(cx, event);
             }
         }
     }
 
-    /// Tells of a construction that is led; if an answer is wanted and nobody hears of it, it ends.
-    fn tell_led(&mut self, cx: &mut Cx, told: LedEvent) {
-        let (asks, is_elsewhere) = (told.asks, told.is_elsewhere);
-        let event = group::led_event(cx, told);
+    /// Notifies the leader of a construct, or all participants, of a loss. If an answer is wanted and no process of this
+    /// node has a handler, the construct goes on without a decision.
+    fn notify_leader(&mut self, cx: &mut Cx, question: LeaderQuestion) {
+        let (asks, is_elsewhere) = (question.asks, question.is_elsewhere);
+        let event = group::leader_question(cx, question);
         let is_heard = { event.as_ref() }.is_some_and(|event| self.events.hears(cx, event));
         self.raise_all(cx, event.into_iter().collect());
         if let Some(id) = asks.filter(|_| !is_heard && !is_elsewhere) {
-            self.collectives.nobody_decides(cx, id);
+            self.collectives.leader_unreachable(cx, id);
         }
     }
 
-    /// A server asks a leader of this node about a process that is lost. One that does not hear of it decides
-    /// nothing.
+    /// Answers for a leader of this node, asked by another server about a lost process. If the leader has no handler
+    /// registered, no decision is taken.
     pub(crate) fn ask_for_other(&mut self, cx: &mut Cx, asked: &Notification) {
         if let Some(answer) = group::undecided(cx, asked)
             && !self.events.hears(cx, asked)
@@ -295,8 +296,7 @@ impl Subsystems {
         }
     }
 
-    /// A process reports an event that may decide what becomes of a construction. Returns the ticket if it does
-    /// not.
+    /// Handles an event of a process that may be its decision about a construct. Returns the ticket if it is not.
     fn decides(
         &mut self,
         cx: &mut Cx,
@@ -304,7 +304,10 @@ impl Subsystems {
         request: &request::Notify<'_>,
     ) -> Option<Ticket> {
         let (status, infos) = (request.status, &request.infos);
-        match self.collectives.heed_member(cx, &ticket, status, infos) {
+        match self
+            .collectives
+            .handle_member_decision(cx, &ticket, status, infos)
+        {
             Ok(false) => return Some(ticket),
             Ok(true) => cx.reply_status(ticket, Status::SUCCESS),
             Err(error) => cx.reply_error(ticket, &error),

@@ -30,7 +30,10 @@
 //! known. Such calls fail when no process is left that could call, if the host knows that
 //! ([`Processes::num_running`]).
 //!
-//! A host of several nodes also reports the servers that have ended ([`GroupAssembler::server_ended`]).
+//! A host of several nodes also reports the servers that have ended ([`GroupAssembler::server_ended`]). If its
+//! nodes are separate processes, each of them packs its upcalls ([`Upcall::pack`](pmix_server::upcall::Upcall::pack))
+//! and keeps their completions ([`Completion::untyped`](pmix_server::Completion::untyped)); the process with the
+//! assembler unpacks the upcalls and packs the answers.
 //!
 //! There is no clock inside: time is an argument, and a construct fails when the shortest `PMIX_TIMEOUT` of its callers
 //! has passed ([`GroupAssembler::handle_timeout`]).

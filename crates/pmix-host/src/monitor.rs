@@ -100,11 +100,11 @@ struct Entry {
     range: Option<DataRange>,
     /// How long after one look the next one is.
     period: Duration,
-    what: What,
+    kind: MonitorKind,
 }
 
 #[derive(Debug)]
-enum What {
+enum MonitorKind {
     File(FileMonitor),
     Usage(UsageMonitor),
 }
@@ -134,18 +134,18 @@ impl MonitorService {
         }
         permit(&call.directives, user)?;
         let common = Common::read(&call.directives)?;
-        let (period, what, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
+        let (period, kind, found) = if call.monitor.key.is(keys::MONITOR_FILE) {
             let (period, mut monitor) = FileMonitor::read(&call.monitor, &call.directives)?;
             monitor.begin(&mut self.looks, &call.proc)?;
-            (Some(period), What::File(monitor), Vec::new())
+            (Some(period), MonitorKind::File(monitor), Vec::new())
         } else {
             let monitor = UsageMonitor::read(&call.monitor, &call.directives)?;
             let found = monitor.measure(node, &mut self.samples, now)?;
-            (common.rate, What::Usage(monitor), found)
+            (common.rate, MonitorKind::Usage(monitor), found)
         };
         if let Some(period) = period {
             let status = match call.error {
-                Status::SUCCESS => what.status(),
+                Status::SUCCESS => kind.status(),
                 other => other,
             };
             let added = self.add(
@@ -155,7 +155,7 @@ impl MonitorService {
                     status,
                     range: common.range,
                     period,
-                    what,
+                    kind,
                 },
                 now,
             );
@@ -208,7 +208,7 @@ impl MonitorService {
             && first.key().0 <= now
         {
             let ((_, number), mut entry) = first.remove_entry();
-            if let What::File(monitor) = &mut entry.what {
+            if let MonitorKind::File(monitor) = &mut entry.kind {
                 monitor.ask(&mut self.looks, &entry.owner);
             }
             all_due.push((number, entry));
@@ -216,8 +216,8 @@ impl MonitorService {
         self.looks.wait(asked);
         let mut events = Vec::new();
         for (number, mut entry) in all_due {
-            let found = match &mut entry.what {
-                What::File(monitor) => {
+            let found = match &mut entry.kind {
+                MonitorKind::File(monitor) => {
                     let told = monitor.check(&mut self.looks, &entry.owner);
                     told.map(|path| {
                         let path = Info::new(keys::MONITOR_FILE, Value::String(Some(path)));
@@ -225,7 +225,7 @@ impl MonitorService {
                         vec![owner, path]
                     })
                 }
-                What::Usage(monitor) => monitor.update(node, &mut self.samples, now),
+                MonitorKind::Usage(monitor) => monitor.update(node, &mut self.samples, now),
             };
             events.extend(found.map(|infos| entry.event(infos)));
             // What was missed meanwhile is not made up for.
@@ -312,7 +312,7 @@ impl MonitorService {
     }
 }
 
-impl What {
+impl MonitorKind {
     /// What its events are called if nothing else is said.
     const fn status(&self) -> Status {
         match self {
@@ -324,7 +324,7 @@ impl What {
 
 impl Entry {
     const fn sends(&self) -> bool {
-        matches!(self.what, What::Usage(_))
+        matches!(self.kind, MonitorKind::Usage(_))
     }
 
     /// Returns the event with these infos. The source of an alert about a file is the process whose file it is. The
@@ -496,7 +496,7 @@ mod tests {
             status: Status::MONITOR_FILE_ALERT,
             range: None,
             period,
-            what: What::File(monitor),
+            kind: MonitorKind::File(monitor),
         };
         let mut now = Instant::now();
         let node = LocalNode::default();

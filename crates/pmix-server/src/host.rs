@@ -15,7 +15,7 @@ use pmix_engine::host::{
 };
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
-pub use completion::{Completion, Credential, Reply};
+pub use completion::{Completion, Credential, Reply, UntypedCompletion};
 pub(crate) use dispatch::{Own, call, guarded, server_event};
 
 macro_rules! host {

@@ -54,12 +54,12 @@ mod wire_observer;
 
 pub use builder::{Builder, gds_parameters};
 pub use error::Error;
-pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent};
+pub use host::{Completion, Credential, Host, NoHost, Reply, ServerEvent, UntypedCompletion};
 pub use pmix_engine::host as upcall;
 pub use pmix_engine::{
-    Cleanup, CleanupDirectory, Collective, Config, ControlLimits, Credentials, EventLimits,
-    EventSource, GroupChange, HostObject, ModexForm, OutputLimits, PeerId, Registration,
-    ReplyLimits, SecondConnection, UnaskedLimits,
+    Cleanup, CleanupDirectory, ClonePolicy, Collective, Config, ControlLimits, Credentials,
+    EventLimits, EventSource, GroupChange, HostObject, ModexForm, OutputLimits, PeerId,
+    Registration, ReplyLimits, UnaskedLimits,
 };
 pub use pmix_proto::{SupportLevel, SupportedFunction, is_about_support};
 pub use psec::{CredentialService, psec_parameters};

@@ -15,7 +15,7 @@ use crate::peers::{Member, PeerId};
 use crate::pending::Pending;
 use crate::registry::{Client, ClientState};
 use crate::timer::Timer;
-use crate::{Error, SecondConnection};
+use crate::{ClonePolicy, Error};
 
 impl Admission {
     /// Lets a registered process in, if it is the one it says it is.
@@ -28,14 +28,14 @@ impl Admission {
         identity: Identity,
         id: ClientId,
     ) -> Result<(), Error> {
-        let second = cx.config.second_connection;
+        let second = cx.config.clone_policy;
         let Some(client) = cx.registry.client_mut(id) else {
             return Err(super::unregistered(hello));
         };
         let (uid, gid) = client.user;
         identity.check("its registration", Some(uid), Some(gid))?;
         let is_first = client.state != ClientState::Connected;
-        if !is_first && second == SecondConnection::Refuse {
+        if !is_first && second == ClonePolicy::Refuse {
             let proc = &client.proc;
             let (rank, nspace) = (proc.rank, &proc.nspace);
             return Err(Error::new(

@@ -14,7 +14,7 @@
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
-use super::group_call::{GroupNews, is_tolerant};
+use super::group_call::{GroupOutcome, is_tolerant};
 use super::kind::Collective;
 use super::leadership::{Announcement, Leadership};
 use super::participants::Participants;
@@ -44,13 +44,14 @@ impl Collectives {
             && let Some(leader) = leadership.leader.clone()
         {
             leadership.announced = Some(leader.clone());
-            cx.group_news.push_back(GroupNews::Announced(Announcement {
-                name,
-                leader,
-                participants,
-                is_tolerant,
-                ended: None,
-            }));
+            cx.group_outcomes
+                .push_back(GroupOutcome::Announced(Announcement {
+                    name,
+                    leader,
+                    participants,
+                    is_tolerant,
+                    ended: None,
+                }));
         }
     }
 
@@ -65,13 +66,14 @@ impl Collectives {
         };
         let announced = tracker.leadership.as_mut();
         if let Some(leader) = announced.and_then(|led| led.announced.take()) {
-            cx.group_news.push_back(GroupNews::Announced(Announcement {
-                name: name.clone(),
-                leader,
-                participants: participants.to_procs(),
-                is_tolerant: false,
-                ended: Some(status),
-            }));
+            cx.group_outcomes
+                .push_back(GroupOutcome::Announced(Announcement {
+                    name: name.clone(),
+                    leader,
+                    participants: participants.to_procs(),
+                    is_tolerant: false,
+                    ended: Some(status),
+                }));
         }
     }
 
@@ -82,8 +84,8 @@ impl Collectives {
             && matches!(value(infos, keys::GROUP_LEADER), Some(Value::Proc(_)))
     }
 
-    /// The host brings an event of another node. Tells the same as [`heed_member`](Self::heed_member).
-    pub(crate) fn heed_other(
+    /// The host brings an event of another node. Tells the same as [`handle_member_decision`](Self::handle_member_decision).
+    pub(crate) fn handle_remote_decision(
         &mut self,
         cx: &mut Cx,
         source: &Proc<'_>,
@@ -106,7 +108,7 @@ impl Collectives {
             return true;
         }
         // The job of a process is known, that of a server is not.
-        cx.store.job(&source.nspace).is_none() && self.heed_server(cx, status, infos)
+        cx.store.job(&source.nspace).is_none() && self.handle_server_event(cx, status, infos)
     }
 
     /// One leads on another node, or what it led has ended there.
@@ -207,7 +209,7 @@ impl Collectives {
         leadership.leader.take_if(|known| known == leader);
         if leadership.leader.is_none() {
             match leadership.is_open() {
-                true => self.nobody_decides(cx, id),
+                true => self.leader_unreachable(cx, id),
                 false => self.close_leadership(cx, id),
             }
         }
@@ -271,7 +273,7 @@ impl Collectives {
 
     /// Another server says what becomes of a construction whose leader is lost. Tells whether nobody else is to
     /// hear of it.
-    fn heed_server(&mut self, cx: &mut Cx, status: Status, infos: &[Info<'_>]) -> bool {
+    fn handle_server_event(&mut self, cx: &mut Cx, status: Status, infos: &[Info<'_>]) -> bool {
         let Some(Value::String(Some(name))) = value(infos, keys::GROUP_ID) else {
             return false;
         };

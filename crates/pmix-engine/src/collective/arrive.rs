@@ -100,7 +100,7 @@ impl Collectives {
             return self.came_early(cx, ticket, client, (kind, participants, group), infos);
         }
         let until = Self::limit(cx, &infos);
-        self.came(
+        self.add_participant(
             cx,
             ticket,
             client,
@@ -111,7 +111,7 @@ impl Collectives {
     }
 
     /// A participant is there, and it is known who the others are.
-    pub(super) fn came(
+    pub(super) fn add_participant(
         &mut self,
         cx: &mut Cx,
         ticket: Ticket,
@@ -334,18 +334,7 @@ impl Collectives {
             && stays_local(&tracker.said)
             && wanted_order(&tracker.said).is_ok()
         {
-            let function = match tracker.key.0 {
-                Collective::GroupDestruct => "PMIx_Group_destruct",
-                _ => "PMIx_Group_construct",
-            };
-            let mut said = tracker.said.iter();
-            let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
-            if let Err(error) = checked {
-                tracing::warn!(%error, "{function} by processes of {} was refused", tracker.job);
-                return self.fail(cx, id, error.status());
-            }
-            self.queue_upcall(cx, id, None);
-            return self.succeed(cx, id);
+            return self.end_locally(cx, id);
         }
         let data = match tracker.key.0 {
             Collective::Fence => contribution(cx, tracker),
@@ -353,30 +342,53 @@ impl Collectives {
             _ => Ok(Vec::new()),
         };
         match data {
-            Ok(data) => {
-                let mut infos = self.limit_host(cx, id);
-                if let Some(tracker) = self.get(id)
-                    && tracker.key.0 == Collective::GroupConstruct
-                {
-                    let members = members_now(cx, &tracker.key.1, &tracker.said, &tracker.absent);
-                    infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
-                    // What is lost on another node is decided there.
-                    if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {
-                        infos.push(Info::new(keys::GROUP_LEADER, true));
-                    }
-                }
-                let Some(tracker) = self.get_mut(id) else {
-                    return;
-                };
-                tracker.phase = Phase::Hosting;
-                let call = tracker.call(infos, data, None);
-                self.queue_upcall(cx, id, Some(call));
-            }
+            Ok(data) => self.queue_host_call(cx, id, data),
             Err(error) => {
                 tracing::warn!(%error, "nothing can be contributed");
                 self.fail(cx, id, error.status());
             }
         }
+    }
+
+    /// Ends the construct or destruct of a group whose members are all of this node and want no host.
+    fn end_locally(&mut self, cx: &mut Cx, id: TrackerId) {
+        let Some(tracker) = self.get(id) else {
+            return;
+        };
+        let function = match tracker.key.0 {
+            Collective::GroupDestruct => "PMIx_Group_destruct",
+            _ => "PMIx_Group_construct",
+        };
+        let mut said = tracker.said.iter();
+        // No host sees the directives, so that the server refuses those that are required.
+        let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
+        if let Err(error) = checked {
+            tracing::warn!(%error, "{function} by processes of {} was refused", tracker.job);
+            return self.fail(cx, id, error.status());
+        }
+        self.queue_upcall(cx, id, None);
+        self.succeed(cx, id);
+    }
+
+    /// Calls the host for a collective, with the contribution of this node.
+    fn queue_host_call(&mut self, cx: &mut Cx, id: TrackerId, data: Vec<u8>) {
+        let mut infos = self.limit_host(cx, id);
+        if let Some(tracker) = self.get(id)
+            && tracker.key.0 == Collective::GroupConstruct
+        {
+            let members = members_now(cx, &tracker.key.1, &tracker.said, &tracker.absent);
+            infos.push(Info::new(keys::GROUP_MEMBERSHIP, members));
+            // The host must not end the construct for a loss on another node: the leader decides about it.
+            if tracker.leadership.as_ref().is_some_and(Leadership::is_led) {
+                infos.push(Info::new(keys::GROUP_LEADER, true));
+            }
+        }
+        let Some(tracker) = self.get_mut(id) else {
+            return;
+        };
+        tracker.phase = Phase::Hosting;
+        let call = tracker.call(infos, data, None);
+        self.queue_upcall(cx, id, Some(call));
     }
 
     /// What the host is told about a collective: what the participants said, and how many seconds

@@ -29,7 +29,7 @@ impl Collectives {
     ///
     /// Why those whom a leader adds cannot be: they are no list of processes, or of jobs that it may not name.
     /// `PMIX_ERR_NO_PERMISSIONS` for what servers alone say.
-    pub(crate) fn heed_member(
+    pub(crate) fn handle_member_decision(
         &mut self,
         cx: &mut Cx,
         ticket: &Ticket,
@@ -208,7 +208,7 @@ impl Collectives {
         let num_callers = tracker.said.len() - leadership.lost_callers.len();
         let is_choosing = leadership.lost_leader.is_some() && leadership.is_local;
         if is_choosing && tracker.is_complete() && leadership.declined.len() >= num_callers {
-            self.nobody_decides(cx, id);
+            self.leader_unreachable(cx, id);
         }
     }
 }

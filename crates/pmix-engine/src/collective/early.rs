@@ -147,7 +147,7 @@ impl Collectives {
         };
         match call.state {
             EarlyState::Waiting(ticket) => {
-                self.came(cx, ticket, call.client, key, call.infos, call.limit);
+                self.add_participant(cx, ticket, call.client, key, call.infos, call.limit);
             }
             EarlyState::Failed(status) => self.has_failed(cx, call.client, key, &call.lost, status),
         }

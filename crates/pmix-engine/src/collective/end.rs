@@ -6,7 +6,7 @@ use pmix_proto::reply;
 use pmix_types::{Nspace, Proc, Status};
 
 use super::contribution::{absorb_contributions, failure};
-use super::group_call::{EndedGroup, GroupNews};
+use super::group_call::{EndedGroup, GroupOutcome};
 use super::kind::Collective;
 use super::ordered_upcalls::DueUpcall;
 use super::table::Collectives;
@@ -104,7 +104,7 @@ impl Collectives {
             && let (_, participants, Some(name)) = &tracker.key
         {
             let leader = self.leader_of(id).map(|leader| vec![leader.clone()]);
-            cx.group_news.push_back(GroupNews::InviteFailed {
+            cx.group_outcomes.push_back(GroupOutcome::InviteFailed {
                 name: name.clone(),
                 procs: leader.unwrap_or_else(|| participants.to_procs()),
                 proc: proc.clone(),
@@ -156,7 +156,7 @@ impl Collectives {
     fn end_group(cx: &mut Cx, tracker: Tracker, status: Status, tickets: Vec<Ticket>) {
         let lost = tracker.lost_callers();
         let (kind, participants, name) = tracker.key;
-        cx.group_news.push_back(GroupNews::Ended(EndedGroup {
+        cx.group_outcomes.push_back(GroupOutcome::Ended(EndedGroup {
             kind,
             name: name.unwrap_or_default(),
             participants,
@@ -213,7 +213,7 @@ impl Collectives {
         {
             let told = tickets.iter().filter_map(|ticket| cx.member(ticket).ok());
             let told = told.map(|member| member.proc.clone()).collect();
-            cx.group_news.push_back(GroupNews::DestructFailed {
+            cx.group_outcomes.push_back(GroupOutcome::DestructFailed {
                 name: name.clone(),
                 participants: participants.clone(),
                 told,

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
 use super::kind::{Collective, GroupName};
-use super::leadership::{Announcement, LedEvent};
+use super::leadership::{Announcement, LeaderQuestion};
 use super::participants::Participants;
 use crate::Error;
 use crate::host::Group;
@@ -32,7 +32,7 @@ pub(crate) struct GroupCall {
 
 /// What became of a group in a collective, to be handed to [`Groups::heed`](crate::group::Groups::heed).
 #[derive(Debug)]
-pub(crate) enum GroupNews {
+pub(crate) enum GroupOutcome {
     /// All members have called, and the host has gone along.
     Ended(EndedGroup),
     /// A destruct failed, and these processes were told: they have no such group any longer.
@@ -48,14 +48,14 @@ pub(crate) enum GroupNews {
         proc: Proc<'static>,
     },
     /// Somebody is to hear of a construction that is led, or to decide what becomes of it.
-    Led(LedEvent),
+    Led(LeaderQuestion),
     /// The servers of other nodes are to hear who leads one.
     Announced(Announcement),
 }
 
 /// What becomes of the members of a group, to be handed to the collectives.
 #[derive(Debug)]
-pub(crate) enum MembersNews {
+pub(crate) enum MembershipChange {
     /// One has left it.
     Left(MemberLeft),
     /// Those of this node have left it or are lost.
@@ -175,7 +175,7 @@ pub(crate) fn upcall(
     let is_added = |(_, infos): &(ClientId, Vec<Info<'static>>)| {
         infos.iter().any(|info| info.key.is(keys::PROCID)) && listed(infos).is_none()
     };
-    // Who is added by others names nobody.
+    // A process that leaders add lists no processes.
     let procs = match said.iter().any(is_added) {
         true => {
             directives.retain(|info| !info.key.is(keys::GROUP_MEMBERSHIP));
@@ -187,6 +187,24 @@ pub(crate) fn upcall(
     if !added.is_empty() {
         directives.push(Info::new(keys::GROUP_ADD_MEMBERS, added));
     }
+    merge_directives(&mut directives, said);
+    if let Some(status) = failed {
+        directives.push(Info::new(keys::LOCAL_COLLECTIVE_STATUS, status));
+    }
+    Group {
+        operation: match kind {
+            Collective::GroupDestruct => GroupOperation::DESTRUCT,
+            _ => GroupOperation::CONSTRUCT,
+        },
+        id,
+        procs,
+        directives,
+    }
+}
+
+/// Adds the directives of all members, each key once. If the members differ, a true value wins. `PMIX_GROUP_INFO` is
+/// kept from each of them.
+fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     let is_own =
         |info: &&Info<'_>| !info.key.is(keys::GROUP_MEMBERSHIP) && !info.key.is(keys::TIMEOUT);
     let places = directives.iter().enumerate();
@@ -199,7 +217,6 @@ pub(crate) fn upcall(
             continue;
         }
         match place.filter(|_| !info.key.is(keys::GROUP_INFO)) {
-            // What one of them wants is wanted.
             Some(place) if info.truth().is_true() => {
                 if let Some(known) = directives.get_mut(place) {
                     *known = info.clone();
@@ -211,18 +228,6 @@ pub(crate) fn upcall(
                 directives.push(info.clone());
             }
         }
-    }
-    if let Some(status) = failed {
-        directives.push(Info::new(keys::LOCAL_COLLECTIVE_STATUS, status));
-    }
-    Group {
-        operation: match kind {
-            Collective::GroupDestruct => GroupOperation::DESTRUCT,
-            _ => GroupOperation::CONSTRUCT,
-        },
-        id,
-        procs,
-        directives,
     }
 }
 

@@ -102,7 +102,7 @@ impl LedByName {
 
 /// An event about a construction that is led.
 #[derive(Debug)]
-pub(crate) struct LedEvent {
+pub(crate) struct LeaderQuestion {
     pub(crate) status: Status,
     pub(crate) name: Text<'static>,
     pub(crate) to: Vec<Proc<'static>>,

@@ -20,9 +20,9 @@ use std::time::Instant;
 
 use pmix_types::{Info, Proc, Status, keys};
 
-use super::group_call::{GroupNews, procs_of};
+use super::group_call::{GroupOutcome, procs_of};
 use super::kind::Collective;
-use super::leadership::{Leadership, LedEvent};
+use super::leadership::{LeaderQuestion, Leadership};
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Phase, Slot, Tracker};
@@ -246,19 +246,20 @@ impl Collectives {
             [one] => !cx.registry.was_here(one),
             _ => !leadership.is_local,
         };
-        cx.group_news.push_back(GroupNews::Led(LedEvent {
-            status,
-            name: name.clone(),
-            to,
-            about: about.clone(),
-            more,
-            asks: asks.then_some(id),
-            is_elsewhere,
-        }));
+        cx.group_outcomes
+            .push_back(GroupOutcome::Led(LeaderQuestion {
+                status,
+                name: name.clone(),
+                to,
+                about: about.clone(),
+                more,
+                asks: asks.then_some(id),
+                is_elsewhere,
+            }));
     }
 
     /// Nobody decides: nobody is registered for the event, or the time is over.
-    pub(crate) fn nobody_decides(&mut self, cx: &mut Cx, id: TrackerId) {
+    pub(crate) fn leader_unreachable(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
         };
@@ -294,7 +295,7 @@ impl Collectives {
             self.ask_held_back(cx, id);
             return self.go_on(cx, id);
         }
-        self.nobody_decides(cx, id);
+        self.leader_unreachable(cx, id);
     }
 
     /// Nobody is asked any longer: a construction has ended without success.

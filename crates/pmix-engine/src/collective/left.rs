@@ -164,7 +164,7 @@ impl Collectives {
             match Self::caller_and_participants(cx, &ticket, &left.now) {
                 Ok((client, participants)) => {
                     let key: Key = (tracker.key.0, participants, tracker.key.2.clone());
-                    self.came(cx, ticket, client, key, infos, until);
+                    self.add_participant(cx, ticket, client, key, infos, until);
                 }
                 // It is the one that left.
                 Err(_) => cx.reply_status(ticket, Status::ERR_NOT_FOUND),

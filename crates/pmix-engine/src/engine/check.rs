@@ -44,7 +44,7 @@ impl Engine {
             return Err(Error::not_found(message));
         }
         if let Some(node) = job.other_node(*rank) {
-            let (node, own) = (node.escape_ascii(), self.cx.store.host().name());
+            let (node, own) = (node.escape_ascii(), self.cx.store.local_node().name());
             let own = own.escape_ascii();
             let message = format!(
                 "rank {rank} of job {nspace} is on node {node}, and this server is that of {own}"

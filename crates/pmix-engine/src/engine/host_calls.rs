@@ -256,15 +256,15 @@ impl Engine {
     fn handle_report(&mut self, notification: Notification, source: &Proc<'_>, infos: &[Info<'_>]) {
         let status = notification.status;
         let collectives = &mut self.subsystems.collectives;
-        if collectives.heed_other(&mut self.cx, source, status, infos) {
-            self.subsystems.heed_groups(&mut self.cx);
+        if collectives.handle_remote_decision(&mut self.cx, source, status, infos) {
+            self.subsystems.process_group_outcomes(&mut self.cx);
             return;
         }
         let groups = &mut self.subsystems.groups;
         let follow = groups.learn_from_host(&mut self.cx, status, source, infos);
         let lost = notification.lost_procs();
         self.subsystems.lost_elsewhere(&mut self.cx, &lost);
-        self.subsystems.heed_groups(&mut self.cx);
+        self.subsystems.process_group_outcomes(&mut self.cx);
         if let Some(follow) = follow {
             self.subsystems.ask_for_other(&mut self.cx, &notification);
             self.subsystems.events.raise(&mut self.cx, notification);

@@ -31,7 +31,7 @@ impl Exchange {
             Ok((proc, awaited)) => {
                 cx.reply_status(ticket, Status::SUCCESS);
                 match awaited {
-                    Some(awaited) => self.keys_came(cx, &proc, awaited),
+                    Some(awaited) => self.keys_committed(cx, &proc, awaited),
                     None => self.proc_changed(cx, &proc),
                 }
             }
@@ -87,19 +87,7 @@ impl Exchange {
         }
         let (mut awaited, mut keys) = (Awaited::default(), HashSet::new());
         let stored = cx.store.update_modex(&proc.nspace, |puts| {
-            let told = |key: &Key<'static>| {
-                // A commit may say a key any number of times, for which any number wait.
-                if keys.contains(key) {
-                    return;
-                }
-                let gets: Vec<_> = self.gets.of_key(&proc, key).collect();
-                let inbound: Vec<_> = self.inbound.of_key(&proc, key).collect();
-                if !gets.is_empty() || !inbound.is_empty() {
-                    keys.insert(key.clone());
-                    awaited.gets.extend(gets);
-                    awaited.inbound.extend(inbound);
-                }
-            };
+            let told = |key: &Key<'static>| self.add_awaited(&proc, key, &mut keys, &mut awaited);
             let part = puts.commit_telling(&wire, proc.rank, request.blocks, limits, told)?;
             Ok((puts.num_bytes(proc.rank), part))
         });
@@ -126,6 +114,27 @@ impl Exchange {
             client.put_bytes = put_bytes + len;
         }
         Ok((proc, (!is_first).then_some(awaited)))
+    }
+
+    /// Adds the requests that wait for a key of a commit.
+    fn add_awaited(
+        &self,
+        proc: &Proc<'static>,
+        key: &Key<'static>,
+        keys: &mut HashSet<Key<'static>>,
+        awaited: &mut Awaited,
+    ) {
+        // A commit may repeat a key, and many requests may wait for it: they are listed once.
+        if keys.contains(key) {
+            return;
+        }
+        let gets: Vec<_> = self.gets.of_key(proc, key).collect();
+        let inbound: Vec<_> = self.inbound.of_key(proc, key).collect();
+        if !gets.is_empty() || !inbound.is_empty() {
+            keys.insert(key.clone());
+            awaited.gets.extend(gets);
+            awaited.inbound.extend(inbound);
+        }
     }
 
     /// How many bytes a process has put at the most, if so many more are not too many.

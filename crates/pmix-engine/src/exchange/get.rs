@@ -161,7 +161,7 @@ impl Exchange {
     }
 
     /// A process of this node committed once more: who waits for one of its keys goes on.
-    pub(super) fn keys_came(&mut self, cx: &mut Cx, proc: &Proc<'static>, awaited: Awaited) {
+    pub(super) fn keys_committed(&mut self, cx: &mut Cx, proc: &Proc<'static>, awaited: Awaited) {
         self.settle_all(cx, awaited.gets.into_iter().collect());
         for id in awaited.inbound {
             self.retry_request(cx, proc, id);

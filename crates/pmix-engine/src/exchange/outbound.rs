@@ -58,7 +58,12 @@ impl Exchange {
     }
 
     /// The host answered about a process.
-    pub(crate) fn host_brought(&mut self, cx: &mut Cx, proc: &Proc<'static>, answer: Answer) {
+    pub(crate) fn handle_dmodex_reply(
+        &mut self,
+        cx: &mut Cx,
+        proc: &Proc<'static>,
+        answer: Answer,
+    ) {
         let Some(DmodexCall {
             key,
             until,

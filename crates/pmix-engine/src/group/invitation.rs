@@ -11,7 +11,7 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Te
 use super::invited::{Invitation, Key};
 use super::known::Groups;
 use super::learn::affected;
-use super::news::event;
+use super::membership::event;
 use super::selections::{absent, chosen, key_of, leads, was_here};
 use crate::Error;
 use crate::cx::Cx;
@@ -324,7 +324,7 @@ impl Groups {
     }
 
     /// Whether a ticket's process leads an invitation, or reports what concerns one.
-    pub(super) fn heed_invitation(
+    pub(super) fn handle_invitation_event(
         &mut self,
         cx: &mut Cx,
         ticket: &Ticket,

@@ -6,7 +6,7 @@ use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
 use super::known::{Groups, Known};
 use super::members::Members;
-use super::news::gone_of;
+use super::membership::gone_of;
 use super::selections::absent;
 use crate::Error;
 use crate::cx::Cx;
@@ -60,7 +60,7 @@ impl Groups {
             return Ok(Vec::new());
         }
         if request.status != Status::GROUP_CONSTRUCT_COMPLETE {
-            return self.heed_invitation(cx, ticket, request.status, name, &request.infos);
+            return self.handle_invitation_event(cx, ticket, request.status, name, &request.infos);
         }
         let Some(list) = listed(&request.infos) else {
             return Ok(Vec::new());

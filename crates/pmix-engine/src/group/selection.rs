@@ -15,7 +15,7 @@ use pmix_types::{DataArray, Info, Nspace, Proc, Rank, Status, Value, keys};
 use super::invitation::concerns_us;
 use super::invited::Key;
 use super::known::Groups;
-use super::news::event;
+use super::membership::event;
 use super::selections::{Selection, absent};
 use crate::collective::each;
 use crate::cx::Cx;

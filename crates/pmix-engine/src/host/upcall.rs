@@ -7,12 +7,15 @@
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
+use bfrops::Decoder;
 use pmix_types::{
     AllocDirective, App, DataRange, FabricOperation, GroupOperation, Info, IofChannel, Proc,
     ResourceBlockDirective, ResourceUnit, Status, Text,
 };
 
 use super::HostObject;
+use super::pack::{self, Field};
+use crate::Error;
 
 macro_rules! upcalls {
     ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* })*) => {
@@ -29,6 +32,11 @@ macro_rules! upcalls {
                 #[must_use]
                 pub const fn new($($field: $type),*) -> Self {
                     Self { $($field),* }
+                }
+
+                fn unpack_fields(decoder: &mut Decoder<'_>) -> Result<Self, bfrops::Error> {
+                    // The fields are unpacked in the order in which they are written here.
+                    Ok(Self { $($field: Field::unpack(decoder)?),* })
                 }
             }
 
@@ -54,6 +62,34 @@ macro_rules! upcalls {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
                 }
+            }
+
+            /// Packs the upcall, for another process of the host.
+            ///
+            /// # Errors
+            ///
+            /// `PMIX_ERR_BAD_PARAM` for values that cannot be packed.
+            pub fn pack(&self) -> Result<Vec<u8>, Error> {
+                match self {
+                    $(Self::$name(call) => pack::pack(stringify!($name), |encoder| {
+                        $(call.$field.pack(encoder)?;)*
+                        Ok(())
+                    }),)*
+                }
+            }
+
+            /// Unpacks an upcall that [`pack`](Self::pack) has packed.
+            ///
+            /// # Errors
+            ///
+            /// `PMIX_ERR_BAD_PARAM` for another version or name, and a status of unpacking for damaged bytes.
+            pub fn unpack(bytes: &[u8]) -> Result<Self, Error> {
+                pack::unpack(bytes, "an upcall", |name, decoder| {
+                    $(if name == stringify!($name).as_bytes() {
+                        return Some($name::unpack_fields(decoder).map(Self::$name));
+                    })*
+                    None
+                })
             }
         }
     };

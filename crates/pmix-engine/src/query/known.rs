@@ -84,29 +84,23 @@ pub(super) fn known(
     let jobs = || meant(cx, member, target.nspace.as_ref());
     let nodes = || Nodes::of(qualifiers);
     if is_set(qualifiers, keys::QUERY_SUPPORTED_QUALIFIERS) {
-        let list = match own_qualifiers(key) {
-            Some(list) => Some(list),
-            None => {
-                let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
-                found.map(|_| OF_DATA)
-            }
+        let is_stored = match own_qualifiers(key) {
+            Some(_) => false,
+            None => stored(cx, member, &jobs(), target.rank, key, &nodes()?).is_some(),
         };
+        let list = own_qualifiers(key).or_else(|| is_stored.then_some(OF_DATA));
         let list = list.map(|list| LocalAnswer::Found(Value::from(list.join(","))));
         return Ok(list.unwrap_or(LocalAnswer::Unknown));
     }
+    if let Some(found) = completed_by_host(cx, member, key, target, qualifiers)? {
+        return Ok(found);
+    }
     let found = match key {
-        // The host adds its own.
-        keys::QUERY_SUPPORTED_KEYS => return Ok(tentative(Some(Value::from(OWN.join(","))))),
         keys::QUERY_STABLE_ABI_VERSION | keys::QUERY_PROVISIONAL_ABI_VERSION => {
             Some(Value::from(ABI_VERSION))
         }
         keys::SERVER_START_TIME | STANDARD_START_TIME => {
             (cx.config.started).map(|started| Value::from(pmix_proto::ctime(started)))
-        }
-        // The host has jobs that have no process here.
-        keys::QUERY_NAMESPACES => return Ok(tentative(Some(nspace_names(cx, member)))),
-        keys::QUERY_NAMESPACE_INFO => {
-            return Ok(tentative(nspace_infos(cx, member, target.nspace.as_ref())));
         }
         keys::QUERY_NUM_PSETS => Some(Value::from(psets(cx, member).count())),
         keys::QUERY_PSET_NAMES => Some(pset_names(cx, member)),
@@ -122,25 +116,11 @@ pub(super) fn known(
             let peers = peers_on(cx, member, &nodes()?, target.nspace.as_ref());
             peers.ok().map(Value::from)
         }
-        keys::QUERY_JOB_STATUS => return Ok(tentative(job_status(cx, member, &jobs()))),
-        keys::QUERY_PROC_TABLE => {
-            return Ok(tentative(proc_table(cx, member, &jobs(), None)));
-        }
-        keys::QUERY_LOCAL_PROC_TABLE => {
-            return Ok(tentative(proc_table(cx, member, &jobs(), Some(&nodes()?))));
-        }
-        keys::PROC_STATE_STATUS => {
-            let jobs = jobs();
-            let only = jobs.first().filter(|_| jobs.len() == 1);
-            let state = only.and_then(|nspace| proc_state(cx, member, nspace, target.rank));
-            return Ok(tentative(state));
-        }
         _ => {
             let found = stored(cx, member, &jobs(), target.rank, key, &nodes()?);
             let of_no_job = || cx.resources.find(key, qualifiers);
             let found = found.or_else(|| of_no_job().map(|(_, value)| value.into_owned()));
-            // Who wants what is there now, and not what was there when the job was registered, means
-            // the host.
+            // The store has the values of the registration; only the host has current ones.
             if is_set(qualifiers, keys::QUERY_REFRESH_CACHE) {
                 return Ok(tentative(found));
             }
@@ -148,6 +128,37 @@ pub(super) fn known(
         }
     };
     Ok(found.map_or(LocalAnswer::Unknown, LocalAnswer::Found))
+}
+
+/// Returns the answer to a key that the host may know more about, or `None` for other keys.
+fn completed_by_host(
+    cx: &Cx,
+    member: &Member,
+    key: &str,
+    target: &QueryTarget,
+    qualifiers: &[Info<'_>],
+) -> Result<Option<LocalAnswer>, Error> {
+    let nspace = target.nspace.as_ref();
+    let jobs = || meant(cx, member, nspace);
+    let found = match key {
+        // The host adds the keys that it supports.
+        keys::QUERY_SUPPORTED_KEYS => Some(Value::from(OWN.join(","))),
+        // The host has jobs without processes on this node.
+        keys::QUERY_NAMESPACES => Some(nspace_names(cx, member)),
+        keys::QUERY_NAMESPACE_INFO => nspace_infos(cx, member, nspace),
+        keys::QUERY_JOB_STATUS => job_status(cx, member, &jobs()),
+        keys::QUERY_PROC_TABLE => proc_table(cx, member, &jobs(), None),
+        keys::QUERY_LOCAL_PROC_TABLE => {
+            proc_table(cx, member, &jobs(), Some(&Nodes::of(qualifiers)?))
+        }
+        keys::PROC_STATE_STATUS => {
+            let jobs = jobs();
+            let only = jobs.first().filter(|_| jobs.len() == 1);
+            only.and_then(|nspace| proc_state(cx, member, nspace, target.rank))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(tentative(found)))
 }
 
 /// The qualifiers of a key that is answered here, whatever is registered; none for other keys.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pmix_engine::{Answer, Config, Error, Origin, SecondConnection, Stats, Upcall, Verified};
+use pmix_engine::{Answer, ClonePolicy, Config, Error, Origin, Stats, Upcall, Verified};
 use pmix_proto::{Hello, Request, Role, Welcome, reply};
 use pmix_types::{Info, Proc, Rank, Status, keys};
 
@@ -174,7 +174,7 @@ fn a_second_connection_of_a_process_is_refused_while_the_first_lives() {
 #[test]
 fn children_may_speak_for_a_process_where_that_is_wanted() {
     let mut config = Config::default();
-    config.second_connection = SecondConnection::Accept;
+    config.clone_policy = ClonePolicy::Accept;
     let mut world = World::with(1, &config);
     world.job("job", &[1]);
     let parent = world.join(0, "job", 0);

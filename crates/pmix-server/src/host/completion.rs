@@ -68,6 +68,18 @@ impl<T: Reply> Completion<T> {
         self.answer(Answer::NotSupported);
     }
 
+    /// Returns a completion without the type of its result, for a host that gets its answers as
+    /// [`Answer`]s, for example from another process ([`Answer::unpack`]).
+    pub fn untyped(mut self) -> UntypedCompletion {
+        let (call, handle) = (self.call, self.handle.take());
+        let answer = std::marker::PhantomData;
+        UntypedCompletion(Completion {
+            call,
+            handle,
+            answer,
+        })
+    }
+
     fn answer(&mut self, answer: Answer) {
         // A server that is no more has nobody who waits.
         if let Some(handle) = self.handle.take().and_then(|handle| handle.upgrade()) {
@@ -81,6 +93,19 @@ impl Completion<Vec<Pdata<'static>>> {
     /// very many may have waited for the same.
     pub fn shared(mut self, status: Status, found: Vec<Arc<Pdata<'static>>>) {
         self.answer(Answer::Found(status, found));
+    }
+}
+
+/// Answers one upcall of any kind; dropping it answers with an error, as with a [`Completion`].
+#[derive(Debug)]
+#[must_use = "dropped without an answer, it fails the request"]
+pub struct UntypedCompletion(Completion<()>);
+
+impl UntypedCompletion {
+    /// Answers with the decision of another process of the host. If the answer is of another kind than the upcall, only
+    /// its status counts.
+    pub fn complete(mut self, answer: Answer) {
+        self.0.answer(answer);
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use pmix_proto::{Header, Request, Tag};
-use pmix_server::SecondConnection;
+use pmix_server::ClonePolicy;
 use pmix_types::Status;
 
 use super::peer::{self, Peer};
@@ -85,7 +85,7 @@ fn one_user_has_so_many_connections_that_say_nothing() {
 #[test]
 fn a_peer_that_does_not_read_is_not_read_and_holds_up_nobody() {
     let builder = peer::builder().config(|config| {
-        config.second_connection = SecondConnection::Refuse;
+        config.clone_policy = ClonePolicy::Refuse;
         config.requests_per_peer = usize::MAX;
     });
     let server = peer::serve(builder, 2);

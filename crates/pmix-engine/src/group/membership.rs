@@ -14,30 +14,34 @@ use super::members::Members;
 use super::selections::{absent, was_here};
 use crate::GroupChange;
 use crate::collective::{
-    Collective, EndedGroup, GroupNews, MemberLeft, MembersNews, NoneLeft, Participants, each,
-    in_wanted_order, is_gathered, listed, members_now, present,
+    Collective, EndedGroup, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, Participants,
+    each, in_wanted_order, is_gathered, listed, members_now, present,
 };
 use crate::cx::Cx;
 use crate::events::{Notification, Reporter};
 use crate::infos::value;
-use crate::peers::Member;
+use crate::peers::{Member, Ticket};
 use crate::procs::Procs;
 
 impl Groups {
-    /// Does what the end of a collective means for its group. Returns the events that follow.
-    pub(crate) fn heed(&mut self, cx: &mut Cx, news: GroupNews) -> Vec<Notification> {
-        match news {
-            GroupNews::Ended(ended) if ended.kind == Collective::GroupConstruct => {
+    /// Applies the outcome of a collective to its group. Returns the events that follow.
+    pub(crate) fn handle_outcome(
+        &mut self,
+        cx: &mut Cx,
+        outcome: GroupOutcome,
+    ) -> Vec<Notification> {
+        match outcome {
+            GroupOutcome::Ended(ended) if ended.kind == Collective::GroupConstruct => {
                 self.construct_ended(cx, ended)
             }
-            GroupNews::Ended(ended) => {
+            GroupOutcome::Ended(ended) => {
                 self.forget(cx, &ended.name, &ended.participants);
                 for ticket in ended.tickets {
                     cx.reply_status(ticket, ended.status);
                 }
                 Vec::new()
             }
-            GroupNews::DestructFailed {
+            GroupOutcome::DestructFailed {
                 name,
                 participants,
                 told,
@@ -50,9 +54,9 @@ impl Groups {
                 self.release(cx, &name, &told);
                 Vec::new()
             }
-            // These say nothing of a group that there is.
-            GroupNews::Led(_) | GroupNews::Announced(_) => Vec::new(),
-            GroupNews::InviteFailed { name, procs, proc } => {
+            // They concern a construct that is still open.
+            GroupOutcome::Led(_) | GroupOutcome::Announced(_) => Vec::new(),
+            GroupOutcome::InviteFailed { name, procs, proc } => {
                 let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
                 event.into_iter().collect()
             }
@@ -139,12 +143,13 @@ impl Groups {
         self.deserted.truncate(MAX_DESERTED - 1);
         self.deserted
             .push_front((name.clone(), known.fingerprint()));
-        cx.members_news.push_back(MembersNews::NoneLeft(NoneLeft {
-            name: name.clone(),
-            members: members.to_vec(),
-            job: job.clone(),
-            fails,
-        }));
+        cx.membership_changes
+            .push_back(MembershipChange::NoneLeft(NoneLeft {
+                name: name.clone(),
+                members: members.to_vec(),
+                job: job.clone(),
+                fails,
+            }));
     }
 
     /// Whether a group is one of the last of which no member of this node was left.
@@ -174,7 +179,8 @@ impl Groups {
         named.filter(is_it).copied().collect()
     }
 
-    /// All members have called: from now on the group is known, if there is room for it and it is not over by now.
+    /// Adds the group of a construct that all members have called, if there is room for it and it has not ended meanwhile,
+    /// and answers the callers.
     fn constructed(
         &mut self,
         cx: &mut Cx,
@@ -196,20 +202,7 @@ impl Groups {
             notifies,
             destruct_failed: false,
         };
-        // Those who call for themselves are answered one by one, and the leaders of this node apart from them: the
-        // group is there since the first answer. One that a caller is done with is another.
-        let is_it = |id: &&u64| {
-            let known = self.groups.get(*id).map(|known| &known.members);
-            known.is_some_and(|known| {
-                known.list() == group.members.list()
-                    && !called.iter().any(|proc| known.is_done_with(proc))
-            })
-        };
-        let known = self
-            .named(group.name.as_bytes())
-            .iter()
-            .find(is_it)
-            .copied();
+        let known = self.formed_before(&group, called);
         let is_new = known.is_none();
         if let Some(known) = known.and_then(|id| self.groups.get_mut(&id)) {
             known.notifies |= notifies;
@@ -230,32 +223,27 @@ impl Groups {
             context_id,
             infos,
         };
-        let mut packed: Vec<(PeerForm, Arc<Vec<u8>>)> = Vec::new();
-        for ticket in ended.tickets {
-            let Some(form) = cx.form(ticket.peer()) else {
-                cx.reply_status(ticket, Status::SUCCESS);
-                continue;
-            };
-            let known = packed.iter().find(|(known, _)| *known == form);
-            if let Some((_, bytes)) = known {
-                let bytes = Arc::clone(bytes);
-                cx.reply(ticket, bytes);
-                continue;
-            }
-            match group.encode(&form, Some(cx.framer())) {
-                Ok(bytes) => {
-                    let bytes = Arc::new(bytes);
-                    packed.push((form, Arc::clone(&bytes)));
-                    cx.reply(ticket, bytes);
-                }
-                Err(error) => cx.reply_error(ticket, &error.into()),
-            }
-        }
+        reply_to_all(cx, ended.tickets, &group);
         Some(Constructed {
             members: named,
             update,
             is_new,
         })
+    }
+
+    /// Returns the group that an earlier answer to the same construct has added: the host answers the listed leaders of
+    /// a node, and each process that calls for itself, separately.
+    fn formed_before(&self, group: &Known, called: &[Proc<'static>]) -> Option<u64> {
+        let is_it = |id: &&u64| {
+            let known = self.groups.get(*id).map(|known| &known.members);
+            known.is_some_and(|known| {
+                // A caller that has left a group, or destructed it, constructs another.
+                known.list() == group.members.list()
+                    && !called.iter().any(|proc| known.is_done_with(proc))
+            })
+        };
+        let mut named = self.named(group.name.as_bytes()).iter();
+        named.find(is_it).copied()
     }
 
     /// Forgets the group of a name that these processes constructed.
@@ -299,13 +287,14 @@ impl Groups {
         }
         if let Some(before) = before {
             changed(cx, &group.name, GroupChange::Left(proc.clone()));
-            cx.members_news.push_back(MembersNews::Left(MemberLeft {
-                name: group.name.clone(),
-                proc: proc.clone(),
-                members: group.members.list().to_vec(),
-                before,
-                now: group.members.remaining(cx),
-            }));
+            cx.membership_changes
+                .push_back(MembershipChange::Left(MemberLeft {
+                    name: group.name.clone(),
+                    proc: proc.clone(),
+                    members: group.members.list().to_vec(),
+                    before,
+                    now: group.members.remaining(cx),
+                }));
         }
         let is_told = status == Status::GROUP_LEFT || group.notifies;
         let told = is_told.then(|| event(cx, status, &group.name, group.members.present(cx), proc));
@@ -354,7 +343,32 @@ impl Groups {
     }
 }
 
-/// What became of the members that called for a group.
+/// Answers all callers of a construct alike. The reply is packed once for each form of peer.
+fn reply_to_all(cx: &mut Cx, tickets: Vec<Ticket>, group: &reply::Group<'_>) {
+    let mut packed: Vec<(PeerForm, Arc<Vec<u8>>)> = Vec::new();
+    for ticket in tickets {
+        let Some(form) = cx.form(ticket.peer()) else {
+            cx.reply_status(ticket, Status::SUCCESS);
+            continue;
+        };
+        let known = packed.iter().find(|(known, _)| *known == form);
+        if let Some((_, bytes)) = known {
+            let bytes = Arc::clone(bytes);
+            cx.reply(ticket, bytes);
+            continue;
+        }
+        match group.encode(&form, Some(cx.framer())) {
+            Ok(bytes) => {
+                let bytes = Arc::new(bytes);
+                packed.push((form, Arc::clone(&bytes)));
+                cx.reply(ticket, bytes);
+            }
+            Err(error) => cx.reply_error(ticket, &error.into()),
+        }
+    }
+}
+
+/// The members of a construct that has ended.
 struct Constructed {
     /// The members as they are listed.
     members: Vec<Proc<'static>>,

@@ -3,17 +3,17 @@
 
 use pmix_types::{DataRange, Info, IntoOwned as _, Status, Value, keys};
 
-use super::news::event;
+use super::membership::event;
 use super::selections::chosen;
-use crate::collective::{Announcement, LedEvent};
+use crate::collective::{Announcement, LeaderQuestion};
 use crate::cx::Cx;
 use crate::events::Notification;
 use crate::host::NotifyEvent;
 use crate::infos::value;
 
 /// The event about a construction that is led. Who is invited hears of it from who leads.
-pub(crate) fn led_event(cx: &Cx, told: LedEvent) -> Option<Notification> {
-    let LedEvent {
+pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notification> {
+    let LeaderQuestion {
         status,
         name,
         to,
