@@ -233,7 +233,7 @@ static void many(void)
     end();
 }
 
-/* Once more while it is initialised; the last finalize counts. */
+/* Init again while initialized; the last finalize counts. */
 static void again(void)
 {
     pmix_proc_t second;

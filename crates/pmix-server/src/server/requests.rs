@@ -288,8 +288,14 @@ impl Server {
     /// (`PMIx_Notify_event`, called by a server). A bare process as the source is [`EventSource::Reporter`], to which the
     /// event is not delivered.
     ///
+    /// A host of several nodes reports a lost process in this way to the servers of the other nodes: with
+    /// `PMIX_ERR_LOST_CONNECTION`, `PMIX_ERR_PROC_ABORTED`, `PMIX_ERR_PROC_ABORTED_BY_SIG`,
+    /// `PMIX_ERR_PROC_KILLED_BY_CMD`, `PMIX_ERR_PROC_TERM_WO_SYNC` or `PMIX_ERR_EXIT_NONZERO_TERM`, and the process as
+    /// `PMIX_EVENT_AFFECTED_PROC` or as the source. A server then drops the data of the process. No fence ends: the
+    /// server of the process reports the failure in its contribution.
+    ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; what the engine says of a range or a directive that cannot be.
+    /// `PMIX_ERR_INIT`; the error of the engine for an invalid range or directive.
     pub fn notify<'p>(
         &self,
         status: Status,

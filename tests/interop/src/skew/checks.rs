@@ -24,25 +24,25 @@ const fn check(name: &'static str, title: &'static str) -> Check {
 
 /// Every check, as the table has them.
 pub(super) const CHECKS: &[Check] = &[
-    check("init", "initialise and finalize"),
-    check("fence", "fence of all, of some, that collects"),
-    check("modex", "data of all, by a fence"),
-    check("direct", "data of one, by direct modex"),
+    check("init", "initialize and finalize"),
+    check("fence", "fence of all processes, of some, with data"),
+    check("modex", "data of all processes, by a fence"),
+    check("direct", "data of one process, by direct modex"),
     check("publish", "publish, look up, unpublish"),
-    check("events", "an event from one to all"),
-    check("spawn", "a spawn that is refused"),
+    check("events", "an event from one process to all"),
+    check("spawn", "a refused spawn"),
     Check {
         code: 7,
-        ..check("abort", "abort with a code")
+        ..check("abort", "abort with an exit code")
     },
     check("groups", "groups, with a context id"),
-    check("later", "a group's end that the host answers later"),
+    check("later", "a group destruct that the host completes later"),
     check("query", "query of the host"),
     check("log", "log by the host"),
     check("output", "output of another process"),
     check("large", "a value of 512 KiB"),
     check("many", "1000 keys of each process"),
-    check("again", "initialise twice"),
+    check("again", "initialize twice"),
     Check {
         code: 137,
         ..check("killed", "a process is killed in a fence")
@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         host: &["--session", "9"],
-        ..check("numbered", "data of the session, by its number")
+        ..check("numbered", "data of the session, by session id")
     },
 ];
 
@@ -88,52 +88,53 @@ pub(super) const NOTES: &[Note] = &[
         servers: &["4.2.2"],
         clients: &["5.0.11"],
         at_times: false,
-        text: "A server of 4.2.2 does not name the members, and a client of 5.0.11 does not take that.",
+        text: "A server of 4.2.2 does not return the members, and a client of 5.0.11 rejects the reply.",
     },
     Note {
         checks: &["groups", "later"],
         servers: &["5.0.11"],
         clients: &["4.2.2"],
         at_times: false,
-        text: "A client of 4.2.2 does not name the members of a group that it ends, and a server of 5.0.11 wants them.",
+        text: "A client of 4.2.2 does not send the members with a destruct, and a server of 5.0.11 requires them.",
     },
     Note {
         checks: &["later"],
         servers: &["5.0.11"],
         clients: &["ours", "5.0.11"],
         at_times: true,
-        text: "A server of 5.0.11 asks its host twice to end a group of this node, and frees what it asked with twice: \
-               it ends, refuses or waits. A host that answers at once (`PMIX_OPERATION_SUCCEEDED`) is asked once.",
+        text: "A server of 5.0.11 calls its host twice for the destruct of a group on this node, and frees the call \
+               twice: it crashes, returns an error or hangs. A host that completes at once \
+               (`PMIX_OPERATION_SUCCEEDED`) is called once.",
     },
     Note {
         checks: &["output"],
         servers: &[],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 leaves out the number of its handler, which servers of 4 and later wait for.",
+        text: "A client of 3.2 does not send the number of its handler, which servers of 4 and later require.",
     },
     Note {
         checks: &["refused"],
         servers: &["4.2.2", "5.0.11"],
         clients: &[],
         at_times: true,
-        text: "The server refuses the process, but neither ends nor lets its client end.",
+        text: "The server refuses the process, but then neither the server nor the client ends.",
     },
     Note {
         checks: &["session"],
         servers: &["ours", "5.0.11"],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 looks for data of a session by its number alone (`PMIX_SESSION_ID`), whatever it is answered. \
-               Without the number it has only what a server of 4.2 shares with it in memory.",
+        text: "A client of 3.2 finds data of a session only by its id (`PMIX_SESSION_ID`), for any reply. \
+               Without the id it has only the data that a server of 4.2 shares with it in memory.",
     },
     Note {
         checks: &["numbered"],
         servers: &["5.0.11"],
         clients: &["3.2"],
         at_times: false,
-        text: "A client of 3.2 does not find the session in what a server of 5.0.11 answers, nor in what one of 4.2.2 does \
-               that shares no memory (`PMIX_MCA_gds=hash`).",
+        text: "A client of 3.2 does not find the session in the reply of a server of 5.0.11, nor in that of a server of \
+               4.2.2 without shared memory (`PMIX_MCA_gds=hash`).",
     },
 ];
 

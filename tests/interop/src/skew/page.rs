@@ -11,11 +11,11 @@ const HEAD: &str = "\
 
 `cargo xtask interop skew` runs a host in C (`tests/server/host`) on the server library of one release and three
 processes (`tests/server/skew`) on the client library of another, both compiled with the headers of 4.2.2. The client
-of 3.2 is the one inside Open MPI 4.1.8. Every table has one server. The task fails if a cell is not as it stands
-here: `no` stands only where a real library does not do it with itself, and has a note.
+of 3.2 is the one inside Open MPI 4.1.8. Each table has one server. The task fails if a result differs from this page.
+A `no` has a note, and the reason is a real library: the check fails with that library alone, too.
 
-A process of another user is to be refused, a spawn is answered with `PMIX_ERR_NOT_SUPPORTED` as the host offers none,
-and after an abort or a killed process the host ends the job.
+Expected results: the server refuses a process of another user, a spawn returns `PMIX_ERR_NOT_SUPPORTED` because the
+host does not spawn, and the host ends the job after an abort or a killed process.
 ";
 
 /// The page. `held` says whether a check held between a server and a client.
