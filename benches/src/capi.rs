@@ -29,7 +29,7 @@ const PACKAGES: &[&str] = &["libopenmpi-dev", "openmpi-bin"];
 pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
     install::packages(PACKAGES);
     let field = Field::prepare()?;
-    let library = capi::library("release")?;
+    let library = capi::library("dist")?;
     if report.wants("calls") {
         calls(&field, &library, report)?;
     }

@@ -65,7 +65,7 @@ pub(super) fn measure(call: &str, report: &mut Report) -> Result<(), String> {
 
 impl Clients {
     fn prepare(field: &Field) -> Result<Self, String> {
-        let library = capi::library("release")?;
+        let library = capi::library("dist")?;
         let ours = [
             Client {
                 title: "crate pmix".to_owned(),

@@ -112,7 +112,7 @@ impl Tools {
         let zlib = compile("zlib", &["bytes.c", "timing.c"], &["-lz"]);
         Ok(Self {
             lists: install::scratch("bench/lists")?,
-            pmix: Ours::build("release")?.program,
+            pmix: Ours::build("dist")?.program,
             ours: bench_program("pmix-builtin", "preg")?,
             zlib: zlib.map_err(|e| println!("without zlib: {e}")).ok(),
             process: compile("process", &["timing.c"], &[])?,

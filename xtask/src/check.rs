@@ -58,16 +58,13 @@ fn crates(workspace: &Workspace, files: &[PathBuf], outcome: &mut Outcome) {
         let mut command = cargo(["test", "--locked", "--no-fail-fast"]);
         tests(command.args(arguments)).0
     };
-    let (libraries, programs): (Vec<_>, Vec<_>) = changed
-        .iter()
-        .copied()
-        .partition(|package| package.has_library);
-    if !libraries.is_empty() {
-        *outcome += run(&[&*packages(&libraries), &["--lib", "--bins"]].concat());
+    // One call for all of them: another selection of packages has other features, and compiles again what they need.
+    let mut arguments = packages(&changed);
+    if changed.iter().any(|package| package.has_library) {
+        arguments.push("--lib");
     }
-    if !programs.is_empty() {
-        *outcome += run(&[&*packages(&programs), &["--bins"]].concat());
-    }
+    arguments.push("--bins");
+    *outcome += run(&arguments);
     let is_quick = |package: &&Package| package.has_it && !SLOW.contains(&&*package.name);
     let quick: Vec<_> = changed.into_iter().filter(is_quick).collect();
     if !quick.is_empty() {

@@ -47,8 +47,8 @@ const WHOLE: &[&str] = &[
 /// The calls of both forms that come last: what is shipped.
 const LAST: &[&str] = &[
     "sanitize --only abi --profile dev",
-    "dist target/dist --profile dev",
-    "dist target/dist-musl --musl --profile dev",
+    "dist target/installed --profile dev",
+    "dist target/installed-musl --musl --profile dev",
     "deb target/deb --profile dev",
     "book target/site",
     "crates",

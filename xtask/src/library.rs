@@ -25,10 +25,10 @@ pub fn build(profile: &str) -> Result<PathBuf, String> {
     Ok(install::built(profile))
 }
 
-/// The profile of the C library where programs have this one: `library` of `Cargo.toml` for `release`.
+/// Returns the profile of the C library that goes with this profile of programs: `library` of `Cargo.toml` for `dist`.
 pub fn profile_beside(profile: &str) -> &str {
     match profile {
-        "release" => "library",
+        "dist" => "library",
         other => other,
     }
 }

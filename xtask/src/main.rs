@@ -88,7 +88,7 @@ enum Task {
         /// Where: `lib`, `include`, `bin` and `share` are made there.
         folder: PathBuf,
         /// What it is built with: a profile of cargo.
-        #[arg(long, default_value = "release")]
+        #[arg(long, default_value = "dist")]
         profile: String,
         /// The oldest release of glibc that it is to run with, as 2.17; it is linked by zig then.
         #[arg(long, value_name = "RELEASE", value_parser = dist::libc)]
@@ -114,7 +114,7 @@ enum Task {
         /// Where the package is written.
         folder: PathBuf,
         /// What it is built with: a profile of cargo.
-        #[arg(long, default_value = "release")]
+        #[arg(long, default_value = "dist")]
         profile: String,
         #[command(flatten)]
         install: Install,

@@ -44,7 +44,7 @@ impl Field {
     /// Returns an error if our command cannot be built.
     pub(crate) fn prepare() -> Result<Self, String> {
         install::packages(install::INTEROP);
-        let pmix = Ours::build("release")?.program;
+        let pmix = Ours::build("dist")?.program;
         let mut releases = Vec::new();
         for peer in peers::find() {
             match peer.and_then(release) {

@@ -28,7 +28,7 @@ const SPAWNED: u32 = 16;
 pub(super) fn attaching(field: &Field, report: &mut Report) -> Result<(), String> {
     let release = field.release("5.")?;
     let prterun = release.prterun.as_ref().ok_or("no prterun here")?;
-    let library = pmix_interop::capi::library("release")?;
+    let library = pmix_interop::capi::library("dist")?;
     let ours = compile_for("ours", &library, "tooltime")?;
     let theirs = compile(&release.peer, "tooltime")?;
     let least = |launcher: &Launcher, tool: &std::path::Path| {
