@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the cost of a spawn per application. The cost must be linear, because one request decides the number.
+//! The cost of a spawn for each of its applications: linear in their number, as the request of one process decides it.
 
+use std::path::Path;
 use std::process::Command;
 
 use pmix_interop::server::launcher::Launcher;
 use pmix_interop::server::programs::compile;
 
-use super::runs::{Field, Figures};
+use super::runs::Field;
 use crate::Report;
-use crate::table::{Row, Verdict, factor, time};
+use crate::table::{Row, Verdict, factor};
 
-/// The number of runs of a job. The least value of each figure is reported.
-const RUNS: usize = 5;
+/// The number of runs of a job. The least figure counts: a thread that is woken more often has more turns.
+const RUNS: usize = 3;
 
-/// The numbers of applications of the compared spawns, each with one process of `true`.
-const APPS: [u32; 3] = [10, 100, 1000];
+/// Applications of the spawns that are compared, of one process of `true` each.
+const APPS: [u32; 3] = [1, 10, 100];
 
-/// The limit of the cost of an application in a large spawn, as a multiple of the cost in a small one.
+/// The most that an application of a large spawn may take, in those of a small one.
 const MOST: f64 = 1.3;
 
-/// Measures the processor time of the launcher, without its children, for spawns of few and of many applications.
+/// Counts the instructions of the launcher's first thread, which serves all processes, for spawns of few and of many
+/// applications.
 pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
     let Launcher::Ours(pmix) = &field.ours else {
-        return Err("the other launchers do not say their processor time".to_owned());
+        return Err("the other launchers have other threads".to_owned());
     };
     let program = compile(&field.release("5.")?.peer, "spawntime")?;
+    let out = field.home().join("callgrind");
     let used = |apps: u32| -> Result<f64, String> {
-        let mut command = Command::new(pmix);
-        command.args(["run", "--json", "-n", "1"]).arg(&program);
-        command.args(["1", &apps.to_string()]);
-        let text = field.run(&mut command)?;
-        let line = text.lines().find(|line| line.contains("\"cpu_seconds\""));
-        Ok(Figures::of_text(line.unwrap_or_default())?.get("cpu_seconds")? * 1e9)
+        let mut command = counting(pmix, &out);
+        command.arg(&program).args(["1", &apps.to_string()]);
+        field.run(&mut command)?;
+        instructions(&out)
     };
     let least = |apps| {
         let mut runs = 0..RUNS;
@@ -45,9 +46,10 @@ pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
         let large = each(some, many)?;
         let ratio = large / small;
         Ok(Row {
-            figure: "launcher time of a spawn for each application".to_owned(),
+            figure: "instructions of the launcher's first thread for each application of a spawn"
+                .to_owned(),
             input: format!("{few} to {some} and {some} to {many} applications of `true`"),
-            ours: format!("{} and {}", time(small), time(large)),
+            ours: format!("{small:.0} and {large:.0}"),
             peer: String::new(),
             ratio: factor(ratio),
             bound: format!("at most {MOST}"),
@@ -56,4 +58,40 @@ pub(super) fn apps(field: &Field, report: &mut Report) -> Result<(), String> {
     });
     report.add("spawn of applications", row);
     Ok(())
+}
+
+/// Returns a command that counts the instructions of each thread of `pmix run` into files whose names begin with `out`.
+fn counting(pmix: &Path, out: &Path) -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--separate-threads=yes", "--quiet"]);
+    command.arg(format!("--callgrind-out-file={}", out.display()));
+    command.arg(pmix).args(["run", "-n", "1"]);
+    command
+}
+
+/// Returns the instructions of the first thread of a run that has ended.
+fn instructions(out: &Path) -> Result<f64, String> {
+    let path = format!("{}-01", out.display());
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    total(&text).ok_or_else(|| format!("{path} has no total"))
+}
+
+/// Returns the total of a profile of callgrind.
+fn total(profile: &str) -> Option<f64> {
+    let total = profile
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: "));
+    total?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_of_a_profile_is_that_of_its_thread() {
+        let profile = "version: 1\nthread: 1\nevents: Ir\nfn=(1) main\n16 400\ntotals: 4711\n";
+        assert_eq!(total(profile), Some(4711.0));
+        assert_eq!(total("events: Ir\n"), None);
+    }
 }
