@@ -16,16 +16,14 @@
 //! - A group is forgotten when it is destructed, or when no local process is left in it.
 
 mod construct;
+mod election;
 mod index;
 mod invitation;
-mod invited;
 mod known;
 mod learn;
 mod members;
 mod membership;
 mod names;
-mod selection;
-mod selections;
 mod serve;
 
 pub(crate) use construct::{announcement, leader_question, undecided};

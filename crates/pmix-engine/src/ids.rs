@@ -21,7 +21,7 @@ pub(crate) struct GetId(pub(crate) u64);
 
 /// Names an invitation to a group that waits for a new leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SelectionId(pub(crate) u64);
+pub(crate) struct ElectionId(pub(crate) u64);
 
 /// Names a direct modex request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -26,6 +26,7 @@ mod collective;
 mod config;
 mod control;
 mod cx;
+mod election;
 mod engine;
 mod error;
 mod event;

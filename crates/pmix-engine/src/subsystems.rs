@@ -224,8 +224,8 @@ impl Subsystems {
             Timer::Collective(id) => self.collectives.collective_expired(cx, id),
             Timer::Get(id) => self.exchange.get_expired(cx, id),
             Timer::Leadership(id) => self.collectives.leadership_expired(cx, id),
-            Timer::Leader(id) => {
-                let follow = self.groups.leader_expired(cx, id);
+            Timer::Election(id) => {
+                let follow = self.groups.election_expired(cx, id);
                 self.raise_all(cx, follow);
             }
             Timer::Query(call) => {

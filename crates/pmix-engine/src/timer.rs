@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::host::CallId;
-use crate::ids::{ClientId, DirectModexId, EarlyId, GetId, SelectionId, TrackerId};
+use crate::ids::{ClientId, DirectModexId, EarlyId, ElectionId, GetId, TrackerId};
 use crate::peers::PeerId;
 
 /// Says what happens when a timer expires.
@@ -27,9 +27,9 @@ pub(crate) enum Timer {
     Get(GetId),
     /// A `dmodex_request` of the host has waited long enough.
     InboundDmodex(DirectModexId),
-    /// Those who accepted an invitation have had long enough to choose a new leader.
-    Leader(SelectionId),
-    /// Those who may decide what becomes of a construction have had long enough.
+    /// The election of a leader for an invitation has run out of time.
+    Election(ElectionId),
+    /// The decision about a construct that is led has run out of time.
     Leadership(TrackerId),
     /// The host has not answered a query in time.
     Query(CallId),

@@ -3,8 +3,8 @@
 
 use pmix_types::{DataRange, Info, IntoOwned as _, Status, Value, keys};
 
+use super::election::chosen;
 use super::membership::event;
-use super::selections::chosen;
 use crate::collective::{Announcement, LeaderQuestion};
 use crate::cx::Cx;
 use crate::events::Notification;

@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invitations on their way from client to client: the server tells who waits for a process that it is
-//! gone. The leader's server hears of the loss of the leader, that of each process that was invited of
-//! that process.
+//! Invitations to groups, which are events between clients. The server carries the events, and keeps of each invitation
+//! only which processes it concerns: it notifies the leader of lost processes, and the others of a lost leader.
+//!
+//! | state | event | next state | events that follow |
+//! | --- | --- | --- | --- |
+//! | none | `INVITED` of a leader | open | `INVITE_FAILED` for each process that is already lost |
+//! | open | `INVITED` of the same leader | open | the same, for the processes added |
+//! | open | `INVITE_ACCEPTED`, `_DECLINED` | open | none |
+//! | open | an invited process is lost | open | `INVITE_FAILED` |
+//! | open | `CONSTRUCT_COMPLETE`, `_ABORT` of the leader | ended | none |
+//! | open | the leader is lost, and no process has accepted | ended | `LEADER_FAILED` |
+//! | open | the leader is lost | electing | `LEADER_FAILED` |
+//! | electing | the first process that leads | ended, and open under that process | `LEADER_SELECTED` |
+//! | electing | all have declined, or the time has passed | ended | `LEADER_SELECTED` without a leader |
+//! | electing | `CONSTRUCT_ABORT` of any process that joined | ended | `CONSTRUCT_ABORT` |
+//! | open under an elected leader | it declines or is lost | as for a lost leader | `LEADER_FAILED` |
+//!
+//! The server of the leader notifies of the loss of the leader, and the server of each invited process of the loss of that
+//! process. Elections are in `election`. An event of another server may come late or early: an end that overtakes its
+//! invitation is remembered.
+//!
+//! Source: PMIx Standard, chapter "Process Sets and Groups".
+
+pub(super) mod table;
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
-use super::invited::{Invitation, Key};
+use self::table::{Invitation, Key, key_of};
+use super::election::{absent, chosen, leads, was_here};
 use super::known::Groups;
 use super::learn::affected;
 use super::membership::event;
-use super::selections::{absent, chosen, key_of, leads, was_here};
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -20,20 +41,20 @@ use crate::infos::value;
 use crate::peers::Ticket;
 use crate::procs::Procs;
 
-/// How many ends are remembered of invitations that are still to come, and of others.
+/// The number of ended invitations that are remembered, and of ends that overtook their invitation.
 const MAX_OVERTAKEN: usize = 64;
 
-/// How long the end of an invitation may be on its way before the invitation.
+/// The time by which the end of an invitation may overtake it.
 const OVERTAKES_BY: Duration = Duration::from_secs(60);
 
 impl Groups {
-    /// A process invites others. Returns the events that follow.
+    /// Opens an invitation, or adds processes to it. Returns the events that follow.
     ///
     /// # Errors
     ///
     /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config) and
     /// [`Config::invitations_per_process`](crate::Config); `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
-    pub(super) fn invited(
+    fn invited(
         &mut self,
         cx: &Cx,
         name: &Text<'_>,
@@ -41,37 +62,16 @@ impl Groups {
         infos: &[Info<'_>],
     ) -> Result<Vec<Notification>, Error> {
         let list = targets(infos);
-        for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
-            let size = { run.first() }.and_then(|proc| cx.job_size(&proc.nspace));
-            let is_beyond = |proc: &&Proc<'_>| {
-                let rank = proc.rank;
-                rank.is_valid() && size.is_some_and(|size| rank.as_raw() >= size)
-            };
-            if let Some(proc) = run.iter().find(is_beyond) {
-                let (rank, nspace) = (proc.rank, &proc.nspace);
-                return Err(Error::not_found(format!("{nspace} has no rank {rank}")));
-            }
-        }
-        let key = (name.clone().into_owned(), leader.clone());
-        // Who was chosen to lead invites all anew.
-        let (mut joined, mut gone) = (HashSet::new(), Procs::default());
-        if self
-            .invitations
-            .get(&key)
-            .is_some_and(|known| known.in_place_of.is_some())
-            && let Some(due) = self.invitations.remove(&key)
-        {
-            self.take_bytes(&leader.nspace, due.bytes);
-            // It was told of those who are gone since it was chosen.
-            (joined, gone) = (due.joined, due.gone);
-        }
+        check_ranks(cx, list)?;
+        let key = key_of(name, leader);
+        let (joined, gone) = self.take_elected(&key);
         let known = self.invitations.get(&key);
+        // The leader has invited itself, and processes that are invited again were notified before.
         let fresh = list.iter();
-        // Who leads is no news to itself, and who is invited again has been told of already.
         let fresh =
             fresh.filter(|proc| *proc != leader && !known.is_some_and(|known| known.set.has(proc)));
         let mut fresh: Vec<_> = fresh.cloned().collect();
-        // A job that is named again and again is looked through once.
+        // A list may repeat a whole job, which is looked through once.
         let mut seen = HashSet::new();
         fresh.retain(|proc| seen.insert(proc.clone()));
         let fresh = Proc::owned_list(&fresh);
@@ -103,7 +103,20 @@ impl Groups {
         Ok(failed.collect())
     }
 
-    /// Says to a leader that a process will not answer, once.
+    /// Removes the invitation that is open under an elected leader, which now invites all processes again. Returns the
+    /// processes that have joined, and the lost ones that the leader was notified of since its election.
+    fn take_elected(&mut self, key: &Key) -> (HashSet<Proc<'static>>, Procs) {
+        let known = self.invitations.get(key);
+        if known.is_some_and(|known| known.in_place_of.is_some())
+            && let Some(elected) = self.invitations.remove(key)
+        {
+            self.take_bytes(&key.1.nspace, elected.bytes);
+            return (elected.joined, elected.gone);
+        }
+        (HashSet::new(), Procs::default())
+    }
+
+    /// Notifies a leader, once, that a process will not answer.
     fn invite_failed(
         &mut self,
         cx: &Cx,
@@ -111,23 +124,23 @@ impl Groups {
         leader: &Proc<'static>,
         proc: &Proc<'static>,
     ) -> Option<Notification> {
-        let key = (name.clone().into_owned(), leader.clone());
+        let key = key_of(name, leader);
         let invitation = self.invitations.get_mut(&key)?;
         if proc == leader || !invitation.set.has(proc) || invitation.gone.has(proc) {
             return None;
         }
-        invitation.gone.extend(std::slice::from_ref(proc));
+        invitation.add_lost(proc);
         self.count_invitation(&key);
         let to = vec![leader.clone()];
         event(cx, Status::GROUP_INVITE_FAILED, name, to, proc)
     }
 
-    /// Whether a process may accept an invitation: it is open.
+    /// Checks that a process may accept an invitation.
     ///
     /// # Errors
     ///
-    /// `PMIX_GROUP_CONSTRUCT_ABORT` if it is not, or if the process was not invited.
-    pub(super) fn check_accepts(
+    /// `PMIX_GROUP_CONSTRUCT_ABORT` if no invitation is open, or the process was not invited.
+    fn check_accepts(
         &self,
         name: &Text<'_>,
         source: &Proc<'_>,
@@ -136,10 +149,10 @@ impl Groups {
         let [leader] = targets(infos) else {
             return Ok(());
         };
-        let key = (name.clone().into_owned(), leader.clone().into_owned());
-        // Who is lost may have invited just before, and is waited for as others are.
-        let selection = self.selections.get(&key).map(|open| &open.invitation);
-        let invitation = self.invitations.get(&key).or(selection);
+        let key = key_of(name, leader);
+        // The leader may have been lost right after inviting: another may be elected in its place.
+        let electing = self.invitations.electing(&key);
+        let invitation = self.invitations.get(&key).or(electing);
         match invitation.is_some_and(|invitation| invitation.set.has(source)) {
             true => Ok(()),
             false => Err(Error::new(
@@ -149,26 +162,27 @@ impl Groups {
         }
     }
 
-    /// A leader says that its group is there, or is not.
+    /// Ends an invitation: its leader reports that the group is formed, or is not.
     pub(super) fn invitation_ended(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
-        let key = (name.clone().into_owned(), leader.clone().into_owned());
+        let key = key_of(name, leader);
         if let Some(invitation) = self.invitations.remove(&key) {
             self.take_bytes(&leader.nspace, invitation.bytes);
             self.note_over(key);
         }
     }
 
-    /// Notes that an invitation has ended.
+    /// Remembers an invitation that has ended.
     pub(super) fn note_over(&mut self, key: Key) {
         self.over.truncate(MAX_OVERTAKEN - 1);
         self.over.push_front(key);
     }
 
-    /// A process is gone: those who wait for it are told. Returns the events. Of one of another node only
-    /// those of this node are told: its server tells the others.
+    /// Handles the loss of a process. Returns the events that notify the processes that wait for it. If the process is of
+    /// another node, its server notifies the processes of the other nodes.
     pub(crate) fn lose_invited(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let was_here = cx.registry.was_here(proc);
-        let concerned = self.invitations.concerning(proc);
+        // Elections that end now open invitations, which are notified below only if they were open before.
+        let concerned = self.invitations.open_of(proc);
         let mut told = self.lose_candidate(cx, proc);
         for key in concerned {
             let (name, leader) = &key;
@@ -188,27 +202,18 @@ impl Groups {
         told
     }
 
-    /// A job is gone: what concerns nobody here is forgotten.
+    /// Ends the open invitations that concern no process of this node after a job was deregistered.
     pub(super) fn forget_invitations(&mut self, cx: &Cx, nspace: &Nspace<'_>) {
-        let is_of_nobody = |key: &Key| {
-            let list = self.invitations.get(key).map(|known| &known.list);
-            !concerns_us(cx, &key.1, list.map_or(&[], Vec::as_slice))
-        };
-        let mut gone = self.invitations.of_job(nspace);
-        gone.retain(is_of_nobody);
-        for (name, leader) in gone {
-            self.invitation_ended(&name, &leader);
+        for key in self.invitations.of_job(nspace, true) {
+            let list = self.invitations.get(&key).map(|known| &known.list);
+            if !concerns_us(cx, &key.1, list.map_or(&[], Vec::as_slice)) {
+                self.invitation_ended(&key.0, &key.1);
+            }
         }
     }
 
-    /// How many bytes the invitations of each job take.
-    pub(super) fn invitation_weights(&self) -> impl Iterator<Item = (&Nspace<'static>, usize)> {
-        let invitations = self.invitations.iter();
-        invitations.map(|known| (&known.key.1.nspace, known.weight()))
-    }
-
-    /// Learns of an invitation from an event that the host brings. Returns the events that follow; none
-    /// at all if those whom the event is for have been told already.
+    /// Learns of an invitation from an event that the host brings. Returns the events that follow, or `None` if the
+    /// processes of this node were notified before.
     pub(super) fn learn_of_invitation(
         &mut self,
         cx: &mut Cx,
@@ -217,18 +222,16 @@ impl Groups {
         source: &Proc<'static>,
         infos: &[Info<'_>],
     ) -> Option<Vec<Notification>> {
-        let list = targets(infos);
-        let is_for_here = list.iter().any(|proc| was_here(cx, proc));
-        // Servers say which process is gone: the loss may have been known here before.
+        // Servers report losses, which may be known here; the job of a process is known, that of a server is not.
         let is_server = cx.store.job(&source.nspace).is_none();
         let about = match value(infos, keys::EVENT_AFFECTED_PROC) {
             Some(Value::Proc(about)) if is_server => Some(about.clone().into_owned()),
             _ => None,
         };
-        if !is_server && let Some(follow) = self.said(cx, status, name, source, infos) {
+        if !is_server && let Some(follow) = self.record_answer(cx, status, name, source, infos) {
             return Some(follow);
         }
-        // It is about a construction, and not about an invitation.
+        // Events about a construct that is led name the leader; they concern no invitation.
         let is_construct = is_server && chosen(infos).is_some();
         let ended = match (status, &about) {
             (Status::GROUP_LEADER_FAILED, _) if is_construct => None,
@@ -237,80 +240,107 @@ impl Groups {
             _ => None,
         };
         if let Some(leader) = ended {
-            let key = (name.clone().into_owned(), leader.clone());
-            // Of those whom its leader invited last, the invitation may still be on its way.
-            let is_due = |to: &Proc<'_>, known: &Invitation| {
-                to != leader && was_here(cx, to) && !known.set.has(to)
-            };
-            let is_overtaken = match self.invitations.get(&key) {
-                Some(known) => list.iter().any(|to| is_due(to, known)),
-                None => is_for_here && !self.is_answer(&key, list),
-            };
-            if is_overtaken {
-                self.overtaken.truncate(MAX_OVERTAKEN - 1);
-                self.overtaken.push_front((key, cx.now));
-            }
+            self.note_overtaken(cx, key_of(name, leader), targets(infos));
         }
-        match (status, about, list) {
-            (Status::GROUP_INVITE_FAILED, ..) if is_construct => {}
-            // It is added to a construction, which is no invitation.
-            (Status::GROUP_INVITED, ..) if value(infos, keys::GROUP_ADD_MEMBERS).is_some() => {}
-            // The loss of the leader came before its invitation.
-            (Status::GROUP_INVITED, ..)
-                if self.selections.by_key.contains_key(&key_of(name, source)) =>
-            {
-                return Some(Vec::new());
+        match (status, about) {
+            (Status::GROUP_INVITE_FAILED | Status::GROUP_LEADER_FAILED, _) if is_construct => {}
+            (Status::GROUP_INVITED, _) => return Some(self.learn_invited(cx, name, source, infos)),
+            (Status::GROUP_CONSTRUCT_ABORT, Some(old)) => {
+                self.election_ended(cx, &key_of(name, &old), None);
             }
-            (Status::GROUP_INVITED, ..) if is_for_here => {
-                let is_over = |((other, leader), at): &(Key, Option<Instant>)| {
-                    let age = cx.now.zip(*at).map(|(now, at)| now.duration_since(at));
-                    let is_old = age.is_some_and(|age| age > OVERTAKES_BY);
-                    other == name && leader == source && !is_old
-                };
-                if let Some(place) = self.overtaken.iter().position(is_over) {
-                    self.overtaken.remove(place);
-                    return Some(Vec::new());
-                }
-                let learned = self.invited(cx, name, source, infos);
-                return Some(learned.unwrap_or_else(|error| {
-                    tracing::debug!(%error, %name, "an invitation of another node is not known here");
-                    Vec::new()
-                }));
-            }
-            (Status::GROUP_CONSTRUCT_ABORT, Some(old), _) => {
-                self.selection_ended(cx, &key_of(name, &old), None);
-            }
-            (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, ..) => {
+            (Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT, _) => {
                 self.invitation_ended(name, source);
             }
-            (Status::GROUP_LEADER_FAILED, ..) if is_construct => {}
-            (Status::GROUP_LEADER_FAILED, Some(leader), _) => {
-                let key = (name.clone().into_owned(), leader);
-                let (_, follow) = self.leader_lost(cx, &key, false)?;
+            (Status::GROUP_LEADER_FAILED, Some(leader)) => {
+                let (_, follow) = self.leader_lost(cx, &key_of(name, &leader), false)?;
                 return Some(follow);
             }
-            (Status::GROUP_LEADER_SELECTED, Some(old), _) => {
+            (Status::GROUP_LEADER_SELECTED, Some(old)) => {
                 let leader = chosen(infos);
-                return Some(self.selection_ended(cx, &key_of(name, &old), leader.as_ref()));
+                return Some(self.election_ended(cx, &key_of(name, &old), leader.as_ref()));
             }
-            (Status::GROUP_INVITE_FAILED, Some(about), [leader]) => {
-                let key = (name.clone().into_owned(), leader.clone().into_owned());
-                let Some(invitation) = self.invitations.get_mut(&key) else {
-                    return self.candidate_lost(cx, &key, &about);
-                };
-                if invitation.gone.has(&about) {
-                    return None;
+            (Status::GROUP_INVITE_FAILED, Some(about)) => {
+                if let [leader] = targets(infos) {
+                    return self.learn_lost(cx, &key_of(name, leader), &about);
                 }
-                invitation.gone.extend(std::slice::from_ref(&about));
-                self.count_invitation(&key);
             }
             _ => {}
         }
         Some(Vec::new())
     }
 
-    /// Whether what a process says about a group is for one who leads an invitation to it, so that it is no
-    /// end of an invitation of its own.
+    /// Learns of the invitation of a process of another node. Returns the events that follow.
+    fn learn_invited(
+        &mut self,
+        cx: &Cx,
+        name: &Text<'_>,
+        source: &Proc<'static>,
+        infos: &[Info<'_>],
+    ) -> Vec<Notification> {
+        // A process that is added to a construct is not invited to one.
+        let is_added = value(infos, keys::GROUP_ADD_MEMBERS).is_some();
+        // The loss of the leader may overtake its invitation.
+        let is_lost = self.invitations.electing(&key_of(name, source)).is_some();
+        let is_for_here = targets(infos).iter().any(|proc| was_here(cx, proc));
+        if is_added || is_lost || !is_for_here || self.take_overtaken(cx, name, source) {
+            return Vec::new();
+        }
+        let learned = self.invited(cx, name, source, infos);
+        learned.unwrap_or_else(|error| {
+            tracing::debug!(%error, %name, "an invitation of another node is not known here");
+            Vec::new()
+        })
+    }
+
+    /// Learns from another server that an invited process is lost. Returns the events that follow, or `None` if it was
+    /// known.
+    fn learn_lost(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        about: &Proc<'static>,
+    ) -> Option<Vec<Notification>> {
+        let Some(invitation) = self.invitations.get_mut(key) else {
+            return self.candidate_lost(cx, key, about);
+        };
+        if invitation.gone.has(about) {
+            return None;
+        }
+        invitation.add_lost(about);
+        self.count_invitation(key);
+        Some(Vec::new())
+    }
+
+    /// Remembers the end of an invitation that may have overtaken the invitation itself, or its last part.
+    fn note_overtaken(&mut self, cx: &Cx, key: Key, list: &[Proc<'_>]) {
+        let is_due = |to: &Proc<'_>, known: &Invitation| {
+            *to != key.1 && was_here(cx, to) && !known.set.has(to)
+        };
+        let is_overtaken = match self.invitations.get(&key) {
+            Some(known) => list.iter().any(|to| is_due(to, known)),
+            None => list.iter().any(|proc| was_here(cx, proc)) && !self.is_answer(&key, list),
+        };
+        if is_overtaken {
+            self.overtaken.truncate(MAX_OVERTAKEN - 1);
+            self.overtaken.push_front((key, cx.now));
+        }
+    }
+
+    /// Returns `true` if the end of this invitation has overtaken it, and forgets that.
+    fn take_overtaken(&mut self, cx: &Cx, name: &Text<'_>, source: &Proc<'_>) -> bool {
+        let is_over = |((other, leader), at): &(Key, Option<Instant>)| {
+            let age = cx.now.zip(*at).map(|(now, at)| now.duration_since(at));
+            let is_old = age.is_some_and(|age| age > OVERTAKES_BY);
+            other == name && leader == source && !is_old
+        };
+        let place = self.overtaken.iter().position(is_over);
+        place
+            .and_then(|place| self.overtaken.remove(place))
+            .is_some()
+    }
+
+    /// Returns `true` if an event of a process is for the leader of an invitation, so that it does not end an invitation of
+    /// that process.
     fn is_answer(&self, (name, source): &Key, to: &[Proc<'_>]) -> bool {
         let over: HashSet<_> = { self.over.iter() }
             .filter(|(other, leader)| other == name && leader != source)
@@ -323,7 +353,11 @@ impl Groups {
         })
     }
 
-    /// Whether a ticket's process leads an invitation, or reports what concerns one.
+    /// Handles an event about an invitation that a process of this node reports. Returns the events that follow.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the event goes no further.
     pub(super) fn handle_invitation_event(
         &mut self,
         cx: &mut Cx,
@@ -336,7 +370,7 @@ impl Groups {
         match status {
             Status::GROUP_INVITED => {
                 self.check_name(cx, &source, Some(name))?;
-                if self.selections.by_key.contains_key(&key_of(name, &source)) {
+                if self.invitations.electing(&key_of(name, &source)).is_some() {
                     return Err(Error::new(
                         Status::GROUP_CONSTRUCT_ABORT,
                         format!(
@@ -348,7 +382,7 @@ impl Groups {
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
             Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
-            // Servers alone say who leads.
+            // A process that could report this would decide which process leads.
             Status::GROUP_LEADER_SELECTED => {
                 return Err(Error::denied(
                     "a process does not say which leader was chosen",
@@ -356,13 +390,13 @@ impl Groups {
             }
             _ => {}
         }
-        let follow = self.said(cx, status, name, &source, infos);
+        let follow = self.record_answer(cx, status, name, &source, infos);
         Ok(follow.unwrap_or_default())
     }
 
-    /// Notes what a process says to a leader about its invitation, or about a leader that is lost. Returns
-    /// the events that follow, if it is about one that is lost.
-    fn said(
+    /// Records the answer of a process to an invitation, or to the loss of a leader. Returns the events that follow if it
+    /// concerns a lost leader.
+    fn record_answer(
         &mut self,
         cx: &mut Cx,
         status: Status,
@@ -376,12 +410,9 @@ impl Groups {
                     return None;
                 };
                 let key = key_of(name, leader);
-                let selection = self.selections.get_mut(&key);
-                let is_lost = selection.is_some();
-                let known = selection.map(|open| &mut open.invitation);
-                let known = known.or_else(|| self.invitations.get_mut(&key));
-                let Some(known) = known else {
-                    // It was chosen to lead in the place of the one that it answers, and gives up.
+                let is_lost = self.invitations.electing(&key).is_some();
+                let Some(known) = self.invitations.any_mut(&key) else {
+                    // An elected leader that declines the invitation of the lost one gives up.
                     return match status == Status::GROUP_INVITE_DECLINED {
                         true => Some(self.leader_gives_up(cx, &key_of(name, source), &key.1)),
                         false => None,
@@ -405,7 +436,7 @@ impl Groups {
             }
             Status::GROUP_CONSTRUCT_ABORT => {
                 let key = key_of(name, affected(infos)?);
-                let told = self.selection_aborted(cx, &key);
+                let told = self.election_aborted(cx, &key);
                 (!told.is_empty()).then_some(told)
             }
             _ => None,
@@ -413,7 +444,27 @@ impl Groups {
     }
 }
 
-/// Whether any process of this node leads an invitation or was invited.
+/// Checks that every rank of a list is one of its job.
+///
+/// # Errors
+///
+/// `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
+fn check_ranks(cx: &Cx, list: &[Proc<'_>]) -> Result<(), Error> {
+    for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
+        let size = { run.first() }.and_then(|proc| cx.job_size(&proc.nspace));
+        let is_beyond = |proc: &&Proc<'_>| {
+            let rank = proc.rank;
+            rank.is_valid() && size.is_some_and(|size| rank.as_raw() >= size)
+        };
+        if let Some(proc) = run.iter().find(is_beyond) {
+            let (rank, nspace) = (proc.rank, &proc.nspace);
+            return Err(Error::not_found(format!("{nspace} has no rank {rank}")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if any process of this node leads an invitation or was invited.
 pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool {
     let is_here = |proc: &Proc<'_>| match proc.rank {
         Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
@@ -422,7 +473,7 @@ pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool
     is_here(leader) || list.iter().any(is_here)
 }
 
-/// The processes that an event is for.
+/// Returns the processes that an event is for.
 fn targets<'i>(infos: &'i [Info<'_>]) -> &'i [Proc<'i>] {
     match value(infos, keys::EVENT_CUSTOM_RANGE) {
         Some(Value::Proc(proc)) => std::slice::from_ref(proc),

@@ -7,9 +7,8 @@ use std::time::Instant;
 use pmix_types::{Nspace, Proc, Rank, Status, Text};
 
 use super::index::ByProc;
-use super::invited::{Invitations, Key};
+use super::invitation::table::{Invitations, Key};
 use super::members::{self, Members};
-use super::selections::Selections;
 use crate::cx::Cx;
 use crate::recount::Recount;
 use crate::{EngineEvent, Error, GroupChange, Stats};
@@ -22,8 +21,7 @@ pub(crate) struct Groups {
     by_name: HashMap<Text<'static>, Vec<u64>>,
     by_proc: ByProc,
     pub(super) invitations: Invitations,
-    pub(super) selections: Selections,
-    /// Invitations of which the host brought the end before the beginning, and when.
+    /// The invitations whose end overtook their beginning, with the time of that.
     pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
     /// The last invitations that ended.
     pub(super) over: VecDeque<Key>,
@@ -71,7 +69,7 @@ impl Known {
 impl Groups {
     /// Whether nothing is known of any group or invitation.
     pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty() && self.invitations.is_empty() && self.selections.is_empty()
+        self.groups.is_empty() && self.invitations.is_empty()
     }
 
     /// Adds the groups to the counts of a server.
@@ -89,15 +87,12 @@ impl Groups {
             by_proc.insert(*id, group.members.list());
         }
         recount.compare("groups by processes", self.by_proc.len(), by_proc.len());
-        self.selections.recount(recount);
-        let (found, expected) = self.invitations.recount();
-        recount.compare("invitations by names and processes", found, expected);
+        self.invitations.recount(recount);
         let mut found: HashMap<&Nspace<'_>, usize> = HashMap::new();
         for group in self.groups.values() {
             *found.entry(&group.job).or_default() += group.weight();
         }
-        let open = self.invitation_weights().chain(self.selections.weights());
-        for (job, bytes) in open {
+        for (job, bytes) in self.invitations.weights() {
             *found.entry(job).or_default() += bytes;
         }
         recount.compare("jobs that made groups", self.bytes.len(), found.len());

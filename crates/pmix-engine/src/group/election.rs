@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The election of a leader for an invitation whose leader is lost. The server of the lost leader decides:
+//!
+//! ```text
+//! loss of the leader ── LEADER_FAILED to all ── each process that accepted reports it back, with PMIX_GROUP_LEADER
+//!     if it leads ── the first that does ── LEADER_SELECTED to all, with its name ── it invites again
+//!     └── none does, or the time has passed ── LEADER_SELECTED without a leader
+//! ```
+//!
+//! The other servers learn the outcome by that event. They end the wait of their own processes if it does not come in
+//! twice the time.
+
+use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
+
+use super::invitation::concerns_us;
+use super::invitation::table::{Invitation, Key};
+use super::known::Groups;
+use super::membership::event;
+use crate::collective::each;
+use crate::cx::Cx;
+use crate::election::Outcome;
+use crate::events::Notification;
+use crate::ids::ElectionId;
+use crate::infos::{is_set, value};
+use crate::registry::ClientState;
+use crate::timer::Timer;
+
+impl Groups {
+    /// Begins the election in the place of a lost leader, if any process has accepted its invitation; otherwise the
+    /// invitation ends. Returns the invited processes and the events that follow, or `None` if no invitation is open.
+    pub(super) fn leader_lost(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        decides: bool,
+    ) -> Option<(Vec<Proc<'static>>, Vec<Notification>)> {
+        let invitation = self.invitations.remove(key)?;
+        self.note_over(key.clone());
+        let list = invitation.list.clone();
+        if invitation.joined.is_empty() || self.invitations.electing(key).is_some() {
+            self.take_bytes(&key.1.nspace, invitation.bytes);
+            return Some((list, Vec::new()));
+        }
+        let time = cx.config.leader_time;
+        // The server that decides may take all of its time before the others hear of the outcome.
+        let time = time.saturating_mul(if decides { 1 } else { 2 });
+        let until = cx.after(time);
+        let id = self.invitations.begin_election(invitation, decides, until);
+        if let Some(until) = until {
+            cx.timers.set(until, Timer::Election(id));
+        }
+        Some((list, self.settle(cx, key)))
+    }
+
+    /// Records the answer of an invited process to the loss of the leader. A process of this node must have accepted; of
+    /// other nodes the answer may come before the acceptance.
+    pub(super) fn leader_answer(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        source: &Proc<'static>,
+        leads: bool,
+    ) -> Vec<Notification> {
+        // The answer may come before the loss, while the invitation is open.
+        let Some(invitation) = self.invitations.any_mut(key) else {
+            return Vec::new();
+        };
+        let is_out = cx.registry.was_here(source) && !invitation.joined.contains(source);
+        if is_out || !invitation.set.has(source) || !invitation.election.answer(source, leads) {
+            return Vec::new();
+        }
+        self.count_invitation(key);
+        self.settle(cx, key)
+    }
+
+    /// Ends the election if this server decides and the answers suffice.
+    pub(super) fn settle(&mut self, cx: &mut Cx, key: &Key) -> Vec<Notification> {
+        let electing = self.invitations.electing(key);
+        match electing
+            .filter(|open| open.decides())
+            .map(Invitation::outcome)
+        {
+            Some(Outcome::Elected(leader)) => self.selected(cx, key, Some(leader)),
+            Some(Outcome::NoLeader) => self.selected(cx, key, None),
+            Some(Outcome::Open) | None => Vec::new(),
+        }
+    }
+
+    /// Ends an election with a leader or without. Returns the event that reports it, and the events that follow.
+    fn selected(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        leader: Option<Proc<'static>>,
+    ) -> Vec<Notification> {
+        let Some(invitation) = self.invitations.electing(key) else {
+            return Vec::new();
+        };
+        let decides = invitation.decides();
+        let mut list = invitation.list.clone();
+        if !decides {
+            list.retain(|to| to.rank == Rank::WILDCARD || cx.registry.was_here(to));
+        }
+        let (name, old) = &invitation.key;
+        let mut told = event(cx, Status::GROUP_LEADER_SELECTED, name, list.clone(), old);
+        if let Some(told) = &mut told {
+            if let Some(leader) = leader.clone() {
+                let mut list = each(cx, &list);
+                list.retain(|proc| proc != old && !invitation.gone.has(proc));
+                let list = Value::DataArray(DataArray::Proc(list));
+                told.infos.push(Info::new(keys::GROUP_LEADER, leader));
+                told.infos.push(Info::new(keys::GROUP_MEMBERSHIP, list));
+            }
+            if !decides {
+                told.infos.push(Info::new(keys::EVENT_STAYS_LOCAL, true));
+                told.directives.stays_local = true;
+            }
+        }
+        let mut told: Vec<_> = told.into_iter().collect();
+        told.extend(self.election_ended(cx, key, leader.as_ref()));
+        told
+    }
+
+    /// Ends an election. With a leader, the invitation is open under that leader, which is to invite again, if it still
+    /// concerns a process of this node. Returns the events that follow.
+    pub(super) fn election_ended(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        leader: Option<&Proc<'static>>,
+    ) -> Vec<Notification> {
+        let Some((old, timer)) = self.invitations.end_election(key) else {
+            return Vec::new();
+        };
+        self.take_bytes(&key.1.nspace, old.bytes);
+        if let Some((until, timer)) = timer {
+            cx.timers.cancel(until, timer);
+        }
+        let Some(leader) = leader else {
+            return Vec::new();
+        };
+        let new = (key.0.clone(), leader.clone());
+        let mut list = old.list;
+        list.retain(|proc| proc != leader && !old.gone.has(proc));
+        // An invitation of lost processes alone would stay: no job would remove it when it is deregistered.
+        if self.invitations.get(&new).is_none() && concerns_us(cx, leader, &list) {
+            self.invitations.invite(&new, &list);
+            if let Some(invitation) = self.invitations.get_mut(&new) {
+                invitation.joined = old.joined;
+                let is_in = |proc: &Proc<'static>| proc != leader && !old.gone.has(proc);
+                invitation.joined.retain(is_in);
+                invitation.in_place_of = Some(key.1.clone());
+            }
+            self.count_invitation(&new);
+        }
+        // The elected process may have been lost, may be finalizing, or may have declined meanwhile. It still ends itself
+        // the other invitations that it leads while it finalizes.
+        match old.declined.contains(leader) || !absent(cx, leader).is_empty() {
+            true => self.leader_gives_up(cx, &new, &key.1),
+            false => Vec::new(),
+        }
+    }
+
+    /// Handles an elected leader that is lost or declines before it has invited. Its server reports that.
+    pub(super) fn leader_gives_up(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        old: &Proc<'static>,
+    ) -> Vec<Notification> {
+        let (name, leader) = key;
+        let due = self.invitations.get(key).map(|open| &open.in_place_of);
+        let is_due = due.is_some_and(|of| of.as_ref() == Some(old));
+        if !is_due || !cx.registry.was_here(leader) {
+            return Vec::new();
+        }
+        let Some((list, follow)) = self.leader_lost(cx, key, true) else {
+            return Vec::new();
+        };
+        let failed = event(cx, Status::GROUP_LEADER_FAILED, name, list, leader);
+        failed.into_iter().chain(follow).collect()
+    }
+
+    /// Ends an election by the `PMIX_GROUP_CONSTRUCT_ABORT` of an invited process, if this server decides.
+    pub(super) fn election_aborted(&mut self, cx: &mut Cx, key: &Key) -> Vec<Notification> {
+        let electing = self.invitations.electing(key);
+        let Some(invitation) = electing.filter(|open| open.decides()) else {
+            return Vec::new();
+        };
+        let list = invitation.list.clone();
+        let told = event(cx, Status::GROUP_CONSTRUCT_ABORT, &key.0, list, &key.1);
+        self.election_ended(cx, key, None);
+        told.into_iter().collect()
+    }
+
+    /// Handles the loss of a process that was invited to a group without a leader.
+    pub(super) fn lose_candidate(
+        &mut self,
+        cx: &mut Cx,
+        proc: &Proc<'static>,
+    ) -> Vec<Notification> {
+        let mut told = Vec::new();
+        for key in self.invitations.electing_of(proc) {
+            if let Some(invitation) = self.invitations.electing_mut(&key) {
+                invitation.add_lost(proc);
+            }
+            self.count_invitation(&key);
+            told.extend(self.settle(cx, &key));
+            // The server that decides may be one that does not see this process.
+            let electing = self.invitations.electing(&key);
+            if electing.is_some_and(|open| !open.decides()) && cx.registry.was_here(proc) {
+                let to = vec![key.1.clone()];
+                told.extend(event(cx, Status::GROUP_INVITE_FAILED, &key.0, to, proc));
+            }
+        }
+        told
+    }
+
+    /// Handles the report of another server that an invited process is lost. Returns the events that follow, or `None` if
+    /// there is no such election or the loss was known.
+    pub(super) fn candidate_lost(
+        &mut self,
+        cx: &mut Cx,
+        key: &Key,
+        proc: &Proc<'static>,
+    ) -> Option<Vec<Notification>> {
+        let invitation = self.invitations.electing_mut(key)?;
+        if invitation.gone.has(proc) {
+            return None;
+        }
+        invitation.add_lost(proc);
+        self.count_invitation(key);
+        Some(self.settle(cx, key))
+    }
+
+    /// Ends an election whose time has passed, without a leader.
+    pub(crate) fn election_expired(&mut self, cx: &mut Cx, id: ElectionId) -> Vec<Notification> {
+        let expired = self.invitations.expire_election(id);
+        expired.map_or_else(Vec::new, |key| self.selected(cx, &key, None))
+    }
+
+    /// Ends the elections that concern no process of this node after a job was deregistered.
+    pub(super) fn forget_elections(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
+        for key in self.invitations.of_job(nspace, false) {
+            let list = self.invitations.electing(&key).map(|open| &open.list);
+            let is_here = |proc: &Proc<'_>| cx.registry.job(&proc.nspace).is_some();
+            if !list.is_some_and(|list| list.iter().any(is_here)) {
+                self.election_ended(cx, &key, None);
+            }
+        }
+    }
+
+    /// Counts the memory that an invitation takes, with a leader or without.
+    pub(super) fn count_invitation(&mut self, key: &Key) {
+        if let Some(invitation) = self.invitations.any_mut(key) {
+            let (before, after) = invitation.count();
+            // It shrinks if a process declines after it had accepted.
+            self.take_bytes(&key.1.nspace, before);
+            self.add_bytes(&key.1.nspace, after);
+        }
+    }
+}
+
+/// Returns `true` if a process that reports a lost leader leads itself.
+pub(super) fn leads(infos: &[Info<'_>]) -> bool {
+    is_set(infos, keys::GROUP_LEADER)
+}
+
+/// Returns the leader that a server reports as elected.
+pub(super) fn chosen(infos: &[Info<'_>]) -> Option<Proc<'static>> {
+    match value(infos, keys::GROUP_LEADER)? {
+        Value::Proc(leader) => Some(leader.clone().into_owned()),
+        _ => None,
+    }
+}
+
+/// Returns `true` if a process, or any process of a whole job, is or was of this node.
+pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
+    match proc.rank {
+        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
+        _ => cx.registry.was_here(proc),
+    }
+}
+
+/// Returns the processes of this node that a name stands for and that have been connected and no longer are.
+pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
+    let Some(job) = cx.registry.job(&proc.nspace) else {
+        return Vec::new();
+    };
+    let has_left = |rank: &Rank| {
+        let client = job.clients.get(rank);
+        match client.and_then(|id| cx.registry.client(*id)) {
+            Some(client) => !matches!(client.state, ClientState::Expected | ClientState::Connected),
+            None => job.gone.contains(rank),
+        }
+    };
+    let of = |rank: &Rank| Proc::new(proc.nspace.clone(), *rank);
+    match proc.rank {
+        Rank::WILDCARD => {
+            let ranks = job.clients.keys().chain(&job.gone);
+            ranks.filter(|rank| has_left(rank)).map(of).collect()
+        }
+        rank => has_left(&rank).then(|| of(&rank)).into_iter().collect(),
+    }
+}
