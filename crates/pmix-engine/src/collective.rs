@@ -18,38 +18,34 @@
 //! - Calls that come before all local processes of a job are registered wait for that; see `early`.
 //! - A process that has finalised may come again, so it is waited for until the host deregisters
 //!   it, but not longer than [`Config::return_time`](crate::Config::return_time).
-//! - A construction that one of the members leads does not end with the loss of another, nor with that of the
-//!   leader, until it is decided what follows; see `led`.
+//! - A construct that one of the members leads does not end with the loss of a participant before a decision is taken;
+//!   see `construct`.
 //! - When a member leaves a group, a fence, connect or disconnect of the group may begin again without it, and a destruct
 //!   goes on; see `left`.
 //! - A participant that goes away before the host was called ends it for all; one that goes
 //!   later has taken part. A process that comes back is another incarnation: what it calls belongs to
 //!   trackers that do not know it as lost.
 
-mod announce;
 mod arrive;
+mod construct;
 mod contribution;
-mod decide;
 mod early;
 mod end;
 mod group_call;
 mod group_members;
 mod kind;
-mod leadership;
-mod led;
 mod left;
 mod ordered_upcalls;
 mod participants;
-mod recent;
 mod table;
 mod tracker;
 
+pub(crate) use construct::{Announcement, LeaderQuestion};
 pub(crate) use group_call::{
     EndedGroup, GroupCall, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, is_gathered,
     listed,
 };
 pub(crate) use group_members::{each, in_wanted_order, members_now, present};
 pub use kind::Collective;
-pub(crate) use leadership::{Announcement, LeaderQuestion};
 pub(crate) use participants::Participants;
 pub(crate) use table::Collectives;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status, keys};
 
+use super::construct::Leadership;
 use super::contribution::contribution;
 use super::group_call::{GroupCall, stays_local, wanted_order};
 use super::group_members::{absent, members_now};
 use super::kind::{Collective, GroupName};
-use super::leadership::Leadership;
 use super::participants::Participants;
 use super::table::Collectives;
 use super::tracker::{Key, Phase, Tracker};
@@ -263,7 +263,7 @@ impl Collectives {
         }
         self.ask_held_back(cx, id);
         if leads {
-            self.led(cx, id, client);
+            self.add_leader(cx, id, client);
         }
         self.go_on(cx, id);
     }

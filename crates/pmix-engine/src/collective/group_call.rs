@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use pmix_types::{DataArray, GroupOperation, Info, Nspace, Proc, Status, Text, Value, keys};
 
+use super::construct::{Announcement, LeaderQuestion};
 use super::kind::{Collective, GroupName};
-use super::leadership::{Announcement, LeaderQuestion};
 use super::participants::Participants;
 use crate::Error;
 use crate::host::Group;

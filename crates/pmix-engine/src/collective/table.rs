@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Status};
 
-use super::leadership::{EarlyAnnouncements, LedByName, RecentlyEnded};
+use super::construct::{EarlyAnnouncements, LedByName, RecentlyEnded};
 use super::ordered_upcalls::OrderedUpcalls;
 use super::tracker::{Key, Phase, Tracker};
 use crate::ids::{ClientId, EarlyId, TrackerId};
@@ -34,7 +34,7 @@ pub(crate) struct Collectives {
     pub(super) upcalls: OrderedUpcalls,
     /// Calls that came before it was known who takes part.
     pub(super) early: EarlyCalls,
-    /// Constructions that are led.
+    /// The constructs with a leader.
     pub(super) led: LedByName,
     pub(super) early_announcements: EarlyAnnouncements,
     pub(super) recent: RecentlyEnded,

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use pmix_types::{Info, Nspace, Proc, Status, keys};
 
+use super::construct::Leadership;
 use super::group_call;
 use super::kind::{Collective, GroupName};
-use super::leadership::Leadership;
 use super::participants::Participants;
 use crate::Error;
 use crate::host::{Connect, Disconnect, Fence, Upcall};
@@ -51,7 +51,7 @@ pub(super) struct Tracker {
     /// Participants of other nodes that were lost since it began: what comes of them may be that of
     /// another incarnation.
     pub(super) stale: Vec<Proc<'static>>,
-    /// Who leads it, if it is a construction that somebody leads.
+    /// The leader of a construct, and its open decisions, if it has or had a leader.
     pub(super) leadership: Option<Leadership>,
     /// When it ends without success.
     pub(super) until: Option<Instant>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What members say about a construction that is led, when they are asked what is to follow.
+//! The decisions of members about a construct that is led.
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Value, keys};
 
-use super::participants::Participants;
-use super::table::Collectives;
-use super::tracker::{Phase, Slot};
+use super::super::participants::Participants;
+use super::super::table::Collectives;
+use super::super::tracker::{Phase, Slot};
 use crate::Error;
 use crate::cx::Cx;
 use crate::ids::TrackerId;
@@ -13,7 +13,7 @@ use crate::infos::{is_set, value};
 use crate::peers::Ticket;
 use crate::timer::Timer;
 
-/// What somebody says about a construction.
+/// The answer of a member to a question.
 pub(super) struct Said<'s> {
     source: &'s Proc<'static>,
     status: Status,
@@ -22,13 +22,13 @@ pub(super) struct Said<'s> {
 }
 
 impl Collectives {
-    /// A local process reports an event. Tells whether it decides what becomes of a construction, so that nobody
-    /// else is to hear of it.
+    /// Handles an event that a process of this node reports. Returns `true` if it is a decision about a construct, which
+    /// no client is notified of.
     ///
     /// # Errors
     ///
-    /// Why those whom a leader adds cannot be: they are no list of processes, or of jobs that it may not name.
-    /// `PMIX_ERR_NO_PERMISSIONS` for what servers alone say.
+    /// The reason for which the processes that a leader adds are refused: no list of processes, or a job that it may not
+    /// read. `PMIX_ERR_NO_PERMISSIONS` for an event that only servers raise.
     pub(crate) fn handle_member_decision(
         &mut self,
         cx: &mut Cx,
@@ -56,7 +56,7 @@ impl Collectives {
         Ok(true)
     }
 
-    /// The construction that what a process says may decide about.
+    /// Returns the construct that the event of a process may be a decision about.
     pub(super) fn asked<'s>(
         &self,
         source: &'s Proc<'static>,
@@ -94,14 +94,14 @@ impl Collectives {
         Some((id, said))
     }
 
-    /// Somebody says how a construction goes on.
+    /// Applies a decision, if its source may take it.
     pub(super) fn decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
         let is_in = self.has_called(cx, id, said.source);
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
-        let leads = leadership.leader.as_ref() == Some(said.source);
-        let is_old = leadership.lost_leader.as_ref() == Some(&said.about);
+        let leads = leadership.leader() == Some(said.source);
+        let is_old = leadership.lost_leader() == Some(&said.about);
         match said.status {
             Status::GROUP_CONSTRUCT_ABORT if leads || (is_old && is_in) => {
                 self.aborted(cx, id, &said.about);
@@ -109,16 +109,16 @@ impl Collectives {
             Status::GROUP_INVITE_FAILED if leads => self.leader_decided(cx, id, said),
             Status::GROUP_LEADER_FAILED if is_old && is_in => {
                 if is_set(said.infos, keys::GROUP_LEADER) {
-                    return self.new_leader(cx, id, said.source);
+                    return self.elected(cx, id, said.source);
                 }
-                leadership.declined.insert(said.source.clone());
+                leadership.election.answer(said.source, false);
                 self.settle_leader(cx, id);
             }
             _ => {}
         }
     }
 
-    /// Whether a process takes part: one of another node may.
+    /// Returns `true` if a process has called and is not lost. A process of another node may have called.
     fn has_called(&self, cx: &Cx, id: TrackerId, proc: &Proc<'_>) -> bool {
         let Some(client) = cx.registry.find(&proc.nspace, proc.rank) else {
             return !cx.registry.was_here(proc);
@@ -130,7 +130,7 @@ impl Collectives {
         })
     }
 
-    /// Somebody ends it for all.
+    /// Ends a construct for all participants.
     fn aborted(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
         let status = Status::GROUP_CONSTRUCT_ABORT;
         let Some(tracker) = self.get(id) else {
@@ -139,13 +139,14 @@ impl Collectives {
         if tracker.phase == Phase::Gathering {
             return self.fail(cx, id, status);
         }
-        // The host was called here: a server that gathers ends it.
+        // The host was called here: a server that still gathers ends the construct.
         let to = tracker.key.1.to_procs();
         let more = vec![Info::new(keys::GROUP_LEADER, about.clone())];
         self.tell(cx, id, status, to, about, more, false);
         self.close_leadership(cx, id);
     }
 
+    /// Applies the decision of the leader about a lost process.
     fn leader_decided(&mut self, cx: &mut Cx, id: TrackerId, said: &Said<'_>) {
         let added = procs_of_any(said.infos, keys::GROUP_ADD_MEMBERS);
         if added.is_empty() && !is_set(said.infos, keys::GROUP_OPTIONAL) {
@@ -162,8 +163,8 @@ impl Collectives {
         self.is_decided(cx, id, &said.about);
     }
 
-    /// It is decided to do without a process.
-    fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
+    /// Drops a lost process from the construct, which continues if no decision is left.
+    pub(super) fn is_decided(&mut self, cx: &mut Cx, id: TrackerId, about: &Proc<'static>) {
         let Some(leadership) = self.leadership_of(id) else {
             return;
         };
@@ -175,45 +176,9 @@ impl Collectives {
         }
         self.go_on(cx, id);
     }
-
-    /// One leads in the place of the leader that is lost, without whom the group is formed.
-    fn new_leader(&mut self, cx: &mut Cx, id: TrackerId, leader: &Proc<'static>) {
-        let Some(tracker) = self.get_mut(id) else {
-            return;
-        };
-        let to = tracker.key.1.to_procs();
-        let Some(leadership) = &mut tracker.leadership else {
-            return;
-        };
-        let Some(old) = leadership.lost_leader.take() else {
-            return;
-        };
-        leadership.leader = Some(leader.clone());
-        leadership.declined.clear();
-        let more = vec![Info::new(keys::GROUP_LEADER, leader.clone())];
-        let selected = Status::GROUP_LEADER_SELECTED;
-        self.tell(cx, id, selected, to, &old, more, false);
-        self.ask_anew(cx, id);
-        self.is_decided(cx, id, &old);
-    }
-
-    /// Ends a construction without a leader if all have called, and none of them leads.
-    pub(super) fn settle_leader(&mut self, cx: &mut Cx, id: TrackerId) {
-        let Some(tracker) = self.get(id) else {
-            return;
-        };
-        let Some(leadership) = &tracker.leadership else {
-            return;
-        };
-        let num_callers = tracker.said.len() - leadership.lost_callers.len();
-        let is_choosing = leadership.lost_leader.is_some() && leadership.is_local;
-        if is_choosing && tracker.is_complete() && leadership.declined.len() >= num_callers {
-            self.leader_unreachable(cx, id);
-        }
-    }
 }
 
-/// The processes that infos name under a key.
+/// Returns the processes that infos list under a key.
 fn procs_of_any(infos: &[Info<'_>], key: &str) -> Vec<Proc<'static>> {
     match value(infos, key) {
         Some(Value::DataArray(DataArray::Proc(procs))) => Proc::owned_list(procs),

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Constructions that have ended on this node without a word of who leads them, so that a leader of another node that
-//! is heard of later is not asked about them.
+//! The constructs that have ended on this node before their leader was announced.
 //!
-//! The host may end a construction before it has brought the event that says who leads it, and one that failed has
-//! failed for a leader that calls later. Where processes of this node had called and are lost by then, the event must
-//! not begin the construction anew: the leader would be asked about a process that is a member, or of a group that
-//! there will not be, and the host be called once more. So nobody is asked until the server of the leader has had the
-//! time to say that it has ended there, too, or a process of this node calls.
+//! The host may end a construct before it delivers the announcement of the leader. The announcement must not begin the
+//! construct again: the leader would be asked about lost processes that are members of the group, and the host would be
+//! called once more. The questions are therefore held back until the server of the leader has had the time to announce
+//! the end, or a process of this node calls.
 
 use std::hash::BuildHasher as _;
 
-use super::kind::Collective;
-use super::table::Collectives;
-use super::tracker::Key;
+use super::super::kind::Collective;
+use super::super::table::Collectives;
+use super::super::tracker::Key;
 use crate::cx::Cx;
 use crate::ids::TrackerId;
 use crate::timer::Timer;
 
-/// How many are remembered.
+/// The number of constructs that are remembered.
 const MAX_RECENT: usize = 64;
 
 impl Collectives {
-    /// One has ended here.
-    pub(super) fn note_ended(&mut self, cx: &Cx, id: TrackerId) {
+    /// Remembers a construct that has ended here.
+    pub(in super::super) fn note_ended(&mut self, cx: &Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
         };
@@ -40,15 +38,15 @@ impl Collectives {
         self.recent.push_back(hash);
     }
 
-    /// Whether one of these participants has ended, which what is heard of its leader is about at most once.
-    pub(super) fn take_recent(&mut self, key: &Key) -> bool {
+    /// Returns `true` if a construct of these participants has ended, and forgets it: one announcement may be about it.
+    pub(in super::super) fn take_recent(&mut self, key: &Key) -> bool {
         let hash = self.by_key.hasher().hash_one(key);
         let found = self.recent.iter().position(|other| *other == hash);
         found.is_some_and(|place| self.recent.remove(place).is_some())
     }
 
-    /// A leader may have been heard of late: nobody is asked for as long as leaders are waited for.
-    pub(super) fn hold_back(&mut self, cx: &mut Cx, id: TrackerId) {
+    /// Holds the questions to a leader back that may have been announced late.
+    pub(in super::super) fn hold_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(leadership) = self.leadership_of(id) {
             leadership.is_held_back = true;
             let until = cx.after(cx.config.leader_time);
@@ -56,8 +54,8 @@ impl Collectives {
         }
     }
 
-    /// It leads a construction that has not ended, if it was held back: it is asked about all that are lost.
-    pub(super) fn ask_held_back(&mut self, cx: &mut Cx, id: TrackerId) {
+    /// Asks a leader whose questions were held back about all lost processes: its construct has not ended.
+    pub(in super::super) fn ask_held_back(&mut self, cx: &mut Cx, id: TrackerId) {
         if self.is_held_back(id) {
             if let Some(leadership) = self.leadership_of(id) {
                 leadership.is_held_back = false;
@@ -65,11 +63,11 @@ impl Collectives {
                     cx.timers.cancel(until, Timer::Leadership(id));
                 }
             }
-            self.ask_anew(cx, id);
+            self.ask_about_lost(cx, id);
         }
     }
 
-    pub(super) fn is_held_back(&self, id: TrackerId) -> bool {
+    pub(in super::super) fn is_held_back(&self, id: TrackerId) -> bool {
         let leadership = self.get(id).and_then(|open| open.leadership.as_ref());
         leadership.is_some_and(|led| led.is_held_back)
     }

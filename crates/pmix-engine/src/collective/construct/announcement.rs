@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What servers tell each other of constructions that are led, so that a leader decides about processes of all nodes.
+//! The messages between servers about constructs that are led, so that a leader decides about processes of all nodes.
 //!
-//! | event | source | for | says |
+//! | event | source | receivers | meaning |
 //! | --- | --- | --- | --- |
-//! | `PMIX_GROUP_LEADER_SELECTED` without `PMIX_EVENT_AFFECTED_PROC` | leader | servers of the others | it leads, from its call on; `PMIX_GROUP_OPTIONAL`: who is lost is done without |
-//! | the same with `PMIX_LOCAL_COLLECTIVE_STATUS` | leader | servers of the others | it ended on the leader's node |
-//! | `PMIX_GROUP_LEADER_FAILED`, `_SELECTED` with it | server | all | the leader is lost; who leads in its place, if anybody does |
-//! | `PMIX_GROUP_CONSTRUCT_ABORT` with it | server | servers of the others | a member ended it while another was to be chosen |
+//! | `PMIX_GROUP_LEADER_SELECTED` without `PMIX_EVENT_AFFECTED_PROC` | leader | other servers | the process leads from its call on; with `PMIX_GROUP_OPTIONAL` the group is formed without lost members |
+//! | the same with `PMIX_LOCAL_COLLECTIVE_STATUS` | leader | other servers | the construct has ended on the node of the leader |
+//! | `PMIX_GROUP_LEADER_FAILED`, `_SELECTED` with `PMIX_EVENT_AFFECTED_PROC` | server | all | the leader is lost; the process that leads in its place, or none |
+//! | `PMIX_GROUP_CONSTRUCT_ABORT` with it | server | other servers | a member ended the construct during an election |
 //!
-//! The first two have the participants as their range and are kept from clients. A server that hears the first
-//! begins the construction as if one of its processes had called, so that the leader is asked about those that are
-//! lost there, also where nobody is left to call.
+//! The first two have the participants as their range, and clients are not notified of them. A server that gets the first
+//! begins the construct as if one of its processes had called, so that the leader is asked about lost processes there,
+//! also if no process is left to call.
 
 use pmix_types::{DataArray, Info, Nspace, Proc, Status, Text, Value, keys};
 
-use super::group_call::{GroupOutcome, is_tolerant};
-use super::kind::Collective;
-use super::leadership::{Announcement, Leadership};
-use super::participants::Participants;
-use super::table::Collectives;
-use super::tracker::{Key, Phase, Slot, Tracker};
+use super::super::group_call::{GroupOutcome, is_tolerant};
+use super::super::kind::Collective;
+use super::super::participants::Participants;
+use super::super::table::Collectives;
+use super::super::tracker::{Key, Phase, Slot, Tracker};
+use super::leadership::{Announcement, Leader, Leadership};
 use crate::cx::Cx;
 use crate::ids::TrackerId;
 use crate::infos::{is_set, value};
-use crate::timer::Timer;
 
-/// How many announcements wait for their jobs to be registered.
+/// The number of announcements that may wait until their jobs are registered.
 const MAX_EARLY: usize = 64;
 
 impl Collectives {
-    /// Tells the servers of other nodes that a process of this one leads.
-    pub(super) fn announce(&mut self, cx: &mut Cx, id: TrackerId) {
+    /// Announces a leader of this node to the servers of the other nodes.
+    pub(in super::super) fn announce(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
@@ -41,7 +40,7 @@ impl Collectives {
         };
         let (name, participants) = (name.clone(), participants.to_procs());
         if let Some(leadership) = &mut tracker.leadership
-            && let Some(leader) = leadership.leader.clone()
+            && let Some(leader) = leadership.leader().cloned()
         {
             leadership.announced = Some(leader.clone());
             cx.group_outcomes
@@ -55,9 +54,9 @@ impl Collectives {
         }
     }
 
-    /// Tells them that it has ended here: one that hears of the leader when it has ended there, too, does not wait
-    /// for another of these members.
-    pub(super) fn announce_end(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
+    /// Announces that a construct has ended here. A server that gets the first announcement after the end does not wait
+    /// for another construct of these members.
+    pub(in super::super) fn announce_end(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get_mut(id) else {
             return;
         };
@@ -77,14 +76,14 @@ impl Collectives {
         }
     }
 
-    /// Whether an event is of a server that says who leads, which processes do not say.
-    pub(super) fn is_announcement(status: Status, infos: &[Info<'_>]) -> bool {
+    /// Returns `true` if an event is an announcement, which only servers raise.
+    pub(in super::super) fn is_announcement(status: Status, infos: &[Info<'_>]) -> bool {
         status == Status::GROUP_LEADER_SELECTED
             && value(infos, keys::EVENT_AFFECTED_PROC).is_none()
             && matches!(value(infos, keys::GROUP_LEADER), Some(Value::Proc(_)))
     }
 
-    /// The host brings an event of another node. Tells the same as [`handle_member_decision`](Self::handle_member_decision).
+    /// Handles an event of another node. Returns `true` as [`handle_member_decision`](Self::handle_member_decision).
     pub(crate) fn handle_remote_decision(
         &mut self,
         cx: &mut Cx,
@@ -111,8 +110,8 @@ impl Collectives {
         cx.store.job(&source.nspace).is_none() && self.handle_server_event(cx, status, infos)
     }
 
-    /// One leads on another node, or what it led has ended there.
-    pub(super) fn announced(&mut self, cx: &mut Cx, said: Announcement) {
+    /// Handles an announcement, unless its jobs are still to be registered.
+    pub(in super::super) fn announced(&mut self, cx: &mut Cx, said: Announcement) {
         let (list, own) = (&said.participants, &said.leader.nspace);
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(participants) = Participants::of(list, own, size, |_, _| true) else {
@@ -133,6 +132,8 @@ impl Collectives {
         }
     }
 
+    /// Registers a leader of another node. The construct begins here as if a participant had called, so that the leader is
+    /// asked about lost processes also if no process is left to call.
     fn leads_elsewhere(
         &mut self,
         cx: &mut Cx,
@@ -165,13 +166,13 @@ impl Collectives {
             return;
         };
         leadership.heard_of.push(leader.clone());
-        // Of several the first by name leads on all nodes.
-        let leads = match &leadership.leader {
+        // Of several leaders the first by name leads, so that all nodes agree.
+        let leads = match leadership.leader() {
             Some(known) => leader < known,
             None => is_first,
         };
         if leads {
-            leadership.leader = Some(leader.clone());
+            leadership.leader = Leader::Leads(leader.clone());
         }
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -182,14 +183,14 @@ impl Collectives {
         tracker.is_tolerant |= is_tolerant;
         match leads {
             true if has_ended => self.hold_back(cx, id),
-            true => self.ask_anew(cx, id),
+            true => self.ask_about_lost(cx, id),
             false => {}
         }
         self.go_on(cx, id);
     }
 
-    /// It ended on the node of one that leads: nobody decides any longer, and it is as if it had not begun here
-    /// where nobody has called.
+    /// Handles the end of a construct on the node of its leader: no decision follows. Without a call of this node the
+    /// construct is dropped.
     fn ended_elsewhere(&mut self, cx: &mut Cx, key: &Key, leader: &Proc<'static>) {
         let is_it = |tracker: &Tracker| {
             let leadership = tracker.leadership.as_ref();
@@ -206,8 +207,10 @@ impl Collectives {
             return;
         };
         leadership.heard_of.retain(|known| known != leader);
-        leadership.leader.take_if(|known| known == leader);
-        if leadership.leader.is_none() {
+        if leadership.leader() == Some(leader) {
+            leadership.leader = Leader::None;
+        }
+        if leadership.leader().is_none() {
             match leadership.is_open() {
                 true => self.leader_unreachable(cx, id),
                 false => self.close_leadership(cx, id),
@@ -215,7 +218,7 @@ impl Collectives {
         }
     }
 
-    /// Forgets a construction for which no process of this node has called.
+    /// Drops a construct that no process of this node has called for.
     fn drop_led(&mut self, cx: &mut Cx, id: TrackerId) {
         self.close_leadership(cx, id);
         self.queue_upcall(cx, id, None);
@@ -224,7 +227,7 @@ impl Collectives {
         }
     }
 
-    /// Keeps what a leader says until its jobs are registered.
+    /// Keeps an announcement until its jobs are registered.
     fn announced_early(&mut self, cx: &Cx, said: Announcement) {
         let early = &mut self.early_announcements;
         if said.ended.is_some() {
@@ -242,8 +245,8 @@ impl Collectives {
         early.push_back((cx.now, said));
     }
 
-    /// Jobs or their processes are registered by now, or not any longer.
-    pub(super) fn take_announcements(&mut self, cx: &mut Cx) {
+    /// Handles the kept announcements again after a job or process was registered or deregistered.
+    pub(in super::super) fn take_announcements(&mut self, cx: &mut Cx) {
         for (at, said) in std::mem::take(&mut self.early_announcements) {
             let age = { cx.now.zip(at) }.map(|(now, at)| now.saturating_duration_since(at));
             if age.is_none_or(|age| age < cx.config.registration_time) {
@@ -252,7 +255,7 @@ impl Collectives {
         }
     }
 
-    /// A job is gone: what is led, and what nobody of this node can take part in any longer, ends here.
+    /// Ends the constructs with a leader that no process of this node can take part in after a job was deregistered.
     pub(crate) fn led_job_gone(&mut self, cx: &mut Cx) {
         let is_of_nobody = |tracker: &Tracker| {
             tracker.phase == Phase::Gathering
@@ -271,8 +274,7 @@ impl Collectives {
         }
     }
 
-    /// Another server says what becomes of a construction whose leader is lost. Tells whether nobody else is to
-    /// hear of it.
+    /// Handles the event of another server about a construct whose leader is lost. Returns `true` if no client is notified.
     fn handle_server_event(&mut self, cx: &mut Cx, status: Status, infos: &[Info<'_>]) -> bool {
         let Some(Value::String(Some(name))) = value(infos, keys::GROUP_ID) else {
             return false;
@@ -283,8 +285,10 @@ impl Collectives {
         let old = Proc::new(about.nspace.to_shared(), about.rank);
         let is_it = |id: &TrackerId| {
             let leadership = self.get(*id).and_then(|open| open.leadership.as_ref());
-            leadership
-                .is_some_and(|led| [&led.leader, &led.lost_elsewhere].contains(&&Some(old.clone())))
+            leadership.is_some_and(|led| match &led.leader {
+                Leader::Leads(leader) | Leader::ElectingElsewhere(leader) => *leader == old,
+                Leader::None | Leader::Electing(_) => false,
+            })
         };
         let Some(id) = self.led.of(name).find(is_it) else {
             return false;
@@ -298,7 +302,7 @@ impl Collectives {
                     }
                     _ => None,
                 };
-                self.selected_elsewhere(cx, id, leader);
+                self.elected_elsewhere(cx, id, leader);
             }
             Status::GROUP_CONSTRUCT_ABORT => {
                 if self
@@ -313,45 +317,10 @@ impl Collectives {
         }
         false
     }
-
-    fn leader_lost_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, old: Proc<'static>) {
-        self.ask_held_back(cx, id);
-        let Some(leadership) = self.leadership_of(id) else {
-            return;
-        };
-        leadership.leader = None;
-        leadership.lost_elsewhere = Some(old);
-        let until = leadership.until.take();
-        let waits = leadership.is_open();
-        if let Some(until) = until {
-            cx.timers.cancel(until, Timer::Leadership(id));
-        }
-        if waits {
-            self.wait_for_selection(cx, id);
-        }
-    }
-
-    /// Another server says who leads in the place of a leader of its node; nobody, if nobody does.
-    fn selected_elsewhere(&mut self, cx: &mut Cx, id: TrackerId, leader: Option<Proc<'static>>) {
-        let Some(tracker) = self.get_mut(id) else {
-            return;
-        };
-        let phase = tracker.phase;
-        let Some(leadership) = &mut tracker.leadership else {
-            return;
-        };
-        leadership.lost_elsewhere = None;
-        leadership.leader = leader;
-        match (&leadership.leader, phase) {
-            (Some(_), _) => self.ask_anew(cx, id),
-            (None, Phase::Gathering) => self.fail(cx, id, Status::GROUP_LEADER_FAILED),
-            (None, _) => {}
-        }
-    }
 }
 
 impl Tracker {
-    /// Whether no process of this node has called.
+    /// Returns `true` if no process of this node has called.
     fn is_without_calls(&self) -> bool {
         let mut slots = self.slots.values();
         self.said.is_empty() && !slots.any(|slot| matches!(slot, Slot::Arrived(_)))
@@ -359,7 +328,7 @@ impl Tracker {
 }
 
 impl Announcement {
-    /// What an event of the server of a leader says.
+    /// Reads an announcement from the infos of its event.
     fn of(source: Proc<'static>, infos: &[Info<'_>]) -> Option<Self> {
         let name = match value(infos, keys::GROUP_ID)? {
             Value::String(Some(name)) => Text::from(name.as_bytes().to_vec()),
@@ -384,7 +353,7 @@ impl Announcement {
         })
     }
 
-    /// The infos of that event.
+    /// Returns the infos of the event.
     pub(crate) fn into_infos(self) -> Vec<Info<'static>> {
         let mut infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The leader of a construct, and the open decisions.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::time::Instant;
+
+use pmix_types::{Info, Proc, Status, Text};
+
+use crate::election::Election;
+use crate::ids::{ClientId, TrackerId};
+
+/// The leader of a construct.
+#[derive(Debug, Default, PartialEq)]
+pub(in super::super) enum Leader {
+    /// No process leads, and none is to be elected.
+    #[default]
+    None,
+    /// This process leads.
+    Leads(Proc<'static>),
+    /// This process of this node led and is lost: this server decides the election.
+    Electing(Proc<'static>),
+    /// This process of another node led and is lost: its server decides the election.
+    ElectingElsewhere(Proc<'static>),
+}
+
+/// The leader of a construct, and the open decisions.
+#[derive(Debug, Default)]
+pub(in super::super) struct Leadership {
+    pub(in super::super) leader: Leader,
+    /// The lost processes that no decision was taken about.
+    pub(in super::super) undecided: BTreeSet<Proc<'static>>,
+    /// The callers that do not want to lead in the place of a lost leader.
+    pub(in super::super) election: Election,
+    /// The callers that are lost since their call.
+    pub(in super::super) lost_callers: HashSet<ClientId>,
+    /// The processes that leaders add in the place of lost ones.
+    pub(in super::super) added: Vec<Proc<'static>>,
+    /// The leader of this node that the servers of other nodes were told of.
+    pub(in super::super) announced: Option<Proc<'static>>,
+    /// The leaders that servers of other nodes have announced.
+    pub(in super::super) heard_of: Vec<Proc<'static>>,
+    /// `true` while the leader may lead a construct that has ended here before it was announced, so that it is not asked.
+    pub(in super::super) is_held_back: bool,
+    /// `true` if all participants are of this node.
+    pub(in super::super) is_local: bool,
+    /// The time by which a decision is to be taken.
+    pub(in super::super) until: Option<Instant>,
+}
+
+impl Leadership {
+    /// Returns the process that leads.
+    pub(in super::super) fn leader(&self) -> Option<&Proc<'static>> {
+        match &self.leader {
+            Leader::Leads(leader) => Some(leader),
+            _ => None,
+        }
+    }
+
+    /// Returns the lost leader in whose place this server has another elected.
+    pub(in super::super) fn lost_leader(&self) -> Option<&Proc<'static>> {
+        match &self.leader {
+            Leader::Electing(old) => Some(old),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if a process leads, or is to be elected.
+    pub(in super::super) fn is_led(&self) -> bool {
+        self.leader != Leader::None
+    }
+
+    /// Returns `true` if a decision is awaited before the host is called.
+    pub(in super::super) fn is_open(&self) -> bool {
+        self.lost_leader().is_some() || !self.undecided.is_empty()
+    }
+
+    /// Returns the status with which the construct fails if no decision is taken.
+    pub(in super::super) fn status(&self) -> Status {
+        match &self.leader {
+            Leader::None | Leader::Leads(_) => Status::ERR_LOST_CONNECTION,
+            Leader::Electing(_) | Leader::ElectingElsewhere(_) => Status::GROUP_LEADER_FAILED,
+        }
+    }
+
+    /// Returns `true` if a decision about a lost process is awaited.
+    pub(in super::super) fn concerns(&self, about: &Proc<'_>) -> bool {
+        self.lost_leader() == Some(about) || self.undecided.contains(about)
+    }
+
+    /// Ends all decisions. A leader that is not lost still leads. Returns the time that was set for the decisions.
+    pub(in super::super) fn close(&mut self) -> Option<Instant> {
+        if self.leader().is_none() {
+            self.leader = Leader::None;
+        }
+        self.undecided.clear();
+        self.election.clear();
+        self.is_held_back = false;
+        self.until.take()
+    }
+}
+
+/// The constructs with a leader that have not ended, by the names of their groups.
+#[derive(Debug, Default)]
+pub(in super::super) struct LedByName(BTreeMap<Text<'static>, BTreeSet<TrackerId>>);
+
+impl LedByName {
+    pub(in super::super) fn insert(&mut self, name: &Text<'static>, id: TrackerId) {
+        self.0.entry(name.clone()).or_default().insert(id);
+    }
+
+    pub(in super::super) fn remove(&mut self, name: &Text<'static>, id: TrackerId) {
+        if let Some(of_name) = self.0.get_mut(name.as_bytes()) {
+            of_name.remove(&id);
+            if of_name.is_empty() {
+                self.0.remove(name.as_bytes());
+            }
+        }
+    }
+
+    /// Returns the constructs of a name, oldest first.
+    pub(in super::super) fn of<'l>(
+        &'l self,
+        name: &Text<'_>,
+    ) -> impl Iterator<Item = TrackerId> + 'l {
+        self.0.get(name.as_bytes()).into_iter().flatten().copied()
+    }
+
+    pub(in super::super) fn len(&self) -> usize {
+        self.0.values().map(BTreeSet::len).sum()
+    }
+}
+
+/// An event that asks the leader of a construct, or its participants, or reports a decision to them.
+#[derive(Debug)]
+pub(crate) struct LeaderQuestion {
+    pub(crate) status: Status,
+    pub(crate) name: Text<'static>,
+    pub(crate) to: Vec<Proc<'static>>,
+    pub(crate) about: Proc<'static>,
+    pub(crate) more: Vec<Info<'static>>,
+    /// The construct that waits for an answer.
+    pub(crate) asks: Option<TrackerId>,
+    /// `true` if the event concerns other nodes.
+    pub(crate) is_elsewhere: bool,
+}
+
+/// The message of the server of a leader to the servers of the other members: the process leads, or its construct has
+/// ended there.
+#[derive(Debug)]
+pub(crate) struct Announcement {
+    pub(crate) name: Text<'static>,
+    pub(crate) leader: Proc<'static>,
+    pub(crate) participants: Vec<Proc<'static>>,
+    /// `true` if the group is formed without lost members.
+    pub(crate) is_tolerant: bool,
+    /// The status with which it ended, if it did.
+    pub(crate) ended: Option<Status>,
+}
+
+/// The announcements that wait until their participants are registered, with the times at which they came.
+pub(in super::super) type EarlyAnnouncements = VecDeque<(Option<Instant>, Announcement)>;
+
+/// The hashes of the keys of constructs that ended before a leader of another node was announced; see `recent`.
+pub(in super::super) type RecentlyEnded = VecDeque<u64>;
