@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: processes that have a name in common.
+//! Groups: processes that share a name.
 //!
 //! ```text
 //! construct ── all members have called ── the host ── known ── destruct ── all have called ── the host ── forgotten
 //! invite, join (events between clients) ── CONSTRUCT_COMPLETE of the leader ──┘ └── leave ── one member less
 //! ```
 //!
-//! - Construction and destruction are collectives like a fence: [`Collectives`](crate::collective::Collectives)
-//!   gathers the members, calls the host and ends them all alike. What the end means for the group
-//!   is said by [`GroupOutcome`](crate::collective::GroupOutcome) and done here.
-//! - A group is known by its name to its members alone: other processes may use the same name for
-//!   a group of their own.
-//! - A name stands for the members in the requests of a member, with their ranks in the group or
-//!   the wildcard ([`Groups::translate`]); the host is only told of processes.
-//! - A group is forgotten when it is destructed, or when no local process is left in it.
+//! - Constructs and destructs are collectives like a fence: [`Collectives`](crate::collective::Collectives) gathers
+//!   the members, calls the host and answers all alike. It reports each end as a
+//!   [`GroupOutcome`](crate::collective::GroupOutcome), which is applied here.
+//! - A group is known by its name to its members only: other processes may use the same name for a group of their own.
+//! - In the requests of a member the name means the members, with their ranks in the group or the wildcard
+//!   ([`Groups::translate`]). Upcalls name processes only.
+//! - A group is removed when it is destructed, or when no process of this node is left in it.
 
 mod construct;
 mod election;

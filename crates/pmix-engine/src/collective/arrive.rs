@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arrival of participants, up to the upcall.
+//! The calls of participants, up to the upcall.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use crate::registry::ClientState;
 use crate::timer::Timer;
 
 impl Collectives {
-    /// FENCENB.
+    /// Handles FENCENB.
     pub(crate) fn fence(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Fence<'_>) {
         self.take_part(
             cx,
@@ -35,7 +35,7 @@ impl Collectives {
         );
     }
 
-    /// CONNECT.
+    /// Handles CONNECT.
     pub(crate) fn connect(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Connect<'_>) {
         self.take_part(
             cx,
@@ -46,7 +46,7 @@ impl Collectives {
         );
     }
 
-    /// DISCONNECT.
+    /// Handles DISCONNECT.
     pub(crate) fn disconnect(
         &mut self,
         cx: &mut Cx,
@@ -62,7 +62,7 @@ impl Collectives {
         );
     }
 
-    /// A process takes part in the construction or destruction of a group.
+    /// Takes the call of a process for the construct or destruct of a group.
     pub(crate) fn take_part_in_group(&mut self, cx: &mut Cx, call: GroupCall) {
         if let Some(error) = &call.refusal
             && !self.has_begun(cx, &call)
@@ -73,7 +73,7 @@ impl Collectives {
         self.take_part(cx, call.ticket, call.what, &call.procs, &call.infos);
     }
 
-    /// Whether other members have called already.
+    /// Returns `true` if other members have called already.
     fn has_begun(&self, cx: &Cx, call: &GroupCall) -> bool {
         let found = Self::caller_and_participants(cx, &call.ticket, &call.procs);
         found.is_ok_and(|(client, participants)| {
@@ -82,7 +82,7 @@ impl Collectives {
         })
     }
 
-    /// A process takes part in something, which concerns the group of a name if there is one.
+    /// Takes the call of a process for a collective, of a group if a name is given.
     fn take_part(
         &mut self,
         cx: &mut Cx,
@@ -110,7 +110,7 @@ impl Collectives {
         );
     }
 
-    /// A participant is there, and it is known who the others are.
+    /// Adds a participant whose call names processes of registered jobs.
     pub(super) fn add_participant(
         &mut self,
         cx: &mut Cx,
@@ -126,13 +126,13 @@ impl Collectives {
         }
     }
 
-    /// When a collective ends that began now, as far as a participant or the configuration says.
+    /// Returns the time limit of a collective that begins now, by a participant or the configuration.
     pub(super) fn limit(cx: &Cx, infos: &[Info<'_>]) -> Option<Instant> {
         let time = timeout(infos).or(cx.config.collective_time);
         time.and_then(|time| cx.after(time))
     }
 
-    /// Which client calls, and who takes part.
+    /// Returns the calling client and the participants.
     pub(super) fn caller_and_participants(
         cx: &Cx,
         ticket: &Ticket,
@@ -151,7 +151,7 @@ impl Collectives {
         Ok((client, participants))
     }
 
-    /// The tracker that a call of a client belongs to; a new one if it is the first to come.
+    /// Returns the tracker that a call of a client belongs to, which begins now if it is the first call.
     pub(super) fn tracker_of(
         &mut self,
         cx: &mut Cx,
@@ -165,14 +165,14 @@ impl Collectives {
         let job = job.map(|client| client.proc.nspace.clone());
         let job = job.unwrap_or_default();
         let id = self.begin(cx, key, job)?;
-        // A process that was removed since it called is told nothing, but others are.
+        // A process that was deregistered after its call gets no reply, but the others do.
         if let Some(tracker) = self.get_mut(id) {
             tracker.expect(client);
         }
         Ok(id)
     }
 
-    /// Begins a collective that processes of a job are the first to take part in.
+    /// Begins a collective, counted for a job.
     pub(super) fn begin(
         &mut self,
         cx: &Cx,
@@ -185,7 +185,7 @@ impl Collectives {
         tracker.has_lost_participant = has_lost_participant;
         for client in local {
             tracker.expect(client);
-            // If it comes back, it is another incarnation and has no part in this.
+            // A restarted process is another incarnation and takes no part in this collective.
             if Self::is_lost(cx, client) {
                 tracker.lose(client);
             }
@@ -193,10 +193,10 @@ impl Collectives {
         Ok(self.add(tracker))
     }
 
-    /// The local participants.
+    /// Returns the participants of this node.
     pub(crate) fn local(cx: &Cx, participants: &Participants) -> Vec<ClientId> {
         let mut local = Vec::new();
-        // A job that nobody registered has no process here.
+        // A job that is not registered has no process here.
         for (_, ranks, job) in participants.local_jobs(&cx.registry) {
             match ranks.listed() {
                 None => local.extend(job.clients.values()),
@@ -223,7 +223,7 @@ impl Collectives {
         };
         let leads = is_set(&infos, keys::GROUP_LEADER);
         let is_of_other_user = tracker.is_of_other_user(&infos);
-        // The host is not asked about a fence of this node.
+        // The host is not called for a fence of this node.
         let refusal = match tracker.key.0 == Collective::Fence {
             true => obeyed::check("PMIx_Fence", &infos).err(),
             false => None,
@@ -268,7 +268,7 @@ impl Collectives {
         self.go_on(cx, id);
     }
 
-    /// Ends the gathering if nobody is missing any longer, or if somebody will never come.
+    /// Ends the gathering if no participant is missing, or if one of them will never call.
     pub(super) fn go_on(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -283,12 +283,12 @@ impl Collectives {
         }
     }
 
-    /// Whether a local participant is gone and not expected to come back.
+    /// Returns `true` if a participant of this node is lost and not expected to connect again.
     pub(super) fn has_lost(cx: &Cx, participants: &Participants) -> bool {
         Self::any_lost(cx, participants, |_| true)
     }
 
-    /// Whether a local participant for which `is_so` holds is gone and not expected to come back.
+    /// Returns `true` if a participant of this node that `is_so` holds for is lost and not expected to connect again.
     pub(super) fn any_lost(
         cx: &Cx,
         participants: &Participants,
@@ -308,14 +308,13 @@ impl Collectives {
         }
     }
 
-    /// Whether a process is gone and not expected to come back.
+    /// Returns `true` if a process is lost and not expected to connect again.
     pub(super) fn is_lost(cx: &Cx, client: ClientId) -> bool {
         let client = cx.registry.client(client);
         client.is_none_or(|client| matches!(client.state, ClientState::Lost | ClientState::Left))
     }
 
-    /// All local participants are there: the host goes on, unless there is nobody else to fence
-    /// with.
+    /// Calls the host once all participants of this node have called, unless there is no participant on another node.
     fn call_host(&mut self, cx: &mut Cx, id: TrackerId) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -391,9 +390,8 @@ impl Collectives {
         self.queue_upcall(cx, id, Some(call));
     }
 
-    /// What the host is told about a collective: what the participants said, and how many seconds
-    /// are left. The host is to end it for all servers alike, so that this one waits a little
-    /// longer than it says.
+    /// Returns the infos for the host: those of the participants, and the seconds that are left. The host is to end
+    /// the collective for all servers alike, so that this server waits a little longer than that.
     fn limit_host(&mut self, cx: &mut Cx, id: TrackerId) -> Vec<Info<'static>> {
         let Some(tracker) = self.get_mut(id) else {
             return Vec::new();
@@ -416,7 +414,7 @@ impl Collectives {
         infos
     }
 
-    /// Whether all participants are local.
+    /// Returns `true` if all participants are of this node.
     pub(super) fn is_local(cx: &Cx, participants: &Participants) -> bool {
         participants.jobs().all(|(nspace, ranks)| {
             let Some(job) = cx.registry.job(nspace) else {
@@ -424,7 +422,7 @@ impl Collectives {
             };
             match ranks.listed() {
                 Some(ranks) => ranks.iter().all(|rank| job.clients.contains_key(rank)),
-                // A job whose size nobody stated is as large as its local part.
+                // A job without a registered size is as large as its part on this node.
                 None => {
                     let size = cx.job_size(nspace);
                     size.is_none_or(|size| u32::try_from(job.clients.len()) == Ok(size))

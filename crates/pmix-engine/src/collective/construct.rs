@@ -18,7 +18,7 @@
 //! | asking, electing | | `CONSTRUCT_ABORT` of the leader, or of a caller | ended |
 //! | at the host | `Phase::Hosting` | the host replies | ended |
 //! | at the host | | the leader, of this node, is lost | electing, for the servers that still gather |
-//! | ended | `Phase::Failed` | the last participant has called and was told | removed |
+//! | ended | `Phase::Failed` | the last participant has called and got the status | removed |
 //!
 //! `loss` handles every loss and both elections, `question` asks, `decision` takes the answers.
 //!

@@ -12,9 +12,9 @@
 //! | flag | `PMIX_BYTE` | as in the datastore; 128: the fence failed on this server |
 //! | status | `PMIX_STATUS` | with flag 128: how |
 //!
-//! Frozen: append only. If several servers failed, the lowest status counts, so that all servers
-//! come to the same result in whatever order the host puts the contributions. A server of OpenPMIx
-//! refuses the flag in a fence that collects data, and does not look at it in others.
+//! Frozen: append only. If several servers failed, the lowest status counts, so that all servers come to the same
+//! result in any order of the contributions. A server of OpenPMIx refuses the flag in a fence that collects data, and
+//! ignores it in others.
 
 use bfrops::{Decoder, Encoder, wire_type};
 use gds_hash::{Modex, ModexForm, Participant};
@@ -26,12 +26,12 @@ use super::tracker::Tracker;
 use crate::Error;
 use crate::cx::Cx;
 
-/// The fence failed on the server that says so.
+/// The flag of a server on which the fence failed.
 const FAILED: u8 = 128;
-/// No data were collected.
+/// The flag of a fence without data.
 const NOTHING: u8 = 0;
 
-/// What this server contributes.
+/// Returns the contribution of this server.
 pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error> {
     let (form, fence_form) = (cx.config.modex_form(), cx.config.fence_form);
     let wire = cx.codec(&form);
@@ -55,7 +55,7 @@ pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error>
     Ok(Modex::contribution(&wire, fence_form, &members, &procs)?)
 }
 
-/// Stores what the servers of other nodes contributed.
+/// Stores the contributions of the servers of other nodes.
 pub(super) fn absorb_contributions(
     cx: &mut Cx,
     tracker: &Tracker,
@@ -69,7 +69,7 @@ pub(super) fn absorb_contributions(
     let wire = cx.codec(&form);
     let members = modex_members(cx, &tracker.key.1);
     let mut modex = Modex::parse(&wire, fence_form, &members, &data)?;
-    // What processes of this node put is there already, and may be newer.
+    // The data of processes of this node are stored, and may be newer.
     modex.retain(|nspace, rank| {
         let mut stale = tracker.stale.iter();
         let is_stale = stale.any(|proc| proc.nspace == *nspace && proc.rank == rank);
@@ -82,7 +82,7 @@ pub(super) fn absorb_contributions(
     Ok(())
 }
 
-/// The participants in the order and the form of the datastore.
+/// Returns the participants in the order and the form of the datastore.
 fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>> {
     let jobs = members.jobs();
     let size = |nspace, ranks: &Ranks| {
@@ -97,7 +97,7 @@ fn modex_members<'m>(cx: &Cx, members: &'m Participants) -> Vec<Participant<'m>>
     .collect()
 }
 
-/// What a server contributes on which a fence failed.
+/// Returns the contribution of a server on which a fence failed.
 pub(super) fn failure(
     form: &PeerForm,
     fence_form: ModexForm,
@@ -123,11 +123,11 @@ pub(super) fn failure(
     Ok(out)
 }
 
-/// The contributions that hold data, one behind the other.
+/// Returns the contributions that hold data, one after the other.
 ///
 /// # Errors
 ///
-/// How the fence failed, if it did on any server; what the bytes have wrong.
+/// The status of a server on which the fence failed; a status of unpacking for damaged bytes.
 fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut data = Vec::new();
     let mut failed: Option<Status> = None;
@@ -150,7 +150,7 @@ fn with_data(form: &PeerForm, fence_form: ModexForm, bytes: &[u8]) -> Result<Vec
     }
 }
 
-/// What one server contributed.
+/// The contribution of one server.
 enum Contribution {
     Nothing,
     Data,
@@ -177,7 +177,7 @@ fn read_contribution(
     flagged(&mut Decoder::new(form.layout, &data))
 }
 
-/// What a flag says, and what belongs to it.
+/// The meaning of a flag, with the data that follow it.
 fn flagged(decoder: &mut Decoder<'_>) -> Result<Contribution, Error> {
     Ok(match decoder.one::<wire_type::Byte>()? {
         NOTHING => Contribution::Nothing,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls that come before the participants are known.
 //!
-//! A job that has processes here is known once it is registered with all of these. Before that
-//! nobody can say whether "all of the job" and "its ranks 0 to 3" are the same. Calls that name
-//! such a job wait, and are taken in the order in which they came.
+//! A job with processes on this node is known once it is registered with all of these. Before that, the server cannot
+//! tell if "all of the job" and "its ranks 0 to 3" are the same. Calls that name such a job wait, and are taken in the
+//! order in which they came.
 //!
-//! One that fails meanwhile is answered and stays: it is a call that its process has made, and the
-//! n-th calls of all participants belong together.
+//! A call that fails meanwhile is answered and stays: its process has made it, and the n-th calls of all participants
+//! belong together.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ use crate::peers::Ticket;
 use crate::timer::Timer;
 
 impl Collectives {
-    /// Whether it is not known yet who takes part.
+    /// Returns `true` if the participants are not known yet.
     pub(super) fn is_early(cx: &Cx, participants: &Participants) -> bool {
         let mut jobs = participants.local_jobs(&cx.registry).into_iter();
         jobs.any(|(.., job)| !job.is_complete())
     }
 
-    /// A participant is there before it is known who the others are.
+    /// Keeps a call whose participants are not known yet.
     pub(super) fn came_early(
         &mut self,
         cx: &mut Cx,
@@ -64,12 +64,12 @@ impl Collectives {
         }
     }
 
-    /// The time of a call is up that came early.
+    /// Fails an early call whose time has passed.
     pub(crate) fn early_expired(&mut self, cx: &mut Cx, id: EarlyId) {
         self.early_failed(cx, id, Status::ERR_TIMEOUT);
     }
 
-    /// A participant is gone before all of them were known.
+    /// Fails the early calls that a lost process takes part in.
     pub(super) fn lost_to_early(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'_>) {
         let concerned = |call: &EarlyCall| call.key.1.has(proc);
         for id in self.early.which(concerned) {
@@ -80,7 +80,7 @@ impl Collectives {
         }
     }
 
-    /// Answers a call that came early, and says who has not called.
+    /// Fails an early call, and logs the processes that have not called.
     fn early_failed(&mut self, cx: &mut Cx, id: EarlyId, status: Status) {
         let Some(call) = self.early.calls.get_mut(&id) else {
             return;
@@ -103,8 +103,8 @@ impl Collectives {
         cx.reply_status(ticket, status);
     }
 
-    /// A job or its processes are registered by now, or not any longer: calls that waited for that
-    /// go on.
+    /// Takes the early calls that wait for a job, after the job or one of its processes was registered or
+    /// deregistered.
     pub(crate) fn collectives_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.take_announcements(cx);
         let concerned = |call: &EarlyCall| call.key.1.jobs().any(|(known, _)| known == nspace);
@@ -121,7 +121,7 @@ impl Collectives {
                     cx.timers.cancel(until, Timer::Early(id));
                 }
                 self.end_one(&call.job);
-                // Nobody calls for a job that is gone.
+                // The processes of a deregistered job make no calls.
                 if cx.registry.job(&call.job).is_some() {
                     self.take_early(cx, call);
                 }
@@ -129,7 +129,7 @@ impl Collectives {
         }
     }
 
-    /// Takes a call as if it came now.
+    /// Takes an early call as if it came now.
     fn take_early(&mut self, cx: &mut Cx, call: EarlyCall) {
         let (kind, participants, group) = call.key;
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
@@ -137,7 +137,7 @@ impl Collectives {
         let known = Participants::of(&participants.to_procs(), &call.job, size, is_here);
         let key = match known {
             Ok(participants) => (kind, participants, group),
-            // Now that the job is known, some of them do not exist.
+            // Now that the job is known, some of the participants may not exist.
             Err(error) => {
                 if let EarlyState::Waiting(ticket) = call.state {
                     cx.reply_error(ticket, &error);
@@ -153,7 +153,7 @@ impl Collectives {
         }
     }
 
-    /// A process has called and was told that it failed. So are all others now.
+    /// Fails the collective of a call that has failed: all participants get the same status.
     fn has_failed(
         &mut self,
         cx: &mut Cx,

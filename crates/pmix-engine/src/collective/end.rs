@@ -19,12 +19,12 @@ use crate::pending::Pending;
 use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
-/// How many of those that are missing a log line names.
+/// The number of missing processes that a log line names.
 const MAX_NAMED: usize = 8;
 
 impl Collectives {
-    /// The host ended a collective. What all servers contributed to a fence is stored before
-    /// anybody goes on.
+    /// Ends a collective by the reply of the host. The contributions of all servers to a fence are stored before any
+    /// participant is answered.
     pub(crate) fn host_ended(
         &mut self,
         cx: &mut Cx,
@@ -36,7 +36,7 @@ impl Collectives {
         let is_local = { self.get(id) }.is_some_and(|open| {
             open.key.0 == Collective::GroupConstruct && Self::is_local(cx, &open.key.1)
         });
-        // One that has failed by now is not there for the answer.
+        // A tracker that has failed meanwhile has answered its participants.
         let tracker = self.trackers.get_mut(&id);
         let Some(tracker) = tracker.filter(|tracker| tracker.phase == Phase::Hosting) else {
             return;
@@ -65,11 +65,11 @@ impl Collectives {
         }
     }
 
-    /// A local process is gone. What it was to take part in ends, unless the host has gone on
-    /// with it.
+    /// Handles the loss of a process of this node, which ends the collectives that it was to take part in, unless the
+    /// host was called for them.
     ///
-    /// DEVIATION: it ends for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx goes on
-    /// with those who are left, and some of them are told of a success that others are not;
+    /// DEVIATION: the loss ends it for all participants with `PMIX_ERR_LOST_CONNECTION`; OpenPMIx continues with the
+    /// remaining ones, so that some participants succeed and others fail;
     /// `a_participant_that_is_lost_ends_the_fence_for_all`.
     pub(crate) fn lose(&mut self, cx: &mut Cx, client: ClientId, proc: &Proc<'static>) {
         self.lost_to_early(cx, client, proc);
@@ -95,7 +95,7 @@ impl Collectives {
         }
     }
 
-    /// A participant is gone before all local ones were there.
+    /// Fails a collective because a participant is lost before all of this node have called.
     fn lost_in_gathering(&mut self, cx: &mut Cx, id: TrackerId, proc: &Proc<'static>) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -116,7 +116,7 @@ impl Collectives {
         }
     }
 
-    /// The time of a collective is up.
+    /// Fails a collective whose time has passed.
     pub(crate) fn collective_expired(&mut self, cx: &mut Cx, id: TrackerId) {
         if let Some(tracker) = self.get_mut(id) {
             tracker.until = None;
@@ -152,7 +152,7 @@ impl Collectives {
         }
     }
 
-    /// Leaves it to the groups what the end means to the group, and the answers with it.
+    /// Hands the end to the groups, which answer the members.
     fn end_group(cx: &mut Cx, tracker: Tracker, status: Status, tickets: Vec<Ticket>) {
         let lost = tracker.lost_callers();
         let (kind, participants, name) = tracker.key;
@@ -170,8 +170,8 @@ impl Collectives {
         }));
     }
 
-    /// Ends a collective without success, and says who is missing. A destruct without local participants is not
-    /// reported: nobody here called for it.
+    /// Fails a collective, and logs the missing processes. A destruct without participants of this node is not logged:
+    /// no process here called for it.
     pub(super) fn fail(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         if let Some(tracker) = self.get(id).filter(|tracker| !tracker.slots.is_empty()) {
             let missing = tracker.missing.iter().copied().collect();
@@ -180,7 +180,7 @@ impl Collectives {
         self.fail_silently(cx, id, status);
     }
 
-    /// Ends a collective without success. Who comes later is told the same.
+    /// Fails a collective. Late callers get the same status.
     pub(super) fn fail_silently(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get_mut(id) else {
             return;
@@ -206,7 +206,7 @@ impl Collectives {
         }
     }
 
-    /// Notes who is told that the destruct of a group failed, if this is what failed.
+    /// Reports the members that get the failure of a destruct to the groups.
     pub(super) fn destruct_failed(&self, cx: &mut Cx, id: TrackerId, tickets: &[Ticket]) {
         if let Some(tracker) = self.get(id)
             && let (Collective::GroupDestruct, participants, Some(name)) = &tracker.key
@@ -221,7 +221,7 @@ impl Collectives {
         }
     }
 
-    /// Tells the servers of other nodes that a collective failed here: of a fence in place of data.
+    /// Reports to the servers of other nodes that a collective failed here; of a fence, in the place of data.
     fn tell_servers(&mut self, cx: &mut Cx, id: TrackerId, status: Status) {
         let Some(tracker) = self.get(id) else {
             return;
@@ -241,7 +241,7 @@ impl Collectives {
         self.queue_upcall(cx, id, call);
     }
 
-    /// Says who is missing: some who have not come, and all who are lost or removed.
+    /// Logs the missing processes: some that have not called, and all that are lost or deregistered.
     pub(super) fn report(cx: &mut Cx, key: &Key, missing: Vec<ClientId>, status: Status) {
         let (operation, participants) = (key.0, &key.1);
         let lost = Self::local(cx, participants).into_iter();
@@ -281,7 +281,7 @@ impl Collectives {
         }
     }
 
-    /// The reply to a connect: the jobs of the others, as far as this server knows them.
+    /// Returns the reply to a connect: the jobs of the others, as far as this server knows them.
     fn others_jobs(cx: &mut Cx, ticket: &Ticket, tracker: &Tracker) -> Result<Vec<u8>, Error> {
         let member = cx.member(ticket)?;
         let form = member.form;
@@ -303,7 +303,7 @@ impl Collectives {
         Ok(reply::Objects { status, objects }.encode(&form, None)?)
     }
 
-    /// Says what the host is to be told of a collective, if anything, and tells it what is due.
+    /// Records the upcall of a collective, if one is needed, and makes the upcalls whose turn it is.
     pub(super) fn queue_upcall(&mut self, cx: &mut Cx, id: TrackerId, call: Option<Upcall>) {
         let Some(key) = self.get(id).map(|tracker| tracker.key.clone()) else {
             return;

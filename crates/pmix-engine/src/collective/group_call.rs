@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said where groups are made and ended: by the members, to the host, and to the groups.
+//! The directives of constructs and destructs: from the members, to the host, and in the outcome for the groups.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,51 +14,50 @@ use crate::ids::ClientId;
 use crate::infos::is_set;
 use crate::peers::Ticket;
 
-/// A call that may be taken to the collectives.
+/// A call that may be added to a collective.
 pub(crate) struct GroupCall {
     pub(crate) ticket: Ticket,
     pub(crate) what: (Collective, GroupName),
     pub(crate) procs: Vec<Proc<'static>>,
-    /// Those of them who are not waited for, where a group is destructed: they have left it, or are lost and the
-    /// others are told of that.
+    /// The members that a destruct does not wait for: they have left, or are lost and the others were notified.
     pub(crate) done_without: Vec<Proc<'static>>,
-    /// Whether a member of this node is lost to the group that is destructed, of whom the others are not told.
+    /// `true` if a member of this node is lost to the group that is destructed, and the others were not notified.
     pub(crate) has_lost: bool,
     pub(crate) infos: Vec<Info<'static>>,
-    /// Why no collective may begin by this call; it may still be a part of one that has begun, so
-    /// that all members are told alike how it ends.
+    /// The reason for which the call may not begin a collective. It may still join one that has begun, so that all
+    /// members get the same status.
     pub(crate) refusal: Option<Error>,
 }
 
-/// What became of a group in a collective, to be handed to [`Groups::heed`](crate::group::Groups::heed).
+/// The outcome of a collective for its group; see [`Groups::handle_outcome`](crate::group::Groups::handle_outcome).
 #[derive(Debug)]
 pub(crate) enum GroupOutcome {
-    /// All members have called, and the host has gone along.
+    /// All members have called, and the host has agreed.
     Ended(EndedGroup),
-    /// A destruct failed, and these processes were told: they have no such group any longer.
+    /// A destruct failed, and these processes got the status: they have no such group any more.
     DestructFailed {
         name: Text<'static>,
         participants: Participants,
         told: Vec<Proc<'static>>,
     },
-    /// A process is gone that was to take part in a construction.
+    /// A process is lost that was to take part in a construct.
     InviteFailed {
         name: Text<'static>,
         procs: Vec<Proc<'static>>,
         proc: Proc<'static>,
     },
-    /// Somebody is to hear of a construction that is led, or to decide what becomes of it.
+    /// A question to the leader of a construct, or a decision about it.
     Led(LeaderQuestion),
-    /// The servers of other nodes are to hear who leads one.
+    /// The servers of other nodes are to learn the leader of a construct.
     Announced(Announcement),
 }
 
-/// What becomes of the members of a group, to be handed to the collectives.
+/// A membership change of a group, for the collectives.
 #[derive(Debug)]
 pub(crate) enum MembershipChange {
-    /// One has left it.
+    /// A member has left.
     Left(MemberLeft),
-    /// Those of this node have left it or are lost.
+    /// All members of this node have left or are lost.
     NoneLeft(NoneLeft),
 }
 
@@ -69,27 +68,28 @@ pub(crate) struct MemberLeft {
     pub(crate) proc: Proc<'static>,
     /// The members when the group was constructed.
     pub(crate) members: Vec<Proc<'static>>,
-    /// Those that have not left it, with this one and without.
+    /// The members that have not left, before and after this leave.
     pub(crate) before: Vec<Proc<'static>>,
     pub(crate) now: Vec<Proc<'static>>,
 }
 
-/// A group has no member on this node any longer.
+/// A group without members of this node.
 #[derive(Debug)]
 pub(crate) struct NoneLeft {
     pub(crate) name: Text<'static>,
     /// The members when it was constructed.
     pub(crate) members: Vec<Proc<'static>>,
-    /// The job of the last member of this node: the call for the destruct counts among what is under way of it.
+    /// The job of the last member of this node, which the destruct is counted for.
     pub(crate) job: Nspace<'static>,
-    /// Whether a destruct fails: a member of this node is lost, and nobody asked for `PMIX_GROUP_NOTIFY_TERMINATION`.
+    /// `true` if the destruct fails: a member of this node is lost, and no member gave
+    /// `PMIX_GROUP_NOTIFY_TERMINATION`.
     pub(crate) fails: bool,
 }
 
-/// What each local participant said, in the order in which they called.
+/// The infos of each participant of this node, in the order of their calls.
 pub(crate) type Said = [(ClientId, Vec<Info<'static>>)];
 
-/// A construction or destruction that ended.
+/// A construct or destruct that has ended.
 #[derive(Debug)]
 pub(crate) struct EndedGroup {
     pub(crate) kind: Collective,
@@ -97,21 +97,21 @@ pub(crate) struct EndedGroup {
     pub(crate) participants: Participants,
     /// The job of the process that began it.
     pub(crate) job: Nspace<'static>,
-    /// What each local participant said.
+    /// The infos of each participant of this node.
     pub(crate) said: Vec<(ClientId, Vec<Info<'static>>)>,
-    /// The local participants that had not called when the host was.
+    /// The participants of this node that had not called when the host was called.
     pub(crate) absent: Vec<Proc<'static>>,
-    /// Those of the local participants that called and are lost, though another incarnation may be here by now.
+    /// The participants of this node that are lost since their call, though another incarnation may be connected.
     pub(crate) lost: Vec<Proc<'static>>,
-    /// What the host said.
+    /// The infos of the host.
     pub(crate) answered: Vec<Info<'static>>,
     pub(crate) status: Status,
-    /// The answers that are owed.
+    /// The requests to answer.
     pub(crate) tickets: Vec<Ticket>,
 }
 
 impl EndedGroup {
-    /// Whether the members are told of those that are lost: any of them asked for it, here or on another node.
+    /// Returns `true` if members are notified of lost members: any of them asked for it, here or on another node.
     pub(crate) fn notifies(&self) -> bool {
         let said = self.said.iter().map(|(_, infos)| infos);
         let mut infos = said.chain([&self.answered]);
@@ -119,12 +119,12 @@ impl EndedGroup {
     }
 }
 
-/// Whether processes that are lost before they took part are done without.
+/// Returns `true` if the operation continues without processes that are lost before their call.
 pub(crate) fn is_tolerant(infos: &[Info<'_>]) -> bool {
     is_set(infos, keys::GROUP_OPTIONAL) || is_set(infos, keys::GROUP_NOTIFY_TERMINATION)
 }
 
-/// Whether the host has nothing to add: all participants are local, and say so.
+/// Returns `true` if the host has nothing to add: all participants are of this node, and ask for that.
 pub(crate) fn stays_local(said: &Said) -> bool {
     let all = |key: &str| said.iter().all(|(_, infos)| is_set(infos, key));
     let any = |key: &str| said.iter().any(|(_, infos)| is_set(infos, key));
@@ -139,17 +139,17 @@ pub(crate) fn is_gathered(said: &Said) -> bool {
     said.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
-/// Whether any of them says in which order they are to be in the end.
+/// Returns `true` if any member gives the final order of the members.
 pub(crate) fn wants_order(said: &Said) -> bool {
     let is = |info: &Info<'_>| info.key.is(keys::GROUP_FINAL_MEMBERSHIP_ORDER);
     said.iter().any(|(_, infos)| infos.iter().any(is))
 }
 
-/// The order in which the members are to be in the end, if any of them says so.
+/// Returns the final order of the members, if any of them gives it.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if they say different ones.
+/// `PMIX_ERR_BAD_PARAM` if they give different orders.
 pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Error> {
     let key = keys::GROUP_FINAL_MEMBERSHIP_ORDER;
     let mut orders = said.iter().filter_map(|(_, infos)| procs_of(infos, key));
@@ -160,9 +160,9 @@ pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Erro
     }
 }
 
-/// What the host is told: the members in a form that is the same on all servers, every directive
-/// once, what each member shares, the members in their order and the time that is left (`infos`), and
-/// how it failed here, if it did.
+/// Returns the upcall: the members in the form that is the same on all servers, each directive once, the infos that
+/// members share, the members in their order and the time that is left (`infos`), and the status with which it failed
+/// here.
 pub(crate) fn upcall(
     kind: Collective,
     id: Text<'static>,
@@ -231,7 +231,7 @@ fn merge_directives(directives: &mut Vec<Info<'static>>, said: &Said) {
     }
 }
 
-/// Whom the members add, each once.
+/// Returns the processes that the members add, each once.
 fn added(said: &Said) -> Vec<Proc<'static>> {
     let lists = said.iter();
     let lists = lists.filter_map(|(_, infos)| procs_of(infos, keys::GROUP_ADD_MEMBERS));
@@ -240,19 +240,19 @@ fn added(said: &Said) -> Vec<Proc<'static>> {
     procs.cloned().collect()
 }
 
-/// The list of members, if all who called gave it in the same order.
+/// Returns the list of members, if all callers gave it in the same order.
 pub(crate) fn agreed(said: &Said) -> Option<&[Proc<'static>]> {
     let mut lists = said.iter().map(|(_, infos)| listed(infos));
     let first = lists.next()??;
     lists.all(|list| list == Some(first)).then_some(first)
 }
 
-/// The members that infos name, in their order.
+/// Returns the members that infos list, in their order.
 pub(crate) fn listed<'i>(infos: &'i [Info<'static>]) -> Option<&'i [Proc<'static>]> {
     procs_of(infos, keys::GROUP_MEMBERSHIP)
 }
 
-/// The processes that infos name under a key.
+/// Returns the processes that infos list under a key.
 pub(super) fn procs_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i [Proc<'static>]> {
     match &infos.iter().find(|info| info.key.is(key))?.value {
         Value::DataArray(DataArray::Proc(procs)) => Some(procs),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The members of a group that is made, in their order.
+//! The members of a group that is constructed, in their order.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::host::in_final_order;
 use crate::procs::Procs;
 
-/// The members in the order that all who called gave, without those of this node that did not.
+/// Returns the members in the order that all callers gave, without absent members of this node.
 pub(crate) fn members_now(
     cx: &Cx,
     participants: &Participants,
@@ -25,7 +25,7 @@ pub(crate) fn members_now(
     present(cx, list, absent)
 }
 
-/// A list of members in the order that they want in the end, if they say one.
+/// Returns a list of members in the final order, if the members give one.
 pub(crate) fn in_wanted_order(
     cx: &Cx,
     list: Vec<Proc<'static>>,
@@ -37,7 +37,7 @@ pub(crate) fn in_wanted_order(
     }
 }
 
-/// The participants of this node that have not called, whether they are registered or no longer.
+/// Returns the participants of this node that have not called, registered or not.
 pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
     let participants = &tracker.key.1;
     let came: BTreeSet<_> = tracker.said.iter().map(|(client, _)| *client).collect();
@@ -49,7 +49,7 @@ pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
         let gone = job.gone.iter().filter(|rank| ranks.has(**rank));
         absent.extend(gone.map(|rank| Proc::new(nspace.clone(), *rank)));
     }
-    // One that called before it was removed has no client by which it could be found.
+    // A participant that was deregistered after its call has no client to find it by.
     let lost = tracker.lost.iter();
     let called: HashSet<_> = lost
         .filter(|(client, _)| came.contains(client))
@@ -59,7 +59,7 @@ pub(super) fn absent(cx: &Cx, tracker: &Tracker) -> Vec<Proc<'static>> {
     absent
 }
 
-/// A list of members without those that did not call.
+/// Returns a list of members without absent ones.
 pub(crate) fn present(
     cx: &Cx,
     list: Vec<Proc<'static>>,
@@ -75,8 +75,8 @@ pub(crate) fn present(
     each
 }
 
-/// The processes of a list one by one: a wildcard stands for as many as its job is said to have, or
-/// for those that are here.
+/// Returns the processes of a list one by one. A wildcard means the whole job by its size, or its processes of this
+/// node if the size is not known.
 pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
     let mut each = Vec::with_capacity(list.len());
     for proc in list {
@@ -89,7 +89,7 @@ pub(crate) fn each(cx: &Cx, list: &[Proc<'_>]) -> Vec<Proc<'static>> {
                 let ranks = cx.registry.job(nspace).map(|job| job.clients.keys());
                 let before = each.len();
                 each.extend(ranks.into_iter().flatten().map(|rank| of(*rank)));
-                // Of a job that is not known here, nobody says how many there are.
+                // The size of this job is not known.
                 if each.len() == before {
                     each.push(of(Rank::WILDCARD));
                 }

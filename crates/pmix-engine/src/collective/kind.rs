@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes do together.
+//! The kinds of collectives.
 //!
 //! Source: PMIx Standard, chapters "Synchronization", "Process Management" and "Process Sets and
 //! Groups".
@@ -8,24 +8,24 @@ use std::fmt;
 
 use pmix_types::Text;
 
-/// Names a collective operation: what processes do together.
+/// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Collective {
-    /// They wait for each other, and may exchange what they put.
+    /// A fence: the participants wait for each other, and may exchange data.
     Fence,
-    /// They are treated as one job from now on.
+    /// A connect: the participants are treated as one job from then on.
     Connect,
-    /// They are treated so no longer.
+    /// A disconnect, which ends that.
     Disconnect,
-    /// They form a group.
+    /// The construct of a group.
     GroupConstruct,
-    /// They take their group apart.
+    /// The destruct of a group.
     GroupDestruct,
 }
 
 impl Collective {
-    /// Whether it makes or ends a group, which has a name.
+    /// Returns `true` for a construct or destruct, which has the name of a group.
     pub(crate) const fn is_of_group(self) -> bool {
         matches!(self, Self::GroupConstruct | Self::GroupDestruct)
     }
@@ -43,5 +43,5 @@ impl fmt::Display for Collective {
     }
 }
 
-/// The name of the group that is made or ended; none for anything else.
+/// The name of the group of a construct or destruct.
 pub(crate) type GroupName = Option<Text<'static>>;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the members of a group do together goes on when one of them leaves it.
+//! The collectives of a group when a member leaves it.
 //!
-//! The names of groups in fences, connects and disconnects stand for the members that there are when one calls, so what
-//! has begun with one more is begun again with those who are left, if one of those who called said
-//! `PMIX_GROUP_FT_COLLECTIVE`. What the host was told of goes on as it is.
+//! The name of a group in a fence, connect or disconnect means the current members. A collective that has begun with a
+//! member that leaves is begun again with the others, if a caller gave `PMIX_GROUP_FT_COLLECTIVE`. The host's part of
+//! a collective is not changed.
 //!
-//! A destruct is for all members with which the group was constructed, so that all servers name the same processes to the
-//! host, whichever leaves and losses they know of. Nobody waits for the call of one that has left. Where no member is left
-//! on this node, the server calls the host by itself.
+//! A destruct is for all members with which the group was constructed, so that all servers name the same processes to
+//! the host, independent of the leaves and losses that they know of. The call of a member that left is not awaited. If
+//! no member is left on this node, the server calls the host by itself.
 
 use pmix_types::{Info, Nspace, Proc, Status};
 
@@ -22,7 +22,7 @@ use crate::peers::Ticket;
 use crate::procs::Procs;
 
 impl Collectives {
-    /// Begins what the members of a group do together again, without the one that left.
+    /// Begins the collectives of a group again, without the member that left.
     pub(crate) fn member_left(&mut self, cx: &mut Cx, left: &MemberLeft) {
         let Some(first) = left.before.first() else {
             return;
@@ -58,8 +58,7 @@ impl Collectives {
         }
     }
 
-    /// Begins the destruct of a group, if the call is the first, so that those who have left it, or are lost to it,
-    /// are not waited for.
+    /// Begins the destruct of a group with its first call, so that members that left or are lost are not awaited.
     pub(super) fn begin_without(&mut self, cx: &mut Cx, call: &GroupCall) {
         if call.done_without.is_empty() && !call.has_lost {
             return;
@@ -79,7 +78,7 @@ impl Collectives {
         let mut without = Procs::default();
         without.extend(&call.done_without);
         let has_lost = Self::any_lost(cx, &key.1, |proc| !without.has(proc));
-        // Why there is no room for it is said when the call is taken.
+        // The reason for which there is no room is reported when the call is taken.
         if let Ok(id) = self.tracker_of(cx, client, key) {
             if let Some(tracker) = self.get_mut(id) {
                 tracker.has_lost_participant = call.has_lost || has_lost;
@@ -88,8 +87,7 @@ impl Collectives {
         }
     }
 
-    /// Does without participants of a destruct. Of those who have called and leave nobody waits for an answer but
-    /// themselves.
+    /// Drops participants of a destruct. A caller that leaves is answered at once.
     fn do_without(&mut self, cx: &mut Cx, id: TrackerId, procs: &[Proc<'static>]) {
         for proc in procs {
             let client = cx.registry.find(&proc.nspace, proc.rank);
@@ -101,7 +99,8 @@ impl Collectives {
         }
     }
 
-    /// A process calls for a group for itself. If it was lost since an earlier call, it is a member in its own place.
+    /// Takes the call of a process that calls for itself. If it was lost since an earlier call, it replaces itself as
+    /// a member.
     pub(super) fn calls_again(&mut self, cx: &Cx, id: TrackerId, client: ClientId) {
         let tracker = self.get(id).filter(|tracker| tracker.calls_for_itself());
         let proc = cx.registry.client(client).map(|client| &client.proc);
@@ -116,7 +115,7 @@ impl Collectives {
         }
     }
 
-    /// Calls the host for the destruct of a group none of whose members is on this node any longer.
+    /// Calls the host for the destruct of a group without members of this node.
     pub(crate) fn none_left(&mut self, cx: &mut Cx, group: NoneLeft) {
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let Ok(members) = Participants::of(&group.members, &group.job, size, |_, _| true) else {
@@ -140,7 +139,7 @@ impl Collectives {
         }
     }
 
-    /// Forgets the destructs for which the server called by itself, if no participant is of a job that is registered.
+    /// Removes the destructs for which the server called by itself, once no participant is of a registered job.
     pub(crate) fn own_calls_of_job_gone(&mut self, cx: &Cx) {
         if self.has_own_calls() {
             let is_of_nobody = |tracker: &Tracker| {
@@ -166,7 +165,7 @@ impl Collectives {
                     let key: Key = (tracker.key.0, participants, tracker.key.2.clone());
                     self.add_participant(cx, ticket, client, key, infos, until);
                 }
-                // It is the one that left.
+                // This participant has left.
                 Err(_) => cx.reply_status(ticket, Status::ERR_NOT_FOUND),
             }
         }
@@ -174,7 +173,7 @@ impl Collectives {
 }
 
 impl Tracker {
-    /// Does without a participant. Returns its request, if it has called.
+    /// Drops a participant. Returns its request, if it has called.
     fn do_without(&mut self, client: ClientId) -> Option<Ticket> {
         self.missing.remove(&client);
         match std::mem::replace(self.slots.get_mut(&client)?, Slot::Done) {
@@ -183,7 +182,7 @@ impl Tracker {
         }
     }
 
-    /// The answers that are owed, and to whom.
+    /// Returns the requests to answer, with their clients.
     fn take_arrived(&mut self) -> Vec<(ClientId, Ticket)> {
         let slots = std::mem::take(&mut self.slots).into_iter();
         let arrived = slots.filter_map(|(client, slot)| match slot {
@@ -193,7 +192,7 @@ impl Tracker {
         arrived.collect()
     }
 
-    /// What a participant said: of what concerns no group, the first spoke for all.
+    /// Returns the infos of a participant. Without a group, the infos of the first caller are those of all.
     fn infos_of(&self, client: ClientId) -> Vec<Info<'static>> {
         let said = self.said.iter().find(|(other, _)| *other == client);
         said.map_or_else(|| self.infos.clone(), |(_, infos)| infos.clone())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upcalls of collectives reach the host in the order in which the collectives began.
+//! The order of the upcalls of collectives, which is that in which the collectives began.
 //!
-//! The host meets the n-th fence of some processes on one node with the n-th on another, and so it
-//! does with connects and disconnects. One that fails may end before an earlier one of the same
-//! processes; what the host is told of it waits then for its turn.
+//! The host matches the n-th fence of some processes on one node with the n-th on another, and the same for connects
+//! and disconnects. A collective that fails may end before an earlier one of the same processes; its upcall waits for
+//! its turn.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,8 +13,7 @@ use super::tracker::Key;
 use crate::host::Upcall;
 use crate::ids::TrackerId;
 
-/// Holds the upcalls of collectives back until those of earlier collectives of the same participants
-/// were made.
+/// The upcalls that wait for those of earlier collectives of the same participants.
 #[derive(Debug, Default)]
 pub(super) struct OrderedUpcalls(HashMap<Key, VecDeque<QueuedUpcall>>);
 
@@ -28,11 +27,11 @@ struct QueuedUpcall {
 
 #[derive(Debug)]
 enum State {
-    /// It is under way.
+    /// The collective is open.
     Open,
-    /// Nobody else has to be told of it.
+    /// No upcall is needed.
     Silent,
-    /// The host is to be told this.
+    /// This upcall is to be made.
     Ready(Box<Upcall>),
 }
 
@@ -40,17 +39,17 @@ enum State {
 pub(super) struct DueUpcall {
     pub(super) id: TrackerId,
     pub(super) job: Nspace<'static>,
-    /// What the host is told; nothing if nobody else has to be told of it.
+    /// The upcall, if one is needed.
     pub(super) call: Option<Upcall>,
 }
 
 impl OrderedUpcalls {
-    /// How many collectives are under way whose upcall was not made.
+    /// Returns the number of collectives whose upcall was not made.
     pub(super) fn len(&self) -> usize {
         self.0.values().map(VecDeque::len).sum()
     }
 
-    /// A collective begins.
+    /// Adds a collective that begins.
     pub(super) fn begin(&mut self, key: &Key, job: &Nspace<'static>, id: TrackerId) {
         let turns = self.0.entry(key.clone()).or_default();
         turns.push_back(QueuedUpcall {
@@ -60,8 +59,7 @@ impl OrderedUpcalls {
         });
     }
 
-    /// Says what the host is to be told of a collective, if anything, and returns those whose turn it
-    /// is now.
+    /// Records the upcall of a collective, or that none is needed, and returns the upcalls whose turn it is.
     pub(super) fn end(&mut self, key: &Key, id: TrackerId, call: Option<Upcall>) -> Vec<DueUpcall> {
         let Some(turns) = self.0.get_mut(key) else {
             return Vec::new();

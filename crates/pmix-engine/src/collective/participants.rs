@@ -10,15 +10,15 @@ use pmix_types::{Nspace, Proc, Rank};
 use crate::Error;
 use crate::registry::{LocalJob, Registry};
 
-/// A job of which processes take part, who of them, and what is registered of it.
+/// A job with participants, its participants, and its registration.
 pub(super) type LocalPart<'a> = (&'a Nspace<'static>, &'a Ranks, &'a LocalJob);
 
-/// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare
-/// equal, whether they were listed or meant by a wildcard, and in whatever order. Copies share them.
+/// The participants of a collective: processes of jobs, ordered by nspace. The same processes compare equal, listed in
+/// any order or meant by a wildcard. Copies share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Participants {
     jobs: Arc<[(Nspace<'static>, Ranks)]>,
-    /// The hash of all of them: they are looked up many times and may be very many.
+    /// The hash of all participants, which may be many and are looked up often.
     hash: u64,
 }
 
@@ -42,11 +42,11 @@ impl Hash for Participants {
 /// Processes of one job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ranks {
-    /// All of them.
+    /// All processes of the job.
     All,
-    /// This one, which is not all of them: a list of its own would cost more than the rest.
+    /// One process, without a list of its own, which would cost more than the rest.
     One(Rank),
-    /// These, in ascending order, more than one and not all of them.
+    /// Several processes in ascending order, but not all.
     Some(Vec<Rank>),
 }
 
@@ -56,13 +56,13 @@ impl Participants {
         Self { jobs, hash }
     }
 
-    /// Who is meant by a list of processes; an empty one means all of the caller's job. `size` says
-    /// how many processes a job has, if anyone knows, or why the caller may not name it.
+    /// Returns the participants that a list means; an empty list means the whole job of the caller. `size` returns the
+    /// number of processes of a job, if it is known, or the reason for which the caller may not name it.
     ///
     /// # Errors
     ///
-    /// What `size` says; `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either,
-    /// `PMIX_ERR_BAD_PARAM` for a rank that stands for no process, and for nobody's job.
+    /// The error of `size`; `PMIX_ERR_NOT_FOUND` for a rank beyond its job that `is_here` does not know either;
+    /// `PMIX_ERR_BAD_PARAM` for a rank that is no process, and for a job without a name.
     pub(crate) fn of(
         procs: &[Proc<'_>],
         own: &Nspace<'static>,
@@ -94,13 +94,13 @@ impl Participants {
         members.collect::<Result<_, _>>().map(Self::new)
     }
 
-    /// The jobs, and who of them takes part.
+    /// Returns the jobs with their participants.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = (&Nspace<'static>, &Ranks)> {
         self.jobs.iter().map(|(nspace, ranks)| (nspace, ranks))
     }
 
-    /// Those of the jobs that the host registered here, in the order of [`jobs`](Self::jobs). A
-    /// request may name very many, or the host have registered them: the fewer are gone through.
+    /// Returns the jobs that are registered here, in the order of [`jobs`](Self::jobs). A request may name many jobs,
+    /// or the host have registered many: the smaller set is walked.
     pub(super) fn local_jobs<'a>(&'a self, registry: &'a Registry) -> Vec<LocalPart<'a>> {
         let registered = registry.jobs();
         if registered.len() >= self.jobs.len() {
@@ -124,7 +124,7 @@ impl Participants {
         found.ok()
     }
 
-    /// Returns how many bytes of memory the participants take, about.
+    /// Returns about how many bytes of memory the participants take.
     pub(super) fn weight(&self) -> usize {
         let of_job = |(nspace, ranks): (&Nspace<'_>, &Ranks)| {
             let listed = ranks.listed().map_or(0, size_of_val);
@@ -133,14 +133,14 @@ impl Participants {
         self.jobs().map(of_job).sum()
     }
 
-    /// Whether a process takes part.
+    /// Returns `true` if a process is a participant.
     pub(crate) fn has(&self, proc: &Proc<'_>) -> bool {
         let place = self.place(&proc.nspace);
         let job = place.and_then(|place| self.jobs.get(place));
         job.is_some_and(|(_, ranks)| ranks.has(proc.rank))
     }
 
-    /// The same as a list.
+    /// Returns the participants as a list.
     pub(crate) fn to_procs(&self) -> Vec<Proc<'static>> {
         let jobs = self.jobs();
         jobs.flat_map(|(nspace, ranks)| {
@@ -151,14 +151,13 @@ impl Participants {
     }
 }
 
-/// The processes of a list by their jobs, in the order of the names of these. Several may be of one
-/// job.
+/// Returns the processes of a list by job, in the order of the names of the jobs. A job may occur several times.
 fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
     let runs = || {
         let runs = procs.chunk_by(|a, b| a.nspace == b.nspace);
         runs.filter_map(|run| Some((&run.first()?.nspace, run)))
     };
-    // Names in one list mostly begin alike, so that what follows decides, as a number.
+    // Names of one list often have the same beginning, so that the rest decides, as a number.
     let first = procs.first().map(|proc| proc.nspace.as_bytes());
     let first = first.unwrap_or_default();
     let common = runs().fold(first.len(), |common, (name, _)| {
@@ -187,16 +186,16 @@ fn by_name<'a, 'p>(procs: &'a [Proc<'p>]) -> Vec<OfJob<'a, 'p>> {
     named
 }
 
-/// Processes of one job that a list names one after the other.
+/// A run of processes of one job in a list.
 struct OfJob<'a, 'p> {
-    /// Where its name differs from others first, so that most comparisons are of numbers.
+    /// The first bytes in which its name differs from others, so that most comparisons are of numbers.
     number: u64,
     nspace: &'a Nspace<'p>,
     procs: &'a [Proc<'p>],
 }
 
 impl Ranks {
-    /// Who is meant by ranks of a job, of which `size` says how many processes it has.
+    /// Returns the processes that ranks of a job mean. `size` is the number of its processes.
     fn of(mut ranks: impl Iterator<Item = Rank> + Clone, size: Option<u32>) -> Result<Self, Error> {
         let has_wildcard = ranks.clone().any(|rank| rank == Rank::WILDCARD);
         if has_wildcard {
@@ -220,7 +219,7 @@ impl Ranks {
                 }
             }
         };
-        // Ranks count from 0, so that as many as there are without one beyond are all.
+        // Ranks count from 0, so that `size` different ranks without one beyond are all of them.
         let next = listed.last().and_then(|last| last.as_raw().checked_add(1));
         let len = listed.listed().map_or(0, <[Rank]>::len);
         let is_dense = next.is_some_and(|next| u32::try_from(len) == Ok(next));
@@ -230,7 +229,7 @@ impl Ranks {
         }
     }
 
-    /// The ranks that are listed; none if all processes are meant.
+    /// Returns the listed ranks, or `None` for all processes.
     pub(crate) fn listed(&self) -> Option<&[Rank]> {
         match self {
             Self::All => None,
@@ -244,7 +243,7 @@ impl Ranks {
         listed.is_none_or(|ranks| ranks.binary_search(&rank).is_ok())
     }
 
-    /// The highest that is listed.
+    /// Returns the highest listed rank.
     fn last(&self) -> Option<Rank> {
         self.listed().and_then(|ranks| ranks.last().copied())
     }
@@ -275,7 +274,7 @@ mod tests {
         assert_ne!(some, all);
         let both = members(&[("own", wildcard), ("far", 0)]);
         assert_eq!(members(&[("far", 0), ("own", wildcard)]), both);
-        // Nobody knows how many there are.
+        // The size of this job is not known.
         assert_ne!(
             members(&[("far", 0), ("far", 1), ("far", 2)]),
             members(&[("far", wildcard)])

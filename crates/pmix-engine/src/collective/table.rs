@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The collectives that are under way.
+//! The open collectives.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
@@ -21,29 +21,28 @@ use crate::{Error, Stats};
 const MAX_FAILED: usize = 4096;
 const MAX_FAILED_BYTES: usize = 4 << 20;
 
-/// How many collectives that processes of a job began may be under way, here and with the host.
+/// The number of collectives that processes of a job began and that may be open, here and with the host.
 const MAX_UNDER_WAY: usize = 1 << 16;
 
-/// The collectives that are under way: those of the same participants in the order in which they
-/// began.
+/// The open collectives, those of the same participants in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     last: u64,
     pub(super) trackers: BTreeMap<TrackerId, Tracker>,
     pub(super) by_key: HashMap<Key, Queue>,
     pub(super) upcalls: OrderedUpcalls,
-    /// Calls that came before it was known who takes part.
+    /// The calls that came before their participants were known.
     pub(super) early: EarlyCalls,
     /// The constructs with a leader.
     pub(super) led: LedByName,
     pub(super) early_announcements: EarlyAnnouncements,
     pub(super) recent: RecentlyEnded,
-    /// How many are under way, here and with the host, by the job of who began them.
+    /// The number of open collectives, here and with the host, by the job that began them.
     under_way: HashMap<Nspace<'static>, usize>,
-    /// Those that failed, by the job of who began them, and how many participants they have.
+    /// The collectives that failed, by the job that began them, and the memory of their participants.
     failed: HashMap<Nspace<'static>, (VecDeque<TrackerId>, usize)>,
-    /// How many destructs without local participants the host was called for, by the job that they are counted for,
-    /// and how many participants they have.
+    /// The number of destructs that the server called the host for by itself, by the job that they are counted for,
+    /// and the memory of their participants.
     own_calls: HashMap<Nspace<'static>, (usize, usize)>,
 }
 
@@ -51,31 +50,30 @@ pub(crate) struct Collectives {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     trackers: VecDeque<TrackerId>,
-    /// The last one that each process took part in.
+    /// The last collective that each process took part in.
     joined: HashMap<ClientId, TrackerId>,
 }
 
 impl Collectives {
-    /// The collectives of these participants, in the order in which they began.
+    /// Returns the collectives of these participants, in the order in which they began.
     pub(super) fn of_key(&self, key: &Key) -> Vec<TrackerId> {
         let queue = self.by_key.get(key);
         let ids = queue.into_iter().flat_map(|queue| &queue.trackers);
         ids.copied().collect()
     }
 
-    /// Whether the host was called for destructs without local participants.
+    /// Returns `true` if the server called the host for destructs by itself.
     pub(super) fn has_own_calls(&self) -> bool {
         !self.own_calls.is_empty()
     }
 
-    /// Adds what is under way to the counts of a server.
+    /// Adds the open collectives to the statistics of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_collectives = self.trackers.len() + self.early.len();
         stats.num_under_way = self.under_way.values().sum();
     }
 
-    /// Adds the collectives to what is found, and compares what is counted with it, once the upcalls
-    /// that the host has not answered are among what is found.
+    /// Compares the counters with the collectives, once the open upcalls are counted.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, tracker) in &self.trackers {
             recount.deadline(tracker.until, Timer::Collective(*id));
@@ -115,7 +113,7 @@ impl Collectives {
         recount.compare("participants of those", counted.1, found.1);
     }
 
-    /// The first collective of these participants that a process has not taken part in.
+    /// Returns the first collective of these participants that a process has not taken part in.
     pub(super) fn find(&self, key: &Key, client: ClientId) -> Option<TrackerId> {
         let queue = self.by_key.get(key)?;
         let last = queue.joined.get(&client);
@@ -125,14 +123,14 @@ impl Collectives {
         later.find(|id| expects(id)).copied()
     }
 
-    /// The first collective of these participants for which something is so.
+    /// Returns the first collective of these participants for which `is_so` holds.
     pub(super) fn first(&self, key: &Key, is_so: impl Fn(&Tracker) -> bool) -> Option<TrackerId> {
         let mut ids = self.by_key.get(key)?.trackers.iter();
         let found = ids.find(|id| self.get(**id).is_some_and(&is_so));
         found.copied()
     }
 
-    /// A process takes part in a collective.
+    /// Records that a process takes part in a collective.
     pub(super) fn join(&mut self, id: TrackerId, client: ClientId) {
         let tracker = self.trackers.get(&id);
         let queue = tracker.and_then(|tracker| self.by_key.get_mut(&tracker.key));
@@ -152,11 +150,11 @@ impl Collectives {
         id
     }
 
-    /// Whether processes of a job may begin one more.
+    /// Checks that processes of a job may begin another collective.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if too many do not end.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if too many are open.
     pub(super) fn check_room(&self, job: &Nspace<'static>) -> Result<(), Error> {
         let count = self.under_way.get(job).copied().unwrap_or_default();
         if count < MAX_UNDER_WAY {
@@ -166,7 +164,7 @@ impl Collectives {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// Counts one more collective of this job as under way.
+    /// Counts another open collective of a job.
     pub(super) fn begins(&mut self, job: &Nspace<'static>) {
         *self.under_way.entry(job.clone()).or_default() += 1;
     }
@@ -223,7 +221,7 @@ impl Collectives {
         Some(tracker)
     }
 
-    /// Adds a destruct without local participants, for which the host is called. Returns nothing if a job has too many.
+    /// Adds a destruct for which the server calls the host by itself. Returns `None` if the job has too many.
     pub(super) fn add_own_call(&mut self, mut tracker: Tracker) -> Option<TrackerId> {
         tracker.weight = tracker.key.1.weight();
         tracker.is_own_call = true;
@@ -239,7 +237,7 @@ impl Collectives {
         Some(self.add(tracker))
     }
 
-    /// Keeps a collective that failed until all participants know, but not too many of them.
+    /// Keeps a collective that failed until all participants got the status. Their number is limited.
     pub(super) fn keep_failed(&mut self, id: TrackerId) {
         let Some(tracker) = self.trackers.get_mut(&id) else {
             return;
@@ -248,7 +246,7 @@ impl Collectives {
         let (failed, num_bytes) = self.failed.entry(tracker.job.clone()).or_default();
         failed.push_back(id);
         *num_bytes += tracker.weight;
-        // One with many participants may take the place of many with few.
+        // A collective with many participants may take the place of many with few.
         let job = tracker.job.clone();
         while let Some((failed, num_bytes)) = self.failed.get(&job)
             && (failed.len() > MAX_FAILED || *num_bytes > MAX_FAILED_BYTES)
@@ -259,14 +257,14 @@ impl Collectives {
         self.tidy(id);
     }
 
-    /// Removes a failed collective of which all participants know.
+    /// Removes a failed collective once all participants got the status.
     pub(super) fn tidy(&mut self, id: TrackerId) {
         if self.get(id).is_some_and(Tracker::is_complete) {
             self.remove(id);
         }
     }
 
-    /// What servers contribute of a process to fences that are under way is not to be kept.
+    /// Marks the contributions of a process to open fences as stale, so that they are not stored.
     pub(crate) fn mark_stale(&mut self, proc: &Proc<'_>) {
         let open = self.trackers.values_mut();
         let open = open.filter(|tracker| !matches!(tracker.phase, Phase::Failed(_)));
@@ -275,7 +273,7 @@ impl Collectives {
         }
     }
 
-    /// All collectives for which something is so.
+    /// Returns all collectives for which `is_so` holds.
     pub(super) fn which(&self, is_so: impl Fn(&Tracker) -> bool) -> Vec<TrackerId> {
         let trackers = self.trackers.iter();
         let found = trackers.filter(|(_, tracker)| is_so(tracker));
@@ -290,21 +288,21 @@ pub(super) struct EarlyCalls {
     pub(super) calls: BTreeMap<EarlyId, EarlyCall>,
 }
 
-/// A call that came early.
+/// A call that came before its participants were known.
 #[derive(Debug)]
 pub(super) struct EarlyCall {
     pub(super) client: ClientId,
-    /// The job of the process that calls.
+    /// The job of the calling process.
     pub(super) job: Nspace<'static>,
-    /// What is to be done, and who takes part as far as that is known.
+    /// The operation, and the participants as far as they are known.
     pub(super) key: Key,
     pub(super) infos: Vec<Info<'static>>,
-    /// When the collective ends that it is a part of, if somebody says so.
+    /// The time limit of the collective that the call belongs to.
     pub(super) limit: Option<Instant>,
-    /// When it ends itself if it still waits.
+    /// The time at which the call fails if it still waits.
     pub(super) until: Option<Instant>,
     pub(super) state: EarlyState,
-    /// Participants that were lost since it came. They may come back as another incarnation.
+    /// The participants that were lost since the call. They may connect again as another incarnation.
     pub(super) lost: BTreeSet<ClientId>,
 }
 
@@ -326,7 +324,7 @@ impl EarlyCalls {
         id
     }
 
-    /// All for which something is so.
+    /// Returns all calls for which `is_so` holds.
     pub(super) fn which(&self, is_so: impl Fn(&EarlyCall) -> bool) -> Vec<EarlyId> {
         let found = self.calls.iter().filter(|(_, call)| is_so(call));
         found.map(|(id, _)| *id).collect()

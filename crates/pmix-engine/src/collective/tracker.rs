@@ -16,7 +16,7 @@ use crate::ids::ClientId;
 use crate::infos::{is_set, value};
 use crate::peers::Ticket;
 
-/// What makes calls belong together: the same thing done by the same processes, to the same group.
+/// The identity of a collective: the operation, the participants, and the group.
 pub(super) type Key = (Collective, Participants, GroupName);
 
 /// One collective, seen from this server.
@@ -26,60 +26,60 @@ pub(super) struct Tracker {
     /// The job of the process that began it.
     pub(super) job: Nspace<'static>,
     pub(super) phase: Phase,
-    /// The local participants.
+    /// The participants of this node.
     pub(super) slots: BTreeMap<ClientId, Slot>,
-    /// Those of them that were not there yet.
+    /// The participants of this node that have not called.
     pub(super) missing: BTreeSet<ClientId>,
-    /// Whether one of them was gone when it began, of those who had not left the group.
+    /// `true` if a participant that had not left the group was lost before the collective began.
     pub(super) has_lost_participant: bool,
-    /// What the participants said about it.
+    /// The infos of the participants.
     pub(super) infos: Vec<Info<'static>>,
-    /// What each participant said, where a group is concerned: not the same from all of them.
+    /// The infos of each participant of a construct or destruct, which differ.
     pub(super) said: Vec<(ClientId, Vec<Info<'static>>)>,
-    /// The user of the participant that called first, where a group is constructed.
+    /// The user of the first caller of a construct.
     user: Option<u32>,
-    /// The local participants that had not called when the host was: one that is registered anew after that
-    /// is still a member.
+    /// The participants of this node that had not called when the host was called. A process that is registered again
+    /// after that is still a member.
     pub(super) absent: Vec<Proc<'static>>,
-    /// The local members of a group that were lost since it began: they may be removed, or come back as another
-    /// incarnation, before it ends.
+    /// The members of this node that were lost since a construct began: they may be deregistered, or connect again as
+    /// another incarnation, before it ends.
     pub(super) lost: BTreeMap<ClientId, Proc<'static>>,
-    /// Whether participants that are lost, or leave the group, are done without.
+    /// `true` if the collective continues without participants that are lost or leave the group.
     pub(super) is_tolerant: bool,
-    /// Whether any of them wants what the others put.
+    /// `true` if any participant gave `PMIX_COLLECT_DATA`.
     pub(super) collects: bool,
-    /// Participants of other nodes that were lost since it began: what comes of them may be that of
-    /// another incarnation.
+    /// The participants of other nodes that were lost since it began: contributions about them may be those of another
+    /// incarnation.
     pub(super) stale: Vec<Proc<'static>>,
     /// The leader of a construct, and its open decisions, if it has or had a leader.
     pub(super) leadership: Option<Leadership>,
-    /// When it ends without success.
+    /// The time limit.
     pub(super) until: Option<Instant>,
-    /// How much there is to remember of it, once it has failed, or if the server called by itself.
+    /// The memory of a collective that failed, or that the server called the host for by itself.
     pub(super) weight: usize,
-    /// Whether the server called by itself, for a destruct without local participants.
+    /// `true` if the server called the host by itself, for a destruct without participants of this node.
     pub(super) is_own_call: bool,
 }
 
-/// How far a collective has come.
+/// The phase of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Local participants are still to come.
+    /// Participants of this node have not called.
     Gathering,
     /// The host was called.
     Hosting,
-    /// It failed, and not all participants know.
+    /// It failed, and not all participants got the status.
     Failed(Status),
 }
 
-/// A local participant.
+/// A participant of this node.
 #[derive(Debug)]
 pub(super) enum Slot {
-    /// It is still to come.
+    /// It has not called.
     Expected,
-    /// It is there and waits for its answer.
+    /// It has called and waits for the reply.
     Arrived(Ticket),
-    /// It went away, or it was told.
+    /// It is lost, or was answered.
     Done,
 }
 
@@ -107,7 +107,7 @@ impl Tracker {
         }
     }
 
-    /// Adds a local participant that is to come.
+    /// Adds a participant of this node.
     pub(super) fn expect(&mut self, client: ClientId) {
         self.slots.entry(client).or_insert_with(|| {
             self.missing.insert(client);
@@ -115,25 +115,26 @@ impl Tracker {
         });
     }
 
-    /// Whether a call of a process can be its part of this.
+    /// Returns `true` if the call of a process can belong to this collective.
     pub(super) fn expects(&self, client: ClientId) -> bool {
         self.missing.contains(&client)
     }
 
-    /// Whether what a participant says is of another user than what those who called before it said.
+    /// Returns `true` if the infos of a participant are of another user than the earlier callers.
     pub(super) fn is_of_other_user(&self, infos: &[Info<'_>]) -> bool {
         let is_other = |user: u32| self.user.is_some_and(|known| known != user);
         self.user_of(infos).is_some_and(is_other)
     }
 
-    /// The user of a participant, which [`Groups::construct`](crate::group::Groups::construct) adds to what it says.
+    /// Returns the user of a participant, which [`Groups::construct`](crate::group::Groups::construct) adds to its
+    /// infos.
     fn user_of(&self, infos: &[Info<'_>]) -> Option<u32> {
         let is_constructed = self.key.0 == Collective::GroupConstruct;
         let user = value(infos, keys::USERID).filter(|_| is_constructed);
         user.and_then(|user| user.to_number().ok())
     }
 
-    /// A participant is there.
+    /// Adds the call of a participant.
     pub(super) fn arrive(&mut self, client: ClientId, ticket: Ticket, infos: Vec<Info<'static>>) {
         self.missing.remove(&client);
         self.slots.insert(client, Slot::Arrived(ticket));
@@ -149,7 +150,7 @@ impl Tracker {
             self.infos = infos;
             return;
         }
-        // The host has to obey what any participant requires.
+        // The host must obey every required directive of any participant.
         for info in infos.into_iter().filter(Info::must_be_obeyed) {
             if !self.infos.iter().any(|known| known.key == info.key) {
                 self.infos.push(info);
@@ -157,9 +158,8 @@ impl Tracker {
         }
     }
 
-    /// A participant will not come, or is not there any longer. Tells whether it took part. If it
-    /// has called, it is told the same as the others: an incarnation before the one that is lost may
-    /// still be connected.
+    /// Handles the loss of a participant. Returns `true` if it took part. A caller still gets the reply: an earlier
+    /// incarnation of the lost process may be connected.
     pub(super) fn lose(&mut self, client: ClientId) -> bool {
         self.missing.remove(&client);
         match self.slots.get_mut(&client) {
@@ -172,14 +172,14 @@ impl Tracker {
         }
     }
 
-    /// Notes which process a client was that is lost, where a group is made.
+    /// Records the process of a client that is lost during a construct.
     pub(super) fn note_lost(&mut self, client: ClientId, proc: &Proc<'static>) {
         if self.key.0 == Collective::GroupConstruct {
             self.lost.entry(client).or_insert_with(|| proc.clone());
         }
     }
 
-    /// Those that have called and are lost since.
+    /// Returns the callers that are lost since their call.
     pub(super) fn lost_callers(&self) -> Vec<Proc<'static>> {
         let called: BTreeSet<_> = self.said.iter().map(|(client, _)| *client).collect();
         let lost = self.lost.iter();
@@ -187,7 +187,7 @@ impl Tracker {
         lost.map(|(_, proc)| proc.clone()).collect()
     }
 
-    /// What the host is told: all local participants are there and contribute data, or it failed
+    /// Returns the upcall: all participants of this node have called and contribute data, or the collective failed
     /// here.
     pub(super) fn call(
         &self,
@@ -217,7 +217,7 @@ impl Tracker {
         }
     }
 
-    /// Whether its one participant called for itself.
+    /// Returns `true` if the only participant called for itself.
     pub(super) fn calls_for_itself(&self) -> bool {
         let is = |info: &Info<'_>| info.key.is(keys::PROCID);
         // No other process takes part in it then.
@@ -225,13 +225,13 @@ impl Tracker {
         first.is_some_and(|(_, infos)| infos.iter().any(is))
     }
 
-    /// Whether processes have a part in it of whom the host alone knows.
+    /// Returns `true` if processes take part that only the host knows.
     pub(super) fn is_gathered(&self) -> bool {
         self.key.0 == Collective::GroupConstruct && group_call::is_gathered(&self.said)
     }
 
-    /// Whether the host said who the members of a group are, where it alone can: if some of them were added,
-    /// or want an order that other servers may not know of.
+    /// Checks that the host gave the members of a group that only it can know: with added members, or an order that
+    /// other servers may not know.
     ///
     /// # Errors
     ///
@@ -250,12 +250,12 @@ impl Tracker {
         }
     }
 
-    /// Whether all local participants are there.
+    /// Returns `true` if all participants of this node have called.
     pub(super) fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Forgets all but who is still to be told that it failed.
+    /// Drops all but the participants that have yet to get the failure.
     pub(super) fn strip(&mut self) {
         let missing = &self.missing;
         self.slots.retain(|client, _| missing.contains(client));
@@ -266,7 +266,7 @@ impl Tracker {
         self.weight = self.key.1.weight() + self.missing.len() * size_of::<ClientId>();
     }
 
-    /// The requests of participants that wait.
+    /// Returns the requests of the callers.
     pub(super) fn tickets(&self) -> impl Iterator<Item = &Ticket> {
         self.slots.values().filter_map(|slot| match slot {
             Slot::Arrived(ticket) => Some(ticket),
@@ -274,7 +274,7 @@ impl Tracker {
         })
     }
 
-    /// The answers that are owed.
+    /// Takes the requests to answer.
     pub(super) fn take_tickets(&mut self) -> Vec<Ticket> {
         let slots = self.slots.values_mut();
         slots

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events about constructions of groups that one of the members leads.
+//! The events about constructs that one of the members leads.
 
 use pmix_types::{DataRange, Info, IntoOwned as _, Status, Value, keys};
 
@@ -11,7 +11,7 @@ use crate::events::Notification;
 use crate::host::NotifyEvent;
 use crate::infos::value;
 
-/// The event about a construction that is led. Who is invited hears of it from who leads.
+/// Returns the event of a question or decision. The source of an invitation is the leader.
 pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notification> {
     let LeaderQuestion {
         status,
@@ -29,7 +29,7 @@ pub(crate) fn leader_question(cx: &Cx, told: LeaderQuestion) -> Option<Notificat
     Some(event)
 }
 
-/// What the host carries to the servers of other nodes about who leads a construction.
+/// Returns the event that announces a leader to the servers of other nodes.
 pub(crate) fn announcement(said: Announcement) -> NotifyEvent {
     NotifyEvent {
         status: Status::GROUP_LEADER_SELECTED,
@@ -39,8 +39,8 @@ pub(crate) fn announcement(said: Announcement) -> NotifyEvent {
     }
 }
 
-/// What is said in the place of a leader of this node that another server asks about a process that is lost: that
-/// nothing is decided.
+/// Returns the answer in the place of a leader of this node that has no handler for the question of another server: no
+/// decision.
 pub(crate) fn undecided(cx: &Cx, asked: &Notification) -> Option<NotifyEvent> {
     let leader = chosen(&asked.infos).filter(|_| asked.status == Status::GROUP_INVITE_FAILED)?;
     let about = value(&asked.infos, keys::EVENT_AFFECTED_PROC)?

@@ -42,7 +42,7 @@ impl Groups {
             return Some((list, Vec::new()));
         }
         let time = cx.config.leader_time;
-        // The server that decides may take all of its time before the others hear of the outcome.
+        // The server that decides may take all of its time before its outcome reaches the others.
         let time = time.saturating_mul(if decides { 1 } else { 2 });
         let until = cx.after(time);
         let id = self.invitations.begin_election(invitation, decides, until);
@@ -282,7 +282,7 @@ pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
     }
 }
 
-/// Returns the processes of this node that a name stands for and that have been connected and no longer are.
+/// Returns the processes of this node that a name means and that have been connected and no longer are.
 pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
     let Some(job) = cx.registry.job(&proc.nspace) else {
         return Vec::new();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which groups or invitations name a process or a job, so that its loss costs as much as it concerns.
+//! The index of groups and invitations by process and job.
 
 use std::collections::{BTreeSet, HashMap};
 
 use pmix_types::{Nspace, Proc, Rank};
 
-/// Finds numbers by the processes that they stand for.
+/// The numbers of groups or invitations by the processes that they list.
 #[derive(Debug, Default)]
 pub(super) struct ByProc {
     named: HashMap<Proc<'static>, BTreeSet<u64>>,
@@ -13,7 +13,7 @@ pub(super) struct ByProc {
 }
 
 impl ByProc {
-    /// Notes that a number stands for some processes, whole jobs among them.
+    /// Adds processes of a number, whole jobs included.
     pub(super) fn insert<'p>(
         &mut self,
         id: u64,
@@ -30,7 +30,7 @@ impl ByProc {
         }
     }
 
-    /// Forgets a number, with all of the processes that it stands for.
+    /// Removes processes of a number.
     pub(super) fn remove<'p>(
         &mut self,
         id: u64,
@@ -52,25 +52,25 @@ impl ByProc {
         }
     }
 
-    /// The numbers that stand for a process, by its rank or with its whole job.
+    /// Returns the numbers that list a process, by its rank or with its whole job.
     pub(super) fn of(&self, proc: &Proc<'static>) -> BTreeSet<u64> {
         let whole_job = Proc::new(proc.nspace.clone(), Rank::WILDCARD);
         let named = [proc, &whole_job].map(|proc| self.named.get(proc));
         named.into_iter().flatten().flatten().copied().collect()
     }
 
-    /// Returns how many numbers stand for a process as it is named.
+    /// Returns the number of entries that list a process by this name.
     pub(super) fn count(&self, proc: &Proc<'static>) -> usize {
         self.named.get(proc).map_or(0, BTreeSet::len)
     }
 
-    /// The numbers that stand for any process of a job.
+    /// Returns the numbers that list any process of a job.
     pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<u64> {
         let ids = self.of_jobs.get(nspace.as_bytes());
         ids.into_iter().flatten().copied().collect()
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         let named = self.named.values().map(BTreeSet::len).sum::<usize>();
         named + self.of_jobs.values().map(BTreeSet::len).sum::<usize>()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups that local processes are members of, and what their names stand for.
+//! The groups that processes of this node are members of.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::recount::Recount;
 use crate::{EngineEvent, Error, GroupChange, Stats};
 
-/// Keeps the groups that local processes are members of.
+/// The groups that processes of this node are members of, and the open invitations.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     last: u64,
@@ -23,12 +23,13 @@ pub(crate) struct Groups {
     pub(super) invitations: Invitations,
     /// The invitations whose end overtook their beginning, with the time of that.
     pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
-    /// The last invitations that ended.
+    /// The invitations that ended last.
     pub(super) over: VecDeque<Key>,
-    /// The last groups of which no member of this node is left, by a number of their members: calls for them may still
-    /// be answered.
+    /// The last groups that lost their last member of this node, with the hash of their members: calls for them may
+    /// still be answered.
     pub(super) deserted: VecDeque<(Text<'static>, u64)>,
-    /// How many bytes they take, by the job of who made them; invitations by that of the leader.
+    /// The memory of groups and invitations in bytes, by the job of the process that made the group or leads the
+    /// invitation.
     bytes: HashMap<Nspace<'static>, usize>,
 }
 
@@ -39,14 +40,14 @@ pub(super) struct Known {
     /// The job of the process that made it.
     pub(super) job: Nspace<'static>,
     pub(super) members: Members,
-    /// Whether the loss of members is told to the others, who then do without them.
+    /// `true` if members are notified of lost members, and a destruct does not wait for these.
     pub(super) notifies: bool,
-    /// Whether the host was told that its destruct failed here.
+    /// `true` if the failure of the destruct was reported to the host.
     pub(super) destruct_failed: bool,
 }
 
 impl Known {
-    /// The process that has a rank in the group.
+    /// Returns the process with a rank in the group.
     ///
     /// # Errors
     ///
@@ -60,14 +61,14 @@ impl Known {
         Error::not_found(format!("no process has rank {rank} in {}", self.name))
     }
 
-    /// How many bytes it takes, about.
+    /// Returns about how many bytes of memory the group takes.
     fn weight(&self) -> usize {
         weight(&self.name, self.members.list())
     }
 }
 
 impl Groups {
-    /// Whether nothing is known of any group or invitation.
+    /// Returns `true` if there is no group and no invitation.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.invitations.is_empty()
     }
@@ -102,7 +103,7 @@ impl Groups {
         }
     }
 
-    /// Whether processes of a job may make one more group.
+    /// Checks that processes of a job may make one more group.
     ///
     /// # Errors
     ///
@@ -149,8 +150,8 @@ impl Groups {
         }
     }
 
-    /// Adds a group, if there is room for it: others may have been made since its members called. One
-    /// whose members of this node are gone by now is not kept.
+    /// Adds a group, if there is room for it: other groups may have been added since its members called. A group
+    /// without a member of this node is not kept.
     ///
     /// # Errors
     ///
@@ -199,22 +200,22 @@ impl Groups {
         }
     }
 
-    /// The groups that name a process, whether or not it is still in them.
+    /// Returns the groups that list a process, also if it has left them.
     pub(super) fn naming(&self, proc: &Proc<'static>) -> Vec<u64> {
         self.by_proc.of(proc).into_iter().collect()
     }
 
-    /// The groups that name any process of a job.
+    /// Returns the groups that list any process of a job.
     pub(super) fn of_job(&self, nspace: &Nspace<'_>) -> Vec<u64> {
         self.by_proc.of_job(nspace)
     }
 
-    /// The groups of a name, which have no member in common.
+    /// Returns the groups of a name, which have no common member.
     pub(super) fn named(&self, name: &[u8]) -> &[u64] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The group of a name that a process is a member of.
+    /// Returns the group of a name that a process is a member of.
     pub(super) fn of(&self, name: &[u8], member: &Proc<'_>) -> Option<(u64, &Known)> {
         let ids = self.named(name).iter();
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
@@ -222,14 +223,14 @@ impl Groups {
     }
 }
 
-/// Says what became of a group.
+/// Reports a change of a group to the driver.
 pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
     let name = name.clone();
     let event = EngineEvent::Group { name, change };
     cx.driver_events.push_back(event);
 }
 
-/// How many bytes a group takes, about.
+/// Returns about how many bytes of memory a group takes.
 fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
     size_of::<Known>() + name.len() + members::weight(list)
 }

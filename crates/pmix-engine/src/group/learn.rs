@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What events say about groups: that members who were invited have formed one, that one left.
+//! The events about groups: invitations, formed groups, members that left or are lost.
 
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
@@ -16,8 +16,8 @@ use crate::peers::Ticket;
 use crate::procs::Procs;
 
 impl Groups {
-    /// Learns from an event that a process reports. Returns the ticket and the events that follow, if the
-    /// event is to go on; the reporter of one that forms no group is told why.
+    /// Handles an event that a process of this node reports. Returns the ticket and the events that follow if the
+    /// event is delivered. Otherwise the process gets the status of its refusal.
     pub(crate) fn learn_from_proc(
         &mut self,
         cx: &mut Cx,
@@ -65,7 +65,7 @@ impl Groups {
         let Some(list) = listed(&request.infos) else {
             return Ok(Vec::new());
         };
-        // A leader may report what its library has reported for it.
+        // A program may report the event that its library has reported for it.
         let known = self.of(name.as_bytes(), source);
         if known.is_some_and(|(_, group)| group.members.list() == list) {
             return Ok(Vec::new());
@@ -90,8 +90,8 @@ impl Groups {
         Ok(self.gone_already(cx, &name, &list, notifies, &gone))
     }
 
-    /// Learns from an event of the host, which brings it from another server. Returns the events that
-    /// follow; none at all if it is known, and nobody is to hear of it again.
+    /// Handles an event that the host brings from another server. Returns the events that follow, or `None` if the
+    /// event is known and no client is notified again.
     pub(crate) fn learn_from_host(
         &mut self,
         cx: &mut Cx,
@@ -109,9 +109,9 @@ impl Groups {
         }
         if status != Status::GROUP_CONSTRUCT_COMPLETE {
             let about = affected(infos).unwrap_or(&source);
-            // A process says of itself alone that it leaves, and servers say which one is gone.
+            // A process reports only its own leave; servers report losses.
             let is_process = cx.store.job(&source.nspace).is_some();
-            // Of its own processes this server knows better.
+            // This server sees the losses of its own processes itself.
             let is_failed = status == Status::GROUP_MEMBER_FAILED && !cx.registry.was_here(about);
             if *about == source || (is_failed && !is_process) {
                 self.leaves(cx, name, &about.clone().into_owned(), status);
@@ -133,8 +133,8 @@ impl Groups {
         Some(follow)
     }
 
-    /// Learns of a group that the host tells of, if processes of this node are in it. Returns whether its members are
-    /// told of those that end.
+    /// Adds a group that the host reports, if processes of this node are in it. Returns `true` if its members are
+    /// notified of lost members.
     fn brought(
         &mut self,
         cx: &mut Cx,
@@ -154,7 +154,7 @@ impl Groups {
         Ok(notifies)
     }
 
-    /// Refuses a group with members that are in another of its name.
+    /// Refuses a group with members that are in another group of its name.
     fn check_free(&self, name: &Text<'_>, list: &[Proc<'_>]) -> Result<(), Error> {
         let mut procs = Procs::default();
         procs.extend(list);
@@ -174,14 +174,14 @@ impl Groups {
 
     fn leaves(&mut self, cx: &mut Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
         if let Some((id, _)) = self.of(name.as_bytes(), proc) {
-            // The event that says it is on its way already.
+            // The event that reports the leave is delivered already.
             _ = self.member_leaves(cx, id, proc, status);
         }
     }
 }
 
 impl Known {
-    /// A group that was formed by invitation.
+    /// Creates a group that was formed by invitation.
     fn completed(
         name: &Text<'_>,
         leader: &Proc<'static>,
@@ -198,7 +198,7 @@ impl Known {
     }
 }
 
-/// Whether a process invites in the place of a leader that is lost, and finalizes: it counts as lost itself.
+/// Returns `true` if a process that finalizes invites in the place of a lost leader: it counts as lost itself.
 fn is_too_late(cx: &Cx, ticket: &Ticket, request: &request::Notify<'_>) -> bool {
     let leads = request.status == Status::GROUP_INVITED && affected(&request.infos).is_some();
     let member = cx.member(ticket).ok().filter(|_| leads);
@@ -225,7 +225,7 @@ const fn is_about_invitation(status: Status) -> bool {
     )
 }
 
-/// The group that infos name.
+/// Returns the name of the group in infos.
 pub(super) fn name<'i>(infos: &'i [Info<'_>]) -> Option<&'i Text<'i>> {
     match value(infos, keys::GROUP_ID)? {
         Value::String(name) => name.as_ref(),
@@ -240,7 +240,7 @@ pub(super) fn affected<'i>(infos: &'i [Info<'_>]) -> Option<&'i Proc<'i>> {
     }
 }
 
-/// The members: those that the event names, or else those that it is for.
+/// Returns the members that an event lists, or else the processes that it is for.
 fn listed<'i>(infos: &'i [Info<'_>]) -> Option<&'i [Proc<'i>]> {
     let named = value(infos, keys::GROUP_MEMBERSHIP);
     match named.or_else(|| value(infos, keys::EVENT_CUSTOM_RANGE))? {

@@ -10,19 +10,18 @@ use crate::collective::each;
 use crate::cx::Cx;
 use crate::procs::Procs;
 
-/// The members of a group. A member that is a whole job is kept as such, so that a group of a large
-/// job takes little.
+/// The members of a group. A whole job is kept as one entry, so that a group of a large job takes little memory.
 #[derive(Debug)]
 pub(super) struct Members {
     list: Vec<Proc<'static>>,
     set: Procs,
-    /// Those that left it.
+    /// The members that left.
     left: Procs,
-    /// Those that are gone.
+    /// The members that are lost.
     gone: Procs,
-    /// Those that were told that its destruct failed.
+    /// The members that got the failure of a destruct.
     released: Procs,
-    /// Whether whole jobs are among them.
+    /// `true` if whole jobs are among the members.
     has_jobs: bool,
 }
 
@@ -72,23 +71,23 @@ impl Members {
         }
     }
 
-    /// The members as they were listed.
+    /// Returns the members as they were listed.
     pub(super) fn list(&self) -> &[Proc<'static>] {
         &self.list
     }
 
-    /// Whether a process is a member, and neither left nor is gone.
+    /// Returns `true` if a process is a member that has not left and is not lost.
     pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
         let not_any_longer = [&self.left, &self.gone, &self.released];
         self.set.has(proc) && !not_any_longer.iter().any(|procs| procs.has(proc))
     }
 
-    /// Whether a process left the group, or was told that its destruct failed.
+    /// Returns `true` if a process left the group, or got the failure of its destruct.
     pub(super) fn is_done_with(&self, proc: &Proc<'_>) -> bool {
         self.left.has(proc) || self.released.has(proc)
     }
 
-    /// Notes that a member left or is gone; tells whether it was one.
+    /// Removes a member that left or is lost. Returns `true` if it was a member.
     pub(super) fn remove(&mut self, proc: &Proc<'_>, has_left: bool) -> bool {
         let was_member = self.has(proc);
         let removed = match has_left {
@@ -101,13 +100,12 @@ impl Members {
         was_member
     }
 
-    /// Notes that a member is done with the group, though its destruct failed.
+    /// Removes a member that got the failure of the destruct.
     pub(super) fn release(&mut self, proc: &Proc<'_>) {
         self.released.extend(std::slice::from_ref(proc));
     }
 
-    /// The process that has a rank in the group, whether or not it is still there: a rank stays who
-    /// it is.
+    /// Returns the process with a rank in the group, also if it is lost: ranks stay the same.
     pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Option<Proc<'static>> {
         let mut place = usize::try_from(rank.as_raw()).ok()?;
         if !self.has_jobs {
@@ -116,7 +114,7 @@ impl Members {
         for proc in &self.list {
             let (count, size) = match (proc.rank, cx.job_size(&proc.nspace)) {
                 (Rank::WILDCARD, Some(size)) => (usize::try_from(size).ok()?, Some(size)),
-                // Nobody said how many these are.
+                // The size of this job is not known: its processes of this node count.
                 (Rank::WILDCARD, None) => (each(cx, std::slice::from_ref(proc)).len(), None),
                 _ => (1, None),
             };
@@ -134,17 +132,17 @@ impl Members {
         None
     }
 
-    /// Whether whole jobs are among them.
+    /// Returns `true` if whole jobs are among the members.
     pub(super) const fn has_jobs(&self) -> bool {
         self.has_jobs
     }
 
-    /// Whether one of them is one of these, whether or not it is still there.
+    /// Returns `true` if any of these processes was listed as a member.
     pub(super) fn meet(&self, procs: &Procs) -> bool {
         self.set.meets(procs)
     }
 
-    /// Whether one of these is one of them that is still there; of a whole job that may be any.
+    /// Returns `true` if any of these processes is still a member; of a whole job any may be.
     pub(super) fn any_of(&self, procs: &Procs) -> bool {
         let is_one = |proc: &Proc<'_>| match proc.rank {
             Rank::WILDCARD => procs.names_job(&proc.nspace),
@@ -153,19 +151,19 @@ impl Members {
         self.set.meets(procs) && self.list.iter().any(is_one)
     }
 
-    /// Those that left it, and those that are lost if the others are told of them.
+    /// Returns the members that left, and the lost ones if the others are notified of them.
     pub(super) fn done_without(&self, notifies: bool) -> Vec<Proc<'static>> {
         let lost = self.gone.procs().filter(|_| notifies);
         self.left.procs().chain(lost).collect()
     }
 
-    /// Whether any of them is lost that was of this node.
+    /// Returns `true` if a lost member was of this node.
     pub(super) fn any_lost_here(&self, cx: &Cx) -> bool {
         let mut lost = self.gone.procs();
         lost.any(|proc| cx.registry.was_here(&proc))
     }
 
-    /// Those that have not left, gone or not.
+    /// Returns the members that have not left, lost ones included.
     pub(super) fn remaining(&self, cx: &Cx) -> Vec<Proc<'static>> {
         if self.left.is_empty() {
             return self.list.clone();
@@ -175,8 +173,8 @@ impl Members {
         each
     }
 
-    /// Those that are to hear of the others: a whole job stays one entry as long as nobody of it is
-    /// to be left out who could hear, so that a loss costs as much as the list is long.
+    /// Returns the members to notify. A whole job stays one entry unless a process of it has left, so that a loss
+    /// costs as much as the list is long.
     pub(super) fn present(&self, cx: &Cx) -> Vec<Proc<'static>> {
         let mut present = match self.has_jobs && self.left.len() + self.released.len() > 0 {
             true => each(cx, &self.list),
@@ -186,7 +184,7 @@ impl Members {
         present
     }
 
-    /// Whether one of them is a local process that is still there.
+    /// Returns `true` if a member is a process of this node.
     pub(super) fn any_local(&self, cx: &Cx) -> bool {
         self.list.iter().any(|proc| match proc.rank {
             Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some_and(|job| {
@@ -198,7 +196,7 @@ impl Members {
     }
 }
 
-/// How many bytes a list takes with the set of it and the index by its processes, about.
+/// Returns about how many bytes of memory a list takes, with its set and the index by processes.
 pub(super) fn weight(list: &[Proc<'_>]) -> usize {
     let of_run = |run: &[Proc<'_>]| {
         let len = run.first().map_or(0, |proc| proc.nspace.as_bytes().len());
@@ -209,5 +207,5 @@ pub(super) fn weight(list: &[Proc<'_>]) -> usize {
         .sum()
 }
 
-/// How many bytes a job takes in the set of a list, about, without its name.
+/// The memory of a job in the set of a list in bytes, about, without its name.
 const OF_JOB: usize = 192;

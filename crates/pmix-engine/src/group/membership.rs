@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of groups: they are constructed and destructed, and members leave them or are lost.
+//! The formation and end of groups, and the members that leave them or are lost.
 
 use std::sync::Arc;
 
@@ -63,12 +63,12 @@ impl Groups {
         }
     }
 
-    /// Does what the end of a construct means. Returns the events that follow.
+    /// Applies the end of a construct. Returns the events that follow.
     fn construct_ended(&mut self, cx: &mut Cx, ended: EndedGroup) -> Vec<Notification> {
         let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
         let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
         let (name, notifies, lost) = (ended.name.clone(), ended.notifies(), ended.lost.clone());
-        // The last answers about a group of which no member of this node is left do not make it again.
+        // A late answer must not add a group again that has lost its last member of this node.
         let mut lost_now = called.iter().chain(&lost);
         let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
         let is_over = is_gathered(&ended.said)
@@ -87,8 +87,8 @@ impl Groups {
         told
     }
 
-    /// Tells the others of members that were lost between their call, or acceptance, and the end of the construct: there
-    /// was no group yet when that was. A group without any other member on this node is not kept.
+    /// Notifies the members of members that were lost between their call, or acceptance, and the end of the construct,
+    /// when there was no group yet. A group without another member on this node is not kept.
     pub(super) fn gone_already(
         &mut self,
         cx: &mut Cx,
@@ -101,7 +101,7 @@ impl Groups {
             return Vec::new();
         };
         let mut told = Vec::new();
-        // An earlier answer may have made the group, and a loss removed the process from it.
+        // An earlier answer may have added the group, and a loss removed the process from it.
         let is_kept = { self.named(name.as_bytes()).iter() }.any(|id| {
             let known = self.groups.get(id);
             known.is_some_and(|known| known.members.list() == members)
@@ -127,7 +127,8 @@ impl Groups {
         told
     }
 
-    /// A group has no member on this node any longer, if it had one: the collectives are told. The last was of a job.
+    /// Reports to the collectives that a group has no member of this node left, if it had one. The last member was of
+    /// `job`.
     fn none_left(
         &mut self,
         cx: &mut Cx,
@@ -152,7 +153,7 @@ impl Groups {
             }));
     }
 
-    /// Whether a group is one of the last of which no member of this node was left.
+    /// Returns `true` if a group has lately lost its last member of this node.
     fn was_deserted(&self, name: &Text<'_>, members: &[Proc<'static>]) -> bool {
         let mut known = Procs::default();
         known.extend(members);
@@ -161,13 +162,13 @@ impl Groups {
         deserted.any(|(other, members)| other == name && *members == number)
     }
 
-    /// The groups of a name that were constructed by these processes.
+    /// Returns the groups of a name that these processes have constructed.
     fn constructed_by(&self, cx: &Cx, name: &Text<'_>, participants: &Participants) -> Vec<u64> {
         let mut procs = Procs::default();
         procs.extend(&participants.to_procs());
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let is_it = |id: &&u64| {
-            // One that left it may be in another group of this name.
+            // A process that has left the group may be in another group of this name.
             self.groups.get(*id).is_some_and(|group| {
                 let list = group.members.list();
                 group.members.meet(&procs)
@@ -246,7 +247,7 @@ impl Groups {
         named.find(is_it).copied()
     }
 
-    /// Forgets the group of a name that these processes constructed.
+    /// Removes the group of a name that these processes have constructed.
     fn forget(&mut self, cx: &mut Cx, name: &Text<'static>, participants: &Participants) {
         for id in self.constructed_by(cx, name, participants) {
             if let Some(group) = self.remove(id) {
@@ -256,7 +257,7 @@ impl Groups {
         }
     }
 
-    /// Forgets a group for those who were told that its destruct failed; the others are to call.
+    /// Removes a group for the processes that got the failure of its destruct; the other members have not called yet.
     fn release(&mut self, cx: &Cx, name: &Text<'_>, told: &[Proc<'static>]) {
         for proc in told {
             let Some((id, _)) = self.of(name.as_bytes(), proc) else {
@@ -271,7 +272,7 @@ impl Groups {
         }
     }
 
-    /// A member left a group, or is gone. The others are told what it is.
+    /// Removes a member that left a group or is lost. Returns the event that notifies the others.
     pub(super) fn member_leaves(
         &mut self,
         cx: &mut Cx,
@@ -309,7 +310,7 @@ impl Groups {
         told.flatten()
     }
 
-    /// The last connection of a process is closed: it is in no group any longer. Returns the events
+    /// Handles the close of the last connection of a process, which is in no group from then on. Returns the events
     /// that follow.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, member: &Member) -> Vec<Notification> {
         let client = member.client.and_then(|id| cx.registry.client(id));
@@ -321,7 +322,7 @@ impl Groups {
         told
     }
 
-    /// A process is a member no longer.
+    /// Removes a lost process from its groups.
     fn proc_gone(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let own = self.naming(proc);
         let failed = Status::GROUP_MEMBER_FAILED;
@@ -330,7 +331,7 @@ impl Groups {
             .collect()
     }
 
-    /// A job is gone: groups without any other local process are forgotten.
+    /// Removes the groups without a process of this node after a job was deregistered.
     pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
         for id in self.of_job(nspace) {
             let group = self.groups.get(&id);
@@ -372,16 +373,16 @@ fn reply_to_all(cx: &mut Cx, tickets: Vec<Ticket>, group: &reply::Group<'_>) {
 struct Constructed {
     /// The members as they are listed.
     members: Vec<Proc<'static>>,
-    /// The event that tells those who called who the members are, if some whom they named are done without.
+    /// The event that names the members to the callers, if some of the processes that they listed are missing.
     update: Option<Notification>,
-    /// Whether the group was not known before.
+    /// `true` if no earlier answer has added the group.
     is_new: bool,
 }
 
-/// How many groups of which no member of this node is left are remembered.
+/// The number of groups without a member of this node that are remembered.
 const MAX_DESERTED: usize = 64;
 
-/// The processes of this node among some, and these, that are not there any longer.
+/// Returns the lost processes: those given, and the processes of this node in a list that are no longer connected.
 pub(super) fn gone_of(
     cx: &Cx,
     among: &[Proc<'static>],
@@ -393,8 +394,8 @@ pub(super) fn gone_of(
     lost
 }
 
-/// The members that a group has in the end: as the host says, or else those who were listed, without
-/// those that were done without.
+/// Returns the members of a group in the end: those that the host lists, or else the listed ones, without absent
+/// processes.
 fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
     let (said, absent) = (&ended.said, &ended.absent);
     match listed(&ended.answered) {
@@ -406,8 +407,8 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
     }
 }
 
-/// The event `PMIX_GROUP_MEMBERSHIP_UPDATE` for those of this node who called, if not all whom they named are
-/// members: it names those who are. Each server tells its own.
+/// Returns the event `PMIX_GROUP_MEMBERSHIP_UPDATE` for the callers of this node, if not all processes that they
+/// listed are members. Each server notifies its own processes.
 fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
     let named = each(cx, &ended.participants.to_procs());
     let adds_none = !is_gathered(&ended.said);
@@ -435,8 +436,7 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
     event.ok()
 }
 
-/// What the members share about themselves, as the host brought it from all nodes, or else as the
-/// local ones said it.
+/// Returns the infos that members share: those of all nodes from the host, or else those of this node.
 fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
     let is_shared = |info: &&Info<'_>| info.key.is(keys::GROUP_INFO);
     let brought = ended.answered.iter().filter(is_shared).cloned();
@@ -448,7 +448,7 @@ fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
     own.filter(is_shared).cloned().collect()
 }
 
-/// Who shares something, and what: the name of the member is the first of the infos.
+/// Returns the member that shares infos, which is the first of them, and the infos.
 fn of_member<'i>(info: &'i Info<'static>) -> Option<(&'i Proc<'static>, &'i [Info<'static>])> {
     let Value::DataArray(DataArray::Info(infos)) = &info.value else {
         return None;
@@ -460,7 +460,7 @@ fn of_member<'i>(info: &'i Info<'static>) -> Option<(&'i Proc<'static>, &'i [Inf
     }
 }
 
-/// Stores what a member shares, so that a get with the context id finds it.
+/// Stores the infos that a member shares, for gets with the context id.
 fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id: u64) {
     cx.shared.puts_changed(proc);
     let more = crate::weight::infos(infos);
@@ -485,7 +485,7 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
     }
 }
 
-/// The event that tells the members of a group about one of them.
+/// Returns the event that notifies the members of a group of one of them.
 pub(super) fn event(
     cx: &Cx,
     status: Status,
@@ -500,7 +500,7 @@ pub(super) fn event(
     let name = Value::String(Some(name.clone().into_owned()));
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
-        // Who becomes a member later has nothing to do with it.
+        // The event is only for the members of this moment.
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
         Info::new(keys::EVENT_CUSTOM_RANGE, members),
         Info::new(keys::GROUP_ID, name),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of groups in requests stand for processes.
+//! The translation of group names in requests to processes.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use crate::peers::Ticket;
 use crate::query::{OwnGroups, visible};
 
-/// How many processes the names of groups in one request may stand for.
+/// The number of processes that the group names in one request may mean.
 const MAX_PROCS: usize = 1 << 20;
 
 /// The keys of queries about groups.
@@ -26,8 +26,8 @@ const ABOUT_GROUPS: [&str; 3] = [
 ];
 
 impl Groups {
-    /// Puts the members in the place of the names of groups in a request. Returns it with its ticket,
-    /// unless the caller was told that a name stands for nobody.
+    /// Replaces the group names in a request by the members. Returns the request with its ticket, unless a name was
+    /// refused and the caller has its reply.
     pub(crate) fn translate<'r>(
         &self,
         cx: &mut Cx,
@@ -51,8 +51,7 @@ impl Groups {
         Some((ticket, request))
     }
 
-    /// The process that a get is about which names it by its rank in a group; none if it names it
-    /// otherwise.
+    /// Returns the process that a get names by its rank in a group, or `None` if it names a process otherwise.
     ///
     /// # Errors
     ///
@@ -74,9 +73,8 @@ impl Groups {
         }
     }
 
-    /// The groups of the caller, if a query asks for groups; with the members of those whose members
-    /// are asked for. A tool, which is in none, has those that its jobs have members in; of several with one name
-    /// it is told the members of the one that was made first.
+    /// Returns the groups of the caller if a query asks for groups, with the members of those that it asks for. A tool
+    /// is in no group: it gets the groups with members of its jobs, and of several with one name the oldest.
     pub(crate) fn asked_for(
         &self,
         cx: &Cx,
@@ -121,8 +119,8 @@ impl Groups {
         found
     }
 
-    /// Puts the members in the place of the names of groups that the caller is a member of. Returns
-    /// the ticket, unless a rank is none of its group: the caller is told so.
+    /// Replaces the names of groups of the caller by the members. Returns the ticket, unless a rank is not in its
+    /// group and the caller has its reply.
     fn resolve(&self, cx: &mut Cx, ticket: Ticket, procs: &mut Vec<Proc<'_>>) -> Option<Ticket> {
         if self.groups.is_empty() {
             return Some(ticket);
@@ -172,7 +170,7 @@ impl Groups {
         Ok(Some(resolved))
     }
 
-    /// The processes that an event is for, if a group is named among them.
+    /// Returns the processes that an event is for, if its range names a group.
     fn targets<'i, 'a>(&self, infos: &'i mut [Info<'a>]) -> Option<&'i mut Vec<Proc<'a>>> {
         let is_named = |proc: &Proc<'_>| !self.named(proc.nspace.as_bytes()).is_empty();
         let mut infos = infos.iter_mut();
@@ -189,17 +187,16 @@ impl Groups {
     }
 }
 
-/// What was found of a group while the names in one request are resolved: whatever is said about it
-/// how often, its members are looked at once.
+/// The members of a group that was named, so that many names of it in one request cost one lookup.
 #[derive(Default)]
 struct Expanded {
-    /// Whether all of its members are there already.
+    /// `true` if all of its members were added.
     has_all: bool,
-    /// Its processes one by one, if whole jobs are among its members and a rank was looked for.
+    /// The members one by one, if whole jobs are among them and a rank was looked for.
     each: Option<Vec<Proc<'static>>>,
 }
 
-/// Adds the processes that a rank in a group stands for.
+/// Adds the processes of a rank in a group.
 fn resolve_one(
     cx: &Cx,
     group: &Known,

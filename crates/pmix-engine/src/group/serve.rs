@@ -14,13 +14,13 @@ use crate::infos::{value, with_user};
 use crate::obeyed;
 use crate::peers::{Member, Ticket};
 
-/// Infos of a construct that the server states itself.
+/// The infos of a construct that the server states itself.
 const OF_SERVER: [&str; 2] = [keys::GROUP_MEMBERSHIP, keys::PROCID];
 
-/// Directives of a destruct that were decided when the group was formed.
+/// The directives of a destruct that were decided when the group was formed.
 const DECIDED: [&str; 2] = [keys::GROUP_NOTIFY_TERMINATION, keys::GROUP_OPTIONAL];
 
-/// Refuses what a process requires and the server drops.
+/// Refuses a required directive that the server drops.
 fn check_dropped(function: &str, infos: &[Info<'_>], dropped: &[&str]) -> Result<(), Error> {
     let is_dropped = |info: &&Info<'_>| dropped.iter().any(|key| info.key.is(*key));
     let mut infos = infos.iter().filter(is_dropped);
@@ -28,8 +28,8 @@ fn check_dropped(function: &str, infos: &[Info<'_>], dropped: &[&str]) -> Result
 }
 
 impl Groups {
-    /// GROUP_CONSTRUCT. Who does not know all the others, or none, calls the host for itself alone: the host
-    /// says who the members are.
+    /// Handles GROUP_CONSTRUCT. A caller that does not list the other members calls the host for itself alone: the
+    /// host determines the membership.
     pub(crate) fn construct(
         &self,
         cx: &mut Cx,
@@ -111,7 +111,7 @@ impl Groups {
         Ok((name.clone().into_owned(), member.proc.clone(), member.user))
     }
 
-    /// Whether a process may make a group of this name.
+    /// Checks that a process may make a group of this name.
     pub(super) fn check_name<'n, 'a>(
         &self,
         cx: &Cx,
@@ -141,8 +141,7 @@ impl Groups {
         }
     }
 
-    /// GROUP_DESTRUCT. Clients of 4.2 do not say who the members are, and what those of 5.0 say is
-    /// not needed.
+    /// Handles GROUP_DESTRUCT. Clients of 4.2 do not list the members, and the list of 5.0 is not needed.
     pub(crate) fn destruct(
         &self,
         cx: &mut Cx,
@@ -176,7 +175,7 @@ impl Groups {
         }
     }
 
-    /// GROUP_LEAVE: the others are told, and the caller is answered when that is under way.
+    /// Handles GROUP_LEAVE: the caller is answered, and the others are notified.
     pub(crate) fn leave(
         &mut self,
         cx: &mut Cx,
@@ -194,7 +193,7 @@ impl Groups {
         self.member_leaves(cx, id, &caller.ok()?, Status::GROUP_LEFT)
     }
 
-    /// The group of a name that the caller is a member of.
+    /// Returns the group of a name that the caller is a member of.
     fn own(
         &self,
         cx: &Cx,
@@ -208,12 +207,12 @@ impl Groups {
     }
 }
 
-/// Whether a name is that of a job, which counts more than a group that had the name before.
+/// Returns `true` if a name is that of a job, which takes precedence over a group of that name.
 pub(super) fn is_job(cx: &Cx, name: &Nspace<'_>) -> bool {
     cx.store.job(name).is_some() || cx.registry.job(name).is_some()
 }
 
-/// The process that calls.
+/// Returns the calling process.
 fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
     let member = cx.member(ticket)?;
     match member.client {
@@ -222,7 +221,7 @@ fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
     }
 }
 
-/// Puts the name of a member in front of what it shares with the others.
+/// Puts the name of a member before the infos that it shares.
 fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
     if let Value::DataArray(DataArray::Info(infos)) = &mut info.value
         && info.key.is(keys::GROUP_INFO)
@@ -232,18 +231,18 @@ fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
     }
 }
 
-/// What a process is in a construction.
+/// The role of a process in a construct.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// One of those whom all of them list.
+    /// A member that all callers list.
     Member,
-    /// One of a number of leaders, of whom each knows itself.
+    /// One of a number of leaders that only know themselves.
     Leader,
-    /// One whom leaders add.
+    /// A process that leaders add.
     Added,
 }
 
-/// Returns what a process says that it is in a construct.
+/// Returns the role that a process gives itself in a construct.
 ///
 /// DEVIATION: a process that lists itself with `PMIX_GROUP_BOOTSTRAP` 0 waits to be added by leaders, as one
 /// with an empty list does in OpenPMIx 6; libraries up to 5.0 refuse an empty list before they ask the server;

@@ -35,7 +35,7 @@ pub(in super::super) struct Leadership {
     pub(in super::super) lost_callers: HashSet<ClientId>,
     /// The processes that leaders add in the place of lost ones.
     pub(in super::super) added: Vec<Proc<'static>>,
-    /// The leader of this node that the servers of other nodes were told of.
+    /// The leader of this node that was announced to the servers of other nodes.
     pub(in super::super) announced: Option<Proc<'static>>,
     /// The leaders that servers of other nodes have announced.
     pub(in super::super) heard_of: Vec<Proc<'static>>,
