@@ -23,6 +23,7 @@ mod learn;
 mod members;
 mod membership;
 mod names;
+mod presence;
 mod serve;
 
 pub(crate) use construct::{announcement, leader_question, undecided};

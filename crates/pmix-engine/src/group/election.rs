@@ -12,17 +12,16 @@
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
 
-use super::invitation::concerns_us;
 use super::invitation::table::{Invitation, Key};
 use super::known::Groups;
 use super::membership::event;
+use super::presence::{absent, concerns_us};
 use crate::collective::each;
 use crate::cx::Cx;
 use crate::election::Outcome;
 use crate::events::Notification;
 use crate::ids::ElectionId;
 use crate::infos::{is_set, value};
-use crate::registry::ClientState;
 use crate::timer::Timer;
 
 impl Groups {
@@ -271,35 +270,5 @@ pub(super) fn chosen(infos: &[Info<'_>]) -> Option<Proc<'static>> {
     match value(infos, keys::GROUP_LEADER)? {
         Value::Proc(leader) => Some(leader.clone().into_owned()),
         _ => None,
-    }
-}
-
-/// Returns `true` if a process, or any process of a whole job, is or was of this node.
-pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
-    match proc.rank {
-        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
-        _ => cx.registry.was_here(proc),
-    }
-}
-
-/// Returns the processes of this node that a name means and that have been connected and no longer are.
-pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
-    let Some(job) = cx.registry.job(&proc.nspace) else {
-        return Vec::new();
-    };
-    let has_left = |rank: &Rank| {
-        let client = job.clients.get(rank);
-        match client.and_then(|id| cx.registry.client(*id)) {
-            Some(client) => !matches!(client.state, ClientState::Expected | ClientState::Connected),
-            None => job.gone.contains(rank),
-        }
-    };
-    let of = |rank: &Rank| Proc::new(proc.nspace.clone(), *rank);
-    match proc.rank {
-        Rank::WILDCARD => {
-            let ranks = job.clients.keys().chain(&job.gone);
-            ranks.filter(|rank| has_left(rank)).map(of).collect()
-        }
-        rank => has_left(&rank).then(|| of(&rank)).into_iter().collect(),
     }
 }

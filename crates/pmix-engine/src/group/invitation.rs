@@ -30,10 +30,11 @@ use std::time::{Duration, Instant};
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Text, Value, keys};
 
 use self::table::{Invitation, Key, key_of};
-use super::election::{absent, chosen, leads, was_here};
+use super::election::{chosen, leads};
 use super::known::Groups;
 use super::learn::affected;
 use super::membership::event;
+use super::presence::{absent, concerns_us, was_here};
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;
@@ -462,15 +463,6 @@ fn check_ranks(cx: &Cx, list: &[Proc<'_>]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Returns `true` if any process of this node leads an invitation or was invited.
-pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool {
-    let is_here = |proc: &Proc<'_>| match proc.rank {
-        Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
-        rank => cx.registry.find(&proc.nspace, rank).is_some(),
-    };
-    is_here(leader) || list.iter().any(is_here)
 }
 
 /// Returns the processes that an event is for.

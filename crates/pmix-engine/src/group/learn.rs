@@ -4,10 +4,10 @@
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
-use super::election::absent;
 use super::known::{Groups, Known};
 use super::members::Members;
 use super::membership::gone_of;
+use super::presence::absent;
 use crate::Error;
 use crate::cx::Cx;
 use crate::events::Notification;

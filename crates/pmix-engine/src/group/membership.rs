@@ -9,9 +9,9 @@ use pmix_types::{
     Value, keys,
 };
 
-use super::election::{absent, was_here};
 use super::known::{Groups, Known, changed};
 use super::members::Members;
+use super::presence::{absent, was_here};
 use crate::GroupChange;
 use crate::collective::{
     Collective, EndedGroup, GroupOutcome, MemberLeft, MembershipChange, NoneLeft, Participants,
