@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, OFlags};
 
 use super::delivery::OutputFile;
+use super::kind::kind_of;
 use super::writing::Writing;
 use crate::helpers::{Helpers, TaskState};
 
@@ -251,20 +253,33 @@ impl Files {
         let queue = self.queues.get_mut(id.0)?.take()?;
         Some(Failure {
             file: id,
-            path: queue.path,
+            path: self.writers.close(queue),
             why: error.to_string(),
         })
     }
 
     fn forget_if_done(&mut self, id: FileId) {
         let is_done = |queue: &mut Queue| queue.num_streams == 0 && queue.num_waiting() == 0;
-        if let Some(queue) = self.queues.get_mut(id.0) {
-            queue.take_if(is_done);
+        let queue = self.queues.get_mut(id.0);
+        if let Some(done) = queue.and_then(|queue| queue.take_if(is_done)) {
+            self.writers.close(done);
         }
     }
 }
 
 impl Writers {
+    /// Has a thread close a file, which may write to a disk before, and returns its path.
+    fn close(&self, queue: Queue) -> PathBuf {
+        let Queue {
+            path, file, way, ..
+        } = queue;
+        if let (Way::Blocking, Some(helpers)) = (way, &self.helpers) {
+            // The task is dropped: the thread closes the file of cancelled work as well. A refusal closes it here.
+            let _ = helpers.run(move |_| drop(file));
+        }
+        path
+    }
+
     /// Returns the time since which no thread has begun a write or written a piece.
     fn progress_since(&mut self, now: Instant) -> Instant {
         let progress = self.progress.load(Ordering::Relaxed);
@@ -371,9 +386,10 @@ impl Queue {
 
 impl Way {
     fn of(file: &File) -> Self {
-        let about = rustix::fs::fstat(file);
-        let kind = about.map(|about| FileType::from_raw_mode(about.st_mode));
-        if !matches!(kind, Ok(FileType::Fifo | FileType::CharacterDevice)) {
+        if !matches!(
+            kind_of(file.as_fd()),
+            Ok(FileType::Fifo | FileType::CharacterDevice)
+        ) {
             return Self::Blocking;
         }
         let flags = rustix::fs::fcntl_getfl(file);

@@ -9,6 +9,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use super::kind::kind_of;
+
 /// When so much waits for the reader, nothing more is taken in.
 const FULL: usize = 256 << 10;
 /// The most that is written at once.
@@ -167,8 +169,7 @@ impl<'a> Sink<'a> {
 
 impl Way {
     fn to(fd: BorrowedFd<'_>) -> Self {
-        let kind = rustix::fs::fstat(fd).map(|about| FileType::from_raw_mode(about.st_mode));
-        match kind {
+        match kind_of(fd) {
             Ok(FileType::Socket) => Self::Socket,
             Ok(FileType::RegularFile) => Self::File,
             Ok(FileType::Fifo) => Self::again(fd),
