@@ -179,7 +179,7 @@ pub mod prelude {
     };
 }
 
-/// The programs of the README compile, and those that need no server run.
+/// The programs of `docs/programs.md` compile, and those that need no server run.
 #[cfg(all(doctest, feature = "client", feature = "server"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/programs.md")]
+struct Programs;
