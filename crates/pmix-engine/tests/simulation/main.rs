@@ -40,6 +40,7 @@ mod invite;
 mod node;
 mod oracle;
 mod own;
+mod planted;
 mod process;
 mod random;
 mod report;
