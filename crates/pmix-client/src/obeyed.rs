@@ -7,6 +7,7 @@
 //! Source: PMIx Standard, the function of each row.
 
 use pmix_proto::SupportedFunction;
+use pmix_proto::obeyed::{CONNECT, DISCONNECT, FENCE, GET};
 use pmix_types::Info;
 
 use crate::Error;
@@ -16,27 +17,8 @@ pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
     ("PMIx_Compute_distances", &["DEVICE_ID", "DEVICE_TYPE"]),
     ("PMIx_Fence", &["COLLECT_DATA"]),
     ("PMIx_Finalize", &["EMBED_BARRIER"]),
-    (
-        "PMIx_Get",
-        &[
-            "APPNUM",
-            "APP_INFO",
-            "DATA_SCOPE",
-            "GET_POINTER_VALUES",
-            "GET_REFRESH_CACHE",
-            "GET_STATIC_VALUES",
-            "GROUP_CONTEXT_ID",
-            "HOSTNAME",
-            "IMMEDIATE",
-            "JOB_INFO",
-            "NODEID",
-            "NODE_INFO",
-            "OPTIONAL",
-            "SESSION_ID",
-            "SESSION_INFO",
-            "TIMEOUT",
-        ],
-    ),
+    GET,
+    ("PMIx_Get", &["GET_POINTER_VALUES", "GET_STATIC_VALUES"]),
     ("PMIx_Group_construct", &["GROUP_LEADER", "TIMEOUT"]),
     (
         "PMIx_Group_invite",
@@ -98,10 +80,27 @@ pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
 
 /// The attributes that a process without a launcher obeys where it answers in place of a server. It is the only
 /// participant, so no data of others are missing and no time limit passes.
-const ALONE: &[SupportedFunction<'static>] = &[
-    ("PMIx_Connect", &["TIMEOUT"]),
-    ("PMIx_Disconnect", &["TIMEOUT"]),
-    ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
+const ALONE: &[SupportedFunction<'static>] = &[CONNECT, DISCONNECT, FENCE];
+
+/// The attributes that say which server a tool attaches to, and for how long it tries.
+const TO_SERVER: &[&str] = &[
+    "CONNECT_MAX_RETRIES",
+    "CONNECT_RETRY_DELAY",
+    "CONNECT_SYSTEM_FIRST",
+    "CONNECT_TO_SCHEDULER",
+    "CONNECT_TO_SYSTEM",
+    "CONNECT_TO_SYS_CONTROLLER",
+    "HOSTNAME",
+    "PRIMARY_SERVER",
+    "SERVER_HOSTNAME",
+    "SERVER_NSPACE",
+    "SERVER_PIDINFO",
+    "SERVER_TMPDIR",
+    "SERVER_URI",
+    "SYSTEM_TMPDIR",
+    "TIMEOUT",
+    "TOOL_ATTACHMENT_FILE",
+    "WAIT_FOR_CONNECTION",
 ];
 
 /// The attributes that it obeys in tools besides.
@@ -110,56 +109,19 @@ pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
         "PMIx_Query_info",
         &["QUERY_AVAIL_SERVERS", "TOOL_ATTRIBUTES", "TOOL_FUNCTIONS"],
     ),
-    (
-        "PMIx_tool_attach_to_server",
-        &[
-            "CONNECT_MAX_RETRIES",
-            "CONNECT_RETRY_DELAY",
-            "CONNECT_SYSTEM_FIRST",
-            "CONNECT_TO_SCHEDULER",
-            "CONNECT_TO_SYSTEM",
-            "CONNECT_TO_SYS_CONTROLLER",
-            "HOSTNAME",
-            "PRIMARY_SERVER",
-            "SERVER_HOSTNAME",
-            "SERVER_NSPACE",
-            "SERVER_PIDINFO",
-            "SERVER_TMPDIR",
-            "SERVER_URI",
-            "SYSTEM_TMPDIR",
-            "TIMEOUT",
-            "TOOL_ATTACHMENT_FILE",
-            "WAIT_FOR_CONNECTION",
-        ],
-    ),
+    ("PMIx_tool_attach_to_server", TO_SERVER),
+    ("PMIx_tool_init", TO_SERVER),
     (
         "PMIx_tool_init",
         &[
             "BIND_PROGRESS_THREAD",
             "BIND_REQUIRED",
-            "CONNECT_MAX_RETRIES",
-            "CONNECT_RETRY_DELAY",
-            "CONNECT_SYSTEM_FIRST",
-            "CONNECT_TO_SCHEDULER",
-            "CONNECT_TO_SYSTEM",
-            "CONNECT_TO_SYS_CONTROLLER",
-            "HOSTNAME",
             "LAUNCHER",
             "LAUNCHER_RENDEZVOUS_FILE",
-            "PRIMARY_SERVER",
-            "SERVER_HOSTNAME",
-            "SERVER_NSPACE",
-            "SERVER_PIDINFO",
-            "SERVER_TMPDIR",
-            "SERVER_URI",
-            "SYSTEM_TMPDIR",
-            "TIMEOUT",
-            "TOOL_ATTACHMENT_FILE",
             "TOOL_CONNECT_OPTIONAL",
             "TOOL_DO_NOT_CONNECT",
             "TOOL_NSPACE",
             "TOOL_RANK",
-            "WAIT_FOR_CONNECTION",
         ],
     ),
     ("PMIx_tool_set_server", &["TIMEOUT", "WAIT_FOR_CONNECTION"]),

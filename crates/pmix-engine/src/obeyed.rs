@@ -6,6 +6,7 @@
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", the directives of infos.
 
+use pmix_proto::obeyed::{CONNECT, DISCONNECT, FENCE, GET};
 use pmix_proto::{Request, SupportedFunction, check_required, mark_processed};
 use pmix_types::{GroupOperation, Info, keys};
 
@@ -15,28 +16,10 @@ use crate::host::Upcall;
 /// The attributes that this server obeys, by the function of the client that they come with. Others are handed on to
 /// the host where the host is asked.
 pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
-    ("PMIx_Connect", &["TIMEOUT"]),
-    ("PMIx_Disconnect", &["TIMEOUT"]),
-    ("PMIx_Fence", &["COLLECT_DATA", "TIMEOUT"]),
-    (
-        "PMIx_Get",
-        &[
-            "APPNUM",
-            "APP_INFO",
-            "DATA_SCOPE",
-            "GET_REFRESH_CACHE",
-            "GROUP_CONTEXT_ID",
-            "HOSTNAME",
-            "IMMEDIATE",
-            "JOB_INFO",
-            "NODEID",
-            "NODE_INFO",
-            "OPTIONAL",
-            "SESSION_ID",
-            "SESSION_INFO",
-            "TIMEOUT",
-        ],
-    ),
+    CONNECT,
+    DISCONNECT,
+    FENCE,
+    GET,
     (
         "PMIx_Group_construct",
         &[
@@ -97,7 +80,6 @@ pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
             "QUERY_GROUP_MEMBERSHIP",
             "QUERY_GROUP_NAMES",
             "QUERY_JOB_STATUS",
-            "QUERY_LOCAL_ONLY",
             "QUERY_LOCAL_PROC_TABLE",
             "QUERY_NAMESPACES",
             "QUERY_NAMESPACE_INFO",
@@ -107,24 +89,15 @@ pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
             "QUERY_PROVISIONAL_ABI_VERSION",
             "QUERY_PSET_MEMBERSHIP",
             "QUERY_PSET_NAMES",
-            "QUERY_REFRESH_CACHE",
             "QUERY_RESOLVE_NODE",
             "QUERY_RESOLVE_PEERS",
             "QUERY_STABLE_ABI_VERSION",
             "PROC_STATE_STATUS",
             "QUERY_SUPPORTED_KEYS",
-            "QUERY_SUPPORTED_QUALIFIERS",
             "SERVER_START_TIME",
-            "NSPACE",
-            "RANK",
-            "PROCID",
-            "HOSTNAME",
-            "NODEID",
-            "PSET_NAME",
-            "GROUP_ID",
-            "TIMEOUT",
         ],
     ),
+    QUERY_QUALIFIERS,
     (
         "PMIx_Register_event_handler",
         &["EVENT_AFFECTED_PROC", "EVENT_AFFECTED_PROCS"],
@@ -132,8 +105,8 @@ pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
     ("PMIx_Spawn", &["FWD_STDOUT", "FWD_STDERR", "FWD_STDDIAG"]),
 ];
 
-/// The qualifiers of queries that this server obeys; the row of [`SUPPORTED`] lists the keys that it answers, too.
-const QUALIFIERS: &[SupportedFunction<'static>] = &[(
+/// The qualifiers of queries that this server obeys.
+const QUERY_QUALIFIERS: SupportedFunction<'static> = (
     "PMIx_Query_info",
     &[
         "GROUP_ID",
@@ -148,7 +121,7 @@ const QUALIFIERS: &[SupportedFunction<'static>] = &[(
         "RANK",
         "TIMEOUT",
     ],
-)];
+);
 
 /// Refuses what a process requires of a query that the host is not asked.
 ///
@@ -156,7 +129,7 @@ const QUALIFIERS: &[SupportedFunction<'static>] = &[(
 ///
 /// As [`check`].
 pub(crate) fn check_qualifiers(infos: &[Info<'_>]) -> Result<(), Error> {
-    check_required("PMIx_Query_info", &[QUALIFIERS], infos).map_err(Error::from)
+    check_required("PMIx_Query_info", &[&[QUERY_QUALIFIERS]], infos).map_err(Error::from)
 }
 
 /// Refuses what a process requires of a function that the host is not asked for.
@@ -220,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_table_is_an_attribute() {
-        for (function, attributes) in SUPPORTED.iter().chain(QUALIFIERS) {
+        for (function, attributes) in SUPPORTED {
             assert!(function.starts_with("PMIx_"));
             for name in *attributes {
                 assert!(Attribute::by_name(name).is_some(), "{name} of {function}");

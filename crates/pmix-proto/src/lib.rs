@@ -37,6 +37,7 @@ mod error;
 mod event;
 mod frame;
 mod handshake;
+pub mod obeyed;
 pub mod outline;
 mod part;
 pub mod reply;

@@ -11,7 +11,8 @@ use pmix_types::{
     keys,
 };
 
-/// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`.
+/// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`. A table may
+/// have several rows of one function, whose attributes belong together.
 pub type SupportedFunction<'t> = (&'t str, &'t [&'static str]);
 
 /// Whose support is asked for: each level has a key for attributes and one for functions.
@@ -132,16 +133,22 @@ fn described(
     table: &[SupportedFunction<'_>],
 ) -> Info<'static> {
     let wanted = |(name, _): &&SupportedFunction<'_>| asked.is_empty() || asked.contains(name);
-    let rows = table.iter().filter(wanted);
+    let mut rows: Vec<(&str, Vec<&'static str>)> = Vec::new();
+    for (name, attributes) in table.iter().filter(wanted) {
+        match rows.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => known.extend_from_slice(attributes),
+            None => rows.push((*name, attributes.to_vec())),
+        }
+    }
     let infos = if are_functions {
-        let names: Vec<_> = rows.map(|(name, _)| *name).collect();
+        let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
         vec![Info::new(key, names.join(","))]
     } else {
-        let row = |(name, attributes): &SupportedFunction<'_>| {
+        let row = |(name, attributes): &(&str, Vec<&'static str>)| {
             let attributes = DataArray::Regattr(regattrs(attributes));
             Info::new(String::from(*name), Value::DataArray(attributes))
         };
-        rows.map(row).collect()
+        rows.iter().map(row).collect()
     };
     Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, infos)
 }
@@ -223,6 +230,30 @@ mod tests {
         assert_eq!(regattrs[0].name, Some("PMIX_IOF_CACHE_SIZE".into()));
         assert_eq!(regattrs[0].string, keys::IOF_CACHE_SIZE);
         assert_eq!(regattrs[0].data_type, DataType::UINT32);
+    }
+
+    #[test]
+    fn the_rows_of_one_function_are_one_answer() {
+        let table: &[SupportedFunction<'_>] = &[
+            ("PMIx_Get", &["TIMEOUT"]),
+            ("PMIx_Fence", &["TIMEOUT"]),
+            ("PMIx_Get", &["IMMEDIATE", "OPTIONAL"]),
+        ];
+        let found = SupportLevel::Client.answer(&query(&[], vec![]), table);
+        let [attributes, functions] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(names(attributes), ["PMIx_Get", "PMIx_Fence"]);
+        let of_get = &attributes.value.as_infos().unwrap()[0].value;
+        let Value::DataArray(DataArray::Regattr(of_get)) = of_get else {
+            panic!("{of_get:?}");
+        };
+        let of_get: Vec<_> = of_get.iter().map(|one| one.string.to_string()).collect();
+        assert_eq!(of_get, [keys::TIMEOUT, keys::IMMEDIATE, keys::OPTIONAL]);
+        let list = Info::new(keys::CLIENT_FUNCTIONS, "PMIx_Get,PMIx_Fence");
+        assert_eq!(functions.value.as_infos().unwrap(), [list]);
+        let required = [Info::new(keys::OPTIONAL, true).required()];
+        assert!(check_required("PMIx_Get", &[table], &required).is_ok());
     }
 
     #[test]
