@@ -33,7 +33,7 @@ pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Al
     let mut nodes = Counted::default();
     let mut start = 0;
     for line in text.split(|byte| *byte == b'\n') {
-        read_line(line, comments, limits, &mut nodes).map_err(|error| error.behind(start))?;
+        read_line(line, comments, limits, &mut nodes).map_err(|error| error.shifted_by(start))?;
         start += line.len() + 1;
     }
     nodes.finish(limits)
@@ -169,7 +169,7 @@ fn read_line(
     if memchr::memchr2(b'[', b']', name).is_none() {
         return nodes.add(name, count, limits);
     }
-    let list = parse(name, limits).map_err(|error| error.behind(at))?;
+    let list = parse(name, limits).map_err(|error| error.shifted_by(at))?;
     limits.check_text(list.text_len())?;
     let mut result = Ok(());
     list.for_each(|name| {

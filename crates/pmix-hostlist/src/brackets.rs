@@ -22,7 +22,7 @@ pub(crate) fn expand(
         open: false,
     };
     while let Some((start, end)) = words.next()? {
-        let parts = parts(&text[start..end]).map_err(|e| e.behind(start))?;
+        let parts = parts(&text[start..end]).map_err(|e| e.shifted_by(start))?;
         spread(&parts, notation, limits, &mut builder).map_err(|e| Error::from(e.at(start)))?;
     }
     Ok(builder.finish())
@@ -122,7 +122,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
         }
         // Every bracket is closed: `word_end` saw to it.
         let end = start + memchr::memchr(b']', &word[start..]).unwrap_or(word.len() - 1 - start);
-        let spans = range::parse(&word[start + 1..end]).map_err(|e| e.behind(start + 1))?;
+        let spans = range::parse(&word[start + 1..end]).map_err(|e| e.shifted_by(start + 1))?;
         open = memchr::memchr(b'[', &word[end..]).map(|n| end + n);
         sets.push((spans, &word[end + 1..open.unwrap_or(word.len())]));
     }

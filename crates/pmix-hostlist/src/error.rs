@@ -40,9 +40,9 @@ impl Error {
     }
 
     /// The same fault, of a part in front of which so many bytes stand.
-    pub(crate) fn behind(self, start: usize) -> Self {
+    pub(crate) fn shifted_by(self, start: usize) -> Self {
         Self {
-            detail: Box::new(self.detail.behind(start)),
+            detail: Box::new(self.detail.shifted_by(start)),
             ..self
         }
     }

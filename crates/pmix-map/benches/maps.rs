@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What maps cost: `cargo bench -p pmix-map --bench maps`.
+//! The cost of maps: `cargo bench -p pmix-map --bench maps`.
 //!
-//! With a number behind `--`, that size only. Each figure is the best of several runs. Under `cargo test` only the smallest size is run.
+//! A number after `--` selects a single size. Each figure is the best of several runs. Under `cargo
+//! test` only the smallest size is run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use std::time::Instant;
 use pmix_map::{Limits, NodeList, NodeListBuilder, ProcMap, Progression};
 use pmix_types::Rank;
 
-/// The best time of a few runs, in nanoseconds.
+/// Returns the best time of a few runs, in nanoseconds.
 fn best<T>(mut run: impl FnMut() -> T) -> f64 {
     let budget = Instant::now();
     let mut best = f64::INFINITY;
@@ -21,7 +22,7 @@ fn best<T>(mut run: impl FnMut() -> T) -> f64 {
     best
 }
 
-/// A permutation of `0..len`, the same in every run.
+/// Returns a permutation of `0..len`, the same in every run.
 fn shuffled(len: usize) -> Vec<usize> {
     let mut numbers: Vec<_> = (0..len).collect();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;

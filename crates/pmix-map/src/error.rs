@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
-//! Source: none outside; offsets are in bytes from the begin of the text.
+//! Source: none outside; offsets are in bytes from the start of the text.
 
 use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why a map could not be built, and at which byte of the input.
+    /// The reason that a map could not be built, with the byte offset in the input.
     pub struct Error;
     passes on OutOfMemory;
 }
@@ -20,8 +20,8 @@ impl Error {
             .into()
     }
 
-    /// Creates an error about input that exceeds a limit of [`crate::Limits`], or one that nobody can
-    /// raise.
+    /// Creates an error about input that exceeds a limit, either of [`crate::Limits`] or a fixed
+    /// one.
     #[must_use]
     pub fn limit(what: &str, limit: u64) -> Self {
         let exceeded = match what {
@@ -43,13 +43,14 @@ impl Error {
         }
     }
 
-    /// Returns the field of [`crate::Limits`] that was exceeded, if it was one.
+    /// Returns the name of the field of [`crate::Limits`] that was exceeded, if the limit has a
+    /// field.
     #[must_use]
     pub fn exceeded(&self) -> Option<&'static str> {
         self.0.exceeded()
     }
 
-    /// Sets the place of the fault to the offset of the outer input.
+    /// Replaces the offset by an offset in the enclosing input.
     #[must_use]
     pub fn at(self, offset: usize) -> Self {
         ErrorDetail::from(self).at(offset).into()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds what is wrong with a node map and a process map, each fault with its place.
+//! Checks of a node map and a process map; each fault names its place.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", `PMIX_NODE_MAP` and `PMIX_PROC_MAP`: each rank
 //! is on one node.
@@ -11,7 +11,7 @@ use pmix_types::Rank;
 
 use crate::{NodeList, ProcMap};
 
-/// Holds consecutive ranks, the last one included.
+/// A range of consecutive ranks, including the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankSpan {
     /// The first rank.
@@ -21,7 +21,7 @@ pub struct RankSpan {
 }
 
 impl RankSpan {
-    /// Returns how many ranks there are, at least one.
+    /// Returns the number of ranks, at least one.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there is at least one rank")]
     pub const fn len(self) -> u64 {
@@ -29,28 +29,28 @@ impl RankSpan {
     }
 }
 
-/// Says where a rank is.
+/// A rank and its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankPlace {
     /// The rank.
     pub rank: Rank,
-    /// The index of the node that it is on.
+    /// The index of the node.
     pub node: usize,
 }
 
-/// Describes a name that occurs again in a node map.
+/// A name that occurs repeatedly in a node map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateName {
-    /// The index of the first node of the name.
+    /// The index of the first node with the name.
     pub node: usize,
-    /// The index of another node of the name, behind the first.
+    /// The index of a later node with the name.
     pub again: usize,
 }
 
-/// Says what is wrong with the ranks of a process map.
+/// A fault in the ranks of a process map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankFault {
-    /// No node has these ranks, which are below the highest one.
+    /// No node has these ranks, although higher ranks exist.
     Missing {
         /// The ranks.
         ranks: RankSpan,
@@ -59,22 +59,22 @@ pub enum RankFault {
         /// The nearest rank above them.
         after: RankPlace,
     },
-    /// Two nodes, or one node twice, have these ranks.
+    /// Two nodes have these ranks, or one node has them twice.
     Doubled {
         /// The ranks.
         ranks: RankSpan,
         /// The index of a node that has them.
         node: usize,
-        /// The index of the other node that has them; the same for one that names them twice.
+        /// The index of the other node; equal to `node` if one node has them twice.
         again: usize,
     },
 }
 
-/// Some consecutive ranks of one node.
+/// Consecutive ranks of one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     first: u32,
-    /// An index; 32 bits, since a cyclic map has as many pieces as ranks.
+    /// The index of the node; 32 bits, because a cyclic map has as many pieces as ranks.
     node: u32,
     last: u32,
 }
@@ -84,7 +84,7 @@ impl Piece {
         usize::try_from(self.node).unwrap_or(usize::MAX)
     }
 
-    /// Where one of its ranks is.
+    /// Returns the place of one of the ranks.
     fn at(self, rank: u32) -> RankPlace {
         RankPlace {
             rank: Rank::new(rank),
@@ -93,16 +93,17 @@ impl Piece {
     }
 }
 
-/// Finds the ranks of a process map that are missing below the highest one or are there twice, in
+/// Finds ranks of a process map that are missing below the highest rank or occur twice, in
 /// ascending order.
 ///
-/// A block map of any size takes time by its nodes; a cyclic one by its ranks.
+/// The time depends on the number of nodes for a block map, and on the number of ranks for a cyclic
+/// map.
 #[must_use]
 pub fn rank_faults(map: &ProcMap) -> Vec<RankFault> {
     let mut pieces = pieces(map);
     pieces.sort_unstable();
     let mut faults = Vec::new();
-    // The piece that reaches furthest so far.
+    // The piece with the highest last rank so far.
     let mut reach: Option<Piece> = None;
     for piece in pieces {
         let next = reach.map_or(0, |r| u64::from(r.last) + 1);
@@ -133,7 +134,7 @@ pub fn rank_faults(map: &ProcMap) -> Vec<RankFault> {
     faults
 }
 
-/// Adds a fault, or lets the last one grow.
+/// Appends a fault, or extends the previous one.
 fn doubled(faults: &mut Vec<RankFault>, ranks: RankSpan, node: usize, again: usize) {
     if let Some(RankFault::Doubled {
         ranks: last,
@@ -149,7 +150,8 @@ fn doubled(faults: &mut Vec<RankFault>, ranks: RankSpan, node: usize, again: usi
     faults.push(RankFault::Doubled { ranks, node, again });
 }
 
-/// The map as consecutive ranks: one piece a run of a block map, one a rank of a cyclic one.
+/// Splits the map into consecutive ranks: a block map has one piece for each run, a cyclic map one
+/// for each rank.
 fn pieces(map: &ProcMap) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (node, index) in (0..u32::MAX).zip(0..map.num_nodes()) {
@@ -181,7 +183,7 @@ fn push(pieces: &mut Vec<Piece>, open: &mut Option<Piece>, piece: Piece) {
     }
 }
 
-/// Finds names that occur more than once in a node map, in the order in which they occur again.
+/// Finds names that occur more than once in a node map, in the order of the repetitions.
 #[must_use]
 pub fn duplicate_names(list: &NodeList) -> Vec<DuplicateName> {
     let mut hashes = Vec::with_capacity(list.len());
@@ -193,7 +195,7 @@ pub fn duplicate_names(list: &NodeList) -> Vec<DuplicateName> {
     hashes.sort_unstable();
     let mut found = Vec::new();
     for group in hashes.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
-        // Equal hashes are nearly always equal names; the names decide.
+        // Equal hashes nearly always mean equal names, but only the names themselves decide.
         let mut firsts: Vec<(usize, Vec<u8>)> = Vec::new();
         for (_, index) in group {
             let name = list.nth(*index).unwrap_or_default();
@@ -242,20 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn sound_maps_have_no_faults_in_any_order() {
+    fn valid_maps_have_no_faults_in_any_order() {
         for text in ["", "0", "0-3;4-7", "0,2,4;1,3,5", "3,2;1,0", ";0;;1;"] {
             assert_eq!(of(text), [], "{text:?}");
         }
     }
 
     #[test]
-    fn holes_name_their_neighbours() {
+    fn missing_ranks_name_their_neighbors() {
         assert_eq!(of("0-1;4"), [missing(2, 3, Some((1, 0)), (4, 1))]);
         assert_eq!(of("5"), [missing(0, 4, None, (5, 0))]);
     }
 
     #[test]
-    fn doubles_name_both_places() {
+    fn doubled_ranks_name_both_nodes() {
         assert_eq!(of("0-3;2-5"), [twice(2, 3, 0, 1)]);
         assert_eq!(of("0,0"), [twice(0, 0, 0, 0)]);
         assert_eq!(

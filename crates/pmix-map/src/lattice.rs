@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers on a lattice: the folded form that node lists and process maps share.
+//! Numbers on a lattice: the folded form of both node lists and process maps.
 //!
-//! A lattice is a first number and dimensions, innermost first: `first + Σ i·step` with every
-//! `i` below its `count`, the innermost running fastest. Only lattices that *nest* are kept: with
-//! the dimensions sorted by the size of their step, each step is larger than all smaller ones
-//! together reach. Then a number has one place on it, found by division. Steps of zero (repeats)
-//! are exempt; the first place is the one that counts. Numbers have at most 18 digits, so that sums
+//! A lattice is a first number and dimensions, innermost first: `first + Σ i·step` with every `i`
+//! below its `count`, the innermost varying fastest. Only lattices that *nest* are kept: with the
+//! dimensions sorted by the size of their step, each step exceeds the combined reach of all smaller
+//! ones. A number then has one place on the lattice, which division finds. Steps of zero
+//! (repetitions) are exempt; their first place counts. Numbers have at most 18 digits, so that sums
 //! of a few of them never overflow.
 
-/// The most dimensions that are folded together; Cray x-names need five.
+/// The most dimensions that are folded together; names of Cray nodes (xnames) need five.
 pub(crate) const MAX_DIMS: usize = 8;
 
-/// One dimension: how many numbers, and what is added from one to the next.
+/// A dimension: the count of numbers, and the step from each to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dim {
     pub(crate) count: u64,
@@ -19,7 +19,8 @@ pub(crate) struct Dim {
 }
 
 impl Dim {
-    /// How far the dimension reaches; exact for all numbers that a map accepts.
+    /// Returns the distance between the first and the last number; exact for all numbers that a map
+    /// accepts.
     fn reach(self) -> u64 {
         self.step
             .unsigned_abs()
@@ -27,9 +28,10 @@ impl Dim {
     }
 }
 
-/// The dimensions that matter for a search, largest step first.
+/// The dimensions that are relevant for a search, largest step first.
 struct Sorted {
-    /// The size of the step, its count, whether it goes down, names per step.
+    /// For each dimension the size of the step, the count, whether the step is negative, and the
+    /// names per step.
     dims: [(u64, u64, bool, u64); MAX_DIMS],
     len: usize,
 }
@@ -65,12 +67,12 @@ impl Sorted {
     }
 }
 
-/// Whether every number of the lattice has one place only, repeats aside.
+/// Returns `true` if every number of the lattice has only one place, not counting repetitions.
 pub(crate) fn nests(dims: &[Dim]) -> bool {
     if dims.len() > MAX_DIMS {
         return false;
     }
-    // Most lists count up from the right; they need no sorting.
+    // The fields of most lists count up from the right; they need no sorting.
     let mut reach = 0u64;
     let sorted = dims.iter().all(|dim| {
         let fits = dim.step.unsigned_abs() > reach;
@@ -90,12 +92,12 @@ pub(crate) fn nests(dims: &[Dim]) -> bool {
     true
 }
 
-/// How many numbers the lattice has.
+/// Returns the count of numbers of the lattice.
 pub(crate) fn len(dims: &[Dim]) -> u64 {
     dims.iter().fold(1, |n, d| n.saturating_mul(d.count))
 }
 
-/// The number at a place counted from zero.
+/// Returns the number at a place, counted from zero.
 pub(crate) fn number(first: i64, dims: &[Dim], mut place: u64) -> i64 {
     let mut number = first;
     for dim in dims {
@@ -106,7 +108,7 @@ pub(crate) fn number(first: i64, dims: &[Dim], mut place: u64) -> i64 {
     number
 }
 
-/// The smallest and the largest number.
+/// Returns the smallest and the largest number.
 pub(crate) fn bounds(first: i64, dims: &[Dim]) -> (i64, i64) {
     let (mut low, mut high) = (first, first);
     for dim in dims {
@@ -120,7 +122,7 @@ pub(crate) fn bounds(first: i64, dims: &[Dim]) -> (i64, i64) {
     (low, high)
 }
 
-/// The first place of a number, if the lattice, which must nest, has it.
+/// Returns the first place of a number on the lattice, which must nest.
 pub(crate) fn place(first: i64, dims: &[Dim], number: i64) -> Option<u64> {
     let (low, high) = bounds(first, dims);
     if number < low || number > high {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which lattice holds a number: an index that bounded work answers, whatever the lattices are.
+//! An index that finds the lattice of a number, with bounded work for any set of lattices.
 //!
-//! Lattices belong to classes (shapes of names) and have an order; of those that hold a number,
-//! the first is wanted. A lattice that shares its span with no other of its class stands in one
-//! sorted table. The others are cut into rows of one step each; rows of equal step and remainder
-//! are intervals, and a sweep turns intervals that overlap into disjoint pieces that each name
-//! the first row. That costs one binary search per distinct step. Lists with more than
-//! [`MAX_STEPS`] distinct steps among their overlapping rows are hostile; the rest of their rows
-//! is searched one by one, bounded by their number.
+//! Lattices belong to classes (shapes of names) and are ordered; a search returns the first lattice
+//! that holds the number. Lattices that overlap no other of their class are in one sorted table.
+//! The others are cut into rows of one step each. Rows of equal step and remainder are intervals,
+//! and a sweep turns overlapping intervals into disjoint pieces, each with the first row that
+//! covers it. A search therefore takes one binary search per distinct step. A list with more than
+//! [`MAX_STEPS`] distinct steps among its overlapping rows is hostile; its remaining rows are
+//! searched one by one, bounded by their number.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,36 +16,36 @@ use pmix_types::memory::{self, OutOfMemory};
 
 use crate::lattice::{self, Dim};
 
-/// The most distinct steps that are indexed.
+/// The most distinct steps with a table of their own.
 const MAX_STEPS: usize = 24;
 
-/// Rows of up to this many numbers are indexed number by number, whatever their step ...
+/// Rows of up to this many numbers are indexed number by number, whatever their step.
 const SHORT: u64 = 4;
 
-/// ... and rows of up to this many, if their step finds no table any more.
+/// Rows of up to this many numbers are indexed number by number if no table is left for their step.
 const SHORT_OF_RARE_STEP: u64 = 64;
 
-/// The table of numbers one by one.
+/// The table of single numbers.
 const SINGLE: usize = 0;
 
-/// A dimension that adds nothing.
+/// A dimension without effect.
 const STILL: Dim = Dim { count: 1, step: 0 };
 
-/// A lattice to index; its dimensions are looked up by `id` when they are needed.
+/// A lattice to index. Its dimensions are looked up by `id` on demand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) class: u32,
-    /// Of two lattices that hold a number, the one with the smaller id is the first.
+    /// The order of lattices: of two that hold a number, the smaller id is the first.
     pub(crate) id: u32,
     pub(crate) low: i64,
     pub(crate) high: i64,
 }
 
-/// Rows of one step as disjoint intervals.
+/// The rows of one step as disjoint intervals.
 #[derive(Clone, Debug)]
 struct Stride {
     step: i64,
-    /// Sorted by class, remainder, low end.
+    /// Sorted by class, remainder and low end.
     pieces: Vec<Item>,
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct LatticeIndex {
     /// Lattices that overlap no other, sorted by class and low end.
     alone: Vec<Item>,
     strides: Vec<Stride>,
-    /// Rows of further steps, sorted by class and low end, with the highest end so far.
+    /// Rows of all other steps, sorted by class and low end, each with the highest end up to it.
     rest: Vec<(Item, i64)>,
 }
 
 impl LatticeIndex {
-    /// Indexes the items; `lattice` calls back with the first number and the dimensions of one.
+    /// Indexes the items; `lattice` returns the first number and the dimensions of an item.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl LatticeIndex {
                 memory::reserve(&mut stab.alone, 1)?;
                 stab.alone.push(items[group]);
             } else {
-                // The first table, for numbers one by one; any other follows.
+                // The table for single numbers must be the first one (`SINGLE`).
                 stab.stride(1);
                 for item in &items[group..end] {
                     if item.low == item.high {
@@ -151,7 +151,7 @@ impl LatticeIndex {
         Ok(())
     }
 
-    /// Where the table of a step is, unless there are too many.
+    /// Returns the table of a step, creating it unless the limit is reached.
     fn stride(&mut self, step: i64) -> Option<usize> {
         if let Some(at) = self.strides.iter().position(|s| s.step == step) {
             return Some(at);
@@ -180,7 +180,7 @@ impl LatticeIndex {
         }
     }
 
-    /// The first id for which `holds` answers, and its answer.
+    /// Returns the first id that `holds` accepts, with its result.
     pub(crate) fn find<T>(
         &self,
         class: u32,
@@ -239,8 +239,8 @@ impl LatticeIndex {
     }
 }
 
-/// Which of the interleaved rows of one step a number is on. Most rows have step one, and a
-/// division costs more than all else in a search.
+/// Returns the interleaved row of a step that contains a number. Step one is special-cased: most
+/// rows have it, and a division costs more than the rest of a search.
 #[inline]
 fn track(number: i64, step: i64) -> i64 {
     if step == 1 {
@@ -250,7 +250,7 @@ fn track(number: i64, step: i64) -> i64 {
     }
 }
 
-/// Where the items that overlap, directly or through others, end.
+/// Returns the end of the items that overlap the one at `start`, directly or through others.
 fn group_end(items: &[Item], start: usize) -> usize {
     let mut high = items[start].high;
     let mut end = start + 1;

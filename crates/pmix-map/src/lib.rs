@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Node maps and process maps, folded.
+//! Folded node maps and process maps.
 //!
 //! A [`NodeList`] is an ordered list of host names, a [`ProcMap`] the ranks of each node in node
-//! order. Both are kept folded and answer every question without expanding:
+//! order. Both are kept folded and answer every query without expansion:
 //!
-//! | question | cost |
+//! | query | cost |
 //! | --- | --- |
-//! | how many names, nodes, ranks, bytes of text | none |
+//! | how many names, nodes, ranks, bytes of text | constant |
 //! | [`NodeList::nth`], [`ProcMap::ranks_of`] | a binary search over blocks |
-//! | [`NodeList::position`], [`ProcMap::node_of`] | a hash and a few binary searches, after an index that the first question builds from the blocks |
-//! | [`NodeListBuilder::progression`] of any count | that of one name |
-//! | expanding to text | a few nanoseconds a name or rank |
+//! | [`NodeList::position`], [`ProcMap::node_of`] | a hash and a few binary searches; the first query builds the index from the blocks |
+//! | [`NodeListBuilder::progression`] of any count | as for one name |
+//! | expansion to text | a few nanoseconds a name or rank |
 //!
-//! A million names of one run are one block, and so are a million Cray x-names or a block or
-//! cyclic map of any size. What follows no rule costs about as much as its text.
+//! A million names of one run are one block, and so are a million Cray xnames or a block or cyclic
+//! map of any size. Irregular lists take about as much memory as their text.
 //!
-//! Names are bytes, not text: any byte but the separator is allowed; order, duplicates and empty
-//! names are kept. Equality means the same names or ranks in the same order, however folded.
-//! [`Limits`] are checked before anything is stored. All reads go through `&self` and may run on
-//! any number of threads at once.
+//! Names are bytes, not text: any byte but the separator is allowed. Order, duplicates and empty
+//! names are kept. Two maps are equal if they have the same names or ranks in the same order,
+//! however folded. [`Limits`] are checked before anything is stored. All reads take `&self` and may
+//! run on any number of threads at once.
 //!
-//! [`rank_faults`] and [`duplicate_names`] say what is wrong with maps: ranks that are missing or there twice,
-//! names that occur again. Lists of names as people write them, `n[1-4]`, are read by `pmix-hostlist`.
+//! [`rank_faults`] and [`duplicate_names`] find faults in maps: missing and doubled ranks, repeated
+//! names. The crate `pmix-hostlist` reads lists of names in users' notations, such as `n[1-4]`.
 //!
-//! The crate knows nothing of encodings: schemes build maps through [`NodeListBuilder`] and
+//! The crate knows no encodings: schemes build maps through [`NodeListBuilder`] and
 //! [`ProcMapBuilder`], read them through [`NodeList::for_each_run`] and [`ProcMap::blocks`], and
-//! share the inner loops of [`scan`]. What a map costs is measured by `cargo bench -p pmix-map`.
+//! share the inner loops of [`scan`]. `cargo bench -p pmix-map` measures the cost of maps.
 //!
 //! ```
 //! use pmix_map::{Limits, NodeList};

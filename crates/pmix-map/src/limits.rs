@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How large a map may become before it is refused.
+//! Limits on the size of a map.
 //!
-//! Source: none outside; the figures are chosen for the largest machines that are known.
+//! Source: none outside; the defaults fit the largest known machines.
 
-/// Bounds what a parser accepts; input beyond a bound is an error before anything is allocated for
-/// it.
+/// The limits of a parser. Input beyond a limit is rejected before memory for it is allocated.
 ///
-/// A few bytes can stand for a large map, so what a value costs has bounds of its own: the first
-/// three say how much a value may stand for, the others how much memory that may take.
+/// A few bytes can encode a large map. The first three limits therefore bound the decoded size of a
+/// value, the others the memory that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The greatest number of names in a node list, and of nodes in a process map.
     pub max_nodes: u64,
     /// The greatest number of ranks in a process map, over all nodes.
     pub max_ranks: u64,
-    /// The greatest number of bytes of the text that a map stands for, whether or not that text is
-    /// ever made.
+    /// The greatest number of bytes of the text that a map represents, even if that text is never
+    /// generated.
     pub max_bytes: u64,
-    /// The greatest number of bytes of text that is made: an inflated value, or a map written out as a list.
+    /// The greatest number of bytes of generated text: an inflated value, or a map written as a
+    /// list.
     pub max_text: u64,
-    /// The greatest number of bytes of memory that a map takes once it is decoded.
+    /// The greatest number of bytes of memory of a decoded map.
     pub max_memory: u64,
     /// The greatest number of bytes of one name.
     pub max_name: u64,
 }
 
 impl Default for Limits {
-    /// 16,777,216 nodes, 134,217,728 ranks (a million nodes of 128 and a little more), 2 GiB of
-    /// text that is folded and 256 MiB that is made, 256 MiB of memory, names of 1 MiB.
+    /// Returns 16,777,216 nodes, 134,217,728 ranks (a million nodes with 128 each, and some more),
+    /// 2 GiB of folded text, 256 MiB of generated text, 256 MiB of memory, and names of 1 MiB.
     fn default() -> Self {
         Self {
             max_nodes: 1 << 24,
@@ -41,7 +41,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks that text of so many bytes may be made.
+    /// Checks that text of `len` bytes may be generated.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// Checks that a map may take so many bytes of memory.
+    /// Checks that a map may take `bytes` bytes of memory.
     pub(crate) fn check_memory(&self, bytes: usize) -> Result<(), crate::Error> {
         match u64::try_from(bytes) {
             Ok(bytes) if bytes <= self.max_memory => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client's side of one connection.
+//! The client side of a connection.
 //!
 //! Source: OpenPMIx; `docs/protocol.md` describes the messages.
 
@@ -13,15 +13,15 @@ use crate::{
     Welcome, WelcomeForm, reply,
 };
 
-/// While so many messages wait to be sent, requests of the other end are not answered.
+/// The most queued messages with which requests of the other end are still answered.
 const MAX_REFUSALS: usize = 64;
 
-/// Runs the client's side of one connection, without a socket.
+/// The client side of a connection, without a socket.
 ///
-/// Whoever drives it sends what [`poll_transmit`](Self::poll_transmit) hands out, gives what
-/// arrives to [`handle_input`](Self::handle_input), and then takes replies and unsolicited messages until
-/// there are none. It begins with the hello; requests may be made when there is a
-/// [`welcome`](Self::welcome).
+/// The driver sends the messages that [`poll_transmit`](Self::poll_transmit) returns and passes
+/// received bytes to [`handle_input`](Self::handle_input). Then it polls replies and unsolicited
+/// messages until there are none. The connection starts with the hello; requests are possible once
+/// [`welcome`](Self::welcome) returns the reply to it.
 ///
 /// ```
 /// # use bfrops::BufferKind;
@@ -51,51 +51,51 @@ pub struct ClientConnection {
     inbox: Inbox,
     /// The tag of the last request.
     tag: Tag,
-    /// What was asked and has no reply yet.
+    /// The commands of the requests without a reply, by tag.
     asked: HashMap<Tag, Command>,
     out: VecDeque<Vec<u8>>,
-    /// What came, with its place in the order in which it did.
+    /// The received replies, each with its position in the order of arrival.
     replies: VecDeque<(u64, Response)>,
     unsolicited: VecDeque<(u64, Frame)>,
     num_come: u64,
-    /// Whether the other end may send requests, too, none of which is served.
+    /// `true` if the other end may send requests as well; they are rejected.
     is_asked: bool,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The hello is on its way; what came of the welcome.
+    /// The hello is on its way; the bytes of the welcome that have arrived.
     Greeting(WelcomeForm, Vec<u8>),
     Open(Welcome<'static>),
 }
 
-/// Holds the reply to a request.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The tag of the request.
     pub tag: Tag,
-    /// The command of the request, which says how to read the payload.
+    /// The command of the request, which determines the layout of the payload.
     pub command: Command,
     /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// Holds a message of the server.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// The reply to a request.
     Reply(Response),
-    /// A message that the server sent unasked.
+    /// A message that is not a reply.
     Unsolicited(Frame),
 }
 
 impl ClientConnection {
-    /// Begins a connection with a hello. Payloads of the server may have at most `max_payload`
+    /// Starts a connection with a hello. Payloads of the server may have at most `max_payload`
     /// bytes.
     ///
     /// # Errors
     ///
-    /// If the hello cannot be packed, or if its module is not known here.
+    /// The hello cannot be packed, or its module is unknown.
     pub fn connect(hello: &Hello<'_>, max_payload: u32) -> Result<Self, Error> {
         let form = hello.form()?;
         let state = State::Greeting(hello.role.welcome(&form), Vec::new());
@@ -114,12 +114,11 @@ impl ClientConnection {
         })
     }
 
-    /// Goes on with a connection on which all is said of who both ends are: the other end, which is a server to
-    /// this one from now on, connected as its client. Nothing is sent and no welcome comes. Both ends pack in the
-    /// same form.
+    /// Continues a connection whose other end connected as a client and acts as the server from now
+    /// on. No handshake takes place: both ends know each other and pack in the same form.
     ///
-    /// The other end awaits no replies, but may ask all the same: a message whose tag nobody awaits is a request,
-    /// which is answered with `PMIX_ERR_NOT_SUPPORTED`.
+    /// The other end awaits no replies, but may send requests. A message with a tag that belongs to
+    /// no request is such a request and is answered with `PMIX_ERR_NOT_SUPPORTED`.
     #[must_use]
     pub fn with_client(form: PeerForm, server: Proc<'static>, max_payload: u32) -> Self {
         Self {
@@ -137,8 +136,9 @@ impl ClientConnection {
         }
     }
 
-    /// Takes note of the release of the server, for example `4.2.2`. One that is older than this client reads
-    /// requests in the form of its own release, whatever the hello says; replies are in that of the hello.
+    /// Records the release of the server, for example `4.2.2`. A server that is older than this
+    /// client reads requests in the form of its own release, whatever the hello says; its replies
+    /// have the form of the hello.
     pub fn speak_to(&mut self, version: &[u8]) {
         let server = PeerForm::new(self.form.layout, version);
         if (server.major, server.minor) < (self.form.major, self.form.minor) {
@@ -152,7 +152,7 @@ impl ClientConnection {
         &self.form
     }
 
-    /// Returns the server's answer to the hello, when it is there.
+    /// Returns the reply of the server to the hello, once it has arrived.
     #[must_use]
     pub const fn welcome(&self) -> Option<&Welcome<'static>> {
         match &self.state {
@@ -161,13 +161,13 @@ impl ClientConnection {
         }
     }
 
-    /// Sends a request, and returns the tag that its reply will have.
+    /// Sends a request, and returns the tag of its reply.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome; `PMIX_ERR_OUT_OF_RESOURCE` for a request of more than
-    /// [`MAX_REQUEST_BYTES`], at which a server would end the connection; if the request cannot be packed. Nothing
-    /// is sent then.
+    /// `PMIX_ERR_NOT_AVAILABLE` before the welcome; `PMIX_ERR_OUT_OF_RESOURCE` for a request of
+    /// more than [`MAX_REQUEST_BYTES`], for which a server would close the connection; or the
+    /// request cannot be packed. Nothing is sent then.
     pub fn request(
         &mut self,
         request: &Request<'_>,
@@ -188,18 +188,19 @@ impl ClientConnection {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_AVAILABLE` before there is a welcome.
+    /// `PMIX_ERR_NOT_AVAILABLE` before the welcome.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         self.send(Tag::HEARTBEAT, Vec::new())
     }
 
-    /// Takes bytes that the server sent. A reply that the process has no memory for becomes the status
-    /// `PMIX_ERR_NOMEM`; a message that came unasked is dropped.
+    /// Handles bytes from the server. A reply for which the process has no memory is replaced by
+    /// the status `PMIX_ERR_NOMEM`; such an unsolicited message is dropped.
     ///
     /// # Errors
     ///
-    /// The server's status if the client is not welcome, `PMIX_ERR_COMM_FAILURE` if that is positive, which no
-    /// status is; otherwise what the server did wrong. The connection can only be closed then.
+    /// The status with which the server rejected the client, or `PMIX_ERR_COMM_FAILURE` if that
+    /// number is positive and so not a status; otherwise a violation of the protocol. The
+    /// connection can only be closed then.
     pub fn handle_input(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match &mut self.state {
             State::Open(_) => self.inbox.push(bytes),
@@ -209,13 +210,13 @@ impl ClientConnection {
                     return Ok(());
                 };
                 match welcome {
-                    // No status is positive; who called would take it for success.
+                    // No status is positive; the caller would take it for success.
                     Welcome::Refused(status) if status.as_raw() > 0 => {
-                        let message = "what answers the hello is no server: its status is none";
+                        let message = "the reply to the hello is not from a PMIx server: its status is positive; check the address";
                         return Err(Error::new(Status::ERR_COMM_FAILURE, message));
                     }
                     Welcome::Refused(status) => {
-                        return Err(Error::new(status, "the server does not want this peer"));
+                        return Err(Error::new(status, "the server rejected the connection"));
                     }
                     _ => {}
                 }
@@ -230,7 +231,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Returns the next bytes for the server, oldest first.
+    /// Returns the next bytes to send to the server, oldest first.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.out.pop_front()
     }
@@ -240,14 +241,14 @@ impl ClientConnection {
         self.replies.pop_front().map(|(_, reply)| reply)
     }
 
-    /// Returns the next message that the server sent unasked; its tag says what it is: an
+    /// Returns the next unsolicited message of the server. Its tag determines its type: an
     /// [`Event`](crate::Event), [`Output`](crate::Output), [`Flow`](crate::Flow) or
     /// [`Deleted`](crate::Deleted).
     pub fn poll_unsolicited(&mut self) -> Option<Frame> {
         self.unsolicited.pop_front().map(|(_, frame)| frame)
     }
 
-    /// Returns the next message of either kind, in the order in which the server sent them.
+    /// Returns the next message of either kind, in the order of arrival.
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
         let reply = self.replies.front().map(|(place, _)| *place);
         let unsolicited = self.unsolicited.front().map(|(place, _)| *place);
@@ -260,7 +261,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the number of requests that have no reply yet.
+    /// Returns the number of requests without a reply.
     #[must_use]
     pub fn num_asked(&self) -> usize {
         self.asked.len()
@@ -273,7 +274,7 @@ impl ClientConnection {
         }
     }
 
-    /// A tag that no request is waiting on.
+    /// Returns a tag that no pending request uses.
     fn next_tag(&self) -> Tag {
         let mut tag = self.tag.next();
         while self.asked.contains_key(&tag) {
@@ -290,8 +291,9 @@ impl ClientConnection {
         let len = u32::try_from(payload.len()).ok();
         let len = len.filter(|len| *len <= MAX_REQUEST_BYTES).ok_or_else(|| {
             let (len, most) = (payload.len(), MAX_REQUEST_BYTES);
-            let message =
-                format!("a request of {len} bytes is too long, servers take {most}; send less");
+            let message = format!(
+                "a request of {len} bytes exceeds the limit of servers, {most} bytes; send less"
+            );
             Error::new(Status::ERR_OUT_OF_RESOURCE, message)
         })?;
         let header = Header::new(self.index(), tag, len).encode();
@@ -305,7 +307,8 @@ impl ClientConnection {
     fn sort(&mut self, mut frame: Frame) -> Result<(), Error> {
         let tag = frame.header.tag;
         if !frame.is_whole() {
-            // The request fails and the connection goes on: nearly all replies begin with a status.
+            // Only this request fails, and the connection continues: nearly all replies begin with
+            // a status.
             frame.payload = reply::status(&self.form, Status::ERR_NOMEM)?;
             if !self.asked.contains_key(&tag) {
                 return Ok(());
@@ -324,17 +327,18 @@ impl ClientConnection {
                 self.replies.push_back((place, response));
             }
             None if tag.is_request() && self.is_asked => {
-                // Who asks without end and reads nothing is not answered without end.
+                // The bound protects against a peer that sends requests endlessly and reads
+                // nothing.
                 if self.out.len() < MAX_REFUSALS {
                     let refusal = reply::status(&self.form, Status::ERR_NOT_SUPPORTED)?;
                     self.send(tag, refusal)?;
                 }
             }
             None if tag.is_request() => {
-                let message = format!("a reply with tag {tag}, which nobody asked for");
+                let message = format!("a reply with tag {tag}, which belongs to no request");
                 return Err(Error::new(Status::ERR_COMM_FAILURE, message));
             }
-            // A server that does not watch for signs of life says so; nothing follows from it.
+            // A server that does not monitor heartbeats replies so; the client has nothing to do.
             None if tag == Tag::HEARTBEAT => {}
             None => self.unsolicited.push_back((place, frame)),
         }
@@ -375,11 +379,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_no_server_takes_is_not_sent() {
+    fn rejects_requests_above_the_limit_of_servers() {
         let mut session = session();
         session.handle_input(&frame(Tag::HELLO, &WELCOME)).unwrap();
         let most = usize::try_from(MAX_REQUEST_BYTES).unwrap();
-        // The number of the command is in front of it.
+        // The number of the command precedes the blocks.
         let blocks = vec![0; most];
         let commit = |from: usize| {
             let blocks = blocks.get(from..).unwrap_or_default();
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_find_their_requests_in_any_order() {
+    fn matches_replies_to_requests_in_any_order() {
         let mut session = session();
         let error = session.request(&Request::JobInfo, None).unwrap_err();
         assert_eq!(error.status(), Status::ERR_NOT_AVAILABLE);
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_both_kinds_come_in_the_order_of_the_server() {
+    fn messages_of_both_kinds_keep_the_order_of_arrival() {
         let mut session = session();
         session.handle_input(&WELCOME).unwrap();
         let tag = session.request(&Request::Finalize, None).unwrap();
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_with_the_welcome_is_not_lost() {
+    fn keeps_bytes_that_arrive_with_the_welcome() {
         let mut session = session();
         let bytes = [&WELCOME[..], &frame(Tag::EVENT, b"stored")].concat();
         session.handle_input(&bytes).unwrap();
@@ -453,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_and_an_unasked_reply_end_the_connection() {
+    fn a_rejection_and_an_unknown_reply_end_the_connection() {
         let mut refused = session();
         let status = Status::ERR_NOT_SUPPORTED.as_raw().to_be_bytes();
         let error = refused.handle_input(&status).unwrap_err();
@@ -477,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_client_that_became_the_server_are_refused_and_replies_taken() {
+    fn with_client_rejects_requests_and_accepts_replies() {
         let launcher = Proc::new("launcher", Rank::new(0));
         let form = *session().form();
         let mut session = ClientConnection::with_client(form, launcher.clone(), 1 << 10);

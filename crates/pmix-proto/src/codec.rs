@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shapes of message fields: one or more pack calls each.
+//! The shapes of message fields, each one or more pack calls.
 
 mod message;
 mod shapes;
@@ -12,23 +12,23 @@ use crate::{Error, ListLimits, PeerForm, wire_type};
 pub(crate) use message::{message, payloads};
 pub(crate) use shapes::{Each, EachToEnd, Kvals, Many, Maybe, NspaceText, One, Since, Tail};
 
-/// What a message may cost: in the worst case an empty info takes 72 bytes for 3.
+/// The limits of a message: in the worst case an empty info takes 72 bytes of memory for 3 bytes.
 const LIMITS: Limits = Limits {
     depth: 64,
     memory_factor: 32,
     memory_base: 63 * 1024,
 };
 
-/// How many bytes of memory a request may take beyond its length. What processes send by the
-/// megabyte are values, whose bytes are borrowed; lists of names and infos take several times what
-/// they have on the wire, and time.
+/// The bytes of memory that a request may take beyond its length. Processes send megabytes only as
+/// values, whose bytes are borrowed. Lists of names and infos take several times their packed size,
+/// and also time.
 const MOST_OF_REQUEST: usize = 16 << 20;
 
-/// Takes shapes off the payload of a message.
+/// A reader of shapes from the payload of a message.
 pub(crate) struct Reader<'a> {
     decoder: Decoder<'a>,
     form: PeerForm,
-    /// Whether all that is left was taken as it is.
+    /// `true` if the rest of the payload was taken unparsed.
     has_ended: bool,
 }
 
@@ -49,7 +49,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Limits the memory of a request, which any process may send, and how many processes and infos its lists have.
+    /// Limits the memory of a request, which any process may send, and the number of processes and
+    /// infos in its lists.
     pub(crate) fn of_request(mut self, limits: ListLimits) -> Self {
         self.decoder = self.decoder.with_max_procs(limits.procs);
         self.decoder = self.decoder.with_max_infos(limits.infos);
@@ -66,7 +67,7 @@ impl<'a> Reader<'a> {
         self
     }
 
-    /// How many bytes of memory was taken for what was read.
+    /// Returns the bytes of memory taken by the fields read so far.
     pub(crate) fn memory_taken(&self) -> usize {
         self.decoder.memory_taken()
     }
@@ -75,7 +76,7 @@ impl<'a> Reader<'a> {
         Ok(self.decoder.one::<K>()?)
     }
 
-    /// Takes the next call of `PMIX_SIZE` if nothing is behind it, and otherwise nothing.
+    /// Reads the next call of `PMIX_SIZE` if it is the last one; otherwise reads nothing.
     pub(crate) fn last_number(&mut self) -> Result<Option<u64>, Error> {
         let mut ahead = Decoder::new(self.form.layout, self.decoder.rest()).with_limits(LIMITS);
         let number = ahead.one::<wire_type::Size>();
@@ -89,28 +90,28 @@ impl<'a> Reader<'a> {
         self.has_ended || self.decoder.is_empty()
     }
 
-    /// How far the payload was read.
+    /// Returns the offset up to which the payload was read.
     pub(crate) const fn offset(&self) -> usize {
         self.decoder.offset()
     }
 
-    /// The first number of the peer's version.
+    /// Returns the major release of the peer.
     pub(crate) const fn major(&self) -> u32 {
         self.form.major
     }
 
-    /// Reads no further.
+    /// Ends the reading.
     pub(crate) const fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// All that is left, as it is.
+    /// Returns the rest of the payload, unparsed.
     pub(crate) const fn rest(&mut self) -> &'a [u8] {
         self.end();
         self.decoder.rest()
     }
 
-    /// Says that nothing is to follow.
+    /// Checks that the payload was read to its end.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         match self.has_ended {
             true => Ok(()),
@@ -118,7 +119,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many there are said to be.
+    /// Reads a count, and returns it with the offset of the call.
     fn count(&mut self) -> Result<(usize, u64), Error> {
         let start = self.offset();
         let count = self.one::<wire_type::Size>()?;
@@ -126,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Packs shapes into the payload of a message.
+/// A writer of shapes into the payload of a message.
 pub(crate) struct Writer<'f> {
     out: Vec<u8>,
     form: PeerForm,
@@ -146,12 +147,12 @@ impl<'f> Writer<'f> {
         Ok(self.encoder().one::<K>(item)?)
     }
 
-    /// Packs what stands before the bytes of a byte object.
+    /// Packs the bytes that precede the content of a byte object.
     pub(crate) fn byte_object_head(&mut self, len: usize) -> Result<(), Error> {
         Ok(self.encoder().byte_object_head(len)?)
     }
 
-    /// The first number of the peer's version.
+    /// Returns the major release of the peer.
     pub(crate) const fn major(&self) -> u32 {
         self.form.major
     }
@@ -173,20 +174,20 @@ impl<'f> Writer<'f> {
     }
 }
 
-/// How a field of a message is written and read.
+/// The encoding of a field of a message.
 pub(crate) trait Shape {
-    /// The field in Rust.
+    /// The Rust type of the field.
     type Of<'a>;
 
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Self::Of<'a>, Error>;
 
     fn write(writer: &mut Writer<'_>, field: &Self::Of<'_>) -> Result<(), Error>;
 
-    /// What a field of this name is made of, between peers of a major release.
+    /// Returns the outline of a field with this name, between peers of a major release.
     fn outline(name: &'static str, major: u32) -> Vec<Part>;
 }
 
-/// What bytes are made of that are handed on as they are.
+/// The content of bytes that are passed on unparsed.
 pub(crate) trait Contents {
     fn outline() -> Vec<Part>;
 }

@@ -7,16 +7,16 @@ use std::fmt;
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
-        /// Names a request of a client (`pmix_cmd_t`) by the number that its payload begins with.
+        /// The number of a request of a client (`pmix_cmd_t`), with which its payload begins.
         ///
-        /// The type is open: a newer client may send a number that has no name here.
+        /// The type is open: a newer client may send a number without a name here.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Command(pub u8);
 
         impl Command {
             $($(#[$doc])* pub const $name: Self = Self($number);)*
 
-            /// Lists every command that has a name, by number.
+            /// All named commands, by number.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Returns the name of the command, if it has one.
@@ -38,9 +38,9 @@ commands! {
     ABORT = 1;
     /// Hands the server what the process has put (`PMIx_Commit`).
     COMMIT = 2;
-    /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
+    /// Asks the host to abort processes (`PMIx_Abort`).
     FENCENB = 3;
-    /// Asks for a value that a process put, or for job info (`PMIx_Get`).
+    /// Sends the server the data that the process has put (`PMIx_Commit`).
     GETNB = 4;
     /// Announces that the process is about to disconnect (`PMIx_Finalize`).
     FINALIZE = 5;
@@ -60,8 +60,7 @@ commands! {
     NOTIFY = 12;
     /// Registers the peer for events (`PMIx_Register_event_handler`).
     REGEVENTS = 13;
-    /// Takes back a registration for events; the one request that has no reply
-    /// (`PMIx_Deregister_event_handler`).
+    /// Deregisters from events; the only request without a reply (`PMIx_Deregister_event_handler`).
     DEREGEVENTS = 14;
     /// Asks for information about the system (`PMIx_Query_info`).
     QUERY = 15;
@@ -71,21 +70,21 @@ commands! {
     ALLOC = 17;
     /// Asks for control of processes, such as a signal or a cleanup (`PMIx_Job_control`).
     JOB_CONTROL = 18;
-    /// Asks for monitoring of the process (`PMIx_Process_monitor`).
+    /// Requests monitoring of the process (`PMIx_Process_monitor`).
     MONITOR = 19;
     /// Asks the host for a credential (`PMIx_Get_credential`).
     GET_CREDENTIAL = 20;
     /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
     VALIDATE_CRED = 21;
-    /// Asks for the output of processes (`PMIx_IOF_pull`).
+    /// Requests the output of processes (`PMIx_IOF_pull`).
     IOF_PULL = 22;
     /// Sends input to processes (`PMIx_IOF_push`).
     IOF_PUSH = 23;
     /// Joins the construction of a group (`PMIx_Group_construct`).
     GROUP_CONSTRUCT = 24;
-    /// Joins a group; no peer sends it, an event is sent instead (`PMIx_Group_join`).
+    /// Joins a group. No peer sends it; an event is used instead (`PMIx_Group_join`).
     GROUP_JOIN = 25;
-    /// Invites into a group; no peer sends it, an event is sent instead (`PMIx_Group_invite`).
+    /// Invites to a group. No peer sends it; an event is used instead (`PMIx_Group_invite`).
     GROUP_INVITE = 26;
     /// Leaves a group (`PMIx_Group_leave`).
     GROUP_LEAVE = 27;
@@ -99,13 +98,13 @@ commands! {
     FABRIC_UPDATE = 31;
     /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DEVICE_DISTANCES = 32;
-    /// Asks again for all that a process has put by now. Since 5.0.
+    /// Requests all data that a process has put, regardless of caches. Since 5.0.
     REFRESH_CACHE = 33;
     /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     RESBLK = 34;
     /// Asks for control of a session (`PMIx_Session_control`). Since 6.0.
     SESSION_CTRL = 35;
-    /// Asks for information about the system that no job has. Since 6.0.
+    /// Requests information about the system that belongs to no job. Since 6.0.
     REQ_SYSINFO = 36;
     /// Asks which processes are on a node (`PMIx_Resolve_peers`). Since 5.0.
     RESOLVE_PEERS = 37;
@@ -116,7 +115,7 @@ commands! {
 }
 
 impl Command {
-    /// Returns whether a reply follows the request; the tag is used up in any case.
+    /// Returns `true` if the request has a reply. The tag is used up in any case.
     #[must_use]
     pub const fn is_answered(self) -> bool {
         !matches!(self, Self::DEREGEVENTS)
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_numbered_without_a_gap() {
+    fn commands_are_numbered_without_gaps() {
         let numbers = Command::ALL.iter().map(|command| command.0);
         assert!(numbers.eq(0..40));
         assert_eq!(Command(40).name(), None);

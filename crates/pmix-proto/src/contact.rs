@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contents of a rendezvous file: the name of a server and how to reach it.
+//! The contents of a rendezvous file: the name and address of a server.
 //!
 //! | line | field | since |
 //! | --- | --- | --- |
 //! | 1 | `<nspace>.<rank>;tcp4://<address>:<port>` or `tcp6://[<address>]:<port>` | 2.0 |
 //! | 2 | release, for example `5.0.11` | 2.1 |
 //! | 3 | process id | 3.0 |
-//! | 4 | `<user>:<group>`, the effective ones | 3.0 |
-//! | 5 | start of the server as ctime(3) writes it, here in UTC | 3.0 |
-//! | 6 | empty, as ctime brings its own line end | 3.0 |
+//! | 4 | `<user>:<group>`, effective ids | 3.0 |
+//! | 5 | start time of the server in the format of ctime(3), here in UTC | 3.0 |
+//! | 6 | empty, because the text of ctime ends with a newline | 3.0 |
 //!
 //! Frozen: append only.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Holds what a server writes into a rendezvous file.
+/// The contents of a rendezvous file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// The address of the server with its name in front.
+    /// The name and address of the server.
     pub uri: String,
-    /// The release that it speaks like.
+    /// The release whose protocol the server uses.
     pub release: String,
-    /// Its process id.
+    /// The process id of the server.
     pub pid: u32,
-    /// The user and the group that it runs as.
+    /// The effective user and group of the server.
     pub user: (u32, u32),
-    /// When it started.
+    /// The start time of the server.
     pub started: SystemTime,
 }
 
@@ -45,10 +45,10 @@ impl Contact {
     }
 }
 
-/// Holds the lines of a rendezvous file of any release, as far as they are there.
+/// The lines of a rendezvous file of any release, as far as they are present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactLines<'a> {
-    /// The name and the address of the server, which are not parsed here.
+    /// The name and the address of the server, unparsed.
     pub uri: &'a str,
     /// The release of the server; empty in a file of 2.0.
     pub release: &'a str,
@@ -56,12 +56,12 @@ pub struct ContactLines<'a> {
     pub pid: Option<u32>,
     /// The effective user and group of the server, if the line has them.
     pub user: Option<(u32, u32)>,
-    /// The start of the server in the server's own time zone; empty if it is not said.
+    /// The start time in the time zone of the server; empty if the file does not state it.
     pub started: &'a str,
 }
 
 impl<'a> ContactLines<'a> {
-    /// Reads the text of a file; none if its first line is no address.
+    /// Parses the text of a file. Returns `None` if its first line is not an address.
     #[must_use]
     pub fn read(text: &'a str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim);
@@ -82,7 +82,7 @@ impl<'a> ContactLines<'a> {
     }
 }
 
-/// Returns a time as ctime(3) writes it, in UTC and without its line end.
+/// Returns a time in the format of ctime(3), in UTC and without the newline.
 #[must_use]
 pub fn ctime(time: SystemTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
@@ -98,7 +98,7 @@ pub fn ctime(time: SystemTime) -> String {
     format!("{week_day} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")
 }
 
-/// Year, month (0 is January) and day of a day since 1970.
+/// Returns the year, month (0 is January) and day of a day since 1970.
 fn date(mut days: u64) -> (u64, usize, u64) {
     let leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
@@ -131,8 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_the_c_library_writes_them() {
-        // As `TZ=UTC LC_ALL=C date -d @N +%c` and the manual of ctime have them.
+    fn writes_times_as_the_c_library_does() {
+        // The output of `TZ=UTC LC_ALL=C date -d @N +%c` and the manual page of ctime.
         assert_eq!(at(0), "Thu Jan  1 00:00:00 1970");
         assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
         assert_eq!(at(1_795_232_337), "Sat Nov 21 03:38:57 2026");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_lines_that_tools_read() {
+    fn a_file_has_the_lines_that_tools_expect() {
         let contact = Contact {
             uri: "server.0;tcp4://127.0.0.1:4711".to_owned(),
             release: "5.0.11".to_owned(),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_says_as_much_as_is_there() {
+    fn a_truncated_file_gives_the_lines_that_are_present() {
         for none in ["", "server.0", "no uri\n5\n77\n"] {
             assert_eq!(ContactLines::read(none), None, "{none:?}");
         }

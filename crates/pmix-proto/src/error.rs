@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; offsets are in
 //! bytes of the message.
@@ -8,10 +8,11 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why bytes cannot be read as a message or a message cannot be packed, and at which byte.
+    /// The reason that bytes are not a valid message or that a message cannot be packed, with the
+    /// offset.
     ///
-    /// The offset is one in the payload of the message that was read, or in the stream for what
-    /// [`Inbox`](crate::Inbox) refuses; there is none where something was written.
+    /// The offset is relative to the payload of the message, or to the stream for errors of
+    /// [`Inbox`](crate::Inbox). Errors of packing have no offset.
     pub struct Error;
 }
 
@@ -21,44 +22,44 @@ impl Error {
         ErrorDetail::new(status, message).into()
     }
 
-    /// Bytes that are not what they should be.
+    /// Creates an error for invalid bytes.
     #[cold]
     pub(crate) fn malformed(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_UNPACK_FAILURE, message).at(offset)
     }
 
-    /// Bytes that end too early.
+    /// Creates an error for truncated bytes.
     #[cold]
     pub(crate) fn past_end(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER, message).at(offset)
     }
 
-    /// Something that no peer could read.
+    /// Creates an error for data that no peer could read.
     #[cold]
     pub(crate) fn unpackable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_PACK_FAILURE, message)
     }
 
-    /// The same fault at a byte.
+    /// Sets the offset.
     #[cold]
     pub(crate) fn at(self, offset: usize) -> Self {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// The same fault in bytes that begin so far into the message.
+    /// Moves the offset, for bytes that begin at `start` in the message.
     #[cold]
-    pub(crate) fn behind(self, start: usize) -> Self {
-        ErrorDetail::from(self).behind(start).into()
+    pub(crate) fn shifted_by(self, start: usize) -> Self {
+        ErrorDetail::from(self).shifted_by(start).into()
     }
 
-    /// The same fault in a part of something larger.
+    /// Prefixes the place with the enclosing part.
     #[cold]
     pub(crate) fn inside(self, part: &str) -> Self {
         ErrorDetail::from(self).inside(part).into()
     }
 
-    /// Returns the part of the message that is at fault, for example `FENCENB procs`; empty where
-    /// no part is meant.
+    /// Returns the part of the message that is at fault, for example `FENCENB procs`; empty if none
+    /// is known.
     #[must_use]
     pub fn part(&self) -> &str {
         self.0.place()
@@ -72,7 +73,7 @@ impl From<OutOfMemory> for Error {
 }
 
 impl From<bfrops::Error> for Error {
-    /// The same fault: its offset may be moved by what stands in front of the datum.
+    /// Keeps the offset; the caller moves it by the start of the datum in the message.
     fn from(error: bfrops::Error) -> Self {
         ErrorDetail::from(error).into()
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages that a server sends unasked: each kind has a tag of its own.
+//! The unsolicited messages of a server; each kind has its own tag.
 //!
 //! Source: OpenPMIx; PMIx Standard, chapters "Event Notification" and "Tools and Debuggers", for
-//! what the messages say.
+//! the meaning of the messages.
 
 use pmix_types::{
     Bytes, DataRange, DataType, Info, IntoOwned, IofChannel, Key, Measure, Proc, Scope, Status,
@@ -12,7 +12,7 @@ use crate::codec::{Many, Maybe, One, Reader, Shape, Writer, message, payloads};
 use crate::part::Part;
 use crate::{Command, Error, wire_type};
 
-/// Carries an event to a client that registered for it, on [`Tag::EVENT`](crate::Tag::EVENT).
+/// An event for a client that registered for it, on [`Tag::EVENT`](crate::Tag::EVENT).
 ///
 /// | field | call | since |
 /// | --- | --- | --- |
@@ -20,7 +20,7 @@ use crate::{Command, Error, wire_type};
 /// | status | `PMIX_STATUS` | 2.0 |
 /// | source | `PMIX_PROC` | 2.0 |
 /// | infos | `PMIX_SIZE` and `PMIX_INFO` | 2.0 |
-/// | range | `PMIX_DATA_RANGE`, may be missing | 6.0 |
+/// | range | `PMIX_DATA_RANGE`, optional | 6.0 |
 ///
 /// Frozen: append only.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Event<'a> {
     pub source: Proc<'a>,
     /// The infos of the event.
     pub infos: Vec<Info<'a>>,
-    /// The range of the event; earlier clients do not look at it.
+    /// The range of the event; clients of earlier releases ignore it.
     pub range: Option<DataRange>,
 }
 
@@ -88,44 +88,45 @@ impl IntoOwned for Event<'_> {
     }
 }
 
-/// The info of an [`Output`] by which a server of this project says how many pieces of a pull it has dropped so far,
-/// because the peer did not read them in time: a `PMIX_UINT64`. Other peers pass it over.
+/// The key of the info of an [`Output`] with which a server of this project states the number of
+/// dropped pieces of a pull (a `PMIX_UINT64`). A server drops pieces that the peer does not read in
+/// time. Other peers ignore the info.
 pub const LOST_OUTPUT: &str = "pmixrs.iof.lost";
 
 message! {
-    /// Carries forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
+    /// Forwarded output, on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     Output<'a> {
-        /// The process that the output or input is of.
+        /// The process whose output or input this is.
         source: Proc<'a> = One<wire_type::Proc>,
-        /// From which stream.
+        /// The stream.
         channel: IofChannel = One<wire_type::IofChannel>,
-        /// The number that the client gave its handler when it asked for the output; 0 stands for
-        /// what a tool gets without asking.
+        /// The number that the client gave its handler when it requested the output; 0 for output
+        /// that a tool receives without a request.
         local_id: u64 = One<wire_type::Size>,
-        /// Directives for showing it.
+        /// Directives for the presentation.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The bytes; none are the end of the stream.
+        /// The bytes; no bytes mean the end of the stream.
         data: Bytes<'a> = One<wire_type::ByteObject>,
     }
 
-    /// Stops or restarts a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
+    /// A request to stop or restart a flow of input, on [`Tag::FLOW`](crate::Tag::FLOW). Since 7.0.
     Flow<'a> {
-        /// The process that the output or input is of.
+        /// The process whose output or input this is.
         source: Proc<'a> = One<wire_type::Proc>,
-        /// Which stream.
+        /// The stream.
         channel: IofChannel = One<wire_type::IofChannel>,
-        /// Whether it is to stop.
+        /// `true` to stop, `false` to restart.
         stop: bool = One<wire_type::Bool>,
         /// Further infos.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Says that a key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since 7.0; earlier
-    /// clients do not know the tag.
+    /// The notification that a key was deleted, on [`Tag::DELETED`](crate::Tag::DELETED). Since
+    /// 7.0; clients of earlier releases do not know the tag.
     Deleted<'a> {
         /// The process that had put the key.
         proc: Proc<'a> = One<wire_type::Proc>,
-        /// For whom it is deleted.
+        /// The scope in which the key is deleted.
         scope: Scope = One<wire_type::Scope>,
         /// The key.
         key: Key<'a> = One<wire_type::Key>,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames: a header of 16 bytes and so many bytes of payload.
+//! Frames: a header of 16 bytes and the payload.
 //!
 //! | offset | field | type | since |
 //! | --- | --- | --- | --- |
-//! | 0 | index of the client, which the server gave it; -1 in a hello | int32 | 2.0 |
+//! | 0 | index of the client, assigned by the server; -1 in a hello | int32 | 2.0 |
 //! | 4 | tag; 4294967295 in a hello | uint32 | 2.0 |
 //! | 8 | length of the payload in bytes | uint32 | 2.0 |
-//! | 12 | padding: sent as 0, ignored | 4 bytes | 2.0, on machines of 64 bits |
+//! | 12 | padding: sent as 0, ignored | 4 bytes | 2.0, on 64-bit machines |
 //!
-//! Frozen: append only. All is big-endian but for the first message of a connection, the hello,
-//! whose header has the byte order of the machine it was sent on.
+//! Frozen: append only. All numbers are big-endian, except in the header of the hello, the first
+//! message of a connection: it has the byte order of the sending machine.
 //!
 //! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
@@ -19,10 +19,10 @@ mod tag;
 pub use inbox::{Frame, Inbox};
 pub use tag::Tag;
 
-/// Holds the header of a frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The index that the server gave the client; no server looks at it.
+    /// The index that the server assigned to the client; no server checks it.
     pub index: i32,
     /// The tag of the message.
     pub tag: Tag,
@@ -31,11 +31,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// Holds the length of a header in bytes.
+    /// The length of a header in bytes.
     pub const LEN: usize = 16;
 
-    /// Creates the header of a message with a payload of `len` bytes. The index is the number that the
-    /// server gave the client, -1 before it has one.
+    /// Creates the header of a message with a payload of `len` bytes. The index is the number that
+    /// the server assigned to the client, or -1 before that.
     #[must_use]
     pub const fn new(index: i32, tag: Tag, len: u32) -> Self {
         Self { index, tag, len }
@@ -47,7 +47,7 @@ impl Header {
         Self::new(-1, Tag::HELLO, len)
     }
 
-    /// Returns whether this is the header of a hello, the first message of a connection.
+    /// Returns `true` if this is the header of a hello, the first message of a connection.
     #[must_use]
     pub fn is_hello(&self) -> bool {
         self.index == -1 && self.tag == Tag::HELLO
@@ -68,7 +68,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header; every 16 bytes are a valid one.
+    /// Decodes a header; every 16 bytes are a valid header.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::LEN]) -> Self {
         let [i0, i1, i2, i3, t0, t1, t2, t3, l0, l1, l2, l3, ..] = *bytes;
@@ -84,21 +84,21 @@ impl Header {
     }
 }
 
-/// The longest payload of a request that servers take, in bytes, unless they are told otherwise.
+/// The longest payload of a request that servers accept by default, in bytes.
 pub const MAX_REQUEST_BYTES: u32 = 64 << 20;
 
-/// Bounds the lists of one request, in its fields and in its infos together: to look at what is listed is one step of a
-/// server, and its other peers wait meanwhile.
+/// Limits on the lists of one request, counted over its fields and infos. The server examines a
+/// request in a single step, and other peers wait meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
-    /// The number of processes. A whole job, which `PMIX_RANK_WILDCARD` names, is one.
+    /// The number of processes. A whole job, named with `PMIX_RANK_WILDCARD`, counts as one.
     pub procs: usize,
     /// The number of infos.
     pub infos: usize,
 }
 
 impl Default for ListLimits {
-    /// 32,768 of each: a server of today looks at as many in 5 ms.
+    /// Returns 32,768 of each; a current server examines this many in 5 ms.
     fn default() -> Self {
         Self {
             procs: 32 << 10,
@@ -115,11 +115,12 @@ impl ListLimits {
     };
 }
 
-/// The longest payload of a hello that servers take.
+/// The longest payload of a hello that servers accept.
 pub(crate) const MAX_HELLO: u32 = 128 << 10;
 
-/// The length of a hello: a client runs where its server does, so the order is our own, unless
-/// only the other one makes sense, as in the capture of another machine.
+/// Returns the length of a hello. A client runs on the node of its server, so the native byte order
+/// is tried first; the other order applies only if that length is impossible, as in a capture from
+/// another machine.
 fn hello_len(bytes: [u8; 4]) -> u32 {
     let own = u32::from_ne_bytes(bytes);
     match own.swap_bytes() {
@@ -133,12 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_what_its_bytes_say() {
+    fn decodes_an_encoded_header() {
         let header = Header::new(-7, Tag(101), 0x0001_0203);
         let bytes = [255, 255, 255, 249, 0, 0, 0, 101, 0, 1, 2, 3, 0, 0, 0, 0];
         assert_eq!(header.encode(), bytes);
         assert_eq!(Header::decode(&bytes), header);
-        // The padding says nothing.
+        // The padding is ignored.
         let mut padded = bytes;
         padded[12] = 9;
         assert_eq!(Header::decode(&padded), header);

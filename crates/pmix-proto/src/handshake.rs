@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handshake of a connection: the client's [`Hello`], the server's [`Welcome`].
 //!
-//! A client that is not welcome is answered by closing the connection and sending nothing: clients
-//! of 4.2 do not look at a refusal in words.
+//! A server rejects a client by closing the connection without a reply, because clients of 4.2 do
+//! not check the status of a rejection.
 
 mod fields;
 mod hello;

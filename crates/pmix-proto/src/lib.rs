@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The PMIx wire protocol without a socket: frames, handshake, requests, replies.
 //!
-//! Bytes go in, messages come out, and the other way round; there is no socket, clock or
-//! environment in here. A connection begins with a [`Hello`] and a [`Welcome`]; from then on an
-//! [`Inbox`] makes [`Frame`]s of the stream, whose [`Tag`] says whether the payload is a
-//! [`Request`], a [`reply`] or something that nobody asked for. How data are packed is the
-//! business of `bfrops`; what is answered is the business of the engine.
+//! The crate converts between bytes and messages; it has no socket, clock or environment. A
+//! connection begins with a [`Hello`] and a [`Welcome`]. After them an [`Inbox`] splits the stream
+//! into [`Frame`]s. The [`Tag`] of a frame tells whether its payload is a [`Request`], a [`reply`]
+//! or an unsolicited message. The crate `bfrops` packs the data, and the engine decides about
+//! replies.
 //!
 //! ```
 //! use bfrops::{Layout, Module};
@@ -21,10 +21,10 @@
 //! # Ok::<(), pmix_proto::Error>(())
 //! ```
 //!
-//! Bytes of a peer are hostile: nothing is taken from memory by a length that was only claimed,
-//! and an error names the field and the byte.
+//! Bytes of a peer may be hostile: no memory is reserved for a claimed length, and an error names
+//! the field and the offset.
 //!
-//! Sources: the protocol has no document but OpenPMIx itself; `docs/protocol.md` is made from the
+//! Sources: OpenPMIx is the only document of the protocol. `docs/protocol.md` is generated from the
 //! declarations of this crate, which follow captures of 4.2.2, 5.0.11 and a snapshot of 7.0 in
 //! `testdata/wire`.
 #![forbid(unsafe_code)]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outline of messages, for pages and tools that explain them.
+//! The outline of messages, for documentation and tools that explain messages.
 //!
-//! The same declarations that messages are read by say it, so an explanation and a reading never
-//! differ.
+//! Outlines come from the declarations that also parse messages, so they always agree.
 //!
 //! ```
 //! use pmix_proto::outline::{self, Part};
@@ -13,7 +12,7 @@
 //! assert_eq!(parts.as_deref(), Some(&expected[..]));
 //! ```
 //!
-//! Source: the declarations of this crate, which `docs/protocol.md` is made from.
+//! Source: the declarations of this crate, from which `docs/protocol.md` is generated.
 
 use pmix_types::DataType;
 
@@ -23,33 +22,33 @@ use crate::{Command, Deleted, Event, Flow, Output, Request, Tag, wire_type};
 
 pub use crate::part::Part;
 
-/// Returns the fields behind the command in a request of a client of a major release (the 5 of
-/// 5.0.11); none if the command is not known.
+/// Returns the fields after the command in a request of a client of a major release (the 5 of
+/// 5.0.11). Returns `None` for an unknown command.
 #[must_use]
 pub fn request(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)
 }
 
-/// Returns the fields of the reply to a command for a client of a major release (the 5 of 5.0.11); none
-/// if the command is not known, an empty list if it has no reply.
+/// Returns the fields of the reply to a command for a client of a major release (the 5 of 5.0.11).
+/// Returns `None` for an unknown command, and an empty list for a command without a reply.
 #[must_use]
 pub fn reply(command: Command, major: u32) -> Option<Vec<Part>> {
     Request::outline(command, major)?;
     Some(match command {
-        // The objects of a connect are jobs, not processes.
+        // The objects in the reply to a connect are jobs, not processes.
         Command::CONNECT => jobs_outline(),
         _ if command.is_answered() => Reply::outline(command, major),
         _ => Vec::new(),
     })
 }
 
-/// Returns the fields of a message that a server sends unasked to a client of a major release (the 5
-/// of 5.0.11); none if no such message has the tag.
+/// Returns the fields of an unsolicited message of a server to a client of a major release (the 5
+/// of 5.0.11). Returns `None` if no such message has the tag.
 #[must_use]
 pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     Some(match tag {
         Tag::EVENT => Event::outline("", major),
-        // It says that nobody watches for them.
+        // The message states that the server does not monitor heartbeats.
         Tag::HEARTBEAT => vec![Part::One("status", DataType::STATUS)],
         Tag::OUTPUT => Output::outline("", major),
         Tag::FLOW => Flow::outline("", major),
@@ -58,7 +57,7 @@ pub fn unsolicited(tag: Tag, major: u32) -> Option<Vec<Part>> {
     })
 }
 
-/// Returns the fields that may follow in a hello behind the others.
+/// Returns the optional fields after the others in a hello.
 #[must_use]
 pub fn introduction() -> Vec<Part> {
     Many::<wire_type::Info>::outline("infos", 0)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the declaration of a message says of its parts.
+//! The outline of the fields of a message.
 //!
 //! Source: the declarations of this crate.
 
 use pmix_types::DataType;
 
-/// Describes a part of a message, for pages and tools that explain messages.
+/// The outline of a field, for documentation and tools that explain messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A call of one datum.
+    /// A call with one datum.
     One(&'static str, DataType),
-    /// A call of a size, and if that is not 0 a call of so many data.
+    /// A call with a size and, if the size is not 0, one call with that number of data.
     Many(&'static str, DataType),
-    /// A call of a size, and so many calls of one datum.
+    /// A call with a size, and that number of calls with one datum each.
     Each(&'static str, DataType),
-    /// A call of one datum that is bytes, and what is packed in them.
+    /// A call with one datum of bytes, and the fields packed in them.
     Packed(&'static str, DataType, Vec<Self>),
-    /// Fields that are there if the truth value before them is true.
+    /// Fields that are present if the preceding truth value is true.
     If(Vec<Self>),
-    /// Fields that may be missing.
+    /// Optional fields.
     Maybe(Vec<Self>),
     /// Fields that repeat up to the end.
     Rest(Vec<Self>),

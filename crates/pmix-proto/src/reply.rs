@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies: the messages on the tag of a request.
+//! Replies: the messages with the tag of a request.
 //!
-//! Every reply but [`JobInfo`] begins with a status. What follows it is there with success and may
-//! be missing otherwise; the fields say so by being an `Option`. A server that has no answer at
-//! all sends [`status`] alone: `PMIX_ERR_NOT_SUPPORTED`, the status of the error.
+//! Every reply except [`JobInfo`] begins with a status. The fields after it are present on success
+//! and optional otherwise, so they are `Option`s. A server that does not support a request sends
+//! [`status`] alone, with `PMIX_ERR_NOT_SUPPORTED`.
 //!
 //! | request | reply |
 //! | --- | --- |
@@ -41,12 +41,12 @@ pub use any::Reply;
 pub use group::Group;
 pub use objects::{JobInfo, Kvals, Object, ObjectIter, Objects, pack_job_object, pack_kvals};
 
-/// Packs a reply of a status alone, which answers every request: most of them with success, all of
-/// them with an error.
+/// Packs a reply with a status alone. It answers most requests on success, and every request on
+/// failure.
 ///
 /// # Errors
 ///
-/// None that a status can have: every module packs it.
+/// None in practice: every module packs a status.
 pub fn status(form: &PeerForm, status: Status) -> Result<Vec<u8>, Error> {
     let mut writer = Writer::new(form, None);
     writer.one::<wire_type::Status>(&status)?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests: a call of the command, then the fields of the command.
+//! Requests: a call with the command, then the fields of the command.
 //!
-//! The fields of a request stand at its type in the order of the wire, each with the calls it is
-//! made of: `One` is a call of one datum, `Many` a call of `PMIX_SIZE` and, if that is not 0, one
-//! call of so many data, `Each` a size and so many calls of one, `EachToEnd` calls of one up to
-//! the end, `Tail` bytes that are handed on. Layouts are those of 4.2 unless a field says since
-//! when it is there. Frozen: append only.
+//! The type of a request lists its fields in packed order, each with its calls. `One` is a call
+//! with one datum. `Many` is a call of `PMIX_SIZE` and, if the size is not 0, one call with that
+//! number of data. `Each` is a size and that number of calls with one datum. `EachToEnd` is calls
+//! with one datum up to the end. `Tail` is bytes that are passed on unparsed. Layouts are those of
+//! 4.2, unless a field states the release that added it. Frozen: append only.
 //!
 //! Source: OpenPMIx; `docs/protocol.md` lists every request.
 
@@ -34,14 +34,14 @@ pub use resources::{
 };
 pub use security::{GetCredential, ValidateCredential};
 
-/// The directive of a [`Get`] by which a client of this project asks a server of this project for data of
-/// further processes of its job behind those it names: how many bytes of them, a `PMIX_UINT32`. Other
-/// servers do not know it.
+/// The directive of a [`Get`] with which a client of this project requests data of further
+/// processes from a server of this project: the number of bytes, a `PMIX_UINT32`. The processes are
+/// those of the same job after the requested one. Other servers ignore the directive.
 pub const PREFETCH: &str = "pmixrs.get.prefetch";
 
-/// The environment variable by which a server of this project says that it takes [`PREFETCH`]: its own
-/// name, as the address begins with it. A server of another kind that a process starts does not change
-/// the variable, so the name tells whether it is meant.
+/// The environment variable with which a server of this project announces support for [`PREFETCH`].
+/// Its value is the name of the server, as in the server's address. The name is needed because a
+/// process may start another kind of server, which leaves the variable unchanged for its clients.
 pub const PREFETCH_VARIABLE: &str = "PMIXRS_PREFETCH_SERVER";
 
 macro_rules! requests {
@@ -49,13 +49,12 @@ macro_rules! requests {
         bare { $($(#[$bare_doc:meta])* $bare:ident = $bare_command:ident;)* }
         $($(#[$doc:meta])* $name:ident($type:ty) = $command:ident;)*
     ) => {
-        /// Holds a request of a client.
+        /// A request of a client.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Request<'a> {
             $($(#[$bare_doc])* $bare,)*
             $($(#[$doc])* $name($type),)*
-            /// A command that is not known, or known by name only; to be answered with
-            /// `PMIX_ERR_NOT_SUPPORTED`.
+            /// A command without a known layout; the reply is `PMIX_ERR_NOT_SUPPORTED`.
             Unknown(Command),
         }
 
@@ -78,7 +77,8 @@ macro_rules! requests {
                 })
             }
 
-            /// What follows the command; none if nobody knows.
+            /// Returns the outline of the fields after the command, or `None` for an unknown
+            /// command.
             pub(crate) fn outline(command: Command, major: u32) -> Option<Vec<Part>> {
                 Some(match command {
                     $(Command::$bare_command => Vec::new(),)*
@@ -99,17 +99,17 @@ macro_rules! requests {
 
 requests! {
     bare {
-        /// Asks for the job info of the client's own job (`PMIx_Init`). It is answered with
+        /// Requests the job info of the client's own job (`PMIx_Init`). The reply is
         /// [`JobInfo`](crate::reply::JobInfo).
         JobInfo = REQ;
         /// Announces that the process is about to disconnect (`PMIx_Finalize`).
         Finalize = FINALIZE;
-        /// Asks for information about the system that no job has. Since 6.0.
+        /// Requests information about the system that belongs to no job. Since 6.0.
         SystemInfo = REQ_SYSINFO;
     }
-    /// Asks the host to end processes (`PMIx_Abort`).
+    /// Asks the host to abort processes (`PMIx_Abort`).
     Abort(Abort<'a>) = ABORT;
-    /// Hands the server what the process has put (`PMIx_Commit`).
+    /// Sends the server the data that the process has put (`PMIx_Commit`).
     Commit(Commit<'a>) = COMMIT;
     /// Joins a fence; the reply comes when all participants have arrived (`PMIx_Fence`).
     Fence(Fence<'a>) = FENCENB;
@@ -131,8 +131,7 @@ requests! {
     Notify(Notify<'a>) = NOTIFY;
     /// Registers the peer for events (`PMIx_Register_event_handler`).
     RegisterEvents(RegisterEvents<'a>) = REGEVENTS;
-    /// Takes back a registration for events; the one request that has no reply
-    /// (`PMIx_Deregister_event_handler`).
+    /// Deregisters from events; the only request without a reply (`PMIx_Deregister_event_handler`).
     DeregisterEvents(DeregisterEvents) = DEREGEVENTS;
     /// Asks for information about the system (`PMIx_Query_info`).
     Query(Query<'a>) = QUERY;
@@ -144,11 +143,11 @@ requests! {
     JobControl(JobControl<'a>) = JOB_CONTROL;
     /// Asks for monitoring of the process (`PMIx_Process_monitor`).
     Monitor(Monitor<'a>) = MONITOR;
-    /// Asks the host for a credential (`PMIx_Get_credential`).
+    /// Requests monitoring of the process (`PMIx_Process_monitor`).
     GetCredential(GetCredential<'a>) = GET_CREDENTIAL;
     /// Asks the host whether a credential is valid (`PMIx_Validate_credential`).
     ValidateCredential(ValidateCredential<'a>) = VALIDATE_CRED;
-    /// Asks for the output of processes (`PMIx_IOF_pull`).
+    /// Requests the output of processes (`PMIx_IOF_pull`).
     IofPull(IofPull<'a>) = IOF_PULL;
     /// Sends input to processes (`PMIx_IOF_push`).
     IofPush(IofPush<'a>) = IOF_PUSH;
@@ -166,7 +165,7 @@ requests! {
     FabricUpdate(FabricUpdate) = FABRIC_UPDATE;
     /// Asks for the distances of devices from a cpuset (`PMIx_Compute_distances`).
     DeviceDistances(DeviceDistances<'a>) = DEVICE_DISTANCES;
-    /// Asks again for all that a process has put by now. Since 5.0.
+    /// Requests all data that a process has put, regardless of caches. Since 5.0.
     RefreshCache(RefreshCache<'a>) = REFRESH_CACHE;
     /// Defines or changes a block of resources (`PMIx_Resource_block`). Since 6.0.
     ResourceBlock(ResourceBlock<'a>) = RESBLK;
@@ -185,9 +184,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// What is wrong, in which field and at which byte. The connection is not harmed by it: the
-    /// request is answered with the status of the error, if its
-    /// [command](Self::command_of) is one that is answered.
+    /// The cause, the field and the offset. The connection remains usable: the server replies with
+    /// the status of the error, if the [command](Self::command_of) has a reply.
     pub fn decode(
         form: &PeerForm,
         framer: Option<&'a dyn RegexFramer>,
@@ -196,13 +194,13 @@ impl<'a> Request<'a> {
         Self::decode_measured(form, framer, payload, ListLimits::NONE).map(|(request, _)| request)
     }
 
-    /// Reads the payload of a request, and returns how many bytes of memory it takes beyond the
+    /// Parses the payload of a request, and returns the bytes of memory that it takes beyond the
     /// payload: at most the length of the payload and 16 MiB.
     ///
     /// # Errors
     ///
-    /// As [`decode`](Self::decode); `PMIX_ERR_OUT_OF_RESOURCE` for one that would take more, or that lists more
-    /// than the limits allow.
+    /// As for [`decode`](Self::decode); `PMIX_ERR_OUT_OF_RESOURCE` for a request that would take
+    /// more, or whose lists exceed the limits.
     pub fn decode_measured(
         form: &PeerForm,
         framer: Option<&'a dyn RegexFramer>,
@@ -219,18 +217,18 @@ impl<'a> Request<'a> {
         Ok((request, reader.memory_taken()))
     }
 
-    /// Returns the command of a payload whose other fields may be malformed; none if the payload is
-    /// too short for it.
+    /// Returns the command of a payload, even if its other fields are malformed. Returns `None` if
+    /// the payload is too short.
     #[must_use]
     pub fn command_of(form: &PeerForm, payload: &[u8]) -> Option<Command> {
         command(&mut Reader::new(form, None, payload)).ok()
     }
 
-    /// Packs the payload of the request in the form of a server.
+    /// Packs the payload of the request in the form that a server reads.
     ///
     /// # Errors
     ///
-    /// If a field cannot be packed.
+    /// A field cannot be packed.
     pub fn encode(
         &self,
         form: &PeerForm,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that a server of this project and its clients on the node share in memory: what its keys are,
-//! how its values are packed, and how the two sides say that they know it.
+//! The data that a server of this project shares in memory with its clients on the node: the keys,
+//! the packed values, and the announcements of both sides.
 //!
 //! | key | value |
 //! | --- | --- |
-//! | `j` | the name of the job; there when the job info is |
-//! | `i`, rank (4 bytes, big-endian), name of a key | 1 byte: 1 if it holds for every process of the job; then `PMIX_KVAL` |
-//! | `i`, rank | nothing; there if all that is known of this process is |
-//! | `p`, rank | `PMIX_KVAL` each: what the process put, as a reply to a get has it |
+//! | `j` | the name of the job; present if the job info is |
+//! | `i`, rank (4 bytes, big-endian), name of a key | 1 byte: 1 if it is valid for every process of the job; then `PMIX_KVAL` |
+//! | `i`, rank | nothing; present if all values of this process are |
+//! | `p`, rank | `PMIX_KVAL` each: the data that the process put, as in a reply to a get |
 //!
-//! Frozen: append only. All values are packed as for a client of [`form`], whatever its connection uses.
+//! Frozen: append only. All values are packed in [`form`], whatever form the connection uses.
 
 use bfrops::{Layout, Module};
 use pmix_types::{Kval, Rank, Value};
@@ -18,29 +18,29 @@ use crate::codec::Reader;
 use crate::reply::pack_kvals;
 use crate::{Error, PeerForm, wire_type};
 
-/// The environment variable that says where the data are: the name of the server, as its address begins
-/// with it, a space, and what opens them. A server of another kind that a process starts does not change the
-/// variable, so the name tells whether it is meant.
+/// The environment variable with which a server announces shared data: the name of the server as in
+/// its address, a space, and the handle for opening the data. The name is needed because a process
+/// may start another kind of server, which leaves the variable unchanged for its clients.
 pub const VARIABLE: &str = "PMIXRS_SHARED_DATA";
 
-/// The module of the data store that a client names in its hello, before `hash`, when it reads them.
+/// The data store module that a client which reads shared data names before `hash` in its hello.
 pub const MODULE: &str = "pmixrs";
 
-/// Names an entry of the shared data.
+/// The key of an entry of the shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedKey<'k> {
-    /// That the job info is there.
+    /// The mark that the job info is present.
     Job,
-    /// The value of a key of the job, or of a process of this node.
+    /// A value of the job, or of a process of this node.
     Info(Rank, &'k [u8]),
-    /// That the values of a process are there which differ from those of its job.
+    /// The mark that the values of a process that differ from those of its job are present.
     Described(Rank),
-    /// What a process put.
+    /// The data that a process put.
     Puts(Rank),
 }
 
 impl SharedKey<'_> {
-    /// Returns the process if the bytes of a key name what it put; all others are job info.
+    /// Returns the process if the key is [`Puts`](Self::Puts); all other keys are job info.
     #[must_use]
     pub fn rank_of_puts(bytes: &[u8]) -> Option<Rank> {
         let rank = bytes.strip_prefix(b"p")?;
@@ -66,7 +66,7 @@ impl SharedKey<'_> {
     }
 }
 
-/// Returns the form in which values are packed.
+/// Returns the form in which the values are packed.
 #[must_use]
 pub fn form() -> PeerForm {
     PeerForm::new(Layout::new(Module::V41), b"5.0.11")
@@ -76,19 +76,20 @@ pub fn form() -> PeerForm {
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the form does not have its type, `PMIX_ERR_PACK_FAILURE` if it cannot be
-/// packed.
+/// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the form does not have its type, `PMIX_ERR_PACK_FAILURE` if the
+/// value cannot be packed.
 pub fn pack_info(kval: &Kval<'_>, is_for_all: bool) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![u8::from(is_for_all)];
     bytes.extend(pack_kvals(&form(), None, std::slice::from_ref(kval))?);
     Ok(bytes)
 }
 
-/// Reads what [`pack_info`] packed: the value, and whether it holds for every process of the job.
+/// Parses the output of [`pack_info`]: the value, and `true` if it is valid for every process of
+/// the job.
 ///
 /// # Errors
 ///
-/// What is wrong and at which byte.
+/// The cause and the offset.
 pub fn read_info(bytes: &[u8]) -> Result<(Value<'_>, bool), Error> {
     let (is_for_all, kval) = bytes.split_first().unwrap_or((&0, &[]));
     let form = form();
@@ -96,11 +97,11 @@ pub fn read_info(bytes: &[u8]) -> Result<(Value<'_>, bool), Error> {
     Ok((kval.value, *is_for_all == 1))
 }
 
-/// Returns the value of a key among what a process put.
+/// Returns the value of a key among the data that a process put.
 ///
 /// # Errors
 ///
-/// What is wrong and at which byte, if it is before the key.
+/// The cause and the offset, if the damage precedes the key.
 pub fn find_put<'a>(
     form: &PeerForm,
     bytes: &'a [u8],
@@ -122,7 +123,7 @@ mod tests {
     use pmix_types::keys;
 
     #[test]
-    fn no_two_entries_have_one_key() {
+    fn keys_of_entries_are_distinct() {
         let (a, b) = (Rank::new(1), Rank::WILDCARD);
         let all = [
             SharedKey::Job,
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_survives_and_a_cut_one_is_an_error() {
+    fn values_survive_and_truncated_ones_are_errors() {
         let kval = Kval {
             key: keys::HOSTNAME.into(),
             value: Value::from("n01"),

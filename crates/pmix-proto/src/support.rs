@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries for the attributes that somebody supports (`PMIX_QUERY_ATTRIBUTE_SUPPORT`), and the form of their
-//! answers, which clients, servers and hosts give for themselves.
+//! Queries for supported attributes (`PMIX_QUERY_ATTRIBUTE_SUPPORT`) and the form of their results,
+//! which clients, servers and hosts each return for themselves.
 //!
-//! Libraries of 4.2 and later ask for a level with the functions in its qualifier, the Standard puts them
-//! behind the key; both are read. The answer has the form that those libraries read. Source: PMIx
-//! Standard, chapter "Query operations".
+//! Libraries of 4.2 and later query a level with the functions in its qualifier; the Standard puts
+//! the functions after the key. Both forms are accepted. The results have the form that those
+//! libraries expect. Source: PMIx Standard, chapter "Query operations".
 
 use pmix_types::{
     Attribute, DataArray, DataType, ErrorDetail, Info, Key, Query, Regattr, Status, Text, Value,
     keys,
 };
 
-/// A function, and the attributes that are supported for it, by their names in C with or without `PMIX_`. A table may
-/// have several rows of one function, whose attributes belong together.
+/// A function and its supported attributes, by their names in C with or without `PMIX_`. A table may have several rows
+/// for one function; their attributes are joined.
 pub type SupportedFunction<'t> = (&'t str, &'t [&'static str]);
 
-/// Whose support is asked for: each level has a key for attributes and one for functions.
+/// The level of a query for support; each level has a key for attributes and one for functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SupportLevel {
@@ -30,7 +30,7 @@ pub enum SupportLevel {
 }
 
 impl SupportLevel {
-    /// Returns the keys of its attributes and of its functions.
+    /// Returns the key for the attributes and the key for the functions of the level.
     #[must_use]
     pub const fn keys(self) -> [&'static str; 2] {
         match self {
@@ -41,8 +41,8 @@ impl SupportLevel {
         }
     }
 
-    /// Returns the answers to a query about support at this level, as a table has them: one info for each of its
-    /// keys that the query names as a qualifier, and both if it has no qualifier.
+    /// Returns the results of a query for this level from a table: one info for each key of the
+    /// level that is a qualifier of the query, or both if the query has no qualifier.
     #[must_use]
     pub fn answer(self, query: &Query<'_>, table: &[SupportedFunction<'_>]) -> Vec<Info<'static>> {
         let mut found = Vec::new();
@@ -57,12 +57,12 @@ impl SupportLevel {
     }
 }
 
-/// Refuses the infos of a function that are marked as required (`PMIX_INFO_REQD`) where the tables do not list them
-/// for it and no layer has processed them (`PMIX_INFO_REQD_PROCESSED`).
+/// Rejects infos of a function that are required (`PMIX_INFO_REQD`), unless a table lists them for
+/// the function or a layer has processed them (`PMIX_INFO_REQD_PROCESSED`).
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+/// `PMIX_ERR_NOT_SUPPORTED`, with the attribute and the function in the message.
 pub fn check_required(
     function: &str,
     tables: &[&[SupportedFunction<'_>]],
@@ -80,8 +80,8 @@ pub fn check_required(
     Ok(())
 }
 
-/// Marks the required infos of a function that a table lists for it as processed, so that the next layer need not obey
-/// them.
+/// Marks the required infos of a function that a table lists as processed, so that the next layer
+/// does not have to honor them.
 pub fn mark_processed(function: &str, table: &[SupportedFunction<'_>], infos: &mut [Info<'_>]) {
     for info in infos {
         if info.must_be_obeyed() && lists(table, function, info) {
@@ -90,15 +90,16 @@ pub fn mark_processed(function: &str, table: &[SupportedFunction<'_>], infos: &m
     }
 }
 
-/// Returns whether a table lists the attribute of an info for a function.
+/// Returns `true` if a table lists the attribute of an info for a function.
 fn lists(table: &[SupportedFunction<'_>], function: &str, info: &Info<'_>) -> bool {
     let rows = table.iter().filter(|(name, _)| *name == function);
     let mut names = rows.flat_map(|(_, names)| names.iter());
     names.any(|name| Attribute::by_name(name).is_some_and(|found| info.key.is(found.key())))
 }
 
-/// Returns whether a query asks for supported attributes: the keys behind the first one are functions then. One for the
-/// qualifiers of that key (`PMIX_QUERY_SUPPORTED_QUALIFIERS`) does not.
+/// Returns `true` if a query asks for supported attributes; the keys after the first one are
+/// functions then. A query for the qualifiers of that key (`PMIX_QUERY_SUPPORTED_QUALIFIERS`) does
+/// not count.
 #[must_use]
 pub fn is_about_support(query: &Query<'_>) -> bool {
     let first = query.keys.first();
@@ -108,7 +109,7 @@ pub fn is_about_support(query: &Query<'_>) -> bool {
         && !query.qualifiers.iter().any(asks_qualifiers)
 }
 
-/// The functions that are asked about; none is all.
+/// Returns the queried functions; an empty list means all.
 fn functions<'q>(query: &'q Query<'_>, qualifier: Option<&'q Info<'_>>) -> Vec<&'q str> {
     let behind = query.keys.iter().skip(1).filter_map(Text::as_str);
     let listed = match qualifier.map(|info| &info.value) {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_named_in_the_qualifier_or_behind_the_key() {
+    fn accepts_functions_in_the_qualifier_or_after_the_key() {
         let level = || Info::new(keys::HOST_ATTRIBUTES, "PMIx_Get,PMIx_Fence");
         let flag = || Info::new(keys::HOST_ATTRIBUTES, true);
         let asked = [
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_answers_for_itself_and_for_whoever_names_none() {
+    fn a_level_answers_queries_for_it_and_for_no_level() {
         let host = query(&[], vec![Info::new(keys::HOST_FUNCTIONS, true)]);
         assert_eq!(SupportLevel::Server.answer(&host, TABLE), []);
         let found = SupportLevel::Host.answer(&host, TABLE);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_is_told_with_its_key_and_type() {
+    fn results_have_key_and_type_of_attributes() {
         let level = Info::new(keys::SERVER_ATTRIBUTES, "PMIx_IOF_pull");
         let found = SupportLevel::Server.answer(&query(&[], vec![level]), TABLE);
         let functions = found[0].value.as_infos().unwrap();
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_one_function_are_one_answer() {
+    fn joins_the_rows_of_a_function() {
         let table: &[SupportedFunction<'_>] = &[
             ("PMIx_Get", &["TIMEOUT"]),
             ("PMIx_Fence", &["TIMEOUT"]),
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_refused_unless_a_table_lists_it_or_a_layer_has_processed_it() {
+    fn rejects_required_infos_unless_listed_or_processed() {
         let of = |function, key: &'static str| {
             check_required(function, &[TABLE], &[Info::new(key, 1_u32).required()])
         };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An attribute: its name, key, type and history.
 //!
-//! Source: PMIx Standard, chapter "Reserved Keys"; the tables of `data` say where each attribute
-//! was read.
+//! Source: PMIx Standard, chapter "Reserved Keys"; the tables of `data` name the source of each
+//! attribute.
 
 use crate::table::short;
 use crate::{DataType, Release, Releases, Standing};
 
-/// Describes an attribute of the PMIx headers: a name for people, a key for messages.
+/// An attribute of the PMIx headers: a name for people and a key for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
     full_name: &'static str,
@@ -23,7 +23,7 @@ pub struct Attribute {
     standard_type: Option<&'static str>,
 }
 
-/// For the generated table.
+/// Constructors for the generated table.
 impl Attribute {
     pub(crate) const fn new(
         full_name: &'static str,
@@ -81,63 +81,63 @@ impl Attribute {
         short(self.full_name)
     }
 
-    /// Returns the name as the headers have it, with the prefix `PMIX_`.
+    /// Returns the name as in the headers, with the prefix `PMIX_`.
     #[must_use]
     pub const fn full_name(&self) -> &'static str {
         self.full_name
     }
 
-    /// Returns the key that messages carry, as the described releases have it.
+    /// Returns the key that messages carry, as in the newest release with the attribute.
     #[must_use]
     pub const fn key(&self) -> &'static str {
         self.key
     }
 
-    /// Returns the key in one release, if that has the attribute.
+    /// Returns the key in one release, or `None` if that release does not have the attribute.
     #[must_use]
     pub fn key_in(&self, release: Release) -> Option<&'static str> {
         let has = self.releases.contains(release);
         has.then(|| of_release(self.keys, release).unwrap_or(self.key))
     }
 
-    /// Returns the releases that have another key, and that key.
+    /// Returns the releases that use a different key, with that key.
     #[must_use]
     pub const fn other_keys(&self) -> &'static [(Release, &'static str)] {
         self.keys
     }
 
-    /// Returns the key that the Standard gives, where it is another one.
+    /// Returns the key that the Standard gives, if it differs.
     #[must_use]
     pub const fn standard_key(&self) -> Option<&'static str> {
         self.standard_key
     }
 
-    /// Returns the C type of the value as the headers state it; `varies` where they leave it open.
+    /// Returns the C type of the value as the headers state it; `varies` if they leave it open.
     #[must_use]
     pub const fn c_type(&self) -> &'static str {
         self.c_type
     }
 
-    /// Returns the C type in one release, if that has the attribute.
+    /// Returns the C type in one release, or `None` if that release does not have the attribute.
     #[must_use]
     pub fn c_type_in(&self, release: Release) -> Option<&'static str> {
         let has = self.releases.contains(release);
         has.then(|| of_release(self.c_types, release).unwrap_or(self.c_type))
     }
 
-    /// Returns the releases that have another type, and that type.
+    /// Returns the releases that state a different type, with that type.
     #[must_use]
     pub const fn other_c_types(&self) -> &'static [(Release, &'static str)] {
         self.c_types
     }
 
-    /// Returns the type that the Standard gives, where it is another one.
+    /// Returns the type that the Standard gives, if it differs.
     #[must_use]
     pub const fn standard_type(&self) -> Option<&'static str> {
         self.standard_type
     }
 
-    /// Returns the data type that carries the C type, if just one does.
+    /// Returns the data type for the C type, if exactly one data type carries it.
     #[must_use]
     pub const fn data_type(&self) -> Option<DataType> {
         self.data_type
@@ -149,13 +149,13 @@ impl Attribute {
         self.releases
     }
 
-    /// Returns whether the newest headers that have the attribute call it deprecated.
+    /// Returns `true` if the newest headers that have the attribute mark it as deprecated.
     #[must_use]
     pub const fn is_deprecated(&self) -> bool {
         self.is_deprecated
     }
 
-    /// Returns whether the PMIx Standard has the attribute.
+    /// Returns the standing of the attribute in the PMIx Standard.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the error types of all crates hold.
+//! The content shared by the error types of all crates.
 //!
-//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; what stands
-//! beside them is this project's own.
+//! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; the other fields
+//! are this project's own.
 
 use std::error::Error;
 use std::fmt;
@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use crate::Status;
 
-/// Holds what every error says: a status, what is wrong, where, and what caused it.
+/// The content of an error: status, message, place, offset and cause.
 ///
-/// Each crate has an error type of its own, declared by [`error_type!`](crate::error_type), which
-/// is a pointer to one of these. `Display` says all of it in a line, the cause included; `source()`
-/// gives the cause as the type it was. Two errors are equal if they say the same.
+/// Each crate has its own error type, declared by [`error_type!`](crate::error_type), which is a
+/// pointer to an `ErrorDetail`. `Display` prints all of it in one line, including the cause;
+/// `source()` returns the cause with its original type. Two errors are equal if their status and
+/// text are equal.
 #[derive(Clone)]
 pub struct ErrorDetail {
     status: Status,
@@ -26,7 +27,8 @@ pub struct ErrorDetail {
 }
 
 impl ErrorDetail {
-    /// Says what is wrong: a lower-case fragment that also says what to do.
+    /// Creates an error from a message: a lower-case fragment that says what is wrong and what to
+    /// do.
     #[cold]
     pub fn new(status: Status, what: impl Into<String>) -> Self {
         Self {
@@ -39,7 +41,7 @@ impl ErrorDetail {
         }
     }
 
-    /// Says what could not be done, and keeps why.
+    /// Creates an error for an operation that failed because of `cause`.
     #[cold]
     pub fn caused(
         status: Status,
@@ -53,7 +55,8 @@ impl ErrorDetail {
         }
     }
 
-    /// Says what the cause says: the error of a lower layer, passed on.
+    /// Creates an error that repeats the text of an error from a lower layer and keeps it as the
+    /// cause.
     #[cold]
     pub fn passed_on(status: Status, cause: impl Error + Send + Sync + 'static) -> Self {
         let what = cause.to_string();
@@ -63,35 +66,35 @@ impl ErrorDetail {
         }
     }
 
-    /// Says the same with another status.
+    /// Replaces the status.
     #[must_use]
     pub fn with_status(mut self, status: Status) -> Self {
         self.status = status;
         self
     }
 
-    /// Says the same, at a byte of what was read.
+    /// Sets the offset of the faulty byte in the input.
     #[must_use]
     pub fn at(mut self, offset: usize) -> Self {
         self.offset = Some(offset);
         self
     }
 
-    /// Says the same of bytes in front of which so many others stand.
+    /// Moves the offset by `start`, for bytes that begin at `start` in a larger input.
     #[must_use]
-    pub fn behind(mut self, start: usize) -> Self {
+    pub fn shifted_by(mut self, start: usize) -> Self {
         self.offset = self.offset.map(|offset| offset.saturating_add(start));
         self
     }
 
-    /// Says the same of this part.
+    /// Sets the place: the part of the input that is at fault.
     #[must_use]
     pub fn with_place(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// Says the same of a part of something larger: the outer part stands first.
+    /// Prefixes the place with the part that encloses it.
     #[must_use]
     pub fn inside(mut self, outer: impl fmt::Display) -> Self {
         self.place = match self.place.is_empty() {
@@ -101,7 +104,7 @@ impl ErrorDetail {
         self
     }
 
-    /// Names the setting that raises the limit that was exceeded.
+    /// Names the setting that raises the exceeded limit.
     #[must_use]
     pub fn exceeding(mut self, limit: &'static str) -> Self {
         self.exceeded = Some(limit);
@@ -114,25 +117,26 @@ impl ErrorDetail {
         self.status
     }
 
-    /// Returns the part that is at fault, from the outermost inwards; empty where none is meant.
+    /// Returns the part that is at fault, from the outermost inwards; empty if none was set.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Returns the name of the limit that was exceeded, if it was one that can be raised.
+    /// Returns the name of the setting that raises the exceeded limit, if the error is about such a
+    /// limit.
     #[must_use]
     pub const fn exceeded(&self) -> Option<&'static str> {
         self.exceeded
     }
 
-    /// Returns what is wrong, without the place, the limit and the offset.
+    /// Returns the message without place, limit and offset.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.what
     }
 
-    /// Returns the byte at fault in what was read; none where nothing was.
+    /// Returns the offset of the faulty byte in the input, or `None` if nothing was read.
     #[must_use]
     pub const fn offset(&self) -> Option<usize> {
         self.offset
@@ -182,17 +186,17 @@ impl Error for ErrorDetail {
     }
 }
 
-/// Declares the error type of a crate: a pointer to an [`ErrorDetail`], which its module fills.
+/// Declares the error type of a crate: a pointer to an [`ErrorDetail`], which the crate fills.
 ///
-/// Errors of lower layers that are named behind `passes on` convert into it: their status and text
-/// stay, and they are its source.
+/// The error types of lower layers that are listed after `passes on` convert into it: their status
+/// and text are kept, and they become its source.
 ///
 /// ```
 /// use std::error::Error as _;
 /// use pmix_types::{ErrorDetail, Status};
 ///
 /// pmix_types::error_type! {
-///     /// Says why a file of this crate was not read.
+///     /// The reason that a file of this crate was not read.
 ///     pub struct Error;
 ///     passes on pmix_types::ValueError;
 /// }
@@ -221,13 +225,13 @@ macro_rules! error_type {
                 self.0.status()
             }
 
-            /// Returns the byte at fault in what was read; none where nothing was.
+            /// Returns the offset of the faulty byte in the input, or `None` if nothing was read.
             #[must_use]
             pub fn offset(&self) -> ::core::option::Option<usize> {
                 self.0.offset()
             }
 
-            /// Returns what is wrong, without its place and the offset.
+            /// Returns the message without its place and offset.
             #[must_use]
             pub fn message(&self) -> &str {
                 self.0.message()
@@ -281,10 +285,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_where_what_and_at_which_byte() {
+    fn display_has_place_message_and_offset() {
         let error = ErrorDetail::new(Status::ERR_BAD_PARAM, "a rank is missing");
         assert_eq!(error.to_string(), "a rank is missing");
-        let error = error.at(3).behind(10).inside("procs").inside("FENCENB");
+        let error = error.at(3).shifted_by(10).inside("procs").inside("FENCENB");
         assert_eq!(
             error.to_string(),
             "FENCENB procs: a rank is missing at byte 13"
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_stays_what_it_was() {
+    fn a_cause_keeps_its_type() {
         let cause = ErrorDetail::new(Status::ERR_NOMEM, "no room").at(7);
         let passed = ErrorDetail::passed_on(cause.status(), cause.clone());
         assert_eq!(passed.to_string(), "no room at byte 7");

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The PMIx data model as pure data.
 //!
-//! This crate holds the values that every other crate speaks in: [`Status`], [`Proc`], [`Info`],
+//! This crate defines the values that all other crates exchange: [`Status`], [`Proc`], [`Info`],
 //! [`Value`] with one variant for each data type, [`DataArray`], and the encoded regular expression
-//! [`Regex2`]. A value may borrow from the message it came in; [`IntoOwned`] copies it. How values
-//! travel is the business of `bfrops`. There are no dependencies and no I/O; the feature `serde`
-//! adds the module `json`, the documented JSON form of the model. Numbers follow the PMIx Standard
-//! (chapter "Constants and structures"); unknown numbers are kept, never rejected, so a value from
-//! a newer peer survives a round trip.
+//! [`Regex2`]. A value may borrow from the message that contains it; [`IntoOwned`] copies it. The
+//! crate `bfrops` packs and unpacks values. There are no dependencies and no I/O; the feature
+//! `serde` adds the module `json`, the documented JSON form of the model. Numbers follow the PMIx
+//! Standard (chapter "Constants and structures"). Unknown numbers are kept, never rejected, so a
+//! value from a newer peer survives a round trip.
 //!
-//! Named numbers have three faces: `name()` is the constant of the headers without `PMIX_`,
-//! `Display` shows it with the prefix and `FromStr` reads it back, and `pretty()` gives the words of
-//! the C function for that type. [`Value`], [`Info`], [`Proc`], [`App`] and [`DataArray`] show
-//! themselves as text for people, which is that of `PMIx_Value_string` and its like. [`Attribute`] is the dictionary of attributes, [`keys`] holds their
-//! keys as constants.
+//! A named number has three texts: `name()` is the constant of the headers without `PMIX_`;
+//! `Display` prints it with the prefix and `FromStr` parses that; `pretty()` returns the text of
+//! the C function for that type. [`Value`], [`Info`], [`Proc`], [`App`] and [`DataArray`] print as
+//! text for people, which is that of `PMIx_Value_string` and similar functions. [`Attribute`] is the
+//! dictionary of attributes, and [`keys`] has their keys as constants.
 //!
 //! ```
 //! use pmix_types::Status;
@@ -65,5 +65,6 @@ pub use status::Status;
 pub use table::{Constant, Standing};
 pub use tables::keys;
 
-/// What the breakpoint is called (`PMIX_BREAKPOINT`) at which processes wait in their init (`PMIX_DEBUG_STOP_IN_INIT`).
+/// The name of the breakpoint (`PMIX_BREAKPOINT`) at which processes wait in `PMIx_Init`
+/// (`PMIX_DEBUG_STOP_IN_INIT`).
 pub const BREAKPOINT_IN_INIT: &str = "pmix-init";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory whose size a caller or a peer decides: a process that has none left gets an error, not an abort.
+//! Allocation of memory whose size a caller or a peer decides: if none is left, the caller gets an
+//! error instead of an abort.
 //!
-//! Rust aborts the process when an allocation fails. Code that takes memory by a size from outside therefore asks
-//! this module first. A large piece is asked for on its own; small pieces are counted, and memory is asked for once
-//! per [`SMALL`] bytes of them. Each time [`RESERVE`] bytes more must be there, which are given back at once: error
-//! texts, small copies and the stacks of calls use them, and need no checks of their own.
+//! Rust aborts the process when an allocation fails. Code that allocates a size from outside
+//! therefore asks this module first. A large piece is probed on its own. Small pieces are counted,
+//! and memory is probed once per [`SMALL`] bytes of them. Each probe also allocates [`RESERVE`]
+//! bytes and frees them at once: error texts, small copies and call stacks use that room without
+//! checks of their own.
 //!
 //! Source: none outside; sizes are in bytes.
 
@@ -14,13 +16,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Status;
 
-/// The most bytes that may be taken in small pieces before memory is asked for.
+/// The most bytes that small pieces may take before memory is probed.
 pub const SMALL: usize = 64 << 10;
 
-/// The bytes that must be left beside what is taken.
+/// The bytes that must stay available besides the requested ones.
 pub const RESERVE: usize = 1 << 20;
 
-/// Reports that the process has no memory for something whose size a caller or a peer decided.
+/// The error for a request whose size a caller or a peer decided and for which the process has no
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
@@ -43,18 +46,18 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// The bytes of small pieces since memory was last asked for.
+/// The bytes of small pieces since the last probe.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Checks that the process has memory for some bytes more, which the caller takes next.
+/// Checks that the process has memory for `bytes` more bytes, which the caller allocates next.
 ///
 /// # Errors
 ///
-/// The process has no room for them, or nothing would be left for small things.
+/// The process has no room for them, or no reserve would be left.
 #[inline]
 pub fn check(bytes: usize) -> Result<(), OutOfMemory> {
     if bytes < SMALL {
-        // A lost count costs nothing but a later check.
+        // Relaxed is enough: a race can lose a count, which only delays the next probe.
         let counted = COUNTED.load(Ordering::Relaxed) + bytes;
         if counted < SMALL {
             COUNTED.store(counted, Ordering::Relaxed);
@@ -64,26 +67,28 @@ pub fn check(bytes: usize) -> Result<(), OutOfMemory> {
     ask(bytes)
 }
 
-/// A part of what [`ask`] asks for. Nothing else in this project is aligned like it, by which an allocator that
-/// counts for a test tells that the piece is given back at once.
+/// The unit of a probe. No other type of this project has its alignment, so a counting allocator in
+/// tests can recognize a probe, which is freed at once.
 #[expect(dead_code, reason = "only its size and its alignment matter")]
 #[repr(align(128))]
-struct Part([u8; 128]);
+struct ProbeUnit([u8; 128]);
 
-/// Asks the allocator for the bytes and the reserve, and gives them back.
+/// Allocates `bytes` and the reserve, and frees them.
 #[cold]
 #[inline(never)]
 fn ask(bytes: usize) -> Result<(), OutOfMemory> {
     COUNTED.store(0, Ordering::Relaxed);
-    let mut room = Vec::<Part>::new();
-    let parts = bytes.saturating_add(RESERVE).div_ceil(size_of::<Part>());
+    let mut room = Vec::<ProbeUnit>::new();
+    let parts = bytes
+        .saturating_add(RESERVE)
+        .div_ceil(size_of::<ProbeUnit>());
     let asked = room.try_reserve_exact(parts);
-    // Otherwise the compiler leaves out an allocation that nothing uses.
+    // Without this the compiler removes the allocation, because nothing uses it.
     std::hint::black_box(room.as_ptr());
     asked.map_err(|_| OutOfMemory { bytes })
 }
 
-/// Returns about how many bytes the allocator takes for a piece.
+/// Returns the approximate number of bytes that the allocator takes for a piece.
 #[must_use]
 pub const fn allocated(bytes: usize) -> usize {
     match bytes {
@@ -93,7 +98,8 @@ pub const fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Makes room for at least so many items more; a list that grows again and again gets twice its length.
+/// Reserves room for at least `additional` more items, with amortized growth: a list that grows
+/// repeatedly doubles its capacity.
 ///
 /// # Errors
 ///
@@ -102,7 +108,8 @@ pub const fn allocated(bytes: usize) -> usize {
 pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemory> {
     match list.capacity() - list.len() >= additional {
         true => Ok(()),
-        // Twice the length, or where that is too much what is needed.
+        // Double the capacity; if memory does not suffice for that, reserve only the requested
+        // items.
         false => grow(list, additional, |list| {
             list.try_reserve(additional)
                 .or_else(|_| list.try_reserve_exact(additional))
@@ -110,7 +117,7 @@ pub fn reserve<T>(list: &mut Vec<T>, additional: usize) -> Result<(), OutOfMemor
     }
 }
 
-/// Makes room for so many items more and not for others.
+/// Reserves room for exactly `additional` more items.
 ///
 /// # Errors
 ///
@@ -136,12 +143,12 @@ fn grow<T>(
     let bytes = (list.capacity() - before) * size_of::<T>();
     match bytes < SMALL {
         true => check(allocated(bytes)),
-        // They are taken already.
+        // The items are already allocated; only the reserve is still to be probed.
         false => ask(0),
     }
 }
 
-/// Creates an empty list with room for so many items.
+/// Creates an empty list with room for `capacity` items.
 ///
 /// # Errors
 ///
@@ -169,7 +176,7 @@ pub fn copy<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// # Errors
 ///
-/// The process has no memory for them; the list is as it was.
+/// The process has no memory for them; the list is unchanged.
 #[inline]
 pub fn append<T: Copy>(list: &mut Vec<T>, items: &[T]) -> Result<(), OutOfMemory> {
     reserve(list, items.len())?;
@@ -182,21 +189,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_process_has_is_refused_and_changes_nothing() {
+    fn rejects_impossible_sizes_without_changes() {
         let huge = usize::MAX / 4;
         for bytes in [huge, usize::MAX] {
             assert_eq!(check(bytes), Err(OutOfMemory { bytes }));
             assert!(list::<u64>(bytes).is_err());
         }
-        let mut bytes = b"as it was".to_vec();
+        let mut bytes = b"unchanged".to_vec();
         let refused = reserve(&mut bytes, huge).unwrap_err();
         assert_eq!(refused.status(), Status::ERR_NOMEM);
         assert!(reserve_exact(&mut bytes, huge).is_err());
-        assert_eq!(bytes, b"as it was");
+        assert_eq!(bytes, b"unchanged");
     }
 
     #[test]
-    fn copies_have_room_for_what_they_hold_and_appending_doubles_it() {
+    fn copies_are_exact_and_appending_doubles_the_capacity() {
         let mut bytes = copy(&[7_u8; 1000]).unwrap();
         assert_eq!(bytes, [7; 1000]);
         assert_eq!(bytes.capacity(), 1000);
@@ -205,6 +212,6 @@ mod tests {
         assert_eq!(bytes.capacity(), 2000);
         assert_eq!(list::<u32>(5).unwrap().capacity(), 5);
         assert_eq!(list::<u32>(0).unwrap().capacity(), 0);
-        assert_eq!(copy::<u8>(&[]).unwrap(), []);
+        assert!(copy::<u8>(&[]).unwrap().is_empty());
     }
 }

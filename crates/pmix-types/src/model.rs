@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The structures of the data model: what travels and what is stored.
+//! The structures of the data model, both packed in messages and stored.
 //!
-//! Every structure may borrow its text and bytes from the message it came in. Fields have the
-//! names of the Standard (chapter "Data structures and types"); where a C name is a Rust keyword,
-//! the field says which type it is.
+//! Every structure may borrow its text and bytes from its message. Fields have the names of the
+//! Standard (chapter "Data structures and types"), except where a C name is a Rust keyword.
 
 mod array;
 mod fabric;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The error of a text that should name something.
+//! The error for a text that names nothing.
 //!
-//! Source: none outside; it is the error of `FromStr` for the types of this crate.
+//! Source: none outside; `FromStr` of the types of this crate returns it.
 
 use std::fmt;
 
-/// Reports a text that is neither a known name nor a number of its type.
+/// The error for a text that is neither a known name nor a number of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseNameError {
     kind: &'static str,
@@ -13,7 +13,7 @@ pub struct ParseNameError {
 }
 
 impl ParseNameError {
-    /// An error for `text`, which was to name a `kind`. A long text is cut.
+    /// Creates an error for `text`, which was parsed as a `kind`. A long text is cut.
     pub(crate) fn new(kind: &'static str, text: &str) -> Self {
         let text = text.chars().take(64).collect();
         Self { kind, text }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Open numbers: newtypes over an integer whose known values have names.
 //!
-//! A number without a name is as good as one with a name. It survives, prints as
-//! `PMIX_PROC_STATE(77)` and is read back from that; a newer peer loses nothing.
+//! A number without a name is as valid as a named one. It survives a round trip, prints as
+//! `PMIX_PROC_STATE(77)` and is parsed from that text, so nothing from a newer peer is lost.
 //!
-//! Source: PMIx Standard, chapter "Data Structures and Types"; that unknown numbers survive is
-//! this project's own rule.
+//! Source: PMIx Standard, chapter "Data Structures and Types"; the rule that unknown numbers
+//! survive is this project's own.
 
-/// The digits of a decimal or `0x` number: sign, radix and the digits alone.
+/// Splits a decimal or `0x` number into sign, radix and digits.
 pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -17,15 +17,15 @@ pub(crate) fn digits(text: &str) -> Option<(bool, u32, &str)> {
         Some(rest) => (16, rest),
         None => (10, text),
     };
-    // The parsers of the standard library take a sign of their own.
+    // The parsers of the standard library would accept a second sign.
     let plain = text.chars().all(|c| c.is_digit(radix)) && !text.is_empty();
     plain.then_some((negative, radix, text))
 }
 
 /// Defines an open number: the newtype, its lookups, `Display`, `Debug` and `FromStr`.
 ///
-/// `"PROC_STATE"` is the word for unnamed numbers, the table holds the named ones. The form with
-/// `bits` prints and parses unions such as `PMIX_INFO_REQD|PMIX_INFO_QUALIFIER`.
+/// `"PROC_STATE"` is the word for unnamed numbers, and the table holds the named ones. The form
+/// with `bits` prints and parses unions such as `PMIX_INFO_REQD|PMIX_INFO_QUALIFIER`.
 macro_rules! open_number {
     ($(#[$doc:meta])* pub struct $name:ident($int:ty) = $kind:literal in $table:path;) => {
         open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
@@ -42,7 +42,8 @@ macro_rules! open_number {
         impl std::str::FromStr for $name {
             type Err = $crate::ParseNameError;
 
-            /// Reads a name with or without `PMIX_`, a number, or the form of an unnamed number.
+            /// Parses a name with or without `PMIX_`, a number, or the printed form of an unnamed
+            /// number.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::read(text).ok_or_else(|| Self::Err::new(concat!("PMIX_", $kind), text))
             }
@@ -52,13 +53,13 @@ macro_rules! open_number {
         open_number!(@type $(#[$doc])* #[derive(Default)] $name $int, $kind, $table);
 
         impl $name {
-            /// Returns whether every bit of `other` is set.
+            /// Returns `true` if every bit of `other` is set.
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Returns the bits that one of the two sets has, or both.
+            /// Returns the union of the two sets.
             #[must_use]
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
@@ -70,7 +71,7 @@ macro_rules! open_number {
                 Self(self.0 & !other.0)
             }
 
-            /// Returns whether no bit is set.
+            /// Returns `true` if no bit is set.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
@@ -98,7 +99,8 @@ macro_rules! open_number {
         }
 
         impl std::fmt::Display for $name {
-            /// The name, or the names of the bits joined by `|`, the unnamed bits last, in hex.
+            /// Prints the name, or the names of the bits joined by `|`, with the unnamed bits last,
+            /// in hex.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 if let Some(name) = self.name() {
                     return write!(f, "PMIX_{name}");
@@ -121,7 +123,7 @@ macro_rules! open_number {
         impl std::str::FromStr for $name {
             type Err = $crate::ParseNameError;
 
-            /// Reads names with or without `PMIX_`, and numbers, joined by `|`.
+            /// Parses names with or without `PMIX_`, and numbers, joined by `|`.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let parts = text.split('|').map(|part| Self::read(part.trim()));
                 let bits = parts.reduce(|a, b| Some(a?.union(b?))).flatten();
@@ -147,7 +149,7 @@ macro_rules! open_number {
                 self.0
             }
 
-            /// Returns the headers' name of this number without the prefix `PMIX_`, if it has one.
+            /// Returns the name of this number in the headers, without the prefix `PMIX_`.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.constant() {
@@ -176,7 +178,7 @@ macro_rules! open_number {
                 }
             }
 
-            /// Returns the number of a name, with or without `PMIX_`, in upper or lower case.
+            /// Returns the number with a name, with or without `PMIX_`, in upper or lower case.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::constant_of(name).map(|row| Self(row.number))
@@ -200,7 +202,7 @@ macro_rules! open_number {
                 $table.of(self.0)
             }
 
-            /// Reads a name, a number or the form that an unnamed number is printed in.
+            /// Parses a name, a number or the printed form of an unnamed number.
             fn read(text: &str) -> Option<Self> {
                 let inner = text.strip_prefix(concat!("PMIX_", $kind, "("));
                 let text = inner.and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);

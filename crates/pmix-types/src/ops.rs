@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one does with values, infos, names and lists of strings (the extension document of
-//! OpenPMIx, headings "Utility APIs" to "PMIx Info List Functions").
+//! Operations on values, infos, names and lists of strings (the extension document of OpenPMIx,
+//! headings "Utility APIs" to "PMIx Info List Functions").
 //!
-//! What memory management is in C (`_construct`, `_create`, `_destruct`, `_free`, `_release`) is
-//! `Default`, `Vec` and ownership here; `_xfer` and `_copy` are `Clone` or
-//! [`IntoOwned`](crate::IntoOwned).
+//! The functions that manage memory in C (`_construct`, `_create`, `_destruct`, `_free`,
+//! `_release`) correspond to `Default`, `Vec` and ownership; `_xfer` and `_copy` correspond to
+//! `Clone` or [`IntoOwned`](crate::IntoOwned).
 
 mod argv;
 mod cluster;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Patterns over names: a glob, or a part of the name.
+//! Patterns over names: a glob or a substring.
 //!
-//! Source: none outside; the command and the dictionary look names up by it.
+//! Source: none outside; the command and the dictionary search names with it.
 
 use crate::Attribute;
 
-/// Matches text without regard to case: with `*` or `?` it is a glob over the whole text, otherwise
-/// any part of the text may be equal to it.
+/// A pattern that ignores case: with `*` or `?` it is a glob over the whole text, otherwise a
+/// substring.
 ///
 /// ```
 /// use pmix_types::Pattern;
@@ -16,13 +16,13 @@ use crate::Attribute;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// In lower case.
+    /// The pattern in lower case.
     text: Vec<u8>,
     is_glob: bool,
 }
 
 impl Pattern {
-    /// Creates a pattern from what a user wrote.
+    /// Creates a pattern from a user's text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.to_ascii_lowercase().into_bytes();
@@ -30,7 +30,7 @@ impl Pattern {
         Self { text, is_glob }
     }
 
-    /// Returns whether a text matches the pattern.
+    /// Returns `true` if a text matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase().into_bytes();
@@ -40,13 +40,13 @@ impl Pattern {
         self.text.is_empty() || text.windows(self.text.len()).any(|part| part == self.text)
     }
 
-    /// Returns whether a name, with or without `PMIX_`, matches.
+    /// Returns `true` if a name matches, with or without `PMIX_`.
     #[must_use]
     pub fn matches_name(&self, name: &str) -> bool {
         self.matches(name) || self.matches(&format!("PMIX_{name}"))
     }
 
-    /// Whether the name or one of the keys of an attribute matches.
+    /// Returns `true` if the name or one of the keys of an attribute matches.
     pub(crate) fn matches_attribute(&self, attribute: &Attribute) -> bool {
         let others = attribute.other_keys().iter().map(|(_, key)| *key);
         let mut keys = others
@@ -56,7 +56,7 @@ impl Pattern {
     }
 }
 
-/// Matches a glob by remembering the last `*` alone: at most `pattern x text` steps.
+/// Matches a glob. It backtracks to the last `*` only, so it takes at most `pattern x text` steps.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_lie_anywhere_and_in_any_case() {
+    fn a_substring_matches_anywhere_in_any_case() {
         let pattern = Pattern::new("Job.Size");
         assert!(pattern.matches("pmix.job.size"));
         assert!(!pattern.matches("pmix.job"));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_end_soon() {
+    fn many_stars_take_bounded_time() {
         let pattern = Pattern::new(&"*a".repeat(200));
         assert!(!pattern.matches(&"b".repeat(10_000)));
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of the pretty-print functions of the C interface.
+//! The texts of the pretty-print functions of the C interface.
 //!
-//! `name()` is the constant of the headers and `Display` shows it; `pretty()` is what the C function
-//! of the same type answers, byte for byte, in the newest release. Numbers that the functions do
-//! not know, although they have a name, share the word for unknown ones. The answers of 4.2.2 and
-//! 5.0.11 are in `testdata/types/pretty.tsv`. Types without such a function have no `pretty()`.
+//! `name()` is the constant of the headers, and `Display` prints it. `pretty()` is the return value
+//! of the C function for the same type in the newest release, byte for byte. Numbers that a C
+//! function does not know share one text for unknown numbers, even if they have a name.
+//! `testdata/types/pretty.tsv` has the return values of 4.2.2 and 5.0.11. Types without such a
+//! function have no `pretty()`.
 //!
-//! Source: PMIx Standard, the functions `PMIx_*_string` of each chapter; the words are those of
+//! Source: PMIx Standard, the functions `PMIx_*_string` of each chapter; the texts are those of
 //! OpenPMIx.
 
 use crate::{
@@ -138,11 +139,11 @@ pretty! {
 }
 
 impl DataType {
-    /// Returns the text of `PMIx_Data_type_string`, as it is once the library is initialised.
+    /// Returns the text of `PMIx_Data_type_string` after initialization of the library.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         match self {
-            // Neither is the type of any datum.
+            // Neither is the type of a datum.
             Self::UNDEF | Self::DATA_TYPE_MAX => "UNKNOWN",
             _ => match self.constant() {
                 Some(row) => row.full_name(),
@@ -153,10 +154,10 @@ impl DataType {
 }
 
 impl Status {
-    /// Returns the text of `PMIx_Error_string`, as it is since release 5.
+    /// Returns the text of `PMIx_Error_string` in release 5 and later.
     ///
-    /// DEVIATION: `PMIX_EXTERNAL_ERR_BASE`, which the headers have and the list of OpenPMIx leaves
-    /// out, has its name here as every other status does; test
+    /// DEVIATION: `PMIX_EXTERNAL_ERR_BASE` is in the headers but not in the list of OpenPMIx; here
+    /// it has its name, like every other status; test
     /// `every_other_number_shares_the_word_for_unknown_ones`.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
@@ -168,7 +169,7 @@ impl Status {
 }
 
 impl InfoFlags {
-    /// Returns the text of `PMIx_Info_directives_string`; it shows four of the flags.
+    /// Returns the text of `PMIx_Info_directives_string`, which knows four of the flags.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         if self.contains(Self::QUALIFIER) {
@@ -190,7 +191,7 @@ impl InfoFlags {
 }
 
 impl IofChannel {
-    /// Returns the text of `PMIx_IOF_channel_string`, with the space that follows every channel.
+    /// Returns the text of `PMIx_IOF_channel_string`, with the space after every channel.
     #[must_use]
     pub const fn pretty(self) -> &'static str {
         match self.as_raw() & 0xf {
@@ -218,10 +219,10 @@ impl IofChannel {
 mod tests {
     use super::*;
 
-    /// No release that can be installed has these functions; the words are those of the snapshot
-    /// that the extension documents describe.
+    /// No installable release has these functions. The texts are those of the snapshot that the
+    /// extension documents describe.
     #[test]
-    fn the_words_of_newer_functions() {
+    fn newer_functions_have_the_texts_of_the_snapshot() {
         assert_eq!(AllocInheritance::CHILD_DEFAULT.pretty(), "CHILD_DEFAULT");
         assert_eq!(AllocInheritance::from_raw(0).pretty(), "UNSPECIFIED");
         assert_eq!(ResourceBlockDirective::REMOVE.pretty(), "REMOVE");

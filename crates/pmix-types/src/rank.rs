@@ -13,24 +13,24 @@ use crate::tables::enums::RANK;
 
 open_number! {
     @type
-    /// Numbers a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
+    /// The number of a process within its nspace (`pmix_rank_t`, an unsigned 32-bit number).
     ///
-    /// The numbers above [`Rank::MAX_VALID`] are reserved by the Standard for special meanings
-    /// (undefined, wildcard, local node, ...) and never name one process of a map.
+    /// The Standard reserves the numbers above [`Rank::MAX_VALID`] for special meanings (undefined,
+    /// wildcard, local node, ...). They never name one process of a map.
     Rank u32, "RANK", RANK
 }
 
 impl Rank {
-    /// Holds the highest number that names one process (`PMIX_RANK_VALID`).
+    /// The highest number that names one process (`PMIX_RANK_VALID`).
     pub const MAX_VALID: Self = Self::VALID;
 
-    /// Wraps a raw number; special values are accepted too.
+    /// Wraps a raw number; special values are accepted as well.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// Returns whether the number can name one process.
+    /// Returns `true` if the number can name one process.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 <= Self::MAX_VALID.0
@@ -38,7 +38,7 @@ impl Rank {
 }
 
 impl Default for Rank {
-    /// The undefined rank, as the Standard's constructors leave it.
+    /// Returns the undefined rank, as the Standard's constructors set it.
     fn default() -> Self {
         Self(u32::MAX)
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Rank {
 impl FromStr for Rank {
     type Err = ParseNameError;
 
-    /// Reads a number, or the name of a special rank with or without `PMIX_RANK_`.
+    /// Parses a number, or the name of a special rank with or without `PMIX_RANK_`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let short = || Self::from_name(&format!("RANK_{text}"));
         let read = Self::read(text).or_else(short);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn special_ranks_are_read_by_name() {
+    fn parses_names_of_special_ranks() {
         for text in [
             "PMIX_RANK_WILDCARD",
             "RANK_WILDCARD",

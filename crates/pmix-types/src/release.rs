@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The releases of OpenPMIx whose headers the tables were read from.
+//! The releases of OpenPMIx whose headers are the source of the tables.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseNameError;
 
-/// The version of the binary interface of the PMIx Standard, stable and provisional, that this project has.
+/// The version of the binary interface of the PMIx Standard, stable and provisional, that this
+/// project implements.
 pub const ABI_VERSION: &str = "5.0";
 
-/// Names a release of OpenPMIx; older ones are less.
+/// A release of OpenPMIx; older releases compare less.
 ///
-/// The last two are snapshots that both call themselves 7.0.0a1: the one the extension documents
-/// describe, and a later one.
+/// The last two are snapshots that both have the version 7.0.0a1: the snapshot that the extension
+/// documents describe, and a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Release {
     /// 4.2.2.
@@ -28,7 +29,7 @@ pub enum Release {
 }
 
 impl Release {
-    /// Lists every release, oldest first.
+    /// All releases, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V4_2_2,
         Self::V5_0_11,
@@ -37,7 +38,7 @@ impl Release {
         Self::Master,
     ];
 
-    /// Returns the version as the tables spell it, for example `5.0.11`.
+    /// Returns the version as the tables write it, for example `5.0.11`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,17 +76,18 @@ impl FromStr for Release {
     }
 }
 
-/// Holds a set of releases.
+/// A set of releases.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Releases(u8);
 
 impl Releases {
-    /// One bit for each release, the oldest lowest; for the generated tables.
+    /// Creates a set for the generated tables from one bit for each release, the oldest in the
+    /// lowest bit.
     pub(crate) const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// Returns whether a release is in the set.
+    /// Returns `true` if a release is in the set.
     #[must_use]
     pub const fn contains(self, release: Release) -> bool {
         self.0 & release.bit() != 0
@@ -96,15 +98,15 @@ impl Releases {
         Release::ALL.into_iter().filter(move |r| self.contains(*r))
     }
 
-    /// Returns the oldest release of the set: the one that introduced a name, as far as the tables
-    /// reach back.
+    /// Returns the oldest release of the set: the release that introduced a name, as far as the
+    /// tables reach back.
     #[must_use]
     pub fn since(self) -> Option<Release> {
         self.iter().next()
     }
 
-    /// Returns the newest release of the set: the last one that had a name. A set with the newest
-    /// release of all has none.
+    /// Returns the newest release of the set: the last release with a name. Returns `None` if the
+    /// set contains the newest release of all.
     #[must_use]
     pub fn until(self) -> Option<Release> {
         self.iter().last().filter(|last| *last != Release::Master)
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_knows_its_ends() {
+    fn since_and_until_are_the_ends_of_a_set() {
         let all = Releases::from_bits(0b11111);
         assert_eq!(all.since(), Some(Release::V4_2_2));
         assert_eq!(all.until(), None);
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_releases_parse() {
+    fn parses_names_of_releases() {
         for release in Release::ALL {
             assert_eq!(release.as_str().parse(), Ok(release));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Status codes: an open newtype over the number that travels on the wire.
+//! Status codes: an open newtype over the number in messages.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_status_t`: 0 is success,
 //! errors are negative.
@@ -15,14 +15,14 @@ open_number! {
     @type
     /// A PMIx status code (`pmix_status_t`, a signed 32-bit number; zero is success).
     ///
-    /// The type is open: any number is a valid status, named or not. A few names are internal and
-    /// never on the wire, such as [`Status::ERR_TAKE_NEXT_OPTION`].
+    /// Every number is a valid status, named or not. A few names are internal and never sent in
+    /// messages, such as [`Status::ERR_TAKE_NEXT_OPTION`].
     #[derive(Default)]
     Status i32, "STATUS", STATUS
 }
 
 impl Status {
-    /// Returns what the status means, as a lower-case fragment.
+    /// Returns the meaning of the status as a lower-case fragment.
     #[must_use]
     pub fn text(self) -> &'static str {
         let found = TEXTS.binary_search_by_key(&self.0, |(number, _)| *number);
@@ -30,14 +30,14 @@ impl Status {
         row.map_or("unknown status", |(_, text)| text)
     }
 
-    /// Returns whether this is [`Status::SUCCESS`].
+    /// Returns `true` if this is [`Status::SUCCESS`].
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the number of a whole name, prefix included, in upper or lower case, as
-    /// `PMIx_Error_code` does; [`i32::MIN`] if there is no such name.
+    /// Returns the number for a full name, including the prefix, in upper or lower case, as
+    /// `PMIx_Error_code` does. Returns [`i32::MIN`] for an unknown name.
     #[must_use]
     pub fn from_error_name(name: &str) -> Self {
         let whole = crate::table::without_prefix(name).len() < name.len();
@@ -58,7 +58,7 @@ impl fmt::Display for Status {
 impl FromStr for Status {
     type Err = ParseNameError;
 
-    /// Reads a name with or without `PMIX_`, a number, or what `Display` writes.
+    /// Parses a name with or without `PMIX_`, a number, or the output of `Display`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let shown = || {
             let (name, number) = text.strip_suffix(')')?.split_once(" (")?;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn parses_its_printed_form() {
         for number in (-3001..10).chain([i32::MIN, i32::MAX]) {
             let status = Status::from_raw(number);
             assert_eq!(status.to_string().parse(), Ok(status));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_has_the_lowest_number() {
+    fn an_unknown_name_gives_the_lowest_number() {
         assert_eq!(Status::from_error_name("PMIX_NOT_THERE").as_raw(), i32::MIN);
         assert_eq!(Status::from_error_name("ERR_BAD_PARAM").as_raw(), i32::MIN);
         assert_eq!(

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of named numbers: what the generated files hold and how it is looked up.
+//! Tables of named numbers: the rows of the generated files and the lookups in them.
 //!
-//! Source: the tables of `data`, each of which names what it was read from.
+//! Source: the tables of `data`, each of which names its source.
 
 use std::cmp::Ordering;
 
 use crate::{Release, Releases};
 
-/// Says whether the PMIx Standard has a name, and whether it is deprecated there.
+/// The standing of a name in the PMIx Standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
     /// Part of the Standard.
     Stable,
-    /// Part of the Standard, but not yet for good.
+    /// Part of the Standard, but subject to change.
     Provisional,
-    /// Kept by the Standard for old programs alone.
+    /// Kept in the Standard for old programs only.
     Deprecated,
-    /// Taken out of the Standard.
+    /// Removed from the Standard.
     Removed,
     /// Not in the Standard: an extension of OpenPMIx.
     Extension,
 }
 
 impl Standing {
-    /// Returns the standing as a word in lower case.
+    /// Returns the standing as a lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,10 +36,10 @@ impl Standing {
     }
 }
 
-/// Describes one named number of the PMIx headers.
+/// A named number of the PMIx headers.
 ///
-/// Several names may share a number; the first in its table is the canonical one, which printing
-/// uses. It is never a deprecated one unless all of them are.
+/// Several names may share a number. The first of them in its table is the canonical name, which
+/// printing uses. It is never a deprecated name unless all of them are deprecated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constant<N: 'static> {
     pub(crate) full_name: &'static str,
@@ -47,11 +47,11 @@ pub struct Constant<N: 'static> {
     pub(crate) releases: Releases,
     pub(crate) is_deprecated: bool,
     pub(crate) standing: Standing,
-    /// The numbers that some releases have instead.
+    /// The different numbers in some releases.
     pub(crate) elsewhere: &'static [(Release, N)],
 }
 
-/// For the generated tables.
+/// Constructors for the generated tables.
 impl<N: Copy> Constant<N> {
     pub(crate) const fn new(
         full_name: &'static str,
@@ -87,19 +87,19 @@ impl<N: Copy> Constant<N> {
         short(self.full_name)
     }
 
-    /// Returns the name as the headers have it, with the prefix `PMIX_`.
+    /// Returns the name as in the headers, with the prefix `PMIX_`.
     #[must_use]
     pub const fn full_name(&self) -> &'static str {
         self.full_name
     }
 
-    /// Returns the number that the newest release with the name gives it.
+    /// Returns the number of the name in the newest release that has it.
     #[must_use]
     pub const fn number(&self) -> N {
         self.number
     }
 
-    /// Returns the number that this name has in one release, which may be another one.
+    /// Returns the number of the name in one release, which may differ from the newest one.
     #[must_use]
     pub fn number_in(&self, release: Release) -> Option<N> {
         let other = self.elsewhere.iter().find(|(r, _)| *r == release);
@@ -107,7 +107,7 @@ impl<N: Copy> Constant<N> {
         self.releases.contains(release).then_some(number)
     }
 
-    /// Returns the releases that have another number, and that number.
+    /// Returns the releases that have a different number, with that number.
     #[must_use]
     pub const fn other_numbers(&self) -> &'static [(Release, N)] {
         self.elsewhere
@@ -119,29 +119,29 @@ impl<N: Copy> Constant<N> {
         self.releases
     }
 
-    /// Returns whether the newest headers that have the name call it deprecated.
+    /// Returns `true` if the newest headers that have the name mark it as deprecated.
     #[must_use]
     pub const fn is_deprecated(&self) -> bool {
         self.is_deprecated
     }
 
-    /// Returns whether the PMIx Standard has the name.
+    /// Returns the standing of the name in the PMIx Standard.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing
     }
 }
 
-/// The named numbers of one type.
+/// The named numbers of a type.
 pub(crate) struct Table<N: 'static> {
-    /// Sorted by number; of equal numbers the canonical name comes first.
+    /// The rows, sorted by number; the canonical name is the first of equal numbers.
     pub(crate) rows: &'static [Constant<N>],
-    /// Places in `rows`, sorted by name.
+    /// Indices into `rows`, sorted by name.
     pub(crate) by_name: &'static [u16],
 }
 
 impl<N: Copy + Ord> Table<N> {
-    /// The row of a name, which may begin with `PMIX_`; upper and lower case are the same.
+    /// Returns the row of a name, which may begin with `PMIX_`. Case is ignored.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Constant<N>> {
         let name = without_prefix(name);
         let key = |place: &u16| {
@@ -156,7 +156,7 @@ impl<N: Copy + Ord> Table<N> {
         self.rows.get(usize::from(*place))
     }
 
-    /// All rows of a number, the canonical one first.
+    /// Returns all rows of a number, starting with the canonical one.
     pub(crate) fn of(&self, number: N) -> &'static [Constant<N>] {
         let start = self.rows.partition_point(|row| row.number < number);
         let end = self.rows.partition_point(|row| row.number <= number);
@@ -164,7 +164,7 @@ impl<N: Copy + Ord> Table<N> {
     }
 }
 
-/// A name of the tables without its prefix `PMIX_`.
+/// Returns a name of the tables without its prefix `PMIX_`.
 pub(crate) const fn short(full_name: &'static str) -> &'static str {
     match full_name.split_at_checked(5) {
         Some((_, name)) => name,
@@ -172,7 +172,7 @@ pub(crate) const fn short(full_name: &'static str) -> &'static str {
     }
 }
 
-/// A name without the prefix `PMIX_`, if it has that.
+/// Returns a name without the prefix `PMIX_`, if it has the prefix.
 pub(crate) fn without_prefix(name: &str) -> &str {
     match name.split_at_checked(5) {
         Some((prefix, rest)) if prefix.eq_ignore_ascii_case("PMIX_") => rest,
@@ -180,7 +180,7 @@ pub(crate) fn without_prefix(name: &str) -> &str {
     }
 }
 
-/// Compares a name of a table with one that was asked for, whose case does not matter.
+/// Compares a name of a table with a requested name, ignoring the case of the latter.
 pub(crate) fn by_name(ours: &str, asked: &str) -> Ordering {
     let asked = asked.bytes().map(|b| b.to_ascii_uppercase());
     ours.bytes().cmp(asked)

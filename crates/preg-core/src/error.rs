@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of the framework and its schemes.
+//! The error type of the framework and its schemes.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses; offsets are in
 //! bytes of the value.
@@ -8,7 +8,7 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why a request failed: what, at which byte of the value, and what to do.
+    /// The reason that a request failed, with the offset in the value and a remedy.
     pub struct Error;
     passes on pmix_mca::Error, OutOfMemory;
 }
@@ -19,22 +19,22 @@ impl Error {
         ErrorDetail::new(status, message).into()
     }
 
-    /// Creates an error about a value that is recognised but malformed at a byte offset
+    /// Creates an error about a value that is recognized but malformed at a byte offset
     /// (`PMIX_ERR_BAD_PARAM`).
     pub fn damaged(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_BAD_PARAM, message).at(offset)
     }
 
-    /// Sets the byte offset of the fault in the value.
+    /// Sets the offset of the faulty byte in the value.
     #[must_use]
     pub fn at(self, offset: usize) -> Self {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// Moves the offset by the bytes that precede the part it came from.
+    /// Moves the offset by `by`, the offset of the part in the value.
     #[must_use]
     pub fn shifted(self, by: usize) -> Self {
-        ErrorDetail::from(self).behind(by).into()
+        ErrorDetail::from(self).shifted_by(by).into()
     }
 
     /// Sets the status.
@@ -43,7 +43,7 @@ impl Error {
         ErrorDetail::from(self).with_status(status).into()
     }
 
-    /// Sets the scheme that found the fault; the first that was set stays.
+    /// Sets the scheme that detected the error, unless one is set already.
     #[must_use]
     pub fn from_scheme(self, scheme: &str) -> Self {
         match self.scheme() {
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// Returns the scheme that found the fault.
+    /// Returns the scheme that detected the error.
     #[must_use]
     pub fn scheme(&self) -> Option<&str> {
         Some(self.0.place()).filter(|scheme| !scheme.is_empty())
@@ -60,8 +60,8 @@ impl Error {
 }
 
 impl From<pmix_map::Error> for Error {
-    /// Keeps the fault, and names the parameter that raises a limit. What stands in front of the map
-    /// may move the offset.
+    /// Keeps the error, and names the parameter that raises an exceeded limit. The caller may move
+    /// the offset by the start of the map in the value.
     fn from(error: pmix_map::Error) -> Self {
         let Some(limit) = error.exceeded() else {
             return ErrorDetail::from(error).into();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a list, folding as it goes.
+//! The builder of node lists, which folds incrementally.
 //!
-//! Three stages, each with bounded work for a name: names of the expected shape become numbers;
-//! numbers with a constant step become rows; rows become blocks (see [`super::fold`]).
+//! It has three stages, each with bounded work per name: names of the expected shape become
+//! numbers, numbers with a constant step become rows, and rows become blocks (see [`super::fold`]).
 //!
 //! Source: none outside; the folding is this project's own.
 
@@ -15,13 +15,13 @@ use super::shape::Shape;
 use crate::scan::MAX_DIGITS;
 use crate::{Error, Limits};
 
-/// How many shapes are compared before a name is taken for a new one.
+/// The number of recent shapes that are compared before a name counts as a new shape.
 const RECENT_SHAPES: usize = 4;
 
-/// The most bytes that a matcher takes for each byte of its name.
+/// The most bytes of a matcher for each byte of its name.
 const MATCHER_BYTES: usize = 8;
 
-/// The numbers that were seen last and still grow: `first`, `first + step`, ...
+/// The last numbers, which may still be continued: `first`, `first + step`, ...
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
     pub(super) first: i64,
@@ -31,19 +31,19 @@ pub(super) struct Row {
     pub(super) next: i64,
 }
 
-/// Builds a [`NodeList`], folding as it goes.
+/// A builder of [`NodeList`]s, which folds incrementally.
 #[derive(Debug)]
 pub struct NodeListBuilder {
     pub(super) list: NodeList,
     pub(super) limits: Limits,
-    /// Shapes seen lately; `current` is the one of `row`.
+    /// The recent shapes; `current` is the index of the shape of `row`.
     pub(super) matchers: Vec<Matcher>,
     pub(super) current: usize,
     evict: usize,
     pub(super) row: Row,
-    /// The last row that ended was folded onto the block before it.
+    /// `true` if the last finished row was folded into the block before it.
     pub(super) folded: bool,
-    /// The first name of a progression, kept for its memory.
+    /// The first name of a progression; a field so that its allocation is reused.
     scratch: Vec<u8>,
     /// `true` once the list is complete: nothing may fail any more.
     pub(super) is_ending: bool,
@@ -75,7 +75,7 @@ impl NodeListBuilder {
         self.place(name)
     }
 
-    /// Appends a name that is counted.
+    /// Appends a name that is already counted.
     pub(super) fn place(&mut self, name: &[u8]) -> Result<(), Error> {
         let known = self.matchers.get(self.current).and_then(|m| m.number(name));
         let number = match known {
@@ -85,7 +85,7 @@ impl NodeListBuilder {
         self.number(number)
     }
 
-    /// Appends a progression without expanding it.
+    /// Appends a progression without expansion.
     ///
     /// # Errors
     /// The list would exceed the limits, or a number does not fit the width.
@@ -100,7 +100,8 @@ impl NodeListBuilder {
         }
         self.grow(run.count, len)?;
         let behind = run.suffix.iter().filter(|b| b.is_ascii_digit()).count();
-        // A field that the last digits of the name do not cover has a window of its own.
+        // If the last digits of the name do not cover the field, the field gets a window of its
+        // own.
         let in_window = behind + run.width <= MAX_DIGITS;
         let tail = if in_window { 0 } else { behind };
         let tail = u32::try_from(tail).map_err(|_| Error::limit("digits", u64::from(u32::MAX)))?;
@@ -130,8 +131,8 @@ impl NodeListBuilder {
     /// Returns the finished list.
     #[must_use]
     pub fn finish(mut self) -> NodeList {
-        // The last row and its block fit: their names were counted when they came, and what they
-        // take at the end is little.
+        // The last row and its block must not fail here: their names were counted when they were
+        // appended, and they take little memory.
         self.limits.max_memory = u64::MAX;
         self.is_ending = true;
         let flushed = self.flush().and_then(|()| self.demote());
@@ -154,7 +155,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Counts names whose bytes are counted.
+    /// Counts names whose bytes are already counted.
     #[inline]
     pub(super) fn count(&mut self, names: u64) -> Result<(), Error> {
         self.fits(names)?;
@@ -164,7 +165,7 @@ impl NodeListBuilder {
 
     #[inline]
     fn fits(&self, names: u64) -> Result<(), Error> {
-        // The list never has more names than the limit.
+        // No underflow: the list never has more names than the limit.
         if names > self.limits.max_nodes - self.list.len {
             return Err(Error::limit("nodes", self.limits.max_nodes));
         }
@@ -181,7 +182,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Makes the shape of a name the current one; returns the name's number.
+    /// Makes the shape of a name the current one, and returns the number of the name.
     #[cold]
     fn turn(&mut self, name: &[u8], tail: u32) -> Result<i64, Error> {
         self.flush()?;
@@ -211,7 +212,7 @@ impl NodeListBuilder {
         Ok(number)
     }
 
-    /// The current shape.
+    /// Returns the current shape.
     pub(super) fn shape(&self) -> Option<Shape<'_>> {
         let matcher = self.matchers.get(self.current)?;
         Some(self.list.shapes.get(matcher.id))
@@ -241,7 +242,7 @@ impl NodeListBuilder {
             first, step, count, ..
         } = self.row;
         if count == 2 && !is_unit(step) {
-            // Two numbers always have a step; it means something only if it is that of a field.
+            // Any two numbers have a step; it is meaningful only if it is the step of one field.
             self.single(first)?;
             let last = first + step;
             self.row = Row {
@@ -255,7 +256,7 @@ impl NodeListBuilder {
         self.row_of(number, 0, 1)
     }
 
-    /// Appends a whole row of the current shape, joining it to the one before where it continues.
+    /// Appends a whole row of the current shape; joins it to the previous row if it continues that.
     fn row_of(&mut self, first: i64, step: i64, count: u64) -> Result<(), Error> {
         let row = &mut self.row;
         let continues = match row.count {
@@ -296,20 +297,20 @@ impl NodeListBuilder {
         }
     }
 
-    /// The shape id of the row.
+    /// Returns the shape id of the row.
     pub(super) fn shape_id(&self) -> u32 {
         self.matchers.get(self.current).map_or(0, |m| m.id)
     }
 }
 
-/// Whether a step is that of one field: a power of ten.
+/// Returns `true` if a step changes only one field: it is a power of ten.
 #[inline]
 pub(super) fn is_unit(step: i64) -> bool {
     let bits = 63 - (step | 1).leading_zeros().min(63);
     step == POWERS[bits as usize]
 }
 
-/// By bits: the power of ten that has as many, 0 where there is none.
+/// Powers of ten by their number of bits; 0 for bit counts without one.
 const POWERS: [i64; 64] = {
     let mut powers = [0; 64];
     let mut power = 1i64;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From numbers back to names, a few nanoseconds each: only the digits that change are written.
+//! The expansion of numbers to names. It takes a few nanoseconds per name, because only changed
+//! digits are written.
 //!
-//! Source: none outside; the text is the list of `PMIx_generate_regex`, names with commas between
-//! them.
+//! Source: none outside; the text is the list of `PMIx_generate_regex`, names separated by commas.
 
 use super::{Kind, NodeList};
 use crate::lattice::{self, Dim};
@@ -17,9 +17,9 @@ pub(super) struct Row {
 }
 
 impl NodeList {
-    /// Appends the name at an index to `out`, and returns whether there is one.
+    /// Appends the name at an index to `out`, and returns `true` if the index exists.
     ///
-    /// Allocates nothing but what `out` needs.
+    /// Allocates only the growth of `out`.
     pub fn write_nth(&self, index: usize, out: &mut Vec<u8>) -> bool {
         let Some(place) = u64::try_from(index).ok().filter(|i| *i < self.len) else {
             return false;
@@ -28,12 +28,12 @@ impl NodeList {
         let shape = self.shapes.get(block.shape);
         let start = out.len();
         out.extend_from_slice(shape.text);
-        // The text of a shape is the name of its number 0.
+        // The text of a shape is the name with the number 0.
         shape.rewrite(&mut out[start..], 0, self.number_at(block, place));
         true
     }
 
-    /// Returns the names in order, each as an owned string of bytes.
+    /// Returns the names in order, each as an owned byte string.
     pub fn iter(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         let mut name = Vec::new();
         self.rows().flat_map(move |row| {
@@ -53,7 +53,7 @@ impl NodeList {
         })
     }
 
-    /// Calls `f` with each name in order; allocates for the longest name only.
+    /// Calls `f` with each name in order; allocates only for the longest name.
     pub fn for_each(&self, mut f: impl FnMut(&[u8])) {
         let (mut name, mut last) = (Vec::new(), None);
         for row in self.rows() {
@@ -80,8 +80,8 @@ impl NodeList {
         }
     }
 
-    /// Appends the names to `out`, with a byte between one and the next. Names may hold any byte,
-    /// so that the text can be read back only if none of them holds the separator.
+    /// Appends the names to `out`, separated by a byte. Names may contain any byte, so the text can
+    /// be parsed only if no name contains the separator.
     pub fn write_text(&self, separator: u8, out: &mut Vec<u8>) {
         out.reserve(self.text_len());
         let mut first = true;
@@ -93,7 +93,8 @@ impl NodeList {
         });
     }
 
-    /// The list as rows: the innermost dimension of each block, again and again.
+    /// Returns the rows of the list: the innermost dimension of each block, repeated for the outer
+    /// ones.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         (0..self.blocks.len()).flat_map(move |index| {
             let block = &self.blocks[index];
@@ -117,7 +118,7 @@ impl NodeList {
 }
 
 impl PartialEq for NodeList {
-    /// Compares names, row by row, whatever the folding.
+    /// Compares the names row by row, independently of the folding.
     fn eq(&self, other: &Self) -> bool {
         if self.len != other.len || self.bytes != other.bytes {
             return false;
@@ -129,8 +130,8 @@ impl PartialEq for NodeList {
             if !self.same_row(&x, other, &y, count) {
                 return false;
             }
-            a = x.behind(count).or_else(|| left.next());
-            b = y.behind(count).or_else(|| right.next());
+            a = x.rest_after(count).or_else(|| left.next());
+            b = y.rest_after(count).or_else(|| right.next());
         }
         a.is_none() && b.is_none()
     }
@@ -139,7 +140,7 @@ impl PartialEq for NodeList {
 impl Eq for NodeList {}
 
 impl NodeList {
-    /// Whether two rows begin with the same `count` names.
+    /// Returns `true` if two rows begin with the same `count` names.
     fn same_row(&self, x: &Row, other: &Self, y: &Row, count: u64) -> bool {
         let (a, b) = (self.shapes.get(x.shape), other.shapes.get(y.shape));
         if a.same(&b) {
@@ -148,7 +149,8 @@ impl NodeList {
         if a.tail == b.tail || a.text.len() != b.text.len() {
             return false;
         }
-        // Windows at different places of names with very many digits: only the names can tell.
+        // The windows are at different places of names with very many digits, so only the names can
+        // be compared.
         let (mut left, mut right) = (a.text.to_vec(), b.text.to_vec());
         (0..count.cast_signed()).all(|i| {
             a.write(&mut left, x.first + x.step * i);
@@ -159,8 +161,8 @@ impl NodeList {
 }
 
 impl Row {
-    /// What is left of the row behind its first `count` names.
-    fn behind(self, count: u64) -> Option<Self> {
+    /// Returns the rest of the row after its first `count` names.
+    fn rest_after(self, count: u64) -> Option<Self> {
         (count < self.count).then(|| Self {
             first: self.first + self.step * count.cast_signed(),
             count: self.count - count,

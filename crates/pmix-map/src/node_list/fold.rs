@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folds rows into blocks.
+//! Folding of rows into blocks.
 //!
 //! Rows that repeat with a constant shift become lattices, dimension by dimension: two equal
-//! lattices make one of a dimension more, and a lattice takes in what continues its outermost
-//! dimension. What does not fold is kept as numbers, eight bytes each, so a shuffled list costs
-//! about as much as its text.
+//! lattices become one with one more dimension, and a lattice absorbs what continues its outermost
+//! dimension. Numbers that do not fold are stored as such, eight bytes each, so a shuffled list
+//! takes about as much memory as its text.
 
 use pmix_types::memory;
 
@@ -18,7 +18,7 @@ use crate::lattice::{self, Dim, MAX_DIMS};
 const AT_END: usize = 4;
 
 impl NodeListBuilder {
-    /// How many names the blocks hold.
+    /// Returns the number of names in the blocks.
     pub(super) fn stored(&self) -> u64 {
         self.list
             .blocks
@@ -33,7 +33,7 @@ impl NodeListBuilder {
         }
     }
 
-    /// Stores one number by itself.
+    /// Stores a single number.
     pub(super) fn single(&mut self, number: i64) -> Result<(), Error> {
         let shape = self.shape_id();
         self.demote()?;
@@ -49,7 +49,7 @@ impl NodeListBuilder {
         }
     }
 
-    /// Stores a number among those that follow no rule.
+    /// Stores a number among the irregular ones.
     fn scatter(&mut self, shape: u32, number: i64) -> Result<(), Error> {
         let joins = matches!(self.list.blocks.last(),
             Some(b) if b.shape == shape && b.kind == Kind::Scatter);
@@ -66,7 +66,7 @@ impl NodeListBuilder {
         self.push_number(number)
     }
 
-    /// Stores a number, if there is memory for the table, which grows to twice its size.
+    /// Stores a number, if there is memory for the table, which doubles when it is full.
     #[inline]
     fn push_number(&mut self, number: i64) -> Result<(), Error> {
         let free = self.list.numbers.capacity() - self.list.numbers.len();
@@ -79,7 +79,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Stores a block, if there is memory for the table, which grows to twice its size.
+    /// Stores a block, if there is memory for the table, which doubles when it is full.
     fn push_block(&mut self, block: Block) -> Result<(), Error> {
         let free = self.list.blocks.capacity() - self.list.blocks.len();
         if free <= AT_END && !self.is_ending {
@@ -91,7 +91,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Turns the short lattices at the end into numbers, once nothing can fold onto them.
+    /// Turns the short lattices at the end into numbers, once nothing can fold into them.
     pub(super) fn demote(&mut self) -> Result<(), Error> {
         let Some(shape) = self.list.blocks.last().map(|b| b.shape) else {
             return Ok(());
@@ -132,7 +132,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// Stores a lattice as it is.
+    /// Stores a lattice unfolded.
     fn block(&mut self, shape: u32, first: i64, dims: &[Dim]) -> Result<(), Error> {
         if !self.is_ending {
             // The block may get as many dimensions as a lattice has, also at the end.
@@ -149,7 +149,7 @@ impl NodeListBuilder {
         self.push_block(block)
     }
 
-    /// Stores a row, folded onto the blocks before it as far as it goes.
+    /// Stores a row and folds it into the preceding blocks as far as possible.
     pub(super) fn lattice(&mut self, row: &Row) -> Result<(), Error> {
         let dims = [Dim {
             count: row.count,
@@ -164,7 +164,7 @@ impl NodeListBuilder {
             self.folded = true;
             return Ok(());
         }
-        // A lattice of more dimensions may still take this one in, once it has grown.
+        // A lattice of more dimensions may still absorb this one after it has grown.
         let dead = |b: Block| b.shape != shape || self.list.dims_of(&b).len() <= 1;
         if last.is_some_and(dead) {
             self.demote()?;
@@ -172,7 +172,7 @@ impl NodeListBuilder {
         self.block(shape, row.first, &dims)
     }
 
-    /// Folds the last block onto the one before it, if it goes.
+    /// Folds the last block into the one before it, and returns `true` on success.
     pub(super) fn fold_last_two(&mut self) -> bool {
         let [.., a, b] = self.list.blocks.as_slice() else {
             return false;
@@ -185,7 +185,7 @@ impl NodeListBuilder {
         let own = self.list.dims_of(&b);
         let len = own.len();
         dims[..len].copy_from_slice(own);
-        // Those of `a` must be the last ones while it grows.
+        // The dimensions of `a` must be the last ones of the table while they grow.
         self.list.dims.truncate(b.data as usize);
         self.list.blocks.pop();
         if self.absorb(&a, b.first, &dims[..len]) {
@@ -196,10 +196,10 @@ impl NodeListBuilder {
         false
     }
 
-    /// Takes a lattice into the last block, if they fold.
+    /// Absorbs a lattice into the last block, if they fold.
     ///
-    /// Either it continues the outermost dimension of the block, or the two are equal and become
-    /// the two steps of a new one.
+    /// The lattice either continues the outermost dimension of the block, or it is equal to the
+    /// block; then both become the two steps of a new dimension.
     fn absorb(&mut self, last: &Block, first: i64, lattice: &[Dim]) -> bool {
         let start = last.data as usize;
         if last.kind == Kind::Scatter {
@@ -234,7 +234,7 @@ impl NodeListBuilder {
         nests
     }
 
-    /// The last block has all dimensions from `start` on.
+    /// Assigns all dimensions from `start` on to the last block.
     fn set_dims(&mut self, start: u32) {
         let len = self.list.dims.len() - start as usize;
         if let Some(last) = self.list.blocks.last_mut() {
@@ -243,7 +243,7 @@ impl NodeListBuilder {
     }
 }
 
-/// Whether a lattice that nothing folds onto any more costs less as numbers.
+/// Returns `true` if a lattice takes less memory as single numbers.
 fn is_short(dims: &[Dim]) -> bool {
     let cost = size_of::<Block>() + size_of_val(dims);
     lattice::len(dims) < (cost / size_of::<i64>()) as u64

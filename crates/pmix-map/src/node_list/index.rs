@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a name to its place: built by the first question, then one hash and a few binary searches.
+//! The index from names to places. The first query builds it; a query takes one hash and a few
+//! binary searches.
 //!
-//! Equal shapes form a class. Lattices go into a [`LatticeIndex`], numbers that are kept one by one into
-//! a hash table of four bytes a slot. Both tables are open-addressed over what the list already
-//! holds, and their hasher is keyed at random, so nobody can prepare names that collide.
+//! Equal shapes form a class. Lattices are in a [`LatticeIndex`], single numbers in a hash table
+//! with four bytes per slot. Both hash tables use open addressing over data of the list, with a
+//! randomly keyed hasher, so no peer can prepare names that collide.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -14,7 +15,7 @@ use super::{Kind, NodeList};
 use crate::lattice;
 use crate::lattice_index::{Item, LatticeIndex};
 
-/// An empty slot.
+/// The mark of an empty slot.
 const FREE: u32 = u32::MAX;
 
 /// The index of a list.
@@ -25,16 +26,16 @@ pub(super) struct Index {
     shapes: Table,
     /// The class of each shape.
     classes: Vec<u32>,
-    /// Which windows the shapes have.
+    /// The distinct windows of the shapes.
     tails: Vec<u32>,
-    /// Places in `NodeList::numbers` by class and number: the first of each.
+    /// Indices into `NodeList::numbers` by class and number: the first of each.
     numbers: Table,
-    /// The blocks that keep numbers, in order.
+    /// The blocks that store single numbers, in order.
     scatters: Vec<u32>,
     lattices: LatticeIndex,
 }
 
-/// Open addressing over ids of things that are kept elsewhere.
+/// A hash table with open addressing over ids; the data of the ids are stored elsewhere.
 #[derive(Clone, Debug)]
 struct Table {
     slots: Vec<u32>,
@@ -48,7 +49,7 @@ impl Table {
         Ok(Self { slots })
     }
 
-    /// The slot of a thing: the one that holds its equal, or a free one.
+    /// Returns the slot of the equal id, or a free one.
     fn slot(&self, hash: u64, equal: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = usize::try_from(hash & mask as u64).unwrap_or(0);
@@ -62,7 +63,7 @@ impl Table {
         Some(self.slots[self.slot(hash, equal)]).filter(|id| *id != FREE)
     }
 
-    /// Enters an id unless its equal is there; returns the one that is.
+    /// Inserts an id unless an equal one exists; returns the id in the table.
     fn enter(&mut self, id: u32, hash: u64, equal: impl Fn(u32) -> bool) -> u32 {
         let slot = self.slot(hash, equal);
         if self.slots[slot] == FREE {
@@ -143,7 +144,7 @@ impl Index {
         }
     }
 
-    /// The block that keeps a number.
+    /// Returns the block that stores a number.
     fn scatter(&self, list: &NodeList, at: u32) -> u32 {
         let behind = self
             .scatters
@@ -156,7 +157,7 @@ impl Index {
         self.classes[list.blocks[block as usize].shape as usize]
     }
 
-    /// The place of the first occurrence of a name.
+    /// Returns the place of the first occurrence of a name.
     pub(super) fn position(&self, list: &NodeList, name: &[u8]) -> Option<u64> {
         let mut text = Vec::with_capacity(name.len());
         let places = self.tails.iter().filter_map(|tail| {

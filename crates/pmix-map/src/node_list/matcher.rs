@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the number of a name whose shape is expected: the inner loop of every list parser.
+//! Parsing of names of an expected shape: the inner loop of every list parser.
 //!
-//! Inside a text, the bytes before a name and its separator are there to be read, too: then
-//! everything is done by whole words, and the end of the name is not searched but compared.
+//! Inside a text the bytes before a name and its separator can be read as well. Parsing then uses
+//! whole words, and the end of the name is compared instead of searched.
 
 use super::SEPARATOR;
 use super::shape::Shape;
 use crate::scan::{self, word};
 
-/// Bytes of a word, and how many bytes before a name are read with it.
+/// The bytes of a word; also the number of bytes before a name that are read with it.
 const WORD: usize = 8;
 
-/// A stretch of one to eight digits, and what the last of them is worth.
+/// A group of one to eight digits, and the place value of its last digit.
 #[derive(Clone, Copy, Debug)]
 struct Digits {
     end: usize,
@@ -19,31 +19,31 @@ struct Digits {
     unit: i64,
 }
 
-/// A word of an entry, which is a name and its separator, and where its bytes must be equal.
+/// A word of an entry (a name and its separator), and the bytes in which it must be equal.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// Where the word begins, counted from one word before the name.
+    /// The offset of the word, counted from one word before the name.
     at: usize,
     text: u64,
     mask: u64,
 }
 
-/// A shape, prepared for comparing.
+/// A shape, prepared for comparisons.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matcher {
-    /// The shape's id in its list.
+    /// The id of the shape in its list.
     pub(crate) id: u32,
     /// One empty word, the text of the shape and a separator.
     entry: Vec<u8>,
-    /// Of the entry: 0xff where it must be equal, 0 where a digit stands or anything may.
+    /// The mask of the entry: 0xff for bytes that must be equal, 0 for digits and ignored bytes.
     mask: Vec<u8>,
     digits: Vec<Digits>,
-    /// The words of an entry, the last one first: that is where names of one list differ.
+    /// The words of an entry, the last one first, because names of a list differ there.
     checks: Vec<Check>,
 }
 
-/// As [`Matcher`], for the short names with one number that most machines have: small enough to
-/// stay in registers over a loop.
+/// A [`Matcher`] for short names with one number, which most machines have. It is small enough to
+/// stay in registers during a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain {
     stride: usize,
@@ -63,7 +63,7 @@ impl Plain {
 }
 
 impl Matcher {
-    /// The same for names of up to two words with one number of up to eight digits.
+    /// Returns the matcher for names of up to two words with one number of up to eight digits.
     pub(crate) fn plain(&self) -> Option<Plain> {
         let checks = match *self.checks.as_slice() {
             [a] => [a, a],
@@ -81,7 +81,7 @@ impl Matcher {
         })
     }
 
-    /// Prepares a shape, reusing the memory of another.
+    /// Prepares a shape, reusing the allocations.
     pub(crate) fn set(&mut self, id: u32, shape: &Shape<'_>) {
         self.id = id;
         self.entry.clear();
@@ -120,21 +120,22 @@ impl Matcher {
         }
     }
 
-    /// How many bytes a name of the shape has.
+    /// Returns the number of bytes of a name of the shape.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.stride().saturating_sub(1)
     }
 
-    /// How many bytes a name and its separator have.
+    /// Returns the number of bytes of a name and its separator.
     #[inline]
     pub(crate) fn stride(&self) -> usize {
         self.entry.len().saturating_sub(WORD)
     }
 
-    /// The number of the name at a place of a text, if it has the shape and a separator follows.
+    /// Returns the number of the name at an offset of a text, if it has the shape and a separator
+    /// follows.
     ///
-    /// `None` also where the text does not reach one word before the name.
+    /// Also returns `None` if the text has less than one word before the name.
     #[inline]
     pub(crate) fn entry(&self, text: &[u8], at: usize) -> Option<i64> {
         let window = text.get(at.checked_sub(WORD)?..at + self.stride())?;
@@ -152,7 +153,7 @@ impl Matcher {
         Some(number)
     }
 
-    /// The number of a name, if it has the shape.
+    /// Returns the number of a name, if it has the shape.
     #[inline]
     pub(crate) fn number(&self, name: &[u8]) -> Option<i64> {
         if name.len() != self.len() || !self.same_text(name) {
@@ -186,7 +187,7 @@ impl Matcher {
     }
 }
 
-/// The eight bytes that end at a place; what would lie before the name is zero.
+/// Returns the eight bytes that end at an offset; bytes before the name are zero.
 #[inline]
 fn word_before(bytes: &[u8], end: usize) -> u64 {
     match end.checked_sub(8) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ordered lists of host names.
 //!
-//! A name is a *shape* and a number (see `shape.rs`); a list is *blocks* of names of one shape,
-//! each a lattice of numbers or, where the numbers follow no rule, the numbers themselves. What
-//! a list costs therefore depends on how many blocks it has, not on how many names.
+//! A name is a *shape* and a number (see `shape.rs`). A list is *blocks* of names of one shape,
+//! each a lattice of numbers or, if the numbers are irregular, the numbers themselves. The memory
+//! of a list therefore depends on its number of blocks, not of names.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`, for the
 //! text; the folded form is this project's own (`docs/decisions/0002-maps-in-their-own-crate.md`).
@@ -32,37 +32,36 @@ use crate::{Error, Limits};
 use index::Index;
 use shape::Shapes;
 
-/// What stands between two names of a text.
+/// The separator between two names of a text.
 const SEPARATOR: u8 = b',';
 
-/// Names of one shape that follow each other in the list.
+/// Consecutive names of one shape.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     /// The place of the first name in the list.
     start: u64,
     /// The number of the first name.
     first: i64,
-    /// Where the dimensions or the numbers begin.
+    /// The index of the first dimension or number.
     data: u32,
     shape: u32,
     kind: Kind,
 }
 
-/// How the numbers of a block are kept.
+/// The storage of the numbers of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// On a lattice of so many dimensions.
+    /// A lattice with this number of dimensions.
     Lattice(u8),
-    /// One by one; the first is repeated in the block.
+    /// Single numbers; the block repeats the first.
     Scatter,
 }
 
-/// Holds the names of nodes in order, as runs: a node map.
+/// The names of nodes in order, folded into runs: a node map.
 ///
-/// Names are bytes; order, duplicates and empty names are kept. Two lists are equal when they
-/// have the same names in the same order, however they were folded. All reads go through
-/// `&self` and may run on any number of threads; the index behind [`Self::position`] is built by
-/// the first caller.
+/// Names are bytes; order, duplicates and empty names are kept. Two lists are equal if they have
+/// the same names in the same order, however folded. All reads take `&self` and may run on any
+/// number of threads; the first call of [`Self::position`] builds its index.
 #[derive(Clone, Default)]
 pub struct NodeList {
     shapes: Shapes,
@@ -70,14 +69,13 @@ pub struct NodeList {
     dims: Vec<Dim>,
     numbers: Vec<i64>,
     len: u64,
-    /// Bytes of the names, each with one separator.
+    /// The bytes of the names, each with one separator.
     bytes: u64,
     index: OnceLock<Index>,
 }
 
 impl NodeList {
-    /// Creates a list from names between commas; every element is a name, the empty text is the
-    /// empty list.
+    /// Parses names separated by commas. Every element is a name; the empty text is the empty list.
     ///
     /// # Errors
     /// A limit was exceeded.
@@ -95,13 +93,13 @@ impl NodeList {
         usize::try_from(self.len).unwrap_or(usize::MAX)
     }
 
-    /// Returns whether there are no names.
+    /// Returns `true` if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns how many bytes [`Self::write_text`] appends.
+    /// Returns the number of bytes that [`Self::write_text`] appends.
     #[must_use]
     pub fn text_len(&self) -> usize {
         usize::try_from(self.bytes.saturating_sub(1)).unwrap_or(usize::MAX)
@@ -138,7 +136,7 @@ impl NodeList {
         }
     }
 
-    /// Returns the bytes of heap that the list holds, what was built lazily included.
+    /// Returns the bytes of heap memory of the list, including the lazily built index.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.shapes.memory_bytes()
@@ -148,7 +146,7 @@ impl NodeList {
             + self.index.get().map_or(0, Index::memory_bytes)
     }
 
-    /// The dimensions of a block that is a lattice.
+    /// Returns the dimensions of a block that is a lattice.
     fn dims_of(&self, block: &Block) -> &[Dim] {
         match block.kind {
             Kind::Lattice(len) => {
@@ -159,13 +157,13 @@ impl NodeList {
         }
     }
 
-    /// The block that holds a place of the list, which must be below `len`.
+    /// Returns the block that holds a place of the list, which must be below `len`.
     fn block_of(&self, place: u64) -> &Block {
         let behind = self.blocks.partition_point(|b| b.start <= place);
         &self.blocks[behind.saturating_sub(1)]
     }
 
-    /// Where a block that keeps its numbers one by one has them.
+    /// Returns the range of the numbers of a block that stores single numbers.
     fn scatter_of(&self, index: usize) -> Range<usize> {
         let block = &self.blocks[index];
         let end = self.blocks.get(index + 1).map_or(self.len, |b| b.start);
@@ -173,7 +171,7 @@ impl NodeList {
         block.data as usize..block.data as usize + count
     }
 
-    /// The number of the name at a place of a block.
+    /// Returns the number of the name at a place of a block.
     fn number_at(&self, block: &Block, place: u64) -> i64 {
         let within = place - block.start;
         match block.kind {

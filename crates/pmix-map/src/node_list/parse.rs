@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads list text into a builder.
+//! The parser of list text.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`: names with
-//! commas between them.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex`: names
+//! separated by commas.
 
 use super::build::{Row, is_unit};
 use super::{Kind, NodeListBuilder, SEPARATOR};
 use crate::{Error, scan};
 
 impl NodeListBuilder {
-    /// Appends the names of a text, which is not empty.
+    /// Appends the names of a text, which must not be empty.
     pub(super) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         self.count_bytes(bytes.saturating_add(1))?;
         self.names(text, 0)
     }
 
-    /// Appends the names of a text that comes in parts: those from `from` on that end with a
-    /// separator. Returns where the name starts that does not; it is the last one, which
-    /// [`Self::name`] appends, unless a further part ends it.
+    /// Appends the names of a text that arrives in parts: those from `from` on that end with a
+    /// separator. Returns the start of the last name, which has no separator yet. [`Self::name`]
+    /// appends it, unless a further part continues it.
     ///
-    /// What stands before `from` is text that was appended just before, as much of it as the
-    /// caller still has: lists that repeat what they had are read faster beside it.
+    /// The bytes before `from` are previously appended text, as far as the caller still has it:
+    /// repeating lists are parsed faster with it.
     ///
     /// # Errors
     /// The list would exceed the limits.
@@ -36,14 +36,15 @@ impl NodeListBuilder {
         Ok(end + 1)
     }
 
-    /// Appends the names from `at` on, whose bytes are counted.
+    /// Appends the names from `at` on, whose bytes are already counted.
     ///
-    /// Most names have the shape of the one before, so they are read at their expected length
-    /// and the separator is looked for where it must be. Three kinds of list are not read name by
-    /// name at all: rows (`scan::successors`), lattices (see [`super::repeat`]), and numbers
-    /// without a rule, which need no folding.
+    /// Most names have the shape of the previous one, so they are read at the expected length and
+    /// the separator is looked up where it must be. Three kinds of lists are not read name by name:
+    /// rows (`scan::successors`), lattices (see [`super::repeat`]), and irregular numbers, which
+    /// need no folding.
     fn names(&mut self, text: &[u8], mut at: usize) -> Result<(), Error> {
-        // A row that came in the part before goes on; later it is taken up once it is one.
+        // A row of the previous part may continue at once; other rows only after they have begun
+        // here.
         let mut resumes = self.row.count > 2;
         while at <= text.len() {
             self.count(1)?;
@@ -71,7 +72,7 @@ impl NodeListBuilder {
         Ok(())
     }
 
-    /// The end and the number of the name at `at`, if it has the current shape.
+    /// Returns the end and the number of the name at `at`, if it has the current shape.
     #[inline]
     fn expected(&self, text: &[u8], at: usize) -> Option<(usize, i64)> {
         let matcher = self.matchers.get(self.current)?;
@@ -84,8 +85,8 @@ impl NodeListBuilder {
         ends.then_some((end, number))
     }
 
-    /// Appends the names from `at` on while their numbers follow no rule, and those before them
-    /// did not either; returns where the first one that is left starts.
+    /// Appends the names from `at` on as long as their numbers are irregular and the previous ones
+    /// were, too. Returns the start of the first name that remains.
     fn scatter_text(&mut self, text: &[u8], at: usize) -> Result<usize, Error> {
         let scattered = self.list.blocks.last().is_some_and(|last| {
             matches!(last.kind, Kind::Scatter) && last.shape == self.shape_id()
@@ -108,7 +109,7 @@ impl NodeListBuilder {
         Ok(at + names * stride)
     }
 
-    /// Appends the names that continue the row in one field; returns where the next one starts.
+    /// Appends the names that continue the row in one field; returns the start of the next one.
     fn row_text(&mut self, text: &[u8], name: std::ops::Range<usize>) -> Result<usize, Error> {
         let behind = name.end + 1;
         let Some(field) = self.shape().and_then(|shape| {
@@ -126,14 +127,15 @@ impl NodeListBuilder {
     }
 }
 
-/// Stores numbers that follow no rule, all but the last two, which are the row; returns how many
-/// were taken.
+/// Stores irregular numbers, except for the last two, which form the row; returns the count of
+/// numbers taken.
 #[inline]
 fn scatter(row: &mut Row, stored: &mut Vec<i64>, numbers: impl Iterator<Item = i64>) -> usize {
     let (mut first, mut last) = (row.first, row.first + row.step);
     let before = stored.len();
     for number in numbers {
-        // What may become a row is left to those who know rows, and a table that is full to the one who may refuse.
+        // Numbers that may become a row are left to the row builder, and a full table is left to the caller, which can
+        // return an error.
         let is_full = stored.len() == stored.capacity();
         if is_full || number - last == last - first || is_unit(number - last) {
             break;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lattices in a text: what was read is what comes next, but for a few digits.
+//! Lattices in a text: predicts the next names from the previous ones.
 //!
-//! Once a lattice has taken in an element of its outermost dimension, the next such element is
-//! predicted: as many names as the inner dimensions have, each like the one so far before it,
-//! with the same change of the same bytes in all. That is compared word by word, and nothing is
-//! parsed. A wrong guess costs at most about as much as the names that led to it.
+//! Once a lattice has absorbed an element of its outermost dimension, the next such element is
+//! predicted. It has as many names as the inner dimensions; each is like the name one element
+//! before it, and the same bytes change in the same way in all of them. The comparison is word by
+//! word, without parsing. A wrong prediction costs at most about as much as the names that led to
+//! it.
 
 use std::ops::Range;
 
@@ -16,19 +17,19 @@ use crate::scan::{MAX_DIGITS, word};
 
 const WORD: usize = 8;
 
-/// The longest name, with its separator, that is predicted.
+/// The longest predicted name, with its separator.
 const MAX_STRIDE: usize = 8 * WORD;
 
-/// The next element of the outermost dimension of the last block.
+/// The predicted element of the outermost dimension of the last block.
 struct Element {
-    /// Names in it.
+    /// The number of names.
     names: usize,
-    /// Bytes of a name and its separator.
+    /// The bytes of a name and its separator.
     stride: usize,
     change: Change,
 }
 
-/// What changes from a name to the one an element further on: words that may overlap.
+/// The change from a name to the one an element later, in words that may overlap.
 #[derive(Default)]
 struct Change {
     words: [(usize, u64); MAX_STRIDE / WORD],
@@ -36,17 +37,17 @@ struct Change {
 }
 
 impl NodeListBuilder {
-    /// Appends whole elements of the last block's outermost dimension, as many as follow.
+    /// Appends as many whole elements of the last block's outermost dimension as follow.
     ///
-    /// `name` is the place of the last name, which stands alone in its row; returns where the
-    /// first name starts that is not in the list.
+    /// `name` is the range of the last name, which is a row of its own; returns the start of the
+    /// first name that is not in the list.
     pub(super) fn repeat_text(&mut self, text: &[u8], name: Range<usize>) -> Result<usize, Error> {
         let mut at = name.start;
         while let Some(element) = self.next_element(at == name.start)
             && element.is_at(text, at)
         {
             if at == name.start {
-                // It is the first name of the element.
+                // The last name is the first one of the element; the element appends it again.
                 self.row = Row::default();
                 self.list.len -= 1;
             }
@@ -60,7 +61,8 @@ impl NodeListBuilder {
         Ok(if at == name.start { name.end + 1 } else { at })
     }
 
-    /// What would continue the last block; if a name is `pending`, it must be the first of it.
+    /// Returns the element that would continue the last block. If a name is `pending`, it must be
+    /// the first name of the element.
     fn next_element(&self, pending: bool) -> Option<Element> {
         let last = self.list.blocks.last()?;
         let shape = self.shape()?;
@@ -84,7 +86,7 @@ impl NodeListBuilder {
         if !lattice::nests(grown) {
             return None;
         }
-        // All names of an element have the digits that change in common.
+        // The digits that change must be the same ones in all names of an element.
         let unit = unit_of(outer.step);
         let (low, high) = lattice::bounds(next, inner);
         if low < 0 || high >= limit(shape.spans.iter().map(|s| u32::from(s.len)).sum()) {
@@ -107,7 +109,7 @@ impl NodeListBuilder {
 }
 
 impl Element {
-    /// Whether the element stands at a place of the text, and the one before it just before.
+    /// Returns `true` if the element is at an offset of the text, directly after the previous one.
     fn is_at(&self, text: &[u8], at: usize) -> bool {
         let Some(bytes) = self.names.checked_mul(self.stride) else {
             return false;
@@ -145,7 +147,7 @@ impl Change {
     fn between(before: &[u8], behind: &[u8], stride: usize) -> Self {
         let mut change = Self::default();
         for slot in &mut change.words {
-            // The last word overlaps the one before; those that are not needed repeat it.
+            // The last word overlaps the one before it; unused words repeat it.
             let at = (change.len * WORD).min(stride - WORD);
             *slot = (at, word(before, at) ^ word(behind, at));
             change.len += usize::from(change.len * WORD < stride);
@@ -154,7 +156,7 @@ impl Change {
     }
 }
 
-/// The largest power of ten that divides a step.
+/// Returns the largest power of ten that divides a step.
 fn unit_of(step: i64) -> i64 {
     let mut unit = 1;
     while step != 0 && step / unit % 10 == 0 {
@@ -163,7 +165,7 @@ fn unit_of(step: i64) -> i64 {
     unit
 }
 
-/// The first number that has more digits.
+/// Returns the first number with more digits.
 fn limit(digits: u32) -> i64 {
     debug_assert!(digits as usize <= MAX_DIGITS);
     10i64.saturating_pow(digits)
@@ -176,7 +178,7 @@ mod tests {
 
     use crate::{Limits, NodeList, NodeListBuilder};
 
-    /// Counters, the first one running slowest: its first number, how many, what is added.
+    /// A counter: its first number, its count and its step; the first counter varies slowest.
     type Counter = (i64, i64, i64);
 
     fn odometer(counters: &[Counter], widths: &[usize], suffix: &str) -> Vec<String> {
@@ -197,7 +199,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         #[test]
-        fn predicted_names_are_those_of_the_text(
+        fn predicted_names_equal_the_text(
             counters in vec((0i64..120, 1i64..7, -3i64..12), 1..5),
             widths in vec(1usize..4, 5),
             suffix in "(|-ib|[.]example[.][a-z]{0,60})",
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lattice_is_the_same_whether_it_was_predicted_or_read_name_by_name() {
+    fn prediction_and_parsing_give_the_same_lattice() {
         let names = odometer(
             &[(1000, 5, 1), (0, 8, 1), (0, 8, 1), (0, 2, 1), (0, 2, 1)],
             &[1; 5],

@@ -8,29 +8,29 @@ use super::shape::Shape;
 use super::{Kind, NodeList};
 use crate::{Error, scan};
 
-/// Describes names that differ in one number: `prefix`, the number in `width` digits, `suffix`.
+/// Names that differ in one number: `prefix`, the number in `width` digits, `suffix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progression<'a> {
     /// The bytes before the number.
     pub prefix: &'a [u8],
-    /// The digits of the number, leading zeros included; 1 to [`scan::MAX_DIGITS`].
+    /// The number of digits, including leading zeros; 1 to [`scan::MAX_DIGITS`].
     pub width: usize,
     /// The first number.
     pub first: u64,
     /// The number of names, at least 1.
     pub count: u64,
-    /// The difference from one name to the next; may be zero or negative.
+    /// The difference between neighboring names; may be zero or negative.
     pub step: i64,
-    /// The bytes behind the number.
+    /// The bytes after the number.
     pub suffix: &'a [u8],
 }
 
 impl Progression<'_> {
-    /// Refuses a width or a number that no name can have.
+    /// Rejects a width or a number that no name can have.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.width == 0 || self.width > scan::MAX_DIGITS {
             let message = format!(
-                "a number of {} digits; 1 to {} are possible",
+                "a number of {} digits; the width must be 1 to {}",
                 self.width,
                 scan::MAX_DIGITS
             );
@@ -39,7 +39,7 @@ impl Progression<'_> {
         let end = (0..self.width).fold(1i128, |n, _| n * 10);
         let first = i128::from(self.first);
         let steps = i128::from(self.count.saturating_sub(1));
-        // At most 64 by 64 bits.
+        // The product of two 64-bit numbers fits 128 bits.
         let last = first + steps * i128::from(self.step);
         for number in [first, last] {
             if number < 0 || number >= end {
@@ -51,17 +51,17 @@ impl Progression<'_> {
     }
 }
 
-/// Describes one run of a [`NodeList`]: names that follow from each other, or a single name.
+/// A run of a [`NodeList`]: a progression of names or a single name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRun<'a> {
-    /// One name as it stands.
+    /// A single name.
     Name(&'a [u8]),
     /// Names that differ in one number.
     Progression(Progression<'a>),
 }
 
 impl NodeList {
-    /// Calls `f` with each run in order; allocates for the longest name only.
+    /// Calls `f` with each run in order; allocates only for the longest name.
     pub fn for_each_run(&self, mut f: impl FnMut(NodeRun<'_>)) {
         let mut name = Vec::new();
         for row in self.joined_rows() {
@@ -79,7 +79,8 @@ impl NodeList {
         }
     }
 
-    /// The rows of the list; numbers that are kept one by one are rows where they are in step.
+    /// Returns the rows of the list; single numbers are joined to rows if they have a constant
+    /// step.
     fn joined_rows(&self) -> impl Iterator<Item = Row> + '_ {
         let mut rows = self.rows().peekable();
         let mut block = 0;
@@ -107,7 +108,8 @@ impl NodeList {
     }
 }
 
-/// Whether a number continues a row; two numbers are a row only if a field counts up by one.
+/// Returns `true` if a number continues a row; two numbers are a row only if one field counts up by
+/// one.
 fn continues(row: &Row, number: i64, shape: &Shape<'_>) -> bool {
     if row.count == 1 {
         let step = number - row.first;
@@ -116,13 +118,13 @@ fn continues(row: &Row, number: i64, shape: &Shape<'_>) -> bool {
     row.first + row.step * row.count.cast_signed() == number
 }
 
-/// The longest beginning of a row that varies in one field only, and how many names it has.
+/// Returns the longest prefix of a row that varies in one field only, and its number of names.
 fn piece<'n>(shape: &Shape<'_>, name: &'n [u8], row: &Row) -> (u64, NodeRun<'n>) {
     let one = (1, NodeRun::Name(name));
     if row.count == 1 {
         return one;
     }
-    // A repeated name is shown as a progression of its last number, if it has one.
+    // A repeated name is returned as a progression of its last number, if it has a number.
     let span = match row.step {
         0 => shape.spans.len().checked_sub(1),
         step => (0..shape.spans.len()).find(|s| step % shape.unit(*s) == 0),

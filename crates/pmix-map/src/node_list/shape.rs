@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shapes: what a name is apart from its digits.
+//! Shapes: names without the values of their digits.
 //!
-//! The digits of a name, read across all its fields as one decimal number, and the name with
-//! those digits set to `0` determine each other: `x1000c0s2b1n0` is the shape `x0000c0s0b0n0` and
-//! the number 10000210. So all lists of one naming scheme are lists of numbers, whatever field
-//! varies and however an encoder folded it. Names of more than [`MAX_DIGITS`] digits keep the
-//! first ones as text; only a progression of a field further left moves the window there, and
-//! [`Shape::tail`] says by how many digits.
+//! The digits of a name, read across all its fields as one decimal number, and the name with those
+//! digits set to `0` determine each other: `x1000c0s2b1n0` is the shape `x0000c0s0b0n0` and the
+//! number 10000210. All lists of one naming scheme are thus lists of numbers, whichever field
+//! varies and however an encoder folded it. Names with more than [`MAX_DIGITS`] digits keep the
+//! first ones as text. Only a progression of a field further left moves the window there, by
+//! [`Shape::tail`] digits.
 
 use pmix_types::memory;
 
 use crate::Error;
 use crate::scan::MAX_DIGITS;
 
-/// A stretch of digits of the window, as a byte range of the name.
+/// A group of digits of the window, as a byte range of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -30,7 +30,7 @@ impl Span {
     }
 }
 
-/// Where the text and the spans of a shape are, and how many digits lie behind its window.
+/// The positions of the text and the spans of a shape, and the number of digits after its window.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     text: usize,
@@ -40,19 +40,19 @@ struct Entry {
     num_spans: u8,
 }
 
-/// One shape, looked at.
+/// A borrowed shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape<'a> {
     /// The name with the digits of the window set to `0`.
     pub(crate) text: &'a [u8],
     /// The window, left to right.
     pub(crate) spans: &'a [Span],
-    /// How many digits of the name lie right of the window.
+    /// The number of digits to the right of the window.
     pub(crate) tail: u32,
 }
 
 impl Shape<'_> {
-    /// Whether two shapes give equal names for equal numbers.
+    /// Returns `true` if two shapes give equal names for equal numbers.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.tail == other.tail && self.text == other.text
     }
@@ -67,7 +67,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Turns the name of the number `from` into that of `to`, touching only what differs.
+    /// Turns the name of the number `from` into that of `to`, writing only the digits that differ.
     #[inline]
     pub(crate) fn rewrite(&self, name: &mut [u8], mut from: i64, mut to: i64) {
         for span in self.spans.iter().rev() {
@@ -81,7 +81,7 @@ impl Shape<'_> {
         }
     }
 
-    /// The power of ten that one step of a span is worth.
+    /// Returns the place value of the last digit of a span: a power of ten.
     pub(crate) fn unit(&self, span: usize) -> i64 {
         let digits: u32 = self.spans[span + 1..]
             .iter()
@@ -95,7 +95,7 @@ fn ascii(digit: i64) -> u8 {
     u8::try_from(digit).map_or(b'?', |d| b'0' + d)
 }
 
-/// All shapes of a list, their text in one piece.
+/// All shapes of a list; their texts share one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     text: Vec<u8>,
@@ -118,10 +118,10 @@ impl Shapes {
         }
     }
 
-    /// Adds the shape of a name; returns its id and the name's number.
+    /// Adds the shape of a name; returns its id and the number of the name.
     ///
     /// # Errors
-    /// The list has more distinct shapes, or the name more bytes, than 32 bits count, or there is no memory for it.
+    /// The list has more distinct shapes, or the name more bytes, than 32 bits can count, or there is no memory for it.
     pub(crate) fn add(&mut self, name: &[u8], tail: u32) -> Result<(u32, i64), Error> {
         let too_many = |_| Error::limit("bytes or shapes of names", u64::from(u32::MAX));
         let id = u32::try_from(self.entries.len()).map_err(too_many)?;
@@ -168,7 +168,7 @@ impl Window {
         &self.spans[..usize::from(self.num_spans)]
     }
 
-    /// Adds the digit at `start`, which is left of all others; the spans are kept right to left.
+    /// Adds the digit at `start`, which is left of all others; the spans are stored right to left.
     fn push_front(&mut self, start: u32) {
         let count = usize::from(self.num_spans);
         if let Some(span) = self.spans[..count].last_mut()
@@ -185,7 +185,7 @@ impl Window {
     }
 }
 
-/// Sets the digits of a name's window to `0`; returns the window and the number it held.
+/// Sets the digits of a name's window to `0`; returns the window and its number.
 ///
 /// The window is the last [`MAX_DIGITS`] digits before the last `tail` ones.
 pub(crate) fn blank(name: &mut [u8], tail: u32) -> (Window, i64) {

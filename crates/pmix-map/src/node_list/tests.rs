@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::scan::MAX_DIGITS;
 
-/// What a list is, told the long way.
+/// The expanded content of a list.
 type Model = Vec<Vec<u8>>;
 
-/// One call of the builder.
+/// A call of the builder.
 #[derive(Clone, Debug)]
 enum Step {
     Name(Vec<u8>),
@@ -59,7 +59,7 @@ fn row() -> impl Strategy<Value = Step> {
     )
 }
 
-/// Names as they come, counted up, and in rows; a stretch may come several times.
+/// Generates single names, counted names and rows; a stretch may be repeated.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let counted = (name(), 1usize..30, 1usize..4).prop_map(|(name, count, by)| {
         let mut steps = vec![Step::Name(name.clone())];
@@ -83,7 +83,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(again, 0..8).prop_map(|parts| parts.concat())
 }
 
-/// Builds the list and its model; a row that does not fit is refused by both.
+/// Builds the list and its model; both reject a row that does not fit.
 fn build(steps: &[Step]) -> (NodeList, Model) {
     let mut builder = NodeListBuilder::new(&Limits::default());
     let mut model = Model::new();
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn every_answer_is_that_of_the_expanded_list(steps in steps(), probes in vec(name(), 8)) {
+    fn every_query_agrees_with_the_expanded_list(steps in steps(), probes in vec(name(), 8)) {
         let (list, model) = build(&steps);
         prop_assert_eq!(list.len(), model.len());
         prop_assert_eq!(list.is_empty(), model.is_empty());
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_are_equal_when_their_names_are(steps in steps(), at in any::<prop::sample::Index>()) {
+    fn lists_are_equal_if_their_names_are(steps in steps(), at in any::<prop::sample::Index>()) {
         let (list, mut model) = build(&steps);
         let by_name = |model: &Model| {
             build(&model.iter().cloned().map(Step::Name).collect::<Vec<_>>()).0
@@ -220,7 +220,7 @@ fn xnames(cabinets: u32) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn regular_lists_cost_nothing_for_their_length() {
+fn memory_of_regular_lists_is_independent_of_length() {
     let lists = [
         list((1..=100_000).map(|n| format!("n{n:06}"))),
         list((0..100_000).map(|n| format!("r{:04}n{:02}", n / 20, n % 20 + 1))),
@@ -272,8 +272,8 @@ fn a_progression_costs_the_same_for_any_count() {
 }
 
 #[test]
-fn irregular_lists_cost_about_as_much_as_their_text() {
-    // A full-period generator: every number once, no order.
+fn irregular_lists_take_about_as_much_memory_as_text() {
+    // A full-period generator returns every number once, without order.
     let shuffled = |names: u64| {
         let mut n = 1u64;
         (0..names).map(move |_| {
@@ -342,7 +342,7 @@ fn limits_are_checked_before_anything_is_stored() {
 }
 
 #[test]
-fn many_threads_ask_one_list_at_once() {
+fn many_threads_query_one_list_at_once() {
     let list = list(
         (0..2000)
             .map(|n| format!("n{:04}", n * 7919 % 2000))
@@ -364,9 +364,9 @@ fn many_threads_ask_one_list_at_once() {
 }
 
 #[test]
-fn overlapping_runs_answer_with_the_first() {
+fn overlapping_runs_find_the_first_name() {
     let mut builder = NodeListBuilder::new(&Limits::default());
-    // Nested, crossing, interleaved, of more different steps than are indexed.
+    // Nested, crossing and interleaved runs, with more distinct steps than are indexed.
     let mut model = Model::new();
     for i in 0..200u64 {
         let step = i64::try_from(i % 40).unwrap() + 1;

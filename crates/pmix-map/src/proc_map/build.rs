@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a map, folding as it goes: ranks into runs, nodes into blocks.
+//! The builder of process maps, which folds ranks into runs and nodes into blocks incrementally.
 //!
 //! Source: none outside; the folding is this project's own.
 
@@ -9,33 +9,33 @@ use pmix_types::memory::{self, OutOfMemory};
 use super::{Block, ProcMap, RankRun, Run};
 use crate::{Error, Limits};
 
-/// How many patterns are compared before a node's is stored anew.
+/// The number of recent patterns that are compared before a node's pattern is stored as a new one.
 const RECENT_PATTERNS: usize = 4;
 
-/// Builds a [`ProcMap`], folding as it goes.
+/// A builder of [`ProcMap`]s, which folds incrementally.
 #[derive(Debug)]
 pub struct ProcMapBuilder {
     map: ProcMap,
     limits: Limits,
-    /// The finished runs of the current node; offsets are ranks until the node ends.
+    /// The finished runs of the current node; their offsets are absolute ranks until the node ends.
     node: Vec<Run>,
-    /// The run that still grows, and the rank that would continue it.
+    /// The run that may still grow, and the rank that would continue it.
     run: Run,
     next: i64,
-    /// How many nodes the last block may have.
+    /// The most nodes that the last block may have.
     room: u64,
-    /// The one run of the node that would continue the last block, if its nodes have one run:
-    /// most maps are little else.
+    /// The single run that would continue the last block, if its nodes have one run: most maps
+    /// consist of little else.
     expected: Option<Run>,
-    /// Runs over all blocks, patterns counted as often as they are used.
+    /// The runs of all blocks; a pattern counts once for each use.
     used_runs: u64,
-    /// The reason why the next rank is refused: there is no memory for more runs.
+    /// The reason why the next rank is rejected: there is no memory for more runs.
     full: Option<Full>,
     /// `true` once the map is complete: nothing may fail any more.
     is_ending: bool,
 }
 
-/// The reasons why a map takes no more runs.
+/// The reason why a map accepts no more runs.
 #[derive(Clone, Copy, Debug)]
 enum Full {
     /// The limit of memory is reached.
@@ -78,7 +78,7 @@ impl ProcMapBuilder {
             let message = format!("the range {first}-{last} is reversed");
             return Err(Error::malformed(0, message));
         };
-        // A valid rank is below the largest number, so there is room for one more.
+        // No overflow: a valid rank is below the largest number, so the count fits.
         self.run(RankRun {
             first,
             count: more + 1,
@@ -130,7 +130,7 @@ impl ProcMapBuilder {
     /// The map would exceed the limits.
     pub fn end_node(&mut self) -> Result<(), Error> {
         if self.run.count == 0 {
-            // An empty node; of others the first rank was asked whether it fits.
+            // Other nodes were counted with their first rank.
             self.grow(0, 1)?;
         }
         if self.node.is_empty() && Some(self.run) == self.expected {
@@ -153,7 +153,7 @@ impl ProcMapBuilder {
         Ok(())
     }
 
-    /// Works out which node would continue the last block.
+    /// Predicts the node that would continue the last block.
     #[inline]
     fn expect(&mut self) {
         self.expected = None;
@@ -170,11 +170,12 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Returns the finished map. Ranks after the last [`Self::end_node`] are a node too.
+    /// Returns the finished map. Ranks after the last [`Self::end_node`] form a node as well.
     #[must_use]
     pub fn finish(mut self) -> ProcMap {
         if self.run.count > 0 {
-            // It fits: its first rank was asked, and what it takes is little.
+            // The node must not fail here: it was counted with its first rank, and it takes little
+            // memory.
             self.limits.max_memory = u64::MAX;
             self.full = None;
             self.is_ending = true;
@@ -210,12 +211,12 @@ impl ProcMapBuilder {
         Ok(())
     }
 
-    /// The bytes of memory that the map takes by now.
+    /// Returns the bytes of memory that the map takes so far.
     fn memory_bytes(&self) -> usize {
         self.map.memory_bytes() + self.node.capacity() * size_of::<Run>()
     }
 
-    /// Appends a rank to the run that grows.
+    /// Appends a rank to the current run.
     #[inline]
     fn rank(&mut self, rank: i64) {
         let run = &mut self.run;
@@ -230,7 +231,7 @@ impl ProcMapBuilder {
                 self.next += run.step;
             }
             2 if run.step != 1 => {
-                // Two ranks always have a step; a third one may show a better.
+                // Any two ranks have a step; a third one may show a better one.
                 let second = run.offset + run.step;
                 (run.step, run.count) = (0, 1);
                 self.flush();
@@ -249,7 +250,7 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Appends a run, joined to the one that grows where it continues it.
+    /// Appends a run, joined to the current one if it continues that.
     fn append(&mut self, more: Run) {
         let next = more.offset + more.step * i64::from(more.count);
         let run = &mut self.run;
@@ -268,13 +269,14 @@ impl ProcMapBuilder {
         self.next = next;
     }
 
-    /// Ends the run that grows.
+    /// Ends the current run.
     fn flush(&mut self) {
         if self.run.count > 0 {
             if self.node.len() == self.node.capacity() {
                 self.full = self.grow_node().err();
                 if self.full.is_some() {
-                    // Room for this run, whose ranks were counted; the next is refused.
+                    // Reserve room for this run only, whose ranks are already counted; the next one is
+                    // rejected.
                     self.node.reserve_exact(1);
                 }
             }
@@ -283,7 +285,7 @@ impl ProcMapBuilder {
         }
     }
 
-    /// Makes room for more runs of the current node. A table that is full grows to twice its size.
+    /// Makes room for more runs of the current node. A full table grows to twice its size.
     fn grow_node(&mut self) -> Result<(), Full> {
         let grown = self.memory_bytes() + self.node.capacity() * size_of::<Run>();
         self.limits.check_memory(grown).map_err(|_| Full::Limit)?;
@@ -293,12 +295,12 @@ impl ProcMapBuilder {
         memory::check(copied * size_of::<Run>()).map_err(Full::Process)
     }
 
-    /// Makes room for the runs of the current node beside those of all nodes. Asks also for one node more that is as
-    /// large, as the end of the map may not fail.
+    /// Makes room for the runs of the current node in the table of all nodes. Also checks that there is room for another
+    /// node of that size, because the end of the map must not fail.
     fn room_for_node(&mut self) -> Result<(), Error> {
         let more = self.node.len();
         if self.is_ending {
-            // `grow_node` or the node before has asked for it.
+            // `grow_node` or the previous node has checked that there is memory.
             self.map.runs.reserve_exact(more);
             return Ok(());
         }
@@ -310,7 +312,7 @@ impl ProcMapBuilder {
         Ok(())
     }
 
-    /// Takes the current node into the last block if it continues it.
+    /// Absorbs the current node into the last block if it continues the block.
     fn extends(&mut self, base: i64) -> Result<bool, Error> {
         let map = &mut self.map;
         let Some(last) = map.blocks.last() else {
@@ -376,13 +378,14 @@ impl ProcMapBuilder {
 }
 
 fn no_rank(number: i128) -> Error {
-    Error::malformed(0, format!("{number} is no rank of a process"))
+    Error::malformed(0, format!("{number} is not a valid rank"))
 }
 
-/// How many nodes of a pattern may be one block, so that division finds the node of a rank.
+/// Returns the most nodes of a pattern that may form one block, so that division finds the node of
+/// a rank.
 ///
-/// Either each node's ranks end before the next one's begin, or, as in cyclic maps, all nodes'
-/// ranks of one run fit between its steps and the runs keep apart.
+/// Either the ranks of each node end before those of the next begin, or, as in cyclic maps, the
+/// ranks of one run on all nodes fit between its steps and the runs do not interleave.
 fn room(pattern: &[Run], shift: i64) -> u64 {
     let by = shift.unsigned_abs();
     let low = pattern.iter().map(|r| r.bounds().0).min();
@@ -411,20 +414,21 @@ fn room(pattern: &[Run], shift: i64) -> u64 {
 }
 
 impl Run {
-    /// The lowest and the highest rank, relative to the node.
+    /// Returns the lowest and the highest rank, relative to the node.
     fn bounds(&self) -> (i64, i64) {
         let last = self.offset + self.step * i64::from(self.count - 1);
         (self.offset.min(last), self.offset.max(last))
     }
 
-    /// The bytes of the ranks as text, each with one separator; offsets must be ranks.
+    /// Returns the bytes of the ranks as text, each with one separator; offsets must be absolute
+    /// ranks.
     fn text_len(&self) -> u64 {
         let (low, high) = self.bounds();
         let count = u64::from(self.count);
         let mut len = 2 * count;
         let mut bound = 10i64;
         while bound <= high {
-            // As many ranks have a digit more as are not below the bound.
+            // Each rank at or above the bound has one more digit.
             len += if low >= bound {
                 count
             } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From runs back to text.
+//! The expansion of runs to text.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`, for the text.
 
@@ -7,11 +7,11 @@ use pmix_types::Rank;
 
 use super::{ProcMap, Ranks};
 
-/// A rank in decimal and a comma behind it, the first byte lowest.
+/// A rank in decimal with a trailing comma; the first byte is the lowest.
 #[derive(Clone, Copy)]
 struct Decimal {
     text: u128,
-    /// How many digits there are.
+    /// The number of digits.
     len: u32,
 }
 
@@ -36,7 +36,7 @@ impl Decimal {
         Self { text, len }
     }
 
-    /// Appends it: sixteen bytes in one store, cut to what counts.
+    /// Appends the text: sixteen bytes in one store, truncated to the used ones.
     #[inline]
     fn push(self, out: &mut Vec<u8>) {
         let end = out.len() + self.len as usize + 1;
@@ -45,7 +45,7 @@ impl Decimal {
     }
 }
 
-/// Appends ranks that count up by one; within ten only the last digit changes.
+/// Appends ranks that count up by one; within ten ranks only the last digit changes.
 fn push_successors(out: &mut Vec<u8>, first: u32, count: u32) {
     let (mut rank, mut left) = (first, count);
     while left > 0 {
@@ -61,11 +61,12 @@ fn push_successors(out: &mut Vec<u8>, first: u32, count: u32) {
     }
 }
 
-/// The eight decimal digits of a number below 100,000,000, one a byte, the first one lowest.
+/// Returns the eight decimal digits of a number below 100,000,000, one per byte, the first one
+/// lowest.
 #[inline]
 fn eight_digits(number: u32) -> u64 {
     let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
-    // Division by 100 and by 10 in all lanes at once, exact for numbers this small.
+    // Divides by 100 and by 10 in all lanes at once, which is exact for numbers this small.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
@@ -73,13 +74,13 @@ fn eight_digits(number: u32) -> u64 {
 }
 
 impl ProcMap {
-    /// Returns how many bytes [`Self::write_text`] appends.
+    /// Returns the number of bytes that [`Self::write_text`] appends.
     #[must_use]
     pub fn text_len(&self) -> usize {
         usize::try_from(self.bytes.saturating_sub(1)).unwrap_or(usize::MAX)
     }
 
-    /// Appends `node;node;...` to `out`, ranks expanded and separated by commas.
+    /// Appends `node;node;...` to `out`, with expanded ranks separated by commas.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         out.reserve(self.text_len().saturating_add(16));
         for (node, ranks) in self.iter().enumerate() {
@@ -93,7 +94,7 @@ impl ProcMap {
     /// Appends the ranks of one node to `out`, expanded and separated by commas.
     pub fn write_node(&self, node: usize, out: &mut Vec<u8>) {
         if let Some(ranks) = self.ranks_of(node) {
-            // The widest rank bounds all of them; `push` wants room behind the last one.
+            // The widest rank bounds all of them; `push` needs spare room after the last one.
             let width = ranks.last_digits() + 1;
             out.reserve(ranks.size_hint().0.saturating_mul(width).saturating_add(16));
             ranks.write(out);
@@ -102,7 +103,7 @@ impl ProcMap {
 }
 
 impl Ranks<'_> {
-    /// How many digits the largest rank has.
+    /// Returns the number of digits of the largest rank.
     fn last_digits(&self) -> usize {
         let ends = self
             .runs
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn successors_are_written_as_one_by_one() {
+    fn successors_are_written_like_single_ranks() {
         for first in [0, 7, 9, 10, 95, 999, 99_999_990, 4_294_967_100] {
             for count in [1, 2, 3, 9, 10, 11, 25, 130] {
                 let (mut together, mut alone) = (Vec::new(), Vec::new());

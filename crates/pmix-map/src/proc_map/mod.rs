@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process maps: which ranks live on which node.
+//! Process maps: the ranks of each node.
 //!
-//! The ranks of a node are a *pattern* (runs relative to its first rank) and that first rank.
-//! Nodes that follow each other with one pattern and a constant shift are one block, so block,
-//! cyclic and plane maps of any size are one or a few blocks. A block takes in a node only if
-//! each rank still has one node in it that division finds.
+//! The ranks of a node are its first rank and a *pattern*: runs relative to the first rank.
+//! Consecutive nodes with one pattern and a constant shift form one block, so block, cyclic and
+//! plane maps of any size have one or a few blocks. A block absorbs a node only if division still
+//! finds the one node of each rank in it.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`, for the text;
 //! the folded form is this project's own.
@@ -26,18 +26,18 @@ pub use build::ProcMapBuilder;
 use crate::lattice::Dim;
 use index::Index;
 
-/// Describes ranks in arithmetic progression on one node.
+/// Ranks in arithmetic progression on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankRun {
     /// The first rank.
     pub first: Rank,
     /// The number of ranks, at least 1.
     pub count: u32,
-    /// The difference from one rank to the next; may be zero or negative.
+    /// The difference between neighboring ranks; may be zero or negative.
     pub step: i64,
 }
 
-/// Describes nodes that follow each other, each with the ranks of the one before plus a constant.
+/// Consecutive nodes, each with the ranks of the previous one plus a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcBlock {
     /// The index of the first node.
@@ -50,7 +50,7 @@ pub struct ProcBlock {
     pub runs: Vec<RankRun>,
 }
 
-/// Ranks in progression, the first relative to the first rank of the node.
+/// Ranks in progression, relative to the first rank of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     offset: i64,
@@ -66,28 +66,28 @@ struct Block {
     /// The first rank of the first node.
     base: i64,
     shift: i64,
-    /// Where the pattern is; blocks may share one.
+    /// The index of the first run of the pattern; blocks may share a pattern.
     runs: u32,
     num_runs: u32,
 }
 
-/// Holds the ranks of each node of a job, in node order, as runs: a process map.
+/// The ranks of each node of a job, in node order, folded into runs: a process map.
 ///
-/// Two maps are equal when each node has the same ranks in the same order, however they were
-/// folded. All reads go through `&self` and may run on any number of threads; the index behind
-/// [`Self::node_of`] is built by the first caller.
+/// Two maps are equal if each node has the same ranks in the same order, however folded. All reads
+/// take `&self` and may run on any number of threads; the first call of [`Self::node_of`] builds
+/// its index.
 #[derive(Clone, Debug, Default)]
 pub struct ProcMap {
     blocks: Vec<Block>,
     runs: Vec<Run>,
     num_nodes: u64,
     num_ranks: u64,
-    /// Bytes of the text, each node and each rank with one separator.
+    /// The bytes of the text, each node and each rank with one separator.
     bytes: u64,
     index: OnceLock<Index>,
 }
 
-/// Iterates over the ranks of one node, in order.
+/// An iterator over the ranks of one node, in order.
 #[derive(Clone, Debug)]
 pub struct Ranks<'a> {
     base: i64,
@@ -116,8 +116,8 @@ impl Iterator for Ranks<'_> {
 }
 
 impl Ranks<'_> {
-    /// Returns how many of the ranks left stand before a rank, if it is one of them. It looks at each run
-    /// ([`ProcMap::runs_of`]), not at each rank.
+    /// Returns the number of remaining ranks before a rank, if it is one of them. The time depends
+    /// on the number of runs ([`ProcMap::runs_of`]), not of ranks.
     #[must_use]
     pub fn place(&self, rank: Rank) -> Option<usize> {
         let rank = i64::from(rank.as_raw());
@@ -139,7 +139,7 @@ impl Ranks<'_> {
 }
 
 impl Run {
-    /// The rank at a place of the run. Builders let only ranks in.
+    /// Returns the rank at a place of the run. The builder has checked that it is valid.
     fn at(&self, base: i64, place: u32) -> Rank {
         let number = base + self.offset + i64::from(place) * self.step;
         Rank::new(u32::try_from(number).unwrap_or(u32::MAX))
@@ -198,7 +198,7 @@ impl ProcMap {
         }
     }
 
-    /// Returns the nodes in order, each as its ranks.
+    /// Returns the ranks of each node, in node order.
     pub fn iter(&self) -> impl Iterator<Item = Ranks<'_>> {
         (0..self.blocks.len()).flat_map(move |index| {
             let block = &self.blocks[index];
@@ -206,7 +206,7 @@ impl ProcMap {
         })
     }
 
-    /// Returns the map as it is folded: as few blocks as the builder found.
+    /// Returns the blocks into which the builder folded the map.
     pub fn blocks(&self) -> impl Iterator<Item = ProcBlock> {
         (0..self.blocks.len()).map(|index| {
             let block = &self.blocks[index];
@@ -220,7 +220,7 @@ impl ProcMap {
         })
     }
 
-    /// Returns the bytes of heap that the map holds, what was built lazily included.
+    /// Returns the bytes of heap memory of the map, including the lazily built index.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Block>()
@@ -241,7 +241,7 @@ impl ProcMap {
         &self.runs[start..start + block.num_runs as usize]
     }
 
-    /// How many nodes a block has.
+    /// Returns the number of nodes of a block.
     fn nodes_in(&self, index: usize) -> u64 {
         let end = self
             .blocks
@@ -250,7 +250,7 @@ impl ProcMap {
         end - self.blocks[index].start
     }
 
-    /// The ranks of one run on all nodes of a block, as a lattice.
+    /// Returns the ranks of one run on all nodes of a block, as a lattice.
     fn lattice(&self, index: usize, run: usize) -> (i64, [Dim; 2]) {
         let block = &self.blocks[index];
         let run = &self.runs[block.runs as usize + run];
@@ -280,7 +280,7 @@ impl Ranks<'_> {
 }
 
 impl PartialEq for ProcMap {
-    /// Compares ranks, block by block, whatever the folding.
+    /// Compares ranks block by block, independently of the folding.
     fn eq(&self, other: &Self) -> bool {
         let sizes = |m: &Self| (m.num_nodes, m.num_ranks, m.bytes);
         if sizes(self) != sizes(other) {
@@ -308,7 +308,7 @@ impl PartialEq for ProcMap {
 impl Eq for ProcMap {}
 
 impl Ranks<'_> {
-    /// Whether two nodes hold the same ranks in the same order.
+    /// Returns `true` if two nodes hold the same ranks in the same order.
     fn same(&self, other: &Self) -> bool {
         if self.runs == other.runs {
             return self.runs.is_empty() || self.base == other.base;
@@ -321,16 +321,16 @@ impl Ranks<'_> {
             if !starts || (count > 1 && x.step != y.step) {
                 return false;
             }
-            a = x.behind(count).or_else(|| left.next().copied());
-            b = y.behind(count).or_else(|| right.next().copied());
+            a = x.rest_after(count).or_else(|| left.next().copied());
+            b = y.rest_after(count).or_else(|| right.next().copied());
         }
         a.is_none() && b.is_none()
     }
 }
 
 impl Run {
-    /// What is left of the run behind its first `count` ranks.
-    fn behind(self, count: u32) -> Option<Self> {
+    /// Returns the rest of the run after its first `count` ranks.
+    fn rest_after(self, count: u32) -> Option<Self> {
         (count < self.count).then(|| Self {
             offset: self.offset + self.step * i64::from(count),
             count: self.count - count,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads process map text.
+//! The parser of process map text.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`: nodes with
-//! semicolons between them, ranks and ranges of ranks with commas.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_ppn`: nodes
+//! separated by semicolons, ranks and ranges of ranks by commas.
 
 use pmix_types::Rank;
 
@@ -10,14 +10,14 @@ use super::{ProcMap, ProcMapBuilder};
 use crate::{Error, Limits, scan};
 
 impl ProcMap {
-    /// Reads `node;node;...`, a node being ranks and rank ranges (`0-3`) separated by commas.
+    /// Parses `node;node;...`, where a node is ranks and rank ranges (`0-3`) separated by commas.
     ///
-    /// The empty text is the empty map; an empty node keeps its place. Blanks around a rank and
-    /// empty entries between commas are skipped.
+    /// The empty text is the empty map, and an empty node counts as a node. Blanks around a rank
+    /// and empty entries between commas are skipped.
     ///
     /// # Errors
-    /// Something that is not a rank, a reversed range, a special rank value, a limit exceeded;
-    /// with the byte offset.
+    /// An entry is not a rank, a range is reversed, a rank is a special value, or a limit is
+    /// exceeded; the error has the byte offset.
     pub fn parse_text(text: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut builder = ProcMapBuilder::new(limits);
         let mut at = 0;
@@ -43,12 +43,13 @@ impl ProcMap {
     }
 }
 
-/// The rank of one to eight digits at `at` and its end, if nothing else is in its entry.
+/// Returns the rank of one to eight digits at `at` and its end, if its entry contains nothing else.
 #[inline]
 fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
     let word: [u8; 8] = text.get(at..at + 8)?.try_into().ok()?;
     let digits = u64::from_le_bytes(word) ^ 0x3030_3030_3030_3030;
-    // The high bit of each byte that is no digit; carries only reach bytes behind the first one.
+    // Sets the high bit of each byte that is not a digit; carries reach only bytes after the first
+    // such byte.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let len = others.trailing_zeros() as usize / 8;
     let end = at + len;
@@ -60,7 +61,7 @@ fn plain(text: &[u8], at: usize) -> Option<(i64, usize)> {
     Some((scan::eight_digits(word, len)?, end))
 }
 
-/// Reads an entry of any kind.
+/// Parses an entry of any form.
 fn entry(builder: &mut ProcMapBuilder, entry: &[u8], at: usize) -> Result<(), Error> {
     let shown = entry.trim_ascii();
     let offset = at + (entry.len() - entry.trim_ascii_start().len());

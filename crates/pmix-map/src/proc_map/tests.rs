@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Limits;
 
-/// What a map is, told the long way.
+/// The expanded content of a map.
 type Model = Vec<Vec<u32>>;
 
 fn run(first: u32, count: u32, step: i64) -> RankRun {
@@ -17,7 +17,7 @@ fn run(first: u32, count: u32, step: i64) -> RankRun {
     }
 }
 
-/// Nodes as they come and in regular stretches, at places that overlap.
+/// Generates single nodes and regular stretches, at places that overlap.
 fn nodes() -> impl Strategy<Value = Model> {
     let some = vec(vec(0u32..12, 0..5), 0..6);
     let regular = (0u32..40, 1u32..7, 1u32..7, 0u32..9, 0u32..9).prop_map(
@@ -60,7 +60,7 @@ fn expand(runs: &[RankRun]) -> Vec<u32> {
     runs.iter().flat_map(ranks).collect()
 }
 
-/// The map through the builder, each node cut into runs at random.
+/// Builds the map with the builder, each node cut into runs at random.
 fn build(model: &Model, cuts: &[bool]) -> ProcMap {
     let mut builder = ProcMapBuilder::new(&Limits::default());
     let mut cuts = cuts.iter().cycle();
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn every_answer_is_that_of_the_expanded_map(model in nodes(), cuts in vec(any::<bool>(), 1..50)) {
+    fn every_query_agrees_with_the_expanded_map(model in nodes(), cuts in vec(any::<bool>(), 1..50)) {
         let map = build(&model, &cuts);
         prop_assert_eq!(map.num_nodes(), model.len());
         prop_assert_eq!(map.num_ranks(), model.concat().len() as u64);
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn text_is_read_and_written(model in nodes()) {
+    fn text_survives_parsing_and_writing(model in nodes()) {
         let text = text(&model);
         let map = parse(&text);
         let mut out = b"before ".to_vec();
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn maps_are_equal_when_their_ranks_are(model in nodes(), at in any::<prop::sample::Index>(), cuts in vec(any::<bool>(), 1..50)) {
+    fn maps_are_equal_if_their_ranks_are(model in nodes(), at in any::<prop::sample::Index>(), cuts in vec(any::<bool>(), 1..50)) {
         let map = build(&model, &[true]);
         prop_assert_eq!(&map, &build(&model, &[false]));
         prop_assert_eq!(&map, &build(&model, &cuts));
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused_at_their_place(
+    fn any_bytes_are_parsed_or_rejected_with_an_offset(
         entries in vec(prop_oneof![
             "[0-9]{1,12}", "[ \t]{0,2}[0-9]{0,3}[ ]?-?[ ]?[0-9]{0,3}[ ]{0,2}", "[0-9a-z,; \\-]{0,9}"
         ], 0..9),
@@ -173,7 +173,7 @@ proptest! {
     }
 }
 
-/// The grammar, told the long way.
+/// A naive implementation of the grammar.
 fn naive(text: &str) -> Option<Model> {
     if text.is_empty() {
         return Some(vec![]);
@@ -211,7 +211,7 @@ fn regular(nodes: u32, ranks: u32, rank: impl Fn(u32, u32) -> u32) -> ProcMap {
 
 proptest! {
     #[test]
-    fn a_rank_has_the_place_that_counting_finds(model in nodes(), skipped in 0_usize..4) {
+    fn place_agrees_with_counting(model in nodes(), skipped in 0_usize..4) {
         let map = build(&model, &[]);
         for (node, expected) in model.iter().enumerate() {
             let mut ranks = map.ranks_of(node).unwrap();
@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn regular_maps_cost_nothing_for_their_size() {
+fn memory_of_regular_maps_is_independent_of_size() {
     let nodes = 5000;
     let cases = [
         ("block", regular(nodes, 128, |n, r| n * 128 + r), 1, 500),
@@ -272,8 +272,8 @@ fn regular_maps_cost_nothing_for_their_size() {
 }
 
 #[test]
-fn irregular_maps_are_searched_by_tables() {
-    // Two ranks a node in no order: each pair has a step of its own.
+fn irregular_maps_are_searched_through_tables() {
+    // Two ranks per node without order: each pair has its own step.
     let nodes = 3000;
     let scattered = regular(nodes, 2, |n, r| (n * 2 + r) * 265_443 % 6007);
     let holes = regular(nodes, 8, |n, r| (n + n / 30) + r * (nodes + 100));
@@ -308,7 +308,7 @@ fn the_largest_ranges_are_counted_without_overflow() {
 }
 
 #[test]
-fn what_is_no_rank_is_refused_at_its_byte() {
+fn rejects_invalid_ranks_with_their_offset() {
     let error = |text: &str| ProcMap::parse_text(text.as_bytes(), &Limits::default()).unwrap_err();
     for (text, offset) in [
         ("0,1;x", 4),
@@ -410,7 +410,7 @@ fn limits_are_checked_before_anything_is_stored() {
 }
 
 #[test]
-fn many_threads_ask_one_map_at_once() {
+fn many_threads_query_one_map_at_once() {
     let map = regular(500, 8, |n, r| (n + n / 30) + r * 600);
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The inner loops over list text that builders and encoders share.
+//! The inner loops over list text, shared by builders and encoders.
 //!
-//! A host name is bytes with *fields*: its maximal runs of ASCII digits. Two names that follow
-//! each other in a list are *linked* when they differ within one field only and are equally
-//! long; a million consecutive names are one name and a count.
+//! A host name is bytes with *fields*: its maximal runs of ASCII digits. Two consecutive names of a
+//! list are *linked* if they are equally long and differ within one field only; a million
+//! consecutive names are one name and a count.
 //!
 //! Source: none outside.
 
@@ -13,23 +13,24 @@ use std::ops::Range;
 
 pub use rows::successors;
 
-/// Limits the digits of a field that is read as a number; longer runs of digits are text, but for
-/// their last `MAX_DIGITS`. 18 digits fit every integer that a real parser uses.
+/// The most digits of a field that is parsed as a number. In a longer run of digits only the last
+/// `MAX_DIGITS` are the number, the others are text. 18 digits fit every integer type of OpenPMIx's
+/// parsers.
 pub const MAX_DIGITS: usize = 18;
 
-/// Says how a name follows from the one before it.
+/// The relation of a name to the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     /// The two names are equal.
     Same,
-    /// They differ within this field only (a byte range, the same in both).
+    /// The names differ within this field only (a byte range, the same in both).
     Field(Range<usize>),
     /// Anything else.
     Break,
 }
 
 /// Returns the fields of a name, left to right: maximal runs of digits, cut to their last
-/// [`MAX_DIGITS`] where they are longer.
+/// [`MAX_DIGITS`] digits.
 pub fn fields(name: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -56,7 +57,7 @@ pub fn field_around(name: &[u8], at: usize) -> Range<usize> {
     start.max(end.saturating_sub(MAX_DIGITS))..end
 }
 
-/// Returns how `next` follows from `name`.
+/// Returns the relation of `next` to `name`.
 #[must_use]
 pub fn link(name: &[u8], next: &[u8]) -> Link {
     if name.len() != next.len() {
@@ -79,30 +80,30 @@ pub fn link(name: &[u8], next: &[u8]) -> Link {
     }
 }
 
-/// Reads up to [`MAX_DIGITS`] ASCII digits as a number.
+/// Parses up to [`MAX_DIGITS`] ASCII digits as a number.
 #[must_use]
 pub fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |n, b| n * 10 + u64::from(b - b'0'))
 }
 
-/// The number that the last `len` bytes of a word, 1 to 8, are in decimal; `None` if they are not
-/// all digits. The word is read little-endian: the last byte is the highest.
+/// Returns the decimal number in the last `len` bytes of a word, 1 to 8; `None` if they are not all
+/// digits. The word is little-endian: the last byte is the highest.
 #[inline]
 pub(crate) fn eight_digits(word: u64, len: u32) -> Option<i64> {
     let digits = (word ^ 0x3030_3030_3030_3030) >> (64 - 8 * len) << (64 - 8 * len);
-    // A byte that is no digit has a high nibble, or gets one by adding six.
+    // A byte that is not a digit has another high nibble, or gets one by the addition of six.
     let others = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
     if others != 0 {
         return None;
     }
-    // Pairs, fours and eights of digits are put together at once.
+    // Combines digits to pairs, pairs to fours and fours to eights, each in one step.
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
     Some(eight.cast_signed())
 }
 
-/// As [`eight_digits`], and quicker where there is only one.
+/// As [`eight_digits`], but faster for a single digit.
 #[inline]
 pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     if len == 1 {
@@ -112,10 +113,11 @@ pub(crate) fn last_digits(word: u64, len: u32) -> Option<i64> {
     eight_digits(word, len)
 }
 
-/// Returns the decimal number in the `len` bytes before a place, at most [`MAX_DIGITS`]; `None` if
-/// they are not all digits.
+/// Returns the decimal number in the `len` bytes before an offset, at most [`MAX_DIGITS`]; `None`
+/// if they are not all digits.
 ///
-/// This is for loops over many names: it reads words, and whatever precedes the digits with them.
+/// This is meant for loops over many names: it reads whole words, including bytes before the
+/// digits.
 #[must_use]
 #[inline]
 pub fn number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
@@ -127,7 +129,7 @@ pub fn number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     }
 }
 
-/// The same for numbers of more than eight digits and for the first bytes of a text.
+/// As [`number_before`], for numbers of more than eight digits and for the first bytes of a text.
 fn long_number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     if (9..=MAX_DIGITS).contains(&len) {
         let high = number_before(text, end.checked_sub(8)?, len - 8)?;
@@ -138,8 +140,8 @@ fn long_number_before(text: &[u8], end: usize, len: usize) -> Option<u64> {
     is_number.then(|| number(digits))
 }
 
-/// Adds one to a field in place. Where that needs a digit more, returns `false` and leaves the
-/// field as it is.
+/// Adds one to a field in place. Returns `false` and leaves the field unchanged if the sum needs
+/// one more digit.
 pub fn increment(field: &mut [u8]) -> bool {
     for at in (0..field.len()).rev() {
         if field[at] != b'9' {
@@ -151,15 +153,16 @@ pub fn increment(field: &mut [u8]) -> bool {
     false
 }
 
-/// Returns the end of the name that starts at a position, in bytes from the start of the text: the
-/// position of the next separator, or the length of the text.
+/// Returns the end of the name that starts at an offset: the offset of the next separator, or the
+/// length of the text.
 #[must_use]
 pub fn name_end(text: &[u8], pos: usize, separator: u8) -> usize {
     let rest = text.get(pos..).unwrap_or_default();
     memchr::memchr(separator, rest).map_or(text.len(), |n| pos + n)
 }
 
-/// Where two slices of one length differ first, found by words.
+/// Returns the offset of the first difference between two slices of equal length, comparing by
+/// words.
 #[inline]
 fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     let len = a.len();
@@ -168,7 +171,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     }
     let mut at = 0;
     loop {
-        // The last word overlaps the one before it where the length is no multiple of eight.
+        // If the length is not a multiple of eight, the last word overlaps the one before it.
         at = at.min(len - 8);
         let differs = word(a, at) ^ word(b, at);
         if differs != 0 {
@@ -181,21 +184,22 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Byte equality for two slices of one length, by words: names are too short for a call to pay.
+/// Compares two slices of equal length by words: names are too short for a call of `memcmp` to pay
+/// off.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     let len = a.len();
     if len < 8 {
         return a == b;
     }
-    // The last word first: that is where two names of one list differ.
+    // The last word is compared first, because names of a list differ there.
     if word(a, len - 8) != word(b, len - 8) {
         return false;
     }
     (0..len - 8).step_by(8).all(|at| word(a, at) == word(b, at))
 }
 
-/// Returns the eight bytes at a place, the first one lowest; zero if there are not so many.
+/// Returns the eight bytes at an offset, the first one lowest; zero if the slice has fewer.
 #[must_use]
 #[inline]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found_wherever_the_names_differ() {
+    fn links_are_found_at_every_offset() {
         for len in 1..40 {
             let name = vec![b'3'; len];
             assert_eq!(link(&name, &name), Link::Same);
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_before_any_place_of_a_text() {
+    fn numbers_are_read_before_every_offset() {
         let text = b"7,node0123456789876543210,x09";
         for end in 0..=text.len() {
             for len in 0..=text.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rows of names that count up: compared by words and by decades, never parsed.
+//! Rows of names that count up, compared by words and by decades without parsing.
 //!
 //! Source: none outside.
 
@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use super::{equal, increment, word};
 
-/// Counts how many names from `pos` on continue `name` by adding one to `field` each time.
+/// Counts the names from `pos` on that continue `name` by adding one to `field` each time.
 ///
-/// `pos` is the start of the name after `name`'s separator. Returns the count and the start of
-/// the first name that does not continue (one past the end of the text if all do).
+/// `pos` is the offset after the separator of `name`. Returns the count and the start of the first
+/// name that does not continue (one past the end of the text if all do).
 #[must_use]
 pub fn successors(
     text: &[u8],
@@ -19,7 +19,7 @@ pub fn successors(
     field: Range<usize>,
     separator: u8,
 ) -> (usize, usize) {
-    // Names are short; the long ones may cost an allocation.
+    // Names are short; only long ones need an allocation.
     let (mut short, mut long) = ([0; 64], Vec::new());
     let len = name.len();
     let expected = match short.get_mut(..=len) {
@@ -60,9 +60,9 @@ pub fn successors(
 
 /// Counts the names from `pos` on that only add one to the last digit of `entry` each time.
 ///
-/// `entry` is a name and its separator; `digit` is the place of the digit. This is the short way,
-/// not the whole way: a name that ends the text is not counted, and none is where the entry does
-/// not fill two words that overlap.
+/// `entry` is a name and its separator; `digit` is the offset of the digit. This is a shortcut
+/// without full coverage: a name at the end of the text does not count, and none does if the entry
+/// is shorter than two overlapping words.
 #[inline]
 fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
     const WORD: usize = 8;
@@ -70,7 +70,7 @@ fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
     if !(WORD..=2 * WORD).contains(&stride) {
         return 0;
     }
-    // Adding one to the digit adds a constant to each word that holds it.
+    // Adding one to the digit adds a constant to each word that contains it.
     let tail = stride - WORD;
     let one = |place: Option<usize>| place.filter(|p| *p < WORD).map_or(0, |p| 1_u64 << (8 * p));
     let (add_head, add_tail) = (one(Some(digit)), one(digit.checked_sub(tail)));
@@ -87,13 +87,13 @@ fn same_decade(text: &[u8], pos: usize, entry: &[u8], digit: usize) -> usize {
         .count()
 }
 
-/// How long a row must be before it is compared by decades.
+/// The shortest row that is compared by decades.
 const DECADES_PAY: usize = 20;
 
-/// Counts how many whole decades of names continue `name`, whose field ends in 9; leaves the last
-/// name of them in `name`.
+/// Counts the whole decades of names that continue `name`, whose field ends in 9; leaves their last
+/// name in `name`.
 ///
-/// Ten names at once differ from the ten before in a digit or two, and are compared in one go.
+/// Ten names differ from the ten before in one or two digits and are compared at once.
 fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> usize {
     let (stride, last) = (name.len() + 1, field.end - 1);
     let mut block = Vec::with_capacity(10 * stride);
@@ -109,17 +109,17 @@ fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> 
         if !increment(before) {
             break;
         }
-        // What changed: the last digit that is not 0 now, and the zeros behind it.
+        // The changed bytes: the last digit that is not 0 now, and the zeros after it.
         let zeros = before.iter().rev().take_while(|b| **b == b'0').count();
         let changed = last.saturating_sub(zeros + 1).max(field.start)..last;
-        // One byte mostly; a copy would cost a call for each name.
+        // Usually one byte; a copy would cost a call for each name.
         for at in changed {
             for copy in block.chunks_exact_mut(stride) {
                 copy[at] = name[at];
             }
         }
         if found != block {
-            // Back to the last name that was there.
+            // Restore the last name that was present.
             decrement(&mut name[field.start..last]);
             break;
         }
@@ -128,7 +128,7 @@ fn decades(text: &[u8], name: &mut [u8], field: Range<usize>, separator: u8) -> 
     count
 }
 
-/// Takes one from a field in place that is not zero.
+/// Subtracts one from a field in place; the field must not be zero.
 fn decrement(field: &mut [u8]) {
     for digit in field.iter_mut().rev() {
         if *digit != b'0' {
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn successors_of_any_number_are_counted_however_they_are_compared() {
+    fn all_comparisons_count_the_same_successors() {
         for (first, count, width) in [(0, 10, 2), (7, 93, 2), (95, 1000, 4), (8, 991, 3)] {
             let names: Vec<_> = (first..first + count)
                 .map(|n| format!("n{n:0width$}-1"))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn successors_count_alike_for_names_of_every_length() {
+    fn counts_successors_for_names_of_every_length() {
         for (prefix, suffix) in [
             ("", ""),
             ("n", ""),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The declaration of messages: once, field by field, for reading, writing and explaining.
+//! The declaration of messages, from which parsing, packing and outlines are generated.
 //!
 //! Source: none outside; the decision is `docs/decisions/0010-messages-are-declared-once.md`.
 
-/// A message: its fields with their shapes, in the order of the wire.
+/// Declares a message: its fields with their shapes, in packed order.
 macro_rules! message {
     ($(
         $(#[$meta:meta])*
@@ -53,15 +53,16 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// Messages that stand alone in a payload: how they are read from one and made one.
+/// Implements parsing and packing for messages that form a whole payload.
 macro_rules! payloads {
     ($($name:ident $(<$lifetime:lifetime>)?,)*) => {$(
         impl<'a> $name $(<$lifetime>)? {
-            /// Reads a payload in the form of its writer. What a newer peer appends is ignored.
+            /// Parses a payload in the form of its writer. Fields that a newer peer appends are
+            /// ignored.
             ///
             /// # Errors
             ///
-            /// What is wrong, in which field and at which byte.
+            /// The cause, the field and the offset.
             pub fn decode(
                 form: &$crate::PeerForm,
                 framer: Option<&'a dyn bfrops::RegexFramer>,
@@ -75,7 +76,7 @@ macro_rules! payloads {
             ///
             /// # Errors
             ///
-            /// If a field cannot be packed.
+            /// A field cannot be packed.
             pub fn encode(
                 &self,
                 form: &$crate::PeerForm,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shapes that fields of messages have.
+//! The shapes of message fields.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use super::{Contents, Reader, Shape, Writer};
 use crate::part::Part;
 use crate::{Error, wire_type};
 
-/// A call of one datum.
+/// A call with one datum.
 pub(crate) struct One<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for One<K> {
@@ -29,7 +29,7 @@ impl<K: WireType> Shape for One<K> {
     }
 }
 
-/// A call of `PMIX_SIZE`, and if that is not 0 one call of so many data.
+/// A call of `PMIX_SIZE` and, if the size is not 0, one call with that number of data.
 pub(crate) struct Many<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for Many<K> {
@@ -63,7 +63,7 @@ impl<K: WireType> Shape for Many<K> {
     }
 }
 
-/// A call of `PMIX_SIZE`, and so many calls of one datum.
+/// A call of `PMIX_SIZE`, and that number of calls with one datum.
 pub(crate) struct Each<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for Each<K> {
@@ -72,7 +72,8 @@ impl<K: WireType> Shape for Each<K> {
     fn read<'a>(reader: &mut Reader<'a>) -> Result<Vec<K::Item<'a>>, Error> {
         let (start, count) = reader.count()?;
         let left = reader.decoder.rest().len();
-        // Nothing is reserved, but a call takes two bytes at the least.
+        // Nothing is reserved for the count, but each call takes at least two bytes, so a count
+        // above the remaining bytes is a lie.
         if usize::try_from(count).map_or(true, |count| count > left) {
             let message = format!("{count} are announced and {left} bytes are left");
             return Err(Error::past_end(start, message));
@@ -95,7 +96,7 @@ impl<K: WireType> Shape for Each<K> {
     }
 }
 
-/// Calls of one datum up to the end.
+/// Calls with one datum up to the end.
 pub(crate) struct EachToEnd<K>(PhantomData<K>);
 
 impl<K: WireType> Shape for EachToEnd<K> {
@@ -119,7 +120,7 @@ impl<K: WireType> Shape for EachToEnd<K> {
     }
 }
 
-/// All that is left, as it is.
+/// The rest of the payload, unparsed.
 pub(crate) struct Tail<C>(PhantomData<C>);
 
 impl<C: Contents> Shape for Tail<C> {
@@ -139,7 +140,7 @@ impl<C: Contents> Shape for Tail<C> {
     }
 }
 
-/// Calls of `PMIX_KVAL` each.
+/// Calls with one `PMIX_KVAL` each.
 pub(crate) enum Kvals {}
 
 impl Contents for Kvals {
@@ -148,7 +149,7 @@ impl Contents for Kvals {
     }
 }
 
-/// A field that may be missing, and all behind it too.
+/// An optional field; if it is missing, all later fields are, too.
 pub(crate) struct Maybe<S>(PhantomData<S>);
 
 impl<S: Shape> Shape for Maybe<S> {
@@ -204,7 +205,7 @@ where
     }
 }
 
-/// An nspace in a call of `PMIX_STRING`; a null pointer is the empty one.
+/// An nspace in a call of `PMIX_STRING`; a null pointer is the empty nspace.
 pub(crate) enum NspaceText {}
 
 impl Shape for NspaceText {

@@ -10,28 +10,28 @@ use pmix_types::{Status, memory};
 use super::{Header, MAX_HELLO};
 use crate::Error;
 
-/// Holds a whole message: header and payload.
+/// A complete message: header and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The header.
     pub header: Header,
-    /// The payload, of the length that the header states; empty if it was [dropped](Inbox::dropping).
+    /// The payload, with the length in the header; empty if it was [dropped](Inbox::dropping).
     pub payload: Vec<u8>,
 }
 
 impl Frame {
-    /// Returns whether the payload is there, or was dropped.
+    /// Returns `true` if the payload is present, `false` if it was dropped.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         missing(self) == 0
     }
 }
 
-/// Cuts the bytes of a connection into frames, whatever pieces they come in.
+/// The splitter of a byte stream into frames; the stream may arrive in pieces of any size.
 ///
-/// Memory grows with the bytes that came, never by a length that was only claimed. A stream with a
-/// fault cannot be read on: [`next_frame`](Self::next_frame) hands out the frames before the
-/// fault and then the fault, again and again.
+/// Memory grows with the received bytes, never with a claimed length. A stream with an error cannot
+/// continue: [`next_frame`](Self::next_frame) returns the frames before the error, and then the
+/// error each time.
 ///
 /// ```
 /// use pmix_proto::{Header, Inbox, Tag};
@@ -45,19 +45,19 @@ impl Frame {
 #[derive(Debug)]
 pub struct Inbox {
     max_payload: u32,
-    /// Whether the first frame, which is to be a hello, is still to come.
+    /// `true` if the first frame, which must be a hello, has not arrived yet.
     expects_hello: bool,
     ready: VecDeque<Frame>,
-    /// As much of a header as is there.
+    /// The received bytes of an incomplete header.
     head: [u8; Header::LEN],
     head_len: usize,
-    /// The frame whose payload is coming.
+    /// The frame whose payload is incomplete.
     partial: Option<Frame>,
-    /// Whether a payload that the process has no memory for is dropped.
+    /// `true` if payloads for which the process has no memory are dropped.
     drops: bool,
-    /// How many bytes are still to come of a payload that is dropped.
+    /// The bytes that are still to arrive of a payload that is being dropped.
     num_dropped: usize,
-    /// Where the next byte is in the stream.
+    /// The offset of the next byte in the stream.
     offset: usize,
     fault: Option<Error>,
 }
@@ -80,8 +80,8 @@ impl Inbox {
         }
     }
 
-    /// Creates an inbox for the server's side of a connection: its first frame is a hello, of at
-    /// most 128 KiB, and no later one is.
+    /// Creates an inbox for the server side of a connection: its first frame must be a hello of at
+    /// most 128 KiB, and no later frame may be a hello.
     #[must_use]
     pub const fn of_server(max_payload: u32) -> Self {
         let mut inbox = Self::new(max_payload);
@@ -89,15 +89,15 @@ impl Inbox {
         inbox
     }
 
-    /// Drops the payload of a message that the process has no memory for, and reads on behind it. Without this it is
-    /// the fault of the stream.
+    /// Drops payloads for which the process has no memory, and continues after them. Without this
+    /// option such a payload is an error of the stream.
     #[must_use]
     pub const fn dropping(mut self) -> Self {
         self.drops = true;
         self
     }
 
-    /// Takes the next bytes of the stream.
+    /// Handles the next bytes of the stream.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while self.fault.is_none() && !bytes.is_empty() {
             bytes = match self.partial.take() {
@@ -108,14 +108,14 @@ impl Inbox {
         }
     }
 
-    /// Returns the next whole frame; none if more bytes are needed.
+    /// Returns the next complete frame, or `None` if more bytes are needed.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if a payload is said to be longer than the limit, `PMIX_ERR_NOMEM` if
-    /// the process has no memory for it and it is not [dropped](Self::dropping),
-    /// `PMIX_ERR_BAD_PARAM` if the stream does not begin with a hello where it has to, each with
-    /// the offset of the frame in the stream. The connection can only be closed then.
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the length of a payload exceeds the limit; `PMIX_ERR_NOMEM` if
+    /// the process has no memory for a payload that is not [dropped](Self::dropping);
+    /// `PMIX_ERR_BAD_PARAM` if the stream must begin with a hello but does not. Each has the offset
+    /// of the frame in the stream. The connection can only be closed then.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         match (self.ready.pop_front(), &self.fault) {
             (Some(frame), _) => Ok(Some(frame)),
@@ -124,19 +124,19 @@ impl Inbox {
         }
     }
 
-    /// Returns whether [`next_frame`](Self::next_frame) has a frame or a fault to hand out.
+    /// Returns `true` if [`next_frame`](Self::next_frame) has a frame or an error to return.
     #[must_use]
     pub fn has_frame(&self) -> bool {
         !self.ready.is_empty() || self.fault.is_some()
     }
 
-    /// Returns whether a frame has begun whose end is still to come.
+    /// Returns `true` if a frame has begun but is incomplete.
     #[must_use]
     pub const fn is_inside_frame(&self) -> bool {
         self.head_len > 0 || self.partial.is_some()
     }
 
-    /// Returns how many bytes the payload has that is coming; 0 if none is.
+    /// Returns the stated length of the payload that is arriving; 0 if none is.
     #[must_use]
     pub fn announced(&self) -> usize {
         let coming = self.partial.as_ref();
@@ -145,20 +145,20 @@ impl Inbox {
         })
     }
 
-    /// Returns how many bytes of the payload that is coming are there.
+    /// Returns the received bytes of the payload that is arriving.
     #[must_use]
     pub fn num_there(&self) -> usize {
         self.partial.as_ref().map_or(0, |frame| frame.payload.len())
     }
 
-    /// Returns how many bytes there are of payloads that are coming or were not handed out yet.
+    /// Returns the bytes of payloads that are arriving or waiting in the queue.
     #[must_use]
     pub fn num_held(&self) -> usize {
         let ready = self.ready.iter().map(|frame| frame.payload.len());
         ready.sum::<usize>() + self.num_there()
     }
 
-    /// Takes bytes of a header and returns the bytes behind them.
+    /// Consumes bytes of a header and returns the remaining bytes.
     fn head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let free = self.head.get_mut(self.head_len..).unwrap_or_default();
         let (taken, rest) = bytes.split_at(free.len().min(bytes.len()));
@@ -174,7 +174,7 @@ impl Inbox {
         rest
     }
 
-    /// Begins a frame, if its header can be believed.
+    /// Begins a frame, if its header is valid.
     fn begin(&mut self, header: Header) {
         if let Err(error) = self.check(&header) {
             self.fault = Some(error.at(self.offset.saturating_sub(Header::LEN)));
@@ -190,7 +190,7 @@ impl Inbox {
             return Err(Error::new(
                 Status::ERR_BAD_PARAM,
                 match self.expects_hello {
-                    true => "the first frame of a connection is no hello",
+                    true => "the first frame of a connection is not a hello",
                     false => "a hello in the middle of a connection",
                 },
             ));
@@ -209,7 +209,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Takes bytes of a payload that is dropped and returns the bytes behind them.
+    /// Consumes bytes of a payload that is being dropped and returns the remaining bytes.
     fn skip<'b>(&mut self, frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
         let (taken, rest) = bytes.split_at(self.num_dropped.min(bytes.len()));
         self.num_dropped -= taken.len();
@@ -221,12 +221,12 @@ impl Inbox {
         rest
     }
 
-    /// Takes bytes of a payload and returns the bytes behind them.
+    /// Consumes bytes of a payload and returns the remaining bytes.
     fn fill<'b>(&mut self, mut frame: Frame, bytes: &'b [u8]) -> &'b [u8] {
         let missing = missing(&frame);
         let (taken, rest) = bytes.split_at(missing.min(bytes.len()));
         let room = match taken.len() == missing {
-            // The last piece: no room is kept for more.
+            // The last piece: spare capacity would be wasted.
             true => memory::reserve_exact(&mut frame.payload, missing),
             false => memory::reserve(&mut frame.payload, taken.len()),
         };
@@ -256,7 +256,7 @@ impl Inbox {
     }
 }
 
-/// How many bytes of a payload are still to come.
+/// Returns the bytes of a payload that are still to arrive.
 fn missing(frame: &Frame) -> usize {
     let len = usize::try_from(frame.header.len).unwrap_or(usize::MAX);
     len.saturating_sub(frame.payload.len())
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_over_the_limit_ends_the_stream_behind_the_frames_before_it() {
+    fn a_payload_over_the_limit_fails_after_the_earlier_frames() {
         let good = frame(Header::new(0, Tag(101), 2), 1);
         let mut inbox = Inbox::new(8);
         inbox.push(&stream(std::slice::from_ref(&good)));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of the handshake, which are older than packing: texts with a NUL, numbers of four
-//! bytes.
+//! The fields of the handshake, which predates the packing of data: NUL-terminated texts, and
+//! numbers of four bytes.
 
 use bfrops::TracedField;
 use pmix_types::Text;
 
 use crate::Error;
 
-/// Takes fields off the front of bytes.
+/// A reader of handshake fields.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
     total: usize,
-    /// What was read, if somebody wants it explained.
+    /// The fields read so far, if the caller wants to explain them.
     notes: Option<Vec<TracedField>>,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The same, and every field is noted.
+    /// Records every field from now on.
     pub(super) fn with_trace(mut self) -> Self {
         self.notes = Some(Vec::new());
         self
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         Ok(text)
     }
 
-    /// One byte, and what it means.
+    /// Reads one byte, and records its meaning.
     pub(super) fn byte(&mut self, what: &str, meaning: fn(u8) -> String) -> Result<u8, Error> {
         let [byte] = self.array(what)?;
         self.note(1, what, || format!("{byte}, {}", meaning(byte)));
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         self.array(what).map(i32::from_be_bytes)
     }
 
-    /// A name in so many bytes, the unused ones NUL.
+    /// Reads a name in a field of fixed size, padded with NUL.
     pub(super) fn padded<const N: usize>(&mut self, what: &str) -> Result<Text<'a>, Error> {
         self.take(N, what).map(Text::new)
     }

@@ -11,42 +11,43 @@ use super::{PeerForm, Role};
 use crate::codec::{Many, Reader, Shape, Writer};
 use crate::{Error, Header, wire_type};
 
-/// Holds the first message of a connection: the name of the peer, how it packs, and its credential.
+/// The first message of a connection: the name of the peer, its packing and its credential.
 ///
 /// | field | type | since |
 /// | --- | --- | --- |
 /// | security module | text with NUL | 2.0 |
-/// | length of the credential, credential | uint32, so many bytes | 2.0 |
+/// | length of the credential, credential | uint32, bytes | 2.0 |
 /// | role | 1 byte | 2.0 |
 /// | uid, gid | uint32 each; only if the role is not 0 | 2.0 |
-/// | nspace, rank | text with NUL, uint32; only with roles that have a name | 2.0 |
+/// | nspace, rank | text with NUL, uint32; only for roles that have a name | 2.0 |
 /// | version of the library | text with NUL | 2.0 |
 /// | bfrops module | text with NUL | 2.1 |
 /// | kind of buffers | 1 byte: 1 non-described, 2 described | 2.1 |
 /// | gds module | text with NUL | 2.1 |
-/// | infos | packed as the fields before say: a size, and so many infos | 3.0 |
+/// | infos | packed according to the preceding fields: a size, and that number of infos | 3.0 |
 ///
-/// Numbers are big-endian. Frozen: append only. What follows the fields and is not infos is
+/// Numbers are big-endian. Frozen: append only. Bytes after the fields that are not infos are
 /// ignored: clients of 4.2 send one byte too many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hello<'a> {
-    /// The security module that made the credential, for example `native`.
+    /// The security module of the credential, for example `native`.
     pub psec: Text<'a>,
     /// The credential.
     pub credential: &'a [u8],
     /// The kind of peer.
     pub role: Role,
-    /// The user id and group id that the peer states; clients state none here.
+    /// The user id and group id that the peer states; clients do not state them here.
     pub ids: Option<(u32, u32)>,
-    /// The process that the peer states to be.
+    /// The process that the peer claims to be.
     pub proc: Option<Proc<'a>>,
-    /// The version of its library, for example `5.0.11`.
+    /// The version of the peer's library, for example `5.0.11`.
     pub version: Text<'a>,
-    /// The module it packs with, for example `v41`; empty for a peer of 2.0, which does not say.
+    /// The module that packs for the peer, for example `v41`; empty for a peer of 2.0, which does
+    /// not state it.
     pub module: Text<'a>,
-    /// Whether its buffers name the type of each call.
+    /// The kind of the peer's buffers: with or without the type of each call.
     pub buffer: BufferKind,
-    /// The data store it reads its job information from, for example `hash`.
+    /// The data store that the peer uses for job information, for example `hash`.
     pub gds: Text<'a>,
     /// Further infos about the peer.
     pub infos: Vec<Info<'a>>,
@@ -57,13 +58,13 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// What is missing or wrong and at which byte; `PMIX_ERR_NOT_SUPPORTED` for a role that nobody
-    /// knows. An unknown module is no error here: see [`form`](Self::form).
+    /// The cause and the offset; `PMIX_ERR_NOT_SUPPORTED` for an unknown role. An unknown module is
+    /// not an error here: see [`form`](Self::form).
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
         Self::read(&mut Fields::new(payload))
     }
 
-    /// Reads the payload of a hello and records every field up to the infos, or up to the fault.
+    /// Parses the payload of a hello and records every field up to the infos, or up to the error.
     pub fn explain(payload: &'a [u8]) -> (Result<Self, Error>, Vec<TracedField>) {
         let mut fields = Fields::new(payload).with_trace();
         let hello = Self::read(&mut fields);
@@ -104,7 +105,7 @@ impl<'a> Hello<'a> {
         Ok(hello)
     }
 
-    /// The infos, if that is what these bytes are.
+    /// Returns the infos, if the bytes are valid infos, and an empty list otherwise.
     fn infos(&self, bytes: &'a [u8]) -> Vec<Info<'a>> {
         let Ok(form) = self.form() else {
             return Vec::new();
@@ -117,7 +118,7 @@ impl<'a> Hello<'a> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` if it packs in a way that nobody here knows.
+    /// `PMIX_ERR_NOT_SUPPORTED` if the module of the peer is unknown.
     pub fn form(&self) -> Result<PeerForm, Error> {
         let module = match self.module.as_str() {
             Some("") => Some(Module::V20),
@@ -132,11 +133,11 @@ impl<'a> Hello<'a> {
         Ok(PeerForm::new(layout, self.version.as_bytes()))
     }
 
-    /// Packs the whole message: header and payload.
+    /// Packs the complete message: header and payload.
     ///
     /// # Errors
     ///
-    /// If the credential is too long or if an info cannot be packed as the hello itself says.
+    /// The credential is too long, or an info cannot be packed in the form that the hello states.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Header::hello(0).encode().to_vec();
         push_text(&mut out, &self.psec);
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_read() {
+    fn a_hello_survives_encoding() {
         let old = Hello {
             version: "2.0.3".into(),
             module: "".into(),
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_the_hello_change_nothing() {
+    fn ignores_bytes_after_the_hello() {
         for garbage in [&[0][..], &[2, 0xff, 0xff], &[0xff; 9], b"text"] {
             let payload = [&payload(&client()), garbage].concat();
             assert_eq!(Hello::decode(&payload).unwrap(), client());
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_that_is_cut_says_what_is_missing() {
+    fn a_truncated_hello_names_the_missing_field() {
         let whole = payload(&client());
         let version = whole.len() - 4 - 5 - 1;
         for len in 0..whole.len() {
@@ -288,7 +289,7 @@ mod tests {
         }
         let whole = payload(&tool());
         for len in 0..whole.len() {
-            // Infos that are cut are none.
+            // Truncated infos count as no infos.
             if let Ok(hello) = Hello::decode(&whole[..len]) {
                 assert!(hello.infos.is_empty());
             }

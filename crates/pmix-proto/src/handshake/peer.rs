@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The form of a peer: how it packs, and its release.
+//! The form of a peer: its layout of packed data, and its release.
 //!
-//! Source: OpenPMIx, what a peer of each release says of itself in its hello.
+//! Source: OpenPMIx, the fields of a hello of each release.
 
 use bfrops::Layout;
 use pmix_types::Release;
 
-/// Describes what a peer understands: how it packs and which release it has.
+/// The data that a peer understands: its layout and its release.
 ///
-/// The layout says how data are packed. Where releases expect other data the version text of the
-/// hello decides, not the layout: 4.2 and 5.0 pack alike.
+/// The layout determines the packing. Where releases expect different data, the version text of the
+/// hello decides instead: 4.2 and 5.0 pack alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerForm {
-    /// The layout in which it packs.
+    /// The layout of packed data.
     pub layout: Layout,
-    /// The release of the tables that is nearest to its own; it says which keys the peer knows.
+    /// The release of the tables that is nearest to the peer's; it determines the keys that the
+    /// peer knows.
     pub release: Release,
-    /// The first number of its version.
+    /// The first number of the peer's version.
     pub major: u32,
-    /// The second number of its version.
+    /// The second number of the peer's version.
     pub minor: u32,
 }
 
 impl PeerForm {
     /// Creates the form of a peer from its layout and version, for example `4.2.2rc2`.
     ///
-    /// What is no number counts as 0, so that text nobody understands is the oldest release.
+    /// Text that is not a number counts as 0, so an unintelligible version is the oldest release.
     #[must_use]
     pub fn new(layout: Layout, version: &[u8]) -> Self {
         let version = version.strip_prefix(b"v").unwrap_or(version);
@@ -40,7 +41,7 @@ impl PeerForm {
         }
     }
 
-    /// Creates the form of a peer of a release of the tables.
+    /// Creates the form of a peer with a release of the tables.
     #[must_use]
     pub fn of(layout: Layout, release: Release) -> Self {
         let version = match release {
@@ -54,7 +55,7 @@ impl PeerForm {
     }
 }
 
-/// The number that text begins with.
+/// Returns the number at the start of a text.
 fn number(text: &[u8]) -> u32 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number: u32, digit| {
@@ -79,7 +80,7 @@ mod tests {
     use bfrops::Module;
 
     #[test]
-    fn a_version_is_read_as_far_as_it_is_one() {
+    fn parses_the_valid_prefix_of_a_version() {
         let form = |text: &str| PeerForm::new(Layout::new(Module::V41), text.as_bytes());
         let numbers = |text| (form(text).major, form(text).minor);
         assert_eq!(numbers("4.2.2rc2"), (4, 2));

@@ -7,32 +7,32 @@ use std::fmt;
 
 use super::{PeerForm, WelcomeForm};
 
-/// Names the kind of peer that connects, by the number in its hello.
+/// The kind of a connecting peer, as a number in its hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Role(pub u8);
 
 impl Role {
-    /// Names a client: a process that the host registered before it was started.
+    /// A client: a process that the host registered before its start.
     pub const CLIENT: Self = Self(0);
-    /// Names a tool of a release before roles were told apart.
+    /// A tool of a release that does not distinguish roles.
     pub const LEGACY_TOOL: Self = Self(1);
-    /// Names a launcher of such a release.
+    /// A launcher of such a release.
     pub const LEGACY_LAUNCHER: Self = Self(2);
-    /// Names a tool; the server gives it a name.
+    /// A tool that gets its name from the server.
     pub const TOOL: Self = Self(3);
-    /// Names a tool that brings a name.
+    /// A tool that has a name already.
     pub const TOOL_WITH_ID: Self = Self(4);
-    /// Names a tool that was started by a server.
+    /// A tool that a server started.
     pub const STARTED_TOOL: Self = Self(5);
-    /// Names a launcher; the server gives it a name.
+    /// A launcher that gets its name from the server.
     pub const LAUNCHER: Self = Self(6);
-    /// Names a launcher that brings a name.
+    /// A launcher that has a name already.
     pub const LAUNCHER_WITH_ID: Self = Self(7);
-    /// Names a launcher that was started by a server.
+    /// A launcher that a server started.
     pub const STARTED_LAUNCHER: Self = Self(8);
-    /// Names a singleton: a process that no host started.
+    /// A singleton: a process that no host started.
     pub const SINGLETON: Self = Self(9);
-    /// Names a scheduler, since 5.0.
+    /// A scheduler, since 5.0.
     pub const SCHEDULER: Self = Self(10);
 
     /// Returns the name of the role, if it has one.
@@ -54,14 +54,14 @@ impl Role {
         })
     }
 
-    /// Returns whether a peer of the role states its user and group apart from its credential: all
+    /// Returns `true` if a peer of the role states its user and group besides its credential; all
     /// but clients do.
     #[must_use]
     pub const fn says_ids(self) -> bool {
         !matches!(self, Self::CLIENT)
     }
 
-    /// Returns whether a peer of the role states which process it is.
+    /// Returns `true` if a peer of the role states its process.
     #[must_use]
     pub const fn says_proc(self) -> bool {
         matches!(
@@ -76,12 +76,12 @@ impl Role {
         )
     }
 
-    /// Returns the form of the welcome that a peer of the role and release waits for.
+    /// Returns the form of the welcome that a peer of the role and release expects.
     #[must_use]
     pub const fn welcome(self, peer: &PeerForm) -> WelcomeForm {
         match self {
             Self::CLIENT => WelcomeForm::Index,
-            // Releases before 5.0 take a singleton for a tool.
+            // Releases before 5.0 treat a singleton like a tool.
             Self::SINGLETON if peer.major >= 5 => WelcomeForm::Index,
             Self::TOOL | Self::LAUNCHER => WelcomeForm::Assigned,
             _ => WelcomeForm::Server,

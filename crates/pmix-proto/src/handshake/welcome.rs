@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The welcome: the answer to a hello.
+//! The welcome: the reply to a hello.
 //!
 //! Source: OpenPMIx, `ptl/base`; seen in the records of `testdata/wire`.
 
@@ -8,18 +8,18 @@ use pmix_types::{IntoOwned, Measure, Nspace, Proc, Rank, Status};
 use super::fields::Fields;
 use crate::Error;
 
-/// Says which fields a welcome has, by the role of the peer.
+/// The fields of a welcome, which depend on the role of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WelcomeForm {
     /// For clients.
     Index,
-    /// For tools and launchers that the server gives a name.
+    /// For tools and launchers that get their name from the server.
     Assigned,
     /// For all others.
     Server,
 }
 
-/// Holds the answer to a hello; it has no header.
+/// The reply to a hello; it has no header.
 ///
 /// | form | fields |
 /// | --- | --- |
@@ -27,18 +27,18 @@ pub enum WelcomeForm {
 /// | [`Assigned`](WelcomeForm::Assigned) | status, nspace, rank, nspace and rank of the server, security status |
 /// | [`Server`](WelcomeForm::Server) | status, nspace and rank of the server, security status |
 ///
-/// Numbers are of four bytes, big-endian; an nspace has 256 bytes, the unused ones NUL. Behind a
-/// status that is not success nothing follows. Since 2.0; frozen: append only.
+/// Numbers have four bytes and are big-endian; an nspace has 256 bytes, padded with NUL. No fields
+/// follow a status other than success. Since 2.0; frozen: append only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Welcome<'a> {
     /// For clients.
     Index {
-        /// The client's number, which it puts in its headers.
+        /// The index of the client, which the client puts into its headers.
         index: u32,
     },
-    /// For tools and launchers that the server gives a name.
+    /// For tools and launchers that get their name from the server.
     Assigned {
-        /// Their name.
+        /// The assigned name.
         proc: Proc<'a>,
         /// The server.
         server: Proc<'a>,
@@ -48,7 +48,7 @@ pub enum Welcome<'a> {
         /// The server.
         server: Proc<'a>,
     },
-    /// The status with which a tool is refused. A client must not be sent it.
+    /// The status of a rejection. Only tools may receive it.
     Refused(Status),
 }
 
@@ -60,7 +60,7 @@ impl<'a> Welcome<'a> {
     ///
     /// # Errors
     ///
-    /// If an nspace is longer than 255 bytes.
+    /// An nspace is longer than 255 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let success = Status::SUCCESS.as_raw().to_be_bytes();
@@ -85,8 +85,8 @@ impl<'a> Welcome<'a> {
         Ok(out)
     }
 
-    /// Reads a welcome from the front of a stream, and the bytes it has there; none if bytes are
-    /// still to come.
+    /// Decodes a welcome at the start of a stream, and returns its length as well. Returns `None`
+    /// if bytes are missing.
     #[must_use]
     pub fn decode(form: WelcomeForm, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let mut fields = Fields::new(bytes);
@@ -121,7 +121,7 @@ impl IntoOwned for Welcome<'_> {
     }
 }
 
-/// Reads the fields; the one fault they can have is that they end too early.
+/// Reads the fields; the only possible error is that they are truncated.
 fn read<'a>(form: WelcomeForm, fields: &mut Fields<'a>) -> Result<Welcome<'a>, Error> {
     let status = Status::from_raw(fields.i32("status")?);
     if !status.is_success() {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_as_it_was_written_and_not_before_it_is_whole() {
+    fn every_form_survives_and_needs_all_bytes() {
         let server = Proc::new("server", Rank::new(0));
         let proc = Proc::new("x".repeat(255), Rank::new(7));
         let cases = [
@@ -196,14 +196,14 @@ mod tests {
             for short in 0..len {
                 assert_eq!(Welcome::decode(form, &bytes[..short]), None);
             }
-            // The first frame may come in the same piece.
+            // The first frame may arrive in the same piece.
             bytes.extend([1, 2, 3]);
             assert_eq!(Welcome::decode(form, &bytes), Some((welcome, len)));
         }
     }
 
     #[test]
-    fn a_name_that_does_not_fit_is_not_sent() {
+    fn rejects_names_that_do_not_fit() {
         let server = Proc::new("x".repeat(256), Rank::new(0));
         let error = Welcome::Server { server }.encode().unwrap_err();
         assert_eq!(error.status(), Status::ERR_PACK_FAILURE);

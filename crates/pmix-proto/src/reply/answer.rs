@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies of a status and what it is about.
+//! Replies of a status and the requested data.
 
 use pmix_types::{Bytes, DeviceDistance, Info, Nspace, Pdata, Proc, Status, Text};
 
@@ -7,75 +7,75 @@ use crate::codec::{Many, Maybe, NspaceText, One, message, payloads};
 use crate::wire_type;
 
 message! {
-    /// Reports with a status whether a request was done.
+    /// The outcome of a request without other results.
     Done {
-        /// With success, or why not.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
     }
 
-    /// Holds the published data that a lookup found.
+    /// The published data that a lookup found.
     Found<'a> {
-        /// Success if at least one key was found.
+        /// The status; success if at least one key was found.
         status: Status = One<wire_type::Status>,
         /// The data.
         data: Option<Vec<Pdata<'a>>> = Maybe<Many<wire_type::Pdata>>,
     }
 
-    /// Names the job that was started.
+    /// The nspace of a started job.
     Spawned<'a> {
-        /// Whether it was started.
+        /// The status of the spawn.
         status: Status = One<wire_type::Status>,
-        /// Its name.
+        /// The nspace of the job.
         nspace: Option<Nspace<'a>> = Maybe<NspaceText>,
     }
 
-    /// Holds the answer to a request as infos.
+    /// Results in the form of infos.
     Infos<'a> {
-        /// Whether it was answered; a partial success has infos too.
+        /// The status of the request; a partial success has infos as well.
         status: Status = One<wire_type::Status>,
-        /// The answers.
+        /// The results.
         infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
     /// Holds a credential.
     Credential<'a> {
-        /// Whether there is one.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
         /// The credential.
         credential: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
-        /// What is known of it.
+        /// Information about the credential.
         infos: Option<Vec<Info<'a>>> = Maybe<Many<wire_type::Info>>,
     }
 
-    /// Confirms a pull of output, and gives its number.
+    /// The confirmation of a pull of output.
     Pulled {
-        /// Whether it will.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// The number that ends it again.
+        /// The number with which the pull is deregistered.
         remote_id: Option<u64> = Maybe<One<wire_type::Size>>,
     }
 
-    /// Holds the distances of devices.
+    /// The distances of devices.
     Distances<'a> {
-        /// Whether it is known.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// One for each device.
+        /// The distances, one for each device.
         distances: Option<Vec<DeviceDistance<'a>>> = Maybe<Many<wire_type::DeviceDistance>>,
     }
 
-    /// Lists the processes on a node.
+    /// The processes on a node.
     Peers<'a> {
-        /// Whether it is known.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
         /// The processes.
         procs: Option<Vec<Proc<'a>>> = Maybe<Many<wire_type::Proc>>,
     }
 
-    /// Lists the nodes that a job runs on.
+    /// The nodes of a job.
     Nodes<'a> {
-        /// Whether it is known.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// The names of the nodes with commas between them.
+        /// The names of the nodes, separated by commas.
         nodes: Option<Option<Text<'a>>> = Maybe<One<wire_type::String>>,
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A reply to a request of which only the command is known.
+//! The reply to a command, with the command as the only known context.
 //!
 //! Source: OpenPMIx; `docs/protocol.md` lists every reply.
 
@@ -16,7 +16,7 @@ use crate::{Command, Error, PeerForm};
 
 macro_rules! replies {
     ($($(#[$doc:meta])* $name:ident($type:ty) = $($command:ident)|*;)*) => {
-        /// Holds a reply to any request.
+        /// A reply to any request.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply<'a> {
             $($(#[$doc])* $name($type),)*
@@ -25,12 +25,12 @@ macro_rules! replies {
         }
 
         impl<'a> Reply<'a> {
-            /// Reads the payload of the reply to a command. What a newer server appends is
+            /// Parses the payload of the reply to a command. Fields that a newer server appends are
             /// ignored.
             ///
             /// # Errors
             ///
-            /// What is wrong, in which field and at which byte.
+            /// The cause, the field and the offset.
             pub fn decode(
                 command: Command,
                 form: &PeerForm,
@@ -45,7 +45,7 @@ macro_rules! replies {
                 })
             }
 
-            /// What the reply to a command is made of.
+            /// Returns the outline of the reply to a command.
             pub(crate) fn outline(command: Command, major: u32) -> Vec<Part> {
                 match command {
                     $($(Command::$command)|* => <$type as Shape>::outline("", major),)*
@@ -57,7 +57,7 @@ macro_rules! replies {
             ///
             /// # Errors
             ///
-            /// If a field cannot be packed.
+            /// A field cannot be packed.
             pub fn encode(
                 &self,
                 form: &PeerForm,
@@ -75,20 +75,20 @@ macro_rules! replies {
 replies! {
     /// The job info of a job.
     JobInfo(JobInfo<'a>) = REQ | GDS_FALLBACK;
-    /// What processes put, or what is known of jobs that were connected.
+    /// The data that processes put, or the job info of connected jobs.
     Objects(Objects<'a>) = GETNB | CONNECT;
-    /// All that a process has put, or what is known of the system.
+    /// All data that a process has put, or information about the system.
     Kvals(Kvals<'a>) = REFRESH_CACHE | REQ_SYSINFO;
     /// The published data that was found.
     Found(Found<'a>) = LOOKUP;
     /// The job that was started.
     Spawned(Spawned<'a>) = SPAWN;
-    /// The answer as infos.
+    /// Results in the form of infos.
     Infos(Infos<'a>) = QUERY | ALLOC | JOB_CONTROL | MONITOR | VALIDATE_CRED | FABRIC_REGISTER
         | FABRIC_UPDATE | SESSION_CTRL;
     /// A credential.
     Credential(Credential<'a>) = GET_CREDENTIAL;
-    /// The number of a pull; output comes later.
+    /// The number of a pull; the output follows later.
     Pulled(Pulled) = IOF_PULL;
     /// The group that was constructed.
     Group(Group<'a>) = GROUP_CONSTRUCT;
@@ -101,7 +101,7 @@ replies! {
 }
 
 impl Reply<'_> {
-    /// Returns the status; job information has none and is a success.
+    /// Returns the status. Job info has none and counts as success.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self {

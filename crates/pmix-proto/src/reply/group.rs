@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reply to the construction of a group, the one reply that releases disagree about.
+//! The reply to the construction of a group, the only reply that differs between releases.
 //!
-//! | client | calls behind a success |
+//! | client | calls after a success |
 //! | --- | --- |
-//! | 4 | `PMIX_SIZE`, the context id, if there is one |
-//! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if there is one |
+//! | 4 | `PMIX_SIZE`, the context id, if any |
+//! | 5 | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_SIZE`, the context id, if any |
 //! | 6 and later | `PMIX_SIZE` and `PMIX_PROC`, the members; `PMIX_BOOL`, whether there is a context id; `PMIX_SIZE`, the context id, if so; `PMIX_SIZE`, how many infos; `PMIX_INFO` each |
 //!
-//! The version of the client's hello decides, as clients of 4.2 and of 5.0 pack alike, but for a server of 4.2: it
-//! does not know the later forms and answers clients of every release as those of 4, with one number or
-//! nothing behind the success. A reader of a later form takes such an answer for what it is: a number of
-//! members other than 0 has members behind it. A client of 5.0 does not take an empty list of members.
-//! Frozen: append only.
+//! The release in the client's hello decides about the form, because clients of 4.2 and of 5.0 pack
+//! alike. A server of 4.2 is an exception: it does not know the later forms and replies to clients
+//! of every release in the form of 4, with one number or nothing after the success. A reader of a
+//! later form recognizes such a reply, because a nonzero number of members would be followed by
+//! members. A client of 5.0 does not accept an empty list of members. Frozen: append only.
 //!
 //! Source: OpenPMIx, `PMIx_Group_construct` of releases 4 to 6; PMIx Standard, chapter "Process
 //! Sets and Groups".
@@ -22,16 +22,16 @@ use crate::codec::{Each, Many, Maybe, One, Reader, Shape, Writer, payloads};
 use crate::part::Part;
 use crate::{Error, wire_type};
 
-/// Describes the group that was constructed.
+/// The constructed group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group<'a> {
-    /// The outcome; behind anything but success nothing follows.
+    /// The status; no fields follow a failure.
     pub status: Status,
-    /// Its members. Since 5.0.
+    /// The members. Since 5.0.
     pub members: Vec<Proc<'a>>,
-    /// Its context id, if one was asked for.
+    /// The context id, if one was requested.
     pub context_id: Option<u64>,
-    /// The infos that its members added, one info each. Since 6.0.
+    /// The infos that the members contributed, one info each. Since 6.0.
     pub infos: Vec<Info<'a>>,
 }
 
@@ -45,13 +45,13 @@ impl Shape for Group<'_> {
             status: reader.one::<wire_type::Status>()?,
             ..Group::default()
         };
-        // Only a failure has nothing behind it, but every release reads a lone success.
+        // A failure has no fields, and every release also accepts a success without fields.
         if !group.status.is_success() || reader.is_empty() {
             return Ok(group);
         }
         if reader.major() >= 5 {
             if let Some(number) = reader.last_number()? {
-                // What a server of 4.2 has no context id for has none.
+                // A server of 4.2 sends 0 or `NO_CONTEXT_ID` for a group without a context id.
                 group.context_id = (number != 0 && number != NO_CONTEXT_ID).then_some(number);
                 return Ok(group);
             }
@@ -110,7 +110,7 @@ impl Shape for Group<'_> {
     }
 }
 
-/// What stands for a context id where there is none.
+/// The number that represents a missing context id.
 const NO_CONTEXT_ID: u64 = u64::MAX;
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_release_is_told_what_it_reads() {
+    fn every_release_gets_the_form_that_it_reads() {
         let members = b"\x02\x01\x02\x04j\0\0";
         let infos = b"\x02\x02\x02\x04a\0\0\x0e\x01\x02\x04b\0\0\x0e\x02";
         let whole = [
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_5_0_is_never_told_that_a_group_has_no_members() {
+    fn a_client_of_5_0_never_gets_an_empty_list_of_members() {
         let empty = Group {
             members: vec![],
             ..group()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_members_that_are_not_there_is_a_fault() {
+    fn rejects_a_number_of_members_without_members() {
         for bytes in [&b"\x02\0\x02\x02\x02\x01"[..], b"\x02\0\x02"] {
             assert!(Group::decode(&form("7.0.0"), None, bytes).is_err());
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies that hand on what the data store packed: the layers above know what is in it.
+//! Replies that pass on data of the data store unparsed; the layers above parse them.
 //!
-//! | reply | calls behind the status |
+//! | reply | calls after the status |
 //! | --- | --- |
 //! | [`JobInfo`] (no status) | `PMIX_STRING` with the nspace, then `PMIX_KVAL` each |
 //! | [`Objects`] of a get | `PMIX_BYTE_OBJECT` each, with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
@@ -22,45 +22,45 @@ use crate::part::Part;
 use crate::{Error, PeerForm, wire_type};
 
 message! {
-    /// Holds the job info of a job. There is no status: a server that knows nothing of the job
-    /// would not have let the client connect.
+    /// The job info of a job. There is no status: a server that does not know the job does not
+    /// accept the client's connection.
     JobInfo<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
-        /// The packed job info, to be read with [`kvals`](Self::kvals).
+        /// The packed job info; [`kvals`](Self::kvals) parses it.
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 
-    /// Holds what processes put, or the job info of jobs that were connected, as byte objects.
+    /// The data that processes put, or the job info of connected jobs, as byte objects.
     Objects<'a> {
-        /// The outcome.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// One object for each process or job, to be read with [`procs`](Self::procs) or
-        /// [`jobs`](Self::jobs).
+        /// One object for each process or job; [`procs`](Self::procs) or [`jobs`](Self::jobs)
+        /// parses them.
         objects: &'a [u8] = Tail<Packed>,
     }
 
-    /// Holds all that a process has put by now.
+    /// All data that a process has put.
     Kvals<'a> {
-        /// The outcome.
+        /// The status of the request.
         status: Status = One<wire_type::Status>,
-        /// The packed data, to be read with [`kvals`](Self::kvals).
+        /// The packed data; [`kvals`](Self::kvals) parses them.
         kvals: &'a [u8] = Tail<codec::Kvals>,
     }
 }
 
 payloads! { JobInfo<'a>, Objects<'a>, Kvals<'a>, }
 
-/// Holds one object of several: the process or job it is of, and the packed data.
+/// One of several objects: its process or job, and the packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a, T> {
     /// The process or the job.
     pub of: T,
-    /// The packed data, to be read with [`kvals`](Self::kvals).
+    /// The packed data; [`kvals`](Self::kvals) parses them.
     pub kvals: &'a [u8],
 }
 
-/// Iterates over the objects of a reply; it ends behind the first fault.
+/// An iterator over the objects of a reply; it ends after the first error.
 pub struct ObjectIter<'a, T> {
     reader: Reader<'a>,
     form: PeerForm,
@@ -69,11 +69,11 @@ pub struct ObjectIter<'a, T> {
 }
 
 impl<'a> JobInfo<'a> {
-    /// Reads the job info.
+    /// Parses the job info.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte behind the nspace.
+    /// The cause and the offset after the nspace.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -84,11 +84,11 @@ impl<'a> JobInfo<'a> {
 }
 
 impl<'a> Kvals<'a> {
-    /// Reads the data.
+    /// Parses the data.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte behind the status.
+    /// The cause and the offset after the status.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -99,11 +99,11 @@ impl<'a> Kvals<'a> {
 }
 
 impl<'a, T> Object<'a, T> {
-    /// Reads the data.
+    /// Parses the data.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte behind the process or job.
+    /// The cause and the offset after the process or job.
     pub fn kvals(
         &self,
         form: &PeerForm,
@@ -114,7 +114,7 @@ impl<'a, T> Object<'a, T> {
 }
 
 impl Object<'_, Proc<'_>> {
-    /// Packs the object of a process for the reply to a get, with data that are packed already.
+    /// Packs the object of a process for the reply to a get from data that are packed already.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Object<'_, Proc<'_>> {
         Ok(object)
     }
 
-    /// Packs what stands before the data of the object of a process: `len` bytes, which the caller appends.
+    /// Packs the bytes that precede the data in the object of a process; the caller appends `len`
+    /// bytes of data.
     ///
     /// # Errors
     ///
@@ -143,12 +144,12 @@ impl Object<'_, Proc<'_>> {
     }
 }
 
-/// Packs calls of one `PMIX_KVAL` each, as they stand in an [`Object`] and in [`Kvals`].
+/// Packs calls with one `PMIX_KVAL` each, as in an [`Object`] and in [`Kvals`].
 ///
 /// # Errors
 ///
 /// `PMIX_ERR_UNKNOWN_DATA_TYPE` if the peer's module does not have the type of a value;
-/// `PMIX_ERR_PACK_FAILURE` if no peer could read what is packed.
+/// `PMIX_ERR_PACK_FAILURE` if no peer could read the packed data.
 pub fn pack_kvals(
     form: &PeerForm,
     framer: Option<&dyn RegexFramer>,
@@ -161,12 +162,12 @@ pub fn pack_kvals(
     Ok(writer.finish())
 }
 
-/// Packs the object of a job for the reply to a connect: its content is the payload of
-/// [`JobInfo`], the nspace and what is known of the job.
+/// Packs the object of a job for the reply to a connect. Its content is the payload of [`JobInfo`]:
+/// the nspace and the job info.
 ///
 /// # Errors
 ///
-/// None: every module has byte objects.
+/// None in practice: every module has byte objects.
 pub fn pack_job_object(form: &PeerForm, job_info: &[u8]) -> Result<Vec<u8>, Error> {
     let mut writer = Writer::new(form, None);
     writer.one::<wire_type::ByteObject>(&Bytes::Borrowed(job_info))?;
@@ -174,7 +175,7 @@ pub fn pack_job_object(form: &PeerForm, job_info: &[u8]) -> Result<Vec<u8>, Erro
 }
 
 impl<'a> Objects<'a> {
-    /// Iterates over what processes put, in the reply to a get.
+    /// Returns an iterator over the data that processes put, in the reply to a get.
     #[must_use]
     pub fn procs(
         &self,
@@ -184,7 +185,7 @@ impl<'a> Objects<'a> {
         self.iter(form, framer, Reader::one::<wire_type::Proc>)
     }
 
-    /// Iterates over the job info of jobs, in the reply to a connect.
+    /// Returns an iterator over the job info of jobs, in the reply to a connect.
     #[must_use]
     pub fn jobs(
         &self,
@@ -216,7 +217,7 @@ impl<'a, T> ObjectIter<'a, T> {
         };
         let start = self.reader.offset().saturating_sub(bytes.len());
         let mut inner = Reader::new(&self.form, self.framer, bytes);
-        let of = (self.head)(&mut inner).map_err(|error| error.behind(start))?;
+        let of = (self.head)(&mut inner).map_err(|error| error.shifted_by(start))?;
         Ok(Object {
             of,
             kvals: inner.rest(),
@@ -247,7 +248,7 @@ fn kvals<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kval<'a>>, Error> {
     Ok(kvals)
 }
 
-/// The objects of a get.
+/// The objects in the reply to a get.
 enum Packed {}
 
 impl Contents for Packed {
@@ -256,7 +257,7 @@ impl Contents for Packed {
     }
 }
 
-/// The reply to a connect.
+/// Returns the outline of the reply to a connect.
 pub(crate) fn jobs_outline() -> Vec<Part> {
     let job = object("job", Part::One("nspace", DataType::STRING));
     let status = Part::One("status", DataType::STATUS);

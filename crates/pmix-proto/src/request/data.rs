@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests about data: what processes put for each other and what they publish.
+//! Requests about data that processes put or publish.
 
 use pmix_types::{DataType, Info, Key, Nspace, Proc, Rank};
 
@@ -8,19 +8,20 @@ use crate::part::Part;
 use crate::wire_type;
 
 message! {
-    /// Hands over what a process has put since it began, or since its last commit.
+    /// Sends the data that a process has put since its last commit.
     Commit<'a> {
-        /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that holds a call of
-        /// `PMIX_KVAL` for each datum: `LOCAL` for what is local or global, `REMOTE` for what is
-        /// remote or global; before them, to servers since 7.0, `DEL_LOCAL` and `DEL_REMOTE` with keys that
-        /// are removed; at the end, among servers and clients of this project, `DEL_INTERNAL` with an empty buffer
-        /// if the commit goes on in another message. The data store reads it.
+        /// For each scope a call of `PMIX_SCOPE` and one of `PMIX_BUFFER` that contains a call of
+        /// `PMIX_KVAL` for each datum. `LOCAL` has the local and global data, `REMOTE` the remote
+        /// and global data. Before them, to servers since 7.0, `DEL_LOCAL` and `DEL_REMOTE` have
+        /// the removed keys. At the end, between servers and clients of this project,
+        /// `DEL_INTERNAL` with an empty buffer means that the commit continues in another message.
+        /// The data store parses them.
         blocks: &'a [u8] = Tail<Blocks>,
     }
 
-    /// Joins a fence of the processes it names.
+    /// Joins a fence.
     Fence<'a> {
-        /// Who takes part; a wildcard rank stands for all of a job.
+        /// The participants; a wildcard rank names all processes of a job.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// `pmix.collect`, `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
@@ -34,7 +35,7 @@ message! {
         rank: Rank = One<wire_type::Rank>,
         /// `pmix.immediate`, `pmix.timeout`, a realm, a scope.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The key; none asks for all that there is.
+        /// The key; `None` requests all data.
         key: Option<Key<'a>> = Maybe<One<wire_type::Key>>,
     }
 
@@ -42,7 +43,7 @@ message! {
     Publish<'a> {
         /// The user that the process runs as.
         uid: u32 = One<wire_type::Uint32>,
-        /// The data, and `pmix.range`, `pmix.persist` among them.
+        /// The data, and among them `pmix.range` and `pmix.persist`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -56,17 +57,17 @@ message! {
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Withdraws what the process published under some keys.
+    /// Withdraws data that the process published.
     Unpublish<'a> {
         /// The user that the process runs as.
         uid: u32 = One<wire_type::Uint32>,
-        /// The keys; none stands for all.
+        /// The keys; an empty list names all of them.
         keys: Vec<Key<'a>> = Each<wire_type::Key>,
         /// `pmix.range`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks again for all that a process has put by now. Since 5.0.
+    /// Requests all data that a process has put, regardless of caches. Since 5.0.
     RefreshCache<'a> {
         /// The job.
         nspace: Nspace<'a> = NspaceText,
@@ -75,7 +76,7 @@ message! {
     }
 }
 
-/// What a process put, by scope.
+/// The data that a process put, by scope.
 enum Blocks {}
 
 impl Contents for Blocks {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests about events, logs and monitoring.
 //!
-//! Source: OpenPMIx for the bytes; PMIx Standard, chapters "Event Notification" and "Job
-//! Management and Reporting", for what they ask.
+//! Source: OpenPMIx for the bytes; PMIx Standard, chapters "Event Notification" and "Job Management
+//! and Reporting", for their meaning.
 
 use pmix_types::{DataRange, Info, Status};
 
@@ -12,51 +12,51 @@ use crate::wire_type;
 message! {
     /// Reports an event to others.
     Notify<'a> {
-        /// What happened.
+        /// The code of the event.
         status: Status = One<wire_type::Status>,
-        /// Who is to hear of it.
+        /// The range of the processes that are notified.
         range: DataRange = One<wire_type::DataRange>,
-        /// What is to be said about it.
+        /// The infos of the event.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Registers the peer for events by their codes.
     RegisterEvents<'a> {
-        /// Of which; none stands for all.
+        /// The codes; an empty list means all.
         codes: Vec<Status> = Many<wire_type::Status>,
-        /// Under which conditions.
+        /// The directives of the registration.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Takes back registrations for events. There is no reply.
+    /// Deregisters from events. There is no reply.
     DeregisterEvents {
-        /// Of which; [`DEFAULT`](Self::DEFAULT) stands for those of no code.
+        /// The codes; [`DEFAULT`](Self::DEFAULT) deregisters a default handler.
         codes: Vec<Status> = EachToEnd<wire_type::Status>,
     }
 
     /// Asks the host to log data.
     Log<'a> {
-        /// When it asked, in seconds since the epoch.
+        /// The time of the call, in seconds since the epoch.
         time: i64 = One<wire_type::Time>,
-        /// What to log, the keys say where.
+        /// The data to log; the keys name the channels.
         data: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// How to log it.
+        /// The directives of the log request.
         directives: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Starts or ends monitoring of the process.
     Monitor<'a> {
-        /// What to watch: a heartbeat, a file.
+        /// The subject of the monitoring: a heartbeat or a file.
         monitor: Info<'a> = One<wire_type::Info>,
-        /// The event to raise when it fails.
+        /// The event to generate if the monitored condition fails.
         error: Status = One<wire_type::Status>,
-        /// How to watch it.
+        /// The directives of the monitoring.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }
 
 impl DeregisterEvents {
-    /// Stands for a default handler, which is registered without a code.
+    /// The code of a default handler, which is registered without a code.
     pub const DEFAULT: Status = Status::from_raw(i32::MIN);
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use bfrops::{Layout, Module};
 
     #[test]
-    fn the_default_handler_is_the_lowest_code_as_open_mpi_sends_it() {
+    fn the_default_handler_has_the_lowest_code_as_in_open_mpi() {
         let form = PeerForm::new(Layout::new(Module::V41), b"4.1.4");
         let sent = b"\x02\x0e\x02\xff\xff\xff\xff\x0f";
         let expected = Request::DeregisterEvents(DeregisterEvents {

@@ -11,9 +11,9 @@ message! {
     GroupConstruct<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,
-        /// Its members.
+        /// The members.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// How to make it.
+        /// The directives of the construction.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -21,7 +21,7 @@ message! {
     GroupLeave<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,
-        /// How to leave it.
+        /// The directives of the request.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -29,9 +29,9 @@ message! {
     GroupDestruct<'a> {
         /// The name of the group.
         group: Option<Text<'a>> = One<wire_type::String>,
-        /// Its members. Since 5.0.
+        /// The members. Since 5.0.
         procs: Vec<Proc<'a>> = Since<5, Many<wire_type::Proc>>,
-        /// How to end it.
+        /// The directives of the destruction.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }

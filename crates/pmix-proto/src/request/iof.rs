@@ -7,33 +7,33 @@ use crate::codec::{Many, Maybe, One, message};
 use crate::wire_type;
 
 message! {
-    /// Asks for the output of processes, which then comes on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
+    /// Requests the output of processes, which then arrives on [`Tag::OUTPUT`](crate::Tag::OUTPUT).
     IofPull<'a> {
-        /// Of whom.
+        /// The processes.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// How to send it.
+        /// The directives of the pull.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// Which streams.
+        /// The streams.
         channels: IofChannel = One<wire_type::IofChannel>,
-        /// The number that the client gave its handler; forwarded output says it.
+        /// The number that the client gave its handler; it is repeated in forwarded output.
         local_id: u64 = One<wire_type::Size>,
     }
 
     /// Sends input to processes.
     IofPush<'a> {
-        /// For whom.
+        /// The processes that receive the input.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// How to deliver it.
+        /// The directives of the delivery.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The input; none, or no bytes, are the end of it.
+        /// The input; `None` or no bytes mean its end.
         data: Option<Bytes<'a>> = Maybe<One<wire_type::ByteObject>>,
     }
 
     /// Ends a pull of output.
     IofDeregister<'a> {
-        /// How to end it.
+        /// The directives of the request.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
-        /// The number that the server answered the pull with.
+        /// The number in the server's reply to the pull.
         remote_id: u64 = One<wire_type::Size>,
     }
 }

@@ -7,52 +7,52 @@ use crate::codec::{Many, One, message};
 use crate::wire_type;
 
 message! {
-    /// Asks the host to end processes.
+    /// Asks the host to abort processes.
     Abort<'a> {
-        /// What it wants the job to return.
+        /// The status that the job is to return.
         status: Status = One<wire_type::Status>,
-        /// Why.
+        /// The reason.
         message: Option<Text<'a>> = One<wire_type::String>,
-        /// Which; none stands for all of its own job.
+        /// The processes; an empty list means all of the client's own job.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
     }
 
     /// Asks the host to start a job of some applications.
     Spawn<'a> {
-        /// What holds for all of them.
+        /// The directives for the whole job.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
         /// The applications.
         apps: Vec<App<'a>> = Many<wire_type::App>,
     }
 
-    /// Joins a connect of the processes it names.
+    /// Joins a connect.
     Connect<'a> {
-        /// All of them.
+        /// The participants.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Joins a disconnect of the processes it names.
+    /// Joins a disconnect.
     Disconnect<'a> {
-        /// All of them.
+        /// The participants.
         procs: Vec<Proc<'a>> = Many<wire_type::Proc>,
         /// `pmix.timeout`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for control of processes: a signal, a pause, files to remove when they end.
+    /// Requests control of processes: a signal, a pause, files to remove at their end.
     JobControl<'a> {
-        /// To whom; none stands for all of its own job.
+        /// The processes; an empty list means all of the client's own job.
         targets: Vec<Proc<'a>> = Many<wire_type::Proc>,
-        /// What, for example `pmix.reg.cleanup`.
+        /// The actions, for example `pmix.reg.cleanup`.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks for the job info in the form of another datastore, by a client that cannot read the
+    /// Requests the job info in the form of another datastore, because the client cannot read the
     /// first one. Since 7.0.
     GdsFallback<'a> {
-        /// The data store whose form it can read.
+        /// The data store whose form the client can read.
         module: Option<Text<'a>> = One<wire_type::String>,
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests about what there is: queries, nodes, fabrics, allocations.
+//! Requests about resources: queries, nodes, fabrics, allocations.
 
 use pmix_types::{
     AllocDirective, Cpuset, Info, Nspace, ResourceBlockDirective, ResourceUnit, Text, Topology,
@@ -11,49 +11,49 @@ use crate::wire_type;
 message! {
     /// Asks for information about the system by keys and qualifiers.
     Query<'a> {
-        /// The questions.
+        /// The queries.
         queries: Vec<pmix_types::Query<'a>> = Many<wire_type::Query>,
     }
 
     /// Asks the host to change an allocation.
     Allocate<'a> {
-        /// How.
+        /// The change to make.
         directive: AllocDirective = One<wire_type::AllocDirective>,
-        /// By what.
+        /// The directives of the request.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Asks for a description of the fabric.
     FabricRegister<'a> {
-        /// Which one.
+        /// The fabric.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Asks for the current description of a fabric.
     FabricUpdate {
-        /// The fabric's number, from the reply to its registration.
+        /// The number of the fabric, from the reply to its registration.
         index: u64 = One<wire_type::Size>,
     }
 
     /// Asks for the distances of devices from a cpuset.
     DeviceDistances<'a> {
-        /// The machine as the process sees it.
+        /// The topology of the node as the process sees it.
         topology: Topology<'a> = One<wire_type::Topology>,
-        /// Where the process is bound.
+        /// The processors to which the process is bound.
         cpuset: Cpuset<'a> = One<wire_type::Cpuset>,
-        /// Which devices.
+        /// The devices.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
     /// Defines or changes a block of resources. Since 6.0.
     ResourceBlock<'a> {
-        /// What to do.
+        /// The operation.
         directive: ResourceBlockDirective = One<wire_type::ResourceBlockDirective>,
         /// The name of the block.
         block: Option<Text<'a>> = One<wire_type::String>,
-        /// What it is made of.
+        /// The resources of the block.
         units: Vec<ResourceUnit> = Many<wire_type::ResourceUnit>,
-        /// How to do it.
+        /// The directives of the request.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -61,22 +61,22 @@ message! {
     SessionControl<'a> {
         /// The number of the session.
         session: u32 = One<wire_type::Uint32>,
-        /// What.
+        /// The operations.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
-    /// Asks which processes of a job are on a node. Since 5.0; earlier clients answer it
+    /// Asks for the processes of a job on a node. Since 5.0; clients of earlier releases resolve it
     /// themselves.
     ResolvePeers<'a> {
-        /// The name of the node; none stands for all.
+        /// The name of the node; `None` means all nodes.
         node: Option<Text<'a>> = One<wire_type::String>,
-        /// The job; an empty one stands for all.
+        /// The job; an empty nspace means all jobs.
         nspace: Nspace<'a> = NspaceText,
     }
 
-    /// Asks which nodes a job runs on. Since 5.0; earlier clients answer it themselves.
+    /// Asks for the nodes of a job. Since 5.0; clients of earlier releases resolve it themselves.
     ResolveNodes<'a> {
-        /// The job; an empty one stands for all.
+        /// The job; an empty nspace means all jobs.
         nspace: Nspace<'a> = NspaceText,
     }
 }

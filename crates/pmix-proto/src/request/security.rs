@@ -9,7 +9,7 @@ use crate::wire_type;
 message! {
     /// Asks the host for a credential of the process.
     GetCredential<'a> {
-        /// Of which kind.
+        /// The kind of credential.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 
@@ -17,7 +17,7 @@ message! {
     ValidateCredential<'a> {
         /// The credential.
         credential: Bytes<'a> = One<wire_type::ByteObject>,
-        /// What is to be checked.
+        /// The directives of the validation.
         infos: Vec<Info<'a>> = Many<wire_type::Info>,
     }
 }

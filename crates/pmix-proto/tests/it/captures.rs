@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every captured message is read into its types and written back to the same bytes.
+//! Parses every captured message and packs it again to the same bytes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use pmix_proto::reply::Reply;
 use pmix_proto::{Command, Event, Frame, Header, Hello, Inbox, PeerForm, Request, Tag};
 
-/// A captured connection: its name and who said what.
+/// A captured connection: its name, and its messages with their direction.
 struct Capture {
     name: String,
     frames: Vec<(bool, Frame)>,
@@ -27,7 +27,7 @@ fn captures() -> Vec<Capture> {
     captures.collect()
 }
 
-/// The messages of a capture, through an inbox as they would come.
+/// Returns the messages of a capture, split by an inbox as they would arrive.
 fn frames(text: &str) -> Vec<(bool, Frame)> {
     let mut frames = Vec::new();
     let mut from_client = false;
@@ -53,7 +53,7 @@ fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(&digits).unwrap()
 }
 
-/// What is left of a hello behind its last field, where it is more than infos.
+/// Returns the number of bytes after the last field of a hello, beyond its infos.
 fn excess(hello: &Hello<'_>, payload: &[u8]) -> usize {
     let whole = hello.encode().unwrap();
     let again = &whole[Header::LEN..];
@@ -61,7 +61,7 @@ fn excess(hello: &Hello<'_>, payload: &[u8]) -> usize {
     payload.len() - again.len()
 }
 
-/// Reads a message and writes it again.
+/// Parses a message and packs it again.
 fn again(
     form: &PeerForm,
     asked: &HashMap<Tag, Command>,
@@ -85,7 +85,7 @@ fn again(
             output.encode(form, None).unwrap()
         }
         (false, _) => {
-            // The one that answers a heartbeat says that it cannot.
+            // The reply to a heartbeat states that the server does not support it.
             let command = asked.get(&tag).copied().unwrap_or(Command::FINALIZE);
             let reply = Reply::decode(command, form, None, payload).unwrap();
             reply.encode(form, None).unwrap()
@@ -94,7 +94,7 @@ fn again(
 }
 
 #[test]
-fn every_captured_message_is_written_back_as_it_was() {
+fn every_captured_message_survives_byte_by_byte() {
     let mut commands = BTreeSet::new();
     let mut replies = BTreeSet::new();
     for capture in captures() {
@@ -105,7 +105,7 @@ fn every_captured_message_is_written_back_as_it_was() {
             if frame.header.is_hello() {
                 let hello = Hello::decode(&frame.payload).expect(&place);
                 form = hello.form().expect(&place);
-                // Clients of 4.2 say one byte too much.
+                // Clients of 4.2 send one byte too many.
                 assert_eq!(
                     excess(&hello, &frame.payload),
                     usize::from(form.major == 4),
@@ -131,7 +131,7 @@ fn every_captured_message_is_written_back_as_it_was() {
 }
 
 #[test]
-fn a_captured_message_that_is_cut_is_a_typed_error_at_a_byte_of_it() {
+fn truncated_captured_messages_are_typed_errors_with_an_offset() {
     for capture in captures() {
         let mut form = PeerForm::new(Layout::new(Module::V41), b"4.2.2");
         for (from_client, frame) in &capture.frames {
@@ -143,7 +143,7 @@ fn a_captured_message_that_is_cut_is_a_typed_error_at_a_byte_of_it() {
             }
             for len in 0..frame.payload.len() {
                 let cut = &frame.payload[..len];
-                // Lists that go on to the end may end early.
+                // Lists without a count may end early.
                 if let Err(error) = Request::decode(&form, None, cut) {
                     assert!(!error.status().is_success());
                     assert!(error.offset().unwrap() <= len, "{error}");
@@ -157,7 +157,7 @@ fn a_captured_message_that_is_cut_is_a_typed_error_at_a_byte_of_it() {
             let mut long = frame.payload.clone();
             long.push(0xff);
             let command = Request::command_of(&form, &frame.payload).unwrap();
-            // Those that hold what is handed on, or a list up to the end, have no end to overrun.
+            // Messages with unparsed data or a list without a count have no end to detect.
             if command == Command::COMMIT {
                 continue;
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every request, reply and notice is read as it was written, in every layout that has its types.
+//! Round trips of every request, reply and unsolicited message, in every layout that has their
+//! types.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -203,7 +204,7 @@ fn others() -> Vec<Request<'static>> {
     ]
 }
 
-/// Every layout of today, with the release that brought it.
+/// Returns every current layout, with the release that introduced it.
 fn forms() -> Vec<PeerForm> {
     let mut forms = Vec::new();
     for (module, version) in [(Module::V41, "4.2.2"), (Module::V41, "5.0.11")]
@@ -219,10 +220,10 @@ fn forms() -> Vec<PeerForm> {
 }
 
 #[test]
-fn every_request_is_read_as_it_was_written() {
+fn every_request_survives() {
     let requests: Vec<_> = data().into_iter().chain(jobs()).chain(others()).collect();
     let known: BTreeSet<_> = requests.iter().map(Request::command).collect();
-    // Joining and inviting are events; no client sends them as requests.
+    // Joins and invitations are events; no client sends them as requests.
     let never = [Command::GROUP_JOIN, Command::GROUP_INVITE];
     assert!(
         Command::ALL
@@ -232,7 +233,7 @@ fn every_request_is_read_as_it_was_written() {
     for form in forms() {
         for request in &requests {
             let Ok(bytes) = request.encode(&form, None) else {
-                // Resource blocks came with v51.
+                // Resource blocks exist since v51.
                 assert_eq!(request.command(), Command::RESBLK, "{form:?}");
                 assert_eq!(form.layout.module, Module::V41);
                 continue;
@@ -328,7 +329,7 @@ fn replies() -> Vec<(Command, Reply<'static>)> {
 }
 
 #[test]
-fn every_reply_is_read_as_it_was_written() {
+fn every_reply_survives() {
     for form in forms() {
         for (command, reply) in replies() {
             let bytes = reply.encode(&form, None).unwrap();
@@ -339,7 +340,7 @@ fn every_reply_is_read_as_it_was_written() {
 }
 
 #[test]
-fn every_command_can_be_refused_with_a_status_alone() {
+fn every_command_accepts_a_status_alone_as_error() {
     for form in forms() {
         let refusal = reply::status(&form, Status::ERR_NOT_SUPPORTED).unwrap();
         for command in Command::ALL {
@@ -353,7 +354,7 @@ fn every_command_can_be_refused_with_a_status_alone() {
 }
 
 #[test]
-fn every_notice_is_read_as_it_was_written() {
+fn every_unsolicited_message_survives() {
     for form in forms() {
         let mut event = Event {
             status: Status::from_raw(-61),
@@ -392,7 +393,7 @@ fn every_notice_is_read_as_it_was_written() {
 }
 
 #[test]
-fn objects_are_read_one_by_one_up_to_the_first_fault() {
+fn objects_are_parsed_up_to_the_first_error() {
     let form = forms()[0];
     let object = b"\x02\x13\x02\x08job\0\x01\x02\x04a\0\x0e\x05\x02\x04b\0\x0e\x06";
     let written = object.to_vec();
@@ -415,7 +416,7 @@ fn objects_are_read_one_by_one_up_to_the_first_fault() {
 }
 
 #[test]
-fn the_object_of_a_process_is_that_of_a_real_server() {
+fn the_object_of_a_process_equals_that_of_a_real_server() {
     let form = forms()[0];
     let unhex = |digits: &str| data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap();
     let kvals =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of docs/protocol.md are what messages are read by.
+//! The tables of docs/protocol.md agree with the declarations of messages.
 //!
 //! `PMIX_DOCS=write cargo test -p pmix-proto --test it page` writes them into the page.
 #![allow(clippy::disallowed_methods, reason = "the page is written when asked")]
@@ -10,7 +10,7 @@ use std::path::Path;
 use pmix_proto::outline::{self, Part};
 use pmix_proto::{Command, Tag};
 
-/// The releases in which a message changed, with the name of those from there on.
+/// The releases in which messages changed, with the text that introduces the change.
 const RELEASES: [(u32, &str); 3] = [(4, ""), (5, "since 5.0: "), (6, "since 6.0: ")];
 
 fn words(parts: &[Part]) -> String {
@@ -41,7 +41,7 @@ fn word(part: &Part) -> String {
     }
 }
 
-/// What a message holds, and what else it holds from later releases on.
+/// Returns the fields of a message, and the changes of later releases.
 fn by_release(parts: impl Fn(u32) -> Vec<Part>) -> String {
     let mut said: Vec<(String, &str)> = Vec::new();
     for (major, since) in RELEASES {
@@ -80,7 +80,7 @@ fn unsolicited() -> String {
     table
 }
 
-/// The page with the table behind a mark made anew.
+/// Returns the page with a new table after a mark.
 fn renewed(page: &str, mark: &str, table: &str) -> String {
     let mark = format!("<!-- {mark} -->\n");
     let (before, after) = page.split_once(&mark).expect("the mark is there");
@@ -89,7 +89,7 @@ fn renewed(page: &str, mark: &str, table: &str) -> String {
 }
 
 #[test]
-fn the_page_says_what_messages_are_read_by() {
+fn the_page_agrees_with_the_declarations() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocol.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let made = renewed(&page, "requests", &requests());
@@ -99,7 +99,7 @@ fn the_page_says_what_messages_are_read_by() {
     } else {
         assert!(
             made == page,
-            "docs/protocol.md is not what `PMIX_DOCS=write` makes of it"
+            "docs/protocol.md is out of date: run this test with `PMIX_DOCS=write`"
         );
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests against their bytes.
+//! Requests and their exact bytes.
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_proto::{Command, PeerForm, Request, reply, request};
@@ -47,7 +47,7 @@ fn every_key_of_a_lookup_is_a_call_of_its_own() {
 }
 
 #[test]
-fn members_are_named_when_a_group_ends_since_5_0() {
+fn a_destruct_has_members_since_5_0() {
     let end = |procs| {
         Request::GroupDestruct(request::GroupDestruct {
             group: Some("g".into()),
@@ -80,7 +80,7 @@ fn a_get_of_everything_has_no_key() {
 }
 
 #[test]
-fn a_commit_hands_on_what_it_holds() {
+fn a_commit_passes_on_its_blocks() {
     let bytes = b"\x02\x02\x02\x01 whatever";
     let Ok(Request::Commit(commit)) = Request::decode(&form("5.0.11"), None, bytes) else {
         panic!("no commit");
@@ -89,7 +89,7 @@ fn a_commit_hands_on_what_it_holds() {
 }
 
 #[test]
-fn a_request_that_is_cut_names_the_field_and_the_byte() {
+fn a_truncated_request_names_the_field_and_the_offset() {
     for request in [fence(), lookup()] {
         let bytes = request.encode(&form("5.0.11"), None).unwrap();
         for len in 0..bytes.len() {
@@ -106,14 +106,14 @@ fn a_request_that_is_cut_names_the_field_and_the_byte() {
 }
 
 #[test]
-fn lengths_that_lie_are_refused_before_anything_is_reserved() {
+fn rejects_false_lengths_before_reserving_memory() {
     let huge = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff";
     for start in [&b"\x02\x03\x02"[..], b"\x02\x07\x02\x00\x02"] {
         let bytes = [start, huge].concat();
         let error = Request::decode(&form("5.0.11"), None, &bytes).unwrap_err();
         assert!(error.offset().unwrap() <= bytes.len(), "{error}");
     }
-    // More announced than there are.
+    // The stated count exceeds the data.
     let bytes = b"\x02\x03\x02\x05\x02\x04j\0\0\x02\0";
     let error = Request::decode(&form("5.0.11"), None, bytes).unwrap_err();
     assert_eq!(
@@ -123,7 +123,7 @@ fn lengths_that_lie_are_refused_before_anything_is_reserved() {
 }
 
 #[test]
-fn a_command_that_nobody_knows_is_no_fault() {
+fn an_unknown_command_is_not_an_error() {
     let bytes = b"\x02\x63 and what it has";
     let request = Request::decode(&form("5.0.11"), None, bytes).unwrap();
     assert_eq!(request, Request::Unknown(Command(0x63)));
@@ -135,7 +135,7 @@ fn a_command_that_nobody_knows_is_no_fault() {
 }
 
 #[test]
-fn a_described_request_says_its_types() {
+fn a_described_request_has_its_types() {
     let layout = Layout::new(Module::V41).with_buffer(BufferKind::Described);
     let form = PeerForm::new(layout, b"5.0.11");
     let bytes = Request::Finalize.encode(&form, None).unwrap();

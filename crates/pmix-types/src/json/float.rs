@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Floating point numbers, as C's `%.9g` and `%.17g` print them.
+//! Floating point numbers, printed as C's `%.9g` and `%.17g` do.
 //!
-//! A datum is a string, because JSON has no word for infinity and because a reader must not lose
-//! a digit. So many digits are enough to tell any two numbers apart. What a monitor measured is a
-//! JSON number, without a point where it is whole.
+//! A datum is a string, because JSON cannot express infinity and because a reader must not lose a
+//! digit. The digits suffice to tell any two numbers apart. A monitor's measurement is a JSON
+//! number, without a decimal point if it is whole.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ fn spell(number: f64, digits: usize) -> String {
         let word = if number.is_nan() { "nan" } else { "inf" };
         return format!("{sign}{word}");
     }
-    // One digit, a point, the others, `e` and the exponent.
+    // One digit, a point, the other digits, `e` and the exponent.
     let scientific = format!("{number:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -34,7 +34,7 @@ fn spell(number: f64, digits: usize) -> String {
     format!("{}e{sign}{:02}", bare(mantissa), exponent.unsigned_abs())
 }
 
-/// A number without the zeros that end its fraction.
+/// Returns a number without the trailing zeros of its fraction.
 fn bare(number: &str) -> &str {
     if !number.contains('.') {
         return number;
@@ -42,12 +42,13 @@ fn bare(number: &str) -> &str {
     number.trim_end_matches('0').trim_end_matches('.')
 }
 
-/// Reads a number of either width from a string or from a JSON number.
+/// Reads a number of either width from a string or a JSON number.
 fn read<F>(node: &Node<'_>, at: &At<'_>, is_infinite: impl Fn(&F) -> bool) -> Result<F, Fault>
 where
     F: FromStr + fmt::Debug,
 {
-    // A JSON number takes the way over its digits, which rounds once and not twice.
+    // A JSON number is converted through its digits: that rounds once, where `f64` to `f32` would
+    // round twice.
     let text = match node {
         Node::Text(text) => text.clone().into_owned(),
         Node::Whole(number) => number.to_string(),
@@ -83,7 +84,7 @@ impl Form for f64 {
     }
 }
 
-/// What a monitor measured: a JSON number where JSON has one.
+/// A measurement of a monitor: a JSON number, if JSON can express it.
 pub(crate) struct Measure(f32);
 
 impl From<&f32> for Measure {
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_spelled_as_c_spells_them() {
+    fn prints_numbers_as_c_does() {
         let doubles = [
             (0.0, "0"),
             (-0.0, "-0"),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_reads_back_to_the_same_number() {
+    fn every_printed_number_reads_back() {
         let mut bits = 1_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form of a type, both ways.
+//! The JSON form of a type: printing and reading.
 
 use serde::ser::{Serialize, Serializer};
 
@@ -8,10 +8,10 @@ use super::path::{At, Fault};
 
 /// A type with a JSON form.
 ///
-/// It is a trait of its own beside serde's, because much of the model is made of foreign types
-/// whose form in serde is another one: bytes, options, vectors, floating point numbers.
+/// The trait exists besides serde's traits, because much of the model consists of foreign types
+/// whose serde form differs: bytes, options, vectors, floating point numbers.
 pub(crate) trait Form: Sized {
-    /// Whether a list of none of these prints as `null`, as the C form of it is a null pointer.
+    /// `true` if an empty list of this type prints as `null`, because its C form is a null pointer.
     const NONE_IS_NULL: bool = false;
 
     /// Prints the datum.
@@ -20,13 +20,13 @@ pub(crate) trait Form: Sized {
     /// Reads a datum.
     fn read(node: Node<'_>, at: &At<'_>) -> Result<Self, Fault>;
 
-    /// What a member that is left out stands for, if it may be.
+    /// Returns the value of an omitted member, if the member may be omitted.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// Prints what it refers to in its JSON form.
+/// A wrapper that prints a datum in its JSON form.
 pub(crate) struct As<'a, T>(pub(crate) &'a T);
 
 impl<T: Form> Serialize for As<'_, T> {
@@ -35,7 +35,7 @@ impl<T: Form> Serialize for As<'_, T> {
     }
 }
 
-/// Nothing of a pointer is kept: it prints as null and reads from anything.
+/// A pointer has no content: it prints as null, and reading accepts anything.
 impl Form for () {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()

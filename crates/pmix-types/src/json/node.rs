@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any JSON, held until its type is known.
+//! Parsed JSON whose type is not known yet.
 //!
-//! Members stand in alphabetical order, so `data` comes before the `type` that says how to read
-//! it. A text is therefore read into nodes first and by its type afterwards.
+//! Members are in alphabetical order, so `data` precedes the `type` that determines its form. A
+//! text is therefore parsed into nodes first and interpreted by its type afterwards.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,17 +11,17 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 
 use super::path::{At, Fault};
 
-/// How deep lists and objects may stand in each other.
+/// The greatest depth of nested lists and objects.
 const MAX_DEPTH: u32 = 128;
 
-/// The most characters of a string that an error repeats.
+/// The most characters of a string that an error quotes.
 const SHOWN: usize = 40;
 
-/// A piece of JSON.
+/// A JSON value.
 pub(crate) enum Node<'de> {
     Null,
     Bool(bool),
-    /// A whole number; 64 bits with or without a sign fit.
+    /// A whole number; every signed and unsigned 64-bit number fits.
     Whole(i128),
     Number(f64),
     Text(Cow<'de, str>),
@@ -30,7 +30,7 @@ pub(crate) enum Node<'de> {
 }
 
 impl Node<'_> {
-    /// The whole number that stands here.
+    /// Returns the whole number of the node.
     pub(crate) fn whole(&self, at: &At<'_>) -> Result<i128, Fault> {
         match self {
             Self::Whole(number) => Ok(*number),
@@ -43,7 +43,7 @@ impl Node<'_> {
 }
 
 impl fmt::Display for Node<'_> {
-    /// What it is, for errors.
+    /// Prints a description for errors.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Node<'de> {
     }
 }
 
-/// Reads one node that stands so deep.
+/// The reader of a node at a depth.
 #[derive(Clone, Copy)]
 struct Level(u32);
 
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for Level {
         let mut members = Vec::new();
         while let Some(name) = access.next_key_seed(inside)? {
             let Node::Text(name) = name else {
-                return Err(A::Error::custom("the name of a member is no string"));
+                return Err(A::Error::custom("the name of a member is not a string"));
             };
             members.push((name, access.next_value_seed(inside)?));
         }

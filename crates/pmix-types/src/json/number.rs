@@ -39,8 +39,8 @@ macro_rules! whole {
 
 whole!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Open numbers print as numbers and read from their names too; one that may be left out has a
-/// default.
+/// Implements `Form` for open numbers: they print as numbers and are also read from their names. A
+/// number with `or` may be omitted and has that default.
 macro_rules! named {
     ($($name:ident $(or $absent:expr)?),* $(,)?) => {
         $(impl Form for crate::$name {

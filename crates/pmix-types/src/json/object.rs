@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The members of an object while they are read.
+//! The members of an object during reading.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use super::form::Form;
 use super::node::Node;
 use super::path::{At, Fault};
 
-/// An object all of whose members have known names, each at most once.
+/// An object in which every member has a known name and occurs at most once.
 pub(crate) struct Object<'de, 'p> {
     members: Vec<(Cow<'de, str>, Node<'de>)>,
     at: At<'p>,
 }
 
 impl<'de, 'p> Object<'de, 'p> {
-    /// Takes an object whose members may be those named.
+    /// Takes an object whose members may be those in `names`.
     pub(crate) fn new(node: Node<'de>, at: &At<'p>, names: &[&str]) -> Result<Self, Fault> {
         let Node::Object(members) = node else {
             let wanted = format!("an object with {}", names.join(", "));
@@ -26,24 +26,24 @@ impl<'de, 'p> Object<'de, 'p> {
                 return Err(at.unknown_member(&name, names));
             }
             if members.iter().take(place).any(|(other, _)| other == name) {
-                return Err(at.fault(format_args!("the member {name} stands twice")));
+                return Err(at.fault(format_args!("the member {name} occurs twice")));
             }
         }
         Ok(Self { members, at: *at })
     }
 
-    /// Takes a member out, if it is there.
+    /// Removes and returns a member, if it is present.
     pub(crate) fn take(&mut self, name: &str) -> Option<Node<'de>> {
         let place = self.members.iter().position(|(other, _)| other == name)?;
         Some(self.members.swap_remove(place).1)
     }
 
-    /// Whether all members have been taken.
+    /// Returns `true` if all members have been taken.
     pub(crate) const fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Reads a member.
+    /// Takes and reads a member.
     pub(crate) fn member<T: Form>(&mut self, name: &str) -> Result<T, Fault> {
         match self.take(name) {
             Some(node) => T::read(node, &self.at.member(name)),
@@ -51,7 +51,7 @@ impl<'de, 'p> Object<'de, 'p> {
         }
     }
 
-    /// A fault: a member is not there.
+    /// Creates the error for a missing member.
     pub(crate) fn missing(&self, name: &str) -> Fault {
         self.at.fault(format_args!("the member {name} is missing"))
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where in a JSON text something stands, and what is wrong there.
+//! Places in a JSON text, and the errors that name them.
 
 use std::fmt;
 
 use crate::DataType;
 
-/// A place: the way to it from the root, kept on the stack while the text is read.
+/// A place: the path to it from the root, kept on the stack during reading.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'p> {
     parent: Option<&'p Self>,
     step: Step<'p>,
-    /// The type of the datum that stands here, where one is known.
+    /// The type of the datum at this place, if it is known.
     data_type: Option<DataType>,
 }
 
@@ -22,7 +22,7 @@ enum Step<'p> {
 }
 
 impl<'p> At<'p> {
-    /// The root, which errors call `name`; an empty name is left out.
+    /// Creates the root, which errors call `name`; an empty name is omitted.
     pub(crate) const fn root(name: &'p str) -> Self {
         Self {
             parent: None,
@@ -31,7 +31,7 @@ impl<'p> At<'p> {
         }
     }
 
-    /// An item of the list that stands here; it has the type that the list is said to be of.
+    /// Returns the place of an item of the list at this place, with the item type of the list.
     pub(crate) const fn item(&'p self, index: usize) -> Self {
         Self {
             parent: Some(self),
@@ -40,7 +40,7 @@ impl<'p> At<'p> {
         }
     }
 
-    /// A member of the object that stands here.
+    /// Returns the place of a member of the object at this place.
     pub(crate) const fn member(&'p self, name: &'p str) -> Self {
         Self {
             parent: Some(self),
@@ -49,7 +49,7 @@ impl<'p> At<'p> {
         }
     }
 
-    /// The same place, where a datum or data of a type are expected.
+    /// Returns the same place with the type of the data that are expected there.
     pub(crate) const fn of(self, data_type: DataType) -> Self {
         Self {
             data_type: Some(data_type),
@@ -57,14 +57,14 @@ impl<'p> At<'p> {
         }
     }
 
-    /// A fault at this place.
+    /// Creates an error at this place.
     pub(crate) fn fault(&self, what: impl fmt::Display) -> Fault {
         let path = self.to_string();
         let mark = if path.is_empty() { "" } else { ": " };
         Fault(format!("{path}{mark}{what}"))
     }
 
-    /// A fault: something else stands here than was expected.
+    /// Creates the error for a node other than the expected one.
     pub(crate) fn expected(&self, what: &str, found: impl fmt::Display) -> Fault {
         match self.data_type {
             Some(of) => self.fault(format_args!("expected {what} for {of}, found {found}")),
@@ -72,18 +72,18 @@ impl<'p> At<'p> {
         }
     }
 
-    /// A fault: an object has a member that is not among the known ones.
+    /// Creates the error for an unknown member of an object.
     pub(crate) fn unknown_member(&self, name: &str, known: &[&str]) -> Fault {
         let known = known.join(", ");
         match self.data_type {
             Some(of) => self.fault(format_args!("{of} has no member {name:?}; it has {known}")),
             None => self.fault(format_args!(
-                "no member {name:?} is known; these are: {known}"
+                "unknown member {name:?}; the members are {known}"
             )),
         }
     }
 
-    /// A fault: a number is outside of its type.
+    /// Creates the error for a number that its type cannot hold.
     pub(crate) fn misfit(&self, number: impl fmt::Display, range: impl fmt::Display) -> Fault {
         match self.data_type {
             Some(of) => self.fault(format_args!("{number} does not fit {of} ({range})")),
@@ -107,7 +107,7 @@ impl fmt::Display for At<'_> {
 }
 
 impl At<'_> {
-    /// Whether nothing is printed in front of this step.
+    /// Returns `true` if no text precedes this step.
     fn is_first(&self) -> bool {
         matches!(
             self.parent,
@@ -119,7 +119,7 @@ impl At<'_> {
     }
 }
 
-/// What is wrong with a JSON text, and where.
+/// The error of a JSON text and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(String);
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_prints_as_people_would_write_it() {
+    fn a_place_prints_as_a_path() {
         let root = At::root("value");
         let item = root.item(2);
         assert_eq!(item.member("data").to_string(), "value[2].data");

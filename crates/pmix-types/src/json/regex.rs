@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encoded maps of the string form.
 //!
-//! | form | what |
+//! | form | meaning |
 //! | --- | --- |
 //! | `{"string": "…"}` | a form that is text |
 //! | `{"blob_payload_hex": "…"}` | the compressed form without the frame that its payload implies |
@@ -17,14 +17,14 @@ use super::path::{At, Fault};
 use super::text::{Digits, write_hex};
 use crate::{DataType, RegexBytes, Text};
 
-/// What stands in front of a compressed payload: this, the payload's length in decimal, `:` and
-/// NUL.
+/// The start of the frame of a compressed payload. The payload's length in decimal, `:` and NUL
+/// follow.
 const FRAME: &[u8] = b"blob:\0component=zlib:\0size=";
 
-/// What ends the frame.
+/// The end of the frame.
 const FRAME_END: &[u8] = b":\0";
 
-/// The payload of the compressed form, if its frame is the one that the payload implies.
+/// Returns the payload of the compressed form, if its frame is the one that the payload implies.
 fn payload(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(FRAME)?;
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -64,7 +64,10 @@ impl Form for RegexBytes<'_> {
             (None, Some(digits), None) => Ok(Self(digits.into())),
             (None, None, Some(text)) => Ok(Self(text.into_bytes())),
             (None, None, None) => Ok(Self::default()),
-            _ => Err(at.fault(format_args!("only one of {} may stand", NAMES.join(", ")))),
+            _ => Err(at.fault(format_args!(
+                "only one of {} may be given",
+                NAMES.join(", ")
+            ))),
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON forms for serde.
+//! The serde implementations of the JSON forms.
 //!
 //! Source: `docs/json.md`, which defines the JSON form.
 
@@ -12,7 +12,7 @@ use super::path::At;
 use super::typed::Data;
 use crate::{DataArray, DataType};
 
-/// Prints data of one type as a list without their type; see [`ListOf`].
+/// A serializer of data of one type as a list without their type; see [`ListOf`].
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a>(pub &'a DataArray<'a>);
 
@@ -22,7 +22,8 @@ impl Serialize for List<'_> {
     }
 }
 
-/// Reads a list of data whose type is known, as beside a member `type` outside of the list.
+/// A deserializer of a list of data whose type is known, for example from a member `type` outside
+/// of the list.
 ///
 /// ```
 /// use pmix_types::{DataArray, DataType, json::ListOf};
@@ -43,7 +44,7 @@ pub struct ListOf<'n> {
 }
 
 impl<'n> ListOf<'n> {
-    /// Creates a reader of data of a type.
+    /// Creates a deserializer of data of a type.
     #[must_use]
     pub const fn new(data_type: DataType) -> Self {
         Self {
@@ -52,7 +53,7 @@ impl<'n> ListOf<'n> {
         }
     }
 
-    /// Sets the name of the list, with which the places in errors begin: `value[2].data`.
+    /// Sets the name of the list, with which the places in errors begin, as in `value[2].data`.
     #[must_use]
     pub const fn named(self, name: &'n str) -> Self {
         Self { name, ..self }

@@ -11,9 +11,9 @@ use super::path::{At, Fault};
 use super::text::Digits;
 use crate::DataType;
 
-/// Gives structures their form: the members, where the name of a field is not the member's the
-/// field, and `via` a type whose form the member has instead of its own. A member `if some` is
-/// left out where there is none.
+/// Implements `Form` for structures. It takes the members; for each the field, if its name differs;
+/// and with `via` a type whose form replaces the form of the field. A member with `if some` is
+/// omitted if it is `None`.
 macro_rules! structures {
     ($($type:ty as $data_type:ident {
         $($json:literal: $field:ident $(if $some:ident)? $(via $via:ty)?,)*

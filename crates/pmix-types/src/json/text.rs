@@ -12,7 +12,7 @@ use super::object::Object;
 use super::path::{At, Fault};
 use crate::{Bytes, DataType, Key, Nspace, Text};
 
-/// The most bytes that a text of `repeat` may have.
+/// The most bytes of a text with `repeat`.
 const MAX_REPEATED: usize = 16 << 20;
 
 /// Prints `{"hex": …}`.
@@ -22,14 +22,14 @@ pub(super) fn write_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S:
     object.end()
 }
 
-/// Reads the digits of bytes.
+/// Parses bytes from their hexadecimal digits.
 pub(super) fn unhex(node: &Node<'_>, at: &At<'_>) -> Result<Vec<u8>, Fault> {
     let Node::Text(text) = node else {
         return Err(at.expected("a string of hexadecimal digits", node));
     };
     if let Some((place, wrong)) = text.char_indices().find(|(_, c)| !c.is_ascii_hexdigit()) {
         return Err(at.fault(format_args!(
-            "{wrong:?} at character {place} is no hexadecimal digit"
+            "{wrong:?} at character {place} is not a hexadecimal digit"
         )));
     }
     if text.len() % 2 != 0 {
@@ -40,7 +40,7 @@ pub(super) fn unhex(node: &Node<'_>, at: &At<'_>) -> Result<Vec<u8>, Fault> {
     }
     HEXLOWER_PERMISSIVE
         .decode(text.as_bytes())
-        .map_err(|e| at.fault(format_args!("no hexadecimal text: {e}")))
+        .map_err(|e| at.fault(format_args!("invalid hexadecimal text: {e}")))
 }
 
 impl Form for Text<'_> {
@@ -82,7 +82,7 @@ fn repeated(object: &mut Object<'_, '_>, at: &At<'_>) -> Result<Vec<u8>, Fault> 
     let len = len.saturating_mul(part.len());
     if len > MAX_REPEATED {
         return Err(at.fault(format_args!(
-            "a repeated string may have {MAX_REPEATED} bytes, this has {len}"
+            "a repeated string has {len} bytes, the limit is {MAX_REPEATED}"
         )));
     }
     let mut bytes = Vec::with_capacity(len);
@@ -123,7 +123,7 @@ impl Form for Bytes<'_> {
     }
 }
 
-/// Bytes as nothing but the string of their digits.
+/// Bytes whose form is only the string of their digits.
 pub(crate) struct Digits<'a>(Bytes<'a>);
 
 impl<'a> From<&'a Bytes<'_>> for Digits<'a> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that say their type: values, arrays, and what has a value among its members.
+//! Data with their type: values, arrays, and the structures that have a value among their members.
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -9,7 +9,7 @@ use super::object::Object;
 use super::path::{At, Fault};
 use crate::{DataArray, DataType, Value};
 
-/// The type of what stands beside it: its name, or its number if it has none.
+/// The type of the adjacent data: its name, or its number if it has no name.
 struct TypeName(DataType);
 
 impl Form for TypeName {
@@ -25,7 +25,7 @@ impl Form for TypeName {
     }
 }
 
-/// Prints the datum of a value without its type.
+/// A serializer of the datum of a value without its type.
 struct Datum<'a>(&'a Value<'a>);
 
 impl Serialize for Datum<'_> {
@@ -34,7 +34,7 @@ impl Serialize for Datum<'_> {
     }
 }
 
-/// Reads the members `data` and `type`.
+/// Reads a value from the members `data` and `type`.
 fn value<'v>(object: &mut Object<'_, '_>, at: &At<'_>) -> Result<Value<'v>, Fault> {
     let TypeName(data_type) = object.member("type")?;
     let data = match (object.take("data"), data_type) {
@@ -60,7 +60,8 @@ impl Form for Value<'_> {
     }
 }
 
-/// Gives a form to structures with a field `value`: the members `data` first, those named, `type`.
+/// Implements `Form` for structures with a field `value`: the members are `data`, those listed, and
+/// `type`.
 macro_rules! valued {
     ($($name:ident as $data_type:ident { $($json:literal: $field:ident,)* })*) => {
         $(impl Form for crate::$name<'_> {
@@ -91,7 +92,7 @@ valued! {
     Pdata as PDATA { "key": key, "proc": proc, }
 }
 
-/// Prints the data of an array without their type.
+/// A serializer of the data of an array without their type.
 pub(super) struct Data<'a>(pub(super) &'a DataArray<'a>);
 
 impl Serialize for Data<'_> {
@@ -135,7 +136,7 @@ impl Form for DataArray<'_> {
     }
 }
 
-/// Reads data of a type that has none: nulls, which are counted.
+/// Reads data of a type without a form: a list of nulls, which are counted.
 pub(crate) fn untyped<'v>(
     data_type: DataType,
     node: &Node<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several data of one type.
+//! Arrays of data of one type.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_data_array_t`.
 
@@ -15,14 +15,14 @@ use crate::{
 
 macro_rules! arrays {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
-        /// Holds several data of one type (`pmix_data_array_t`); also what one pack call carries.
+        /// An array of data of one type (`pmix_data_array_t`); also the data of one pack call.
         #[derive(Clone, Debug, PartialEq)]
         pub enum DataArray<'a> {
-            /// So many data of no type, or no data of a type that the model does not know.
+            /// `len` data of no type, or no data of a type that the model does not know.
             Untyped {
                 /// The type.
                 data_type: DataType,
-                /// The stated number of data; none of them is there.
+                /// The stated number of data; the data themselves are not held.
                 len: u64,
             },
             $($(#[$doc])* $variant(Vec<$type>),)*
@@ -47,13 +47,13 @@ macro_rules! arrays {
                 }
             }
 
-            /// Returns whether the array has no data.
+            /// Returns `true` if the array has no data.
             #[must_use]
             pub const fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// Creates an array without data of a type.
+            /// Creates an empty array of a type.
             #[must_use]
             pub const fn empty(data_type: DataType) -> Self {
                 match data_type {
@@ -116,7 +116,7 @@ macro_rules! arrays {
 arrays! {
     /// Truth values.
     Bool(bool) = BOOL;
-    /// Bytes, one by one.
+    /// Single bytes.
     Byte(u8) = BYTE;
     /// Strings and null pointers.
     String(Option<Text<'a>>) = STRING;
@@ -148,7 +148,7 @@ arrays! {
     Float(f32) = FLOAT;
     /// Numbers of double precision.
     Double(f64) = DOUBLE;
-    /// Seconds and microseconds.
+    /// Times in seconds and microseconds.
     Timeval(Timeval) = TIMEVAL;
     /// Seconds since 1970.
     Time(i64) = TIME;
@@ -170,13 +170,13 @@ arrays! {
     ByteObject(Bytes<'a>) = BYTE_OBJECT;
     /// Keys with values.
     Kval(Kval<'a>) = KVAL;
-    /// How long published data live.
+    /// The times for which published data are kept.
     Persistence(Persistence) = PERSIST;
-    /// Pointers; nothing of them is kept.
+    /// Pointers, whose content is not kept.
     Pointer(()) = POINTER;
-    /// Who may see data.
+    /// The processes that may read data.
     Scope(Scope) = SCOPE;
-    /// Who may see publications or events.
+    /// The processes that may see publications or events.
     DataRange(DataRange) = DATA_RANGE;
     /// Commands of the protocol.
     Command(Command) = COMMAND;
@@ -186,7 +186,7 @@ arrays! {
     DataType(DataType) = DATA_TYPE;
     /// States of processes.
     ProcState(ProcState) = PROC_STATE;
-    /// What debuggers ask about processes.
+    /// Descriptions of processes for debuggers.
     ProcInfo(ProcInfo<'a>) = PROC_INFO;
     /// Arrays.
     DataArray(DataArray<'a>) = DATA_ARRAY;
@@ -196,13 +196,13 @@ arrays! {
     Query(Query<'a>) = QUERY;
     /// Compressed texts, kept compressed (deprecated).
     CompressedString(Bytes<'a>) = COMPRESSED_STRING;
-    /// What to do with allocations.
+    /// Purposes of allocation requests.
     AllocDirective(AllocDirective) = ALLOC_DIRECTIVE;
     /// Streams of processes.
     IofChannel(IofChannel) = IOF_CHANNEL;
     /// Environment variables.
     Envar(Envar<'a>) = ENVAR;
-    /// Places in a fabric.
+    /// Coordinates in a fabric.
     Coord(Coord) = COORD;
     /// Registered attributes.
     Regattr(Regattr<'a>) = REGATTR;
@@ -212,53 +212,53 @@ arrays! {
     JobState(JobState) = JOB_STATE;
     /// States of fabric links.
     LinkState(LinkState) = LINK_STATE;
-    /// Processors of processes.
+    /// Sets of processors.
     Cpuset(Cpuset<'a>) = PROC_CPUSET;
-    /// Where devices are in their fabric.
+    /// Positions of devices in their fabric.
     Geometry(Geometry<'a>) = GEOMETRY;
-    /// How far a process is from devices.
+    /// Distances of processes from devices.
     DeviceDistance(DeviceDistance<'a>) = DEVICE_DIST;
     /// Addresses on fabric devices.
     Endpoint(Endpoint<'a>) = ENDPOINT;
-    /// The hardware of nodes.
+    /// Hardware topologies of nodes.
     Topology(Topology<'a>) = TOPO;
     /// Types of devices.
     DeviceType(DeviceType) = DEVTYPE;
-    /// How close processes are.
+    /// Localities of pairs of processes.
     Locality(Locality) = LOCTYPE;
     /// Compressed bytes, kept compressed.
     CompressedByteObject(Bytes<'a>) = COMPRESSED_BYTE_OBJECT;
     /// Names of jobs.
     Nspace(Nspace<'a>) = PROC_NSPACE;
-    /// What processes use.
+    /// Resource usage of processes.
     ProcStats(ProcStats<'a>) = PROC_STATS;
-    /// What disks did.
+    /// Activity of disks.
     DiskStats(DiskStats<'a>) = DISK_STATS;
-    /// What network interfaces did.
+    /// Activity of network interfaces.
     NetStats(NetStats<'a>) = NET_STATS;
-    /// What nodes have and use.
+    /// Resources of nodes and their usage.
     NodeStats(NodeStats<'a>) = NODE_STATS;
     /// Buffers of packed data.
     DataBuffer(Bytes<'a>) = DATA_BUFFER;
     /// Kinds of storage.
     StorageMedium(StorageMedium) = STOR_MEDIUM;
-    /// From where storage can be reached.
+    /// Places from which storage can be reached.
     StorageAccessibility(StorageAccessibility) = STOR_ACCESS;
-    /// How long storage lasts.
+    /// Times for which storage keeps its data.
     StoragePersistence(StoragePersistence) = STOR_PERSIST;
-    /// Whether storage is read or written.
+    /// Ways in which storage is accessed.
     StorageAccessType(StorageAccessType) = STOR_ACCESS_TYPE;
     /// Devices.
     Device(Device<'a>) = DEVICE;
-    /// What to do with blocks of resources.
+    /// Operations on resource blocks.
     ResourceBlockDirective(ResourceBlockDirective) = RESBLOCK_DIRECTIVE;
-    /// How many devices of one type, for several types.
+    /// Numbers of devices of one type.
     ResourceUnit(ResourceUnit) = RESOURCE_UNIT;
     /// Processes on nodes.
     NodePid(NodePid<'a>) = NODE_PID;
     /// Encoded maps with their types.
     Regex2(WireRegex2<'a>) = REGEX2;
-    /// Who may use allocations after the jobs that made them.
+    /// The processes that inherit allocations.
     AllocInheritance(AllocInheritance) = ALLOC_INHERIT;
 }
 

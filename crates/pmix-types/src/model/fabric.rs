@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things are: coordinates, topologies, devices and distances.
+//! Positions of hardware: coordinates, topologies, devices and distances.
 //!
 //! Source: PMIx Standard, chapter "Fabric Support Definitions", for coordinates; `pmix_common.h`
 //! of OpenPMIx for the others.
@@ -7,10 +7,10 @@
 use super::owned::{plain, structure};
 use crate::{Bytes, CoordView, DeviceType, Text};
 
-/// Holds the coordinates of a device in a fabric (`pmix_coord_t`).
+/// The coordinates of a device in a fabric (`pmix_coord_t`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Coord {
-    /// Which kind of coordinates these are.
+    /// The interpretation of the coordinates.
     pub view: CoordView,
     /// One number for each dimension.
     pub coord: Vec<u32>,
@@ -19,29 +19,29 @@ pub struct Coord {
 plain!(Coord, ResourceUnit);
 
 structure! {
-    /// Says where a device is in its fabric (`pmix_geometry_t`).
+    /// The position of a device in its fabric (`pmix_geometry_t`).
     Geometry {
-        /// The fabric's index.
+        /// The index of the fabric.
         fabric: u64,
-        /// The device's unique name.
+        /// The unique name of the device.
         uuid: Option<Text<'a>>,
-        /// The name that the operating system gives the device.
+        /// The name of the device in the operating system.
         osname: Option<Text<'a>>,
-        /// Its coordinates, one for each view.
+        /// The coordinates, one set for each view.
         coordinates: Vec<Coord>,
     }
 }
 
 structure! {
-    /// Says how far a process is from a device (`pmix_device_distance_t`).
+    /// The distance of a process from a device (`pmix_device_distance_t`).
     DeviceDistance {
-        /// The device's unique name.
+        /// The unique name of the device.
         uuid: Option<Text<'a>>,
-        /// The name that the operating system gives the device.
+        /// The name of the device in the operating system.
         osname: Option<Text<'a>>,
         /// The type of the device.
         device_type: DeviceType,
-        /// The distance from the nearest of the process's processors.
+        /// The distance from the nearest processor of the process.
         mindist: u16,
         /// The distance from the farthest one.
         maxdist: u16,
@@ -51,16 +51,16 @@ structure! {
 structure! {
     /// A device (`pmix_device_t`).
     Device {
-        /// The device's unique name.
+        /// The unique name of the device.
         uuid: Option<Text<'a>>,
-        /// The name that the operating system gives the device.
+        /// The name of the device in the operating system.
         osname: Option<Text<'a>>,
         /// The type of the device.
         device_type: DeviceType,
     }
 }
 
-/// Counts devices of one type (`pmix_resource_unit_t`).
+/// A number of devices of one type (`pmix_resource_unit_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceUnit {
     /// The type of the devices.
@@ -72,9 +72,9 @@ pub struct ResourceUnit {
 structure! {
     /// The processors a process may use (`pmix_cpuset_t`).
     Cpuset {
-        /// Who describes them, for example `hwloc`. It does not travel in every version.
+        /// The library that describes them, for example `hwloc`. Not every version packs it.
         source: Option<Text<'a>>,
-        /// Which they are, as that source writes a list: `0,2-3,7,64-`.
+        /// The processors, written as that library writes a list: `0,2-3,7,64-`.
         bitmap: Option<Text<'a>>,
     }
 }
@@ -82,11 +82,11 @@ structure! {
 structure! {
     /// The hardware of a node (`pmix_topology_t`).
     Topology {
-        /// Who describes it, for example `hwloc:2.9`. It does not travel in every version.
+        /// The library that describes it, for example `hwloc:2.9`. Not every version packs it.
         source: Option<Text<'a>>,
-        /// The description as that source writes it; for hwloc XML.
+        /// The description as that library writes it; XML for hwloc.
         topology: Option<Text<'a>>,
-        /// What the source's library supports on that node, as that library stores it.
+        /// The features that the library supports on the node, in the library's own layout.
         support: Option<Bytes<'a>>,
     }
 }

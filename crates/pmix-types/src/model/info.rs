@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys with values, and what is built of them: queries, applications, registered attributes.
+//! Keys with values, and the structures built from them: queries, applications, registered
+//! attributes.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_info_t`; chapters "Query
 //! Operations" (`pmix_query_t`) and "Process Management" (`pmix_app_t`). A kval is OpenPMIx's own.
@@ -8,7 +9,7 @@ use super::owned::structure;
 use crate::{DataType, InfoFlags, Key, Text, Value};
 
 structure! {
-    /// Holds a key, a value and directives about how to treat them (`pmix_info_t`).
+    /// A key, a value and directives about their treatment (`pmix_info_t`).
     Info {
         /// The key.
         key: Key<'a>,
@@ -31,8 +32,8 @@ impl<'a> Info<'a> {
 }
 
 structure! {
-    /// Holds a key and a value, as the datastore keeps and bfrops packs them (`pmix_kval_t`,
-    /// internal to OpenPMIx).
+    /// A key and a value, as the datastore keeps and bfrops packs them (`pmix_kval_t`, internal to
+    /// OpenPMIx).
     Kval {
         /// The key.
         key: Key<'a>,
@@ -42,9 +43,9 @@ structure! {
 }
 
 structure! {
-    /// Holds keys whose values are asked for, and qualifiers (`pmix_query_t`).
+    /// Keys whose values are requested, and qualifiers (`pmix_query_t`).
     Query {
-        /// The keys whose values are asked for; none is the same as a null in C.
+        /// The requested keys; an empty list corresponds to a null in C.
         keys: Vec<Text<'a>>,
         /// Conditions and guidance.
         qualifiers: Vec<Info<'a>>,
@@ -52,17 +53,18 @@ structure! {
 }
 
 structure! {
-    /// Describes an application to start (`pmix_app_t`).
+    /// An application to start (`pmix_app_t`).
     App {
         /// The program.
         cmd: Option<Text<'a>>,
-        /// Its arguments, with the program's name in front; none is the same as a null in C.
+        /// The arguments, starting with the program's name; an empty list corresponds to a null in
+        /// C.
         argv: Vec<Text<'a>>,
-        /// Its environment, `NAME=VALUE` each.
+        /// The environment, one `NAME=VALUE` each.
         env: Vec<Text<'a>>,
-        /// The directory it starts in.
+        /// The working directory.
         cwd: Option<Text<'a>>,
-        /// How many processes to start.
+        /// The number of processes to start.
         maxprocs: i32,
         /// Directives for this application.
         info: Vec<Info<'a>>,
@@ -72,13 +74,13 @@ structure! {
 structure! {
     /// An attribute that a library or host supports (`pmix_regattr_t`).
     Regattr {
-        /// The attribute's name, for example `PMIX_JOB_SIZE`.
+        /// The name of the attribute, for example `PMIX_JOB_SIZE`.
         name: Option<Text<'a>>,
-        /// Its key, for example `pmix.job.size`.
+        /// The key, for example `pmix.job.size`.
         string: Key<'a>,
-        /// The type of its value.
+        /// The type of the value.
         data_type: DataType,
-        /// What it means, in lines; none is the same as a null in C.
+        /// The description, line by line; an empty list corresponds to a null in C.
         description: Vec<Text<'a>>,
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nspaces and keys: text with a limit.
+//! Nspaces and keys: text with a maximum length.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_nspace_t` (at most 255 bytes)
 //! and `pmix_key_t` (at most 511 bytes).
@@ -16,12 +16,12 @@ macro_rules! name {
         pub struct $name<'a>(Text<'a>);
 
         impl<'a> $name<'a> {
-            /// Holds the greatest length in bytes that every peer accepts; a C program has one more
-            /// for the NUL.
+            /// The greatest length in bytes that every peer accepts; C needs one more byte for the
+            /// NUL.
             pub const MAX_LEN: usize = $limit;
 
-            /// Creates a name from text of any length. What is longer than [`Self::MAX_LEN`] is
-            /// refused where it is packed, not cut here.
+            /// Creates a name from text of any length. Packing rejects a text longer than
+            /// [`Self::MAX_LEN`]; it is not cut here.
             pub fn new(text: impl Into<Text<'a>>) -> Self {
                 Self(text.into())
             }
@@ -44,7 +44,7 @@ macro_rules! name {
                 $name(self.0.to_shared())
             }
 
-            /// Returns whether the name is empty, which names nothing.
+            /// Returns `true` if the name is empty; an empty name names nothing.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
@@ -69,7 +69,7 @@ macro_rules! name {
             }
         }
 
-        /// Looks names up by their bytes.
+        /// Allows lookups of names by their bytes.
         impl Borrow<[u8]> for $name<'_> {
             fn borrow(&self) -> &[u8] {
                 self.as_bytes()
@@ -103,7 +103,7 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a job (`pmix_nspace_t`): what its processes have in common.
+    /// The name of a job (`pmix_nspace_t`), common to all of its processes.
     Nspace, 255
 }
 

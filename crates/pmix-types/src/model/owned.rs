@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what borrows out of a message to what outlives it.
+//! The conversion of borrowed data into owned data.
 //!
 //! Source: none outside; the decision is `docs/decisions/0006-data-borrow-from-their-message.md`.
 
@@ -7,21 +7,21 @@ use std::borrow::Cow;
 
 use crate::memory::{self, OutOfMemory};
 
-/// Turns a value that may borrow into one that owns all it holds.
+/// The conversion of a value that may borrow into one that owns all of its data.
 ///
-/// What is owned already moves; only what is borrowed is copied, once.
+/// Owned data are moved; only borrowed data are copied, once.
 pub trait IntoOwned {
-    /// The same type with nothing borrowed.
+    /// The same type without borrowed data.
     type Owned;
 
-    /// Copies what is borrowed.
+    /// Copies the borrowed data and moves the others.
     fn into_owned(self) -> Self::Owned;
 
-    /// Returns about how many bytes of memory something takes that is made of the value.
+    /// Returns the approximate memory, in bytes, of a copy or text of the value.
     fn measure(&self, what: Measure) -> usize;
 
-    /// Copies what is borrowed, if the process has memory for it. To be used where a peer or a caller decides how
-    /// much there is.
+    /// Copies the borrowed data, if the process has memory for it. Callers use it where a peer or
+    /// another caller decides the size.
     ///
     /// # Errors
     ///
@@ -48,10 +48,10 @@ pub trait IntoOwned {
     }
 }
 
-/// Selects what [`IntoOwned::measure`] estimates the memory of.
+/// The derived data whose memory [`IntoOwned::measure`] estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Copies of what is borrowed.
+    /// Copies of the borrowed data.
     Borrowed,
     /// A copy of the whole value.
     All,
@@ -60,20 +60,22 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// The bytes of one number as text, with what the allocator adds and the place in a list of texts.
+    /// The bytes of a number as text, including the allocator's overhead and the item in a list of
+    /// texts.
     const NUMBER: usize = 96;
 
-    /// Returns about how many bytes it takes for a number of bytes.
+    /// Returns the approximate memory for a string of bytes.
     pub(crate) const fn of_bytes(self, len: usize, is_borrowed: bool) -> usize {
         match self {
             Self::Borrowed if !is_borrowed => 0,
             Self::Borrowed | Self::All => memory::allocated(len),
-            // Each level of a value is put together from the texts of its parts, and a byte is up to three characters.
+            // Each level of a value is assembled from the texts of its parts, and a byte takes up
+            // to three characters.
             Self::Shown => len.saturating_mul(8).saturating_add(Self::NUMBER),
         }
     }
 
-    /// Returns about how many bytes it takes for a number.
+    /// Returns the approximate memory for a number.
     pub(crate) const fn of_number(self) -> usize {
         match self {
             Self::Shown => Self::NUMBER,
@@ -81,11 +83,11 @@ impl Measure {
         }
     }
 
-    /// Returns about how many bytes it takes for the places of items of a size in a list.
+    /// Returns the approximate memory for the items of a list, without the data that they point to.
     const fn of_list(self, len: usize, size: usize) -> usize {
         match self {
             Self::All => memory::allocated(len.saturating_mul(size)),
-            // A list is not copied for what its items borrow.
+            // Borrowed data in the items do not require a copy of the list.
             Self::Borrowed | Self::Shown => 0,
         }
     }
@@ -140,7 +142,7 @@ impl IntoOwned for Cow<'_, [u8]> {
     }
 }
 
-/// Types that never borrow.
+/// Implements `IntoOwned` for types that never borrow.
 macro_rules! plain {
     ($($type:ty),* $(,)?) => {
         $(impl crate::IntoOwned for $type {
@@ -176,7 +178,7 @@ plain!(
     crate::Rank,
 );
 
-/// A structure of the model: its fields, what is common to all, and how it becomes owned.
+/// Defines a structure of the model: its fields, the common derives, and `IntoOwned`.
 macro_rules! structure {
     ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who a process is, and what is known about one.
+//! Names and descriptions of processes.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `pmix_proc_t` and
 //! `pmix_proc_info_t`.
@@ -8,12 +8,12 @@ use super::owned::structure;
 use crate::{Bytes, Key, Nspace, ProcState, Rank, Text, Value};
 
 structure! {
-    /// Names a process by its nspace and its rank in it (`pmix_proc_t`).
+    /// The name of a process: its nspace and its rank in it (`pmix_proc_t`).
     #[derive(Eq, Hash, PartialOrd, Ord)]
     Proc {
         /// The nspace of its job.
         nspace: Nspace<'a>,
-        /// Its rank; special values name several processes.
+        /// The rank; special values name several processes.
         rank: Rank,
     }
 }
@@ -27,8 +27,8 @@ impl<'a> Proc<'a> {
         }
     }
 
-    /// Returns a list of processes that borrows nothing. Neighbours of the same job share its name, so
-    /// that a long list takes one piece of memory for each job and not for each process.
+    /// Returns an owned list of processes. Neighbors of the same job share its name, so a long list
+    /// takes one allocation for each job instead of one for each process.
     #[must_use]
     pub fn owned_list(procs: &[Proc<'_>]) -> Vec<Proc<'static>> {
         let mut owned = Vec::with_capacity(procs.len());
@@ -42,17 +42,17 @@ impl<'a> Proc<'a> {
 }
 
 structure! {
-    /// Describes a process for debuggers and tools (`pmix_proc_info_t`).
+    /// A process as debuggers and tools see it (`pmix_proc_info_t`).
     ProcInfo {
         /// The process.
         proc: Proc<'a>,
-        /// The host it runs on.
+        /// The name of its node.
         hostname: Option<Text<'a>>,
         /// The name of its program.
         executable_name: Option<Text<'a>>,
-        /// Its process id on that host.
+        /// Its process id on that node.
         pid: i32,
-        /// Its exit code, if it has ended. It does not travel: a peer reads 0.
+        /// Its exit code, if it has ended. It is not packed: a peer reads 0.
         exit_code: i32,
         /// Its state.
         state: ProcState,
@@ -62,17 +62,17 @@ structure! {
 structure! {
     /// A process on a node (`pmix_node_pid_t`).
     NodePid {
-        /// The host.
+        /// The name of the node.
         hostname: Option<Text<'a>>,
         /// The node's number.
         nodeid: u32,
-        /// The process id on that host.
+        /// The process id on that node.
         pid: i32,
     }
 }
 
 structure! {
-    /// Holds what a process published under a key (`pmix_pdata_t`).
+    /// A value that a process published under a key (`pmix_pdata_t`).
     Pdata {
         /// The process that published it.
         proc: Proc<'a>,
@@ -84,7 +84,8 @@ structure! {
 }
 
 structure! {
-    /// An environment variable and how to join it with one that is there (`pmix_envar_t`).
+    /// An environment variable and the separator for joining it with an existing value
+    /// (`pmix_envar_t`).
     Envar {
         /// Its name.
         envar: Option<Text<'a>>,
@@ -98,9 +99,9 @@ structure! {
 structure! {
     /// The address of a process on a fabric device (`pmix_endpoint_t`).
     Endpoint {
-        /// The device's unique name.
+        /// The unique name of the device.
         uuid: Option<Text<'a>>,
-        /// The name that the operating system gives the device.
+        /// The name of the device in the operating system.
         osname: Option<Text<'a>>,
         /// The address, opaque to all but the fabric.
         endpt: Bytes<'a>,
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_in_an_owned_list_share_the_name_of_their_job() {
+    fn neighbors_in_an_owned_list_share_their_nspace() {
         let procs = [("a", 0), ("a", 1), ("b", 0), ("a", 2)];
         let procs = procs.map(|(nspace, rank)| Proc::new(nspace, Rank::new(rank)));
         let owned = Proc::owned_list(&procs);

@@ -5,11 +5,10 @@
 
 use crate::{Bytes, IntoOwned, Measure, Text};
 
-/// Holds an encoded node or process map (`pmix_regex2_t`): a type tag and bytes.
+/// An encoded node or process map (`pmix_regex2_t`): a type tag and bytes.
 ///
-/// The bytes are not text: the compress form holds NULs. On the wire the value is the tag as a
-/// string, the length as a size, then the bytes (OpenPMIx `regex.rst`, "Wire Format"; frozen:
-/// append only).
+/// The bytes are not text: the compress form contains NULs. The wire form is the tag as a string,
+/// the length as a size, then the bytes (OpenPMIx `regex.rst`, "Wire Format"; frozen: append only).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regex2 {
     /// The encoding tag, for example `raw`; case matters.
@@ -19,7 +18,7 @@ pub struct Regex2 {
 }
 
 impl Regex2 {
-    /// Builds a value from its tag and bytes.
+    /// Creates a value from its tag and bytes.
     pub fn new(kind: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             kind: kind.into(),
@@ -37,7 +36,7 @@ impl Regex2 {
     }
 }
 
-/// Borrows a [`Regex2`].
+/// A borrowed [`Regex2`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regex2Ref<'a> {
     /// The encoding tag.
@@ -46,8 +45,7 @@ pub struct Regex2Ref<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Holds a [`Regex2`] as C and the wire have it: its tag may be a null pointer and need not be
-/// UTF-8.
+/// A [`Regex2`] as in C and on the wire: its tag may be a null pointer and need not be UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireRegex2<'a> {
     /// The encoding tag.
@@ -57,7 +55,7 @@ pub struct WireRegex2<'a> {
 }
 
 impl WireRegex2<'_> {
-    /// Returns the value, if its tag is there and is UTF-8, as that of every encoding is.
+    /// Returns the value, if it has a tag in UTF-8, as the tag of every encoding is.
     #[must_use]
     pub fn as_view(&self) -> Option<Regex2Ref<'_>> {
         let kind = self.kind.as_ref()?.as_str()?;
@@ -92,8 +90,8 @@ impl IntoOwned for WireRegex2<'_> {
     }
 }
 
-/// Holds an encoded map of the string form (`PMIX_REGEX`): bytes whose extent only their encoder
-/// can tell, without the NUL that ends those that are text.
+/// An encoded map of the string form (`PMIX_REGEX`): bytes whose length only their encoder can
+/// determine, without the final NUL of the forms that are text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegexBytes<'a>(pub Bytes<'a>);
 

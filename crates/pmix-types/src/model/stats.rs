@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a monitor measures of processes and nodes (OpenPMIx 4 and 5).
+//! The measurements of monitors: processes, disks, networks and nodes (OpenPMIx 4 and 5).
 
 use super::owned::{plain, structure};
 use crate::{Proc, Text};
 
-/// Holds a time in seconds and microseconds (`struct timeval`).
+/// A time in seconds and microseconds (`struct timeval`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timeval {
     /// Seconds.
@@ -16,7 +16,7 @@ pub struct Timeval {
 plain!(Timeval);
 
 structure! {
-    /// Counts what a process uses (`pmix_proc_stats_t`).
+    /// The resource usage of a process (`pmix_proc_stats_t`).
     ProcStats {
         /// The node it runs on.
         node: Option<Text<'a>>,
@@ -28,13 +28,13 @@ structure! {
         cmd: Option<Text<'a>>,
         /// Its state, a letter as `ps` shows it.
         state: u8,
-        /// How long it has run.
+        /// The time that it has run.
         time: Timeval,
         /// Its share of a processor in percent.
         percent_cpu: f32,
         /// Its priority.
         priority: i32,
-        /// How many threads it has.
+        /// The number of its threads.
         num_threads: u16,
         /// Its proportional set size in megabytes.
         pss: f32,
@@ -42,17 +42,17 @@ structure! {
         vsize: f32,
         /// Its resident memory in megabytes.
         rss: f32,
-        /// The most virtual memory it had, in megabytes.
+        /// The peak of its virtual memory in megabytes.
         peak_vsize: f32,
         /// The processor it ran on last.
         processor: u16,
-        /// When this was measured.
+        /// The time of the measurement.
         sample_time: Timeval,
     }
 }
 
 structure! {
-    /// Counts what a disk did (`pmix_disk_stats_t`).
+    /// The activity of a disk (`pmix_disk_stats_t`).
     DiskStats {
         /// The disk.
         disk: Option<Text<'a>>,
@@ -76,33 +76,33 @@ structure! {
         num_ios_in_progress: u64,
         /// Milliseconds with an operation under way.
         milliseconds_io: u64,
-        /// The same, weighted by how many were under way.
+        /// The same, weighted by the number of operations under way.
         weighted_milliseconds_io: u64,
     }
 }
 
 structure! {
-    /// Counts what a network interface did (`pmix_net_stats_t`).
+    /// The activity of a network interface (`pmix_net_stats_t`).
     NetStats {
         /// The interface.
         net_interface: Option<Text<'a>>,
-        /// Bytes that came in.
+        /// Bytes received.
         num_bytes_recvd: u64,
-        /// Packets that came in.
+        /// Packets received.
         num_packets_recvd: u64,
-        /// Errors on the way in.
+        /// Receive errors.
         num_recv_errs: u64,
-        /// Bytes that went out.
+        /// Bytes sent.
         num_bytes_sent: u64,
-        /// Packets that went out.
+        /// Packets sent.
         num_packets_sent: u64,
-        /// Errors on the way out.
+        /// Send errors.
         num_send_errs: u64,
     }
 }
 
 structure! {
-    /// Counts what a node has and uses (`pmix_node_stats_t`); memory in megabytes.
+    /// The resources of a node and their usage (`pmix_node_stats_t`); memory in megabytes.
     NodeStats {
         /// The node.
         node: Option<Text<'a>>,
@@ -112,7 +112,7 @@ structure! {
         la5: f32,
         /// Its load, averaged over fifteen minutes.
         la15: f32,
-        /// All memory.
+        /// Total memory.
         total_mem: f32,
         /// Unused memory.
         free_mem: f32,
@@ -120,15 +120,15 @@ structure! {
         buffers: f32,
         /// Memory in caches.
         cached: f32,
-        /// Memory that is in swap and in memory.
+        /// Memory that is both in swap and in memory.
         swap_cached: f32,
-        /// All swap.
+        /// Total swap.
         swap_total: f32,
         /// Unused swap.
         swap_free: f32,
         /// Mapped memory.
         mapped: f32,
-        /// When this was measured.
+        /// The time of the measurement.
         sample_time: Timeval,
         /// Its disks.
         diskstats: Vec<DiskStats<'a>>,

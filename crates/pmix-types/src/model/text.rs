@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text and bytes that are borrowed from a message or owned.
+//! Text and bytes, either borrowed from a message or owned.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", strings and `pmix_byte_object_t`;
 //! lengths are in bytes.
@@ -12,31 +12,30 @@ use std::sync::Arc;
 
 use crate::{IntoOwned, Measure};
 
-/// Holds bytes that are borrowed from a message or owned.
+/// Bytes that are borrowed from a message or owned.
 pub type Bytes<'a> = Cow<'a, [u8]>;
 
-/// Holds a C string without its terminating NUL: bytes, in practice UTF-8, by contract not even
-/// that.
+/// A C string without its terminating NUL: bytes that are usually UTF-8, but need not be.
 ///
-/// C tells a null pointer from an empty string, and so does the wire; where a null is possible the
+/// C and the wire distinguish a null pointer from an empty string; where a null is possible the
 /// model has `Option<Text>`.
 #[derive(Clone)]
 pub struct Text<'a>(Repr<'a>);
 
-/// The bytes of a text and whose they are.
+/// The bytes of a text, by ownership.
 #[derive(Clone)]
 enum Repr<'a> {
     Borrowed(&'a [u8]),
     Owned(Vec<u8>),
-    /// Copies of the text have the same bytes.
+    /// The copies of the text share these bytes.
     Shared(Arc<[u8]>),
 }
 
 impl<'a> Text<'a> {
-    /// Creates text from bytes; they end before the first NUL, as a C string does.
+    /// Creates text from bytes, which end before the first NUL, as a C string does.
     pub fn new(bytes: impl Into<Bytes<'a>>) -> Self {
         let mut bytes: Bytes<'a> = bytes.into();
-        // Looking for any is fast, and there is none.
+        // `contains` is fast and normally finds none; only then is the position needed.
         if bytes.contains(&0)
             && let Some(end) = bytes.iter().position(|b| *b == 0)
         {
@@ -51,7 +50,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Creates text from bytes that are known to hold no NUL, without looking at them again.
+    /// Creates text from bytes that are known to contain no NUL, without a scan.
     #[must_use]
     pub const fn without_nul(bytes: &'a [u8]) -> Self {
         Self(Repr::Borrowed(bytes))
@@ -67,8 +66,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text with bytes that all of its copies share, so that a copy takes no memory: for
-    /// what is named very often.
+    /// Returns the text with bytes that all of its copies share, so a copy allocates nothing. It is
+    /// meant for names that occur very often.
     #[must_use]
     pub fn to_shared(&self) -> Text<'static> {
         Text(match &self.0 {
@@ -78,31 +77,31 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Returns the text, if it is UTF-8.
+    /// Returns the text as a `str`, if it is UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self.as_bytes()).ok()
     }
 
-    /// Returns the text with replacement characters for what is not UTF-8.
+    /// Returns the text with replacement characters for bytes that are not UTF-8.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
     }
 
-    /// Returns the length in bytes, the NUL not counted.
+    /// Returns the length in bytes, without the NUL.
     #[must_use]
     pub fn len(&self) -> usize {
         self.as_bytes().len()
     }
 
-    /// Returns whether the text has no bytes.
+    /// Returns `true` if the text has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.as_bytes().is_empty()
     }
 
-    /// Returns the bytes of the text, borrowed if they were.
+    /// Returns the bytes of the text, still borrowed if they were.
     #[must_use]
     pub fn into_bytes(self) -> Bytes<'a> {
         match self.0 {
@@ -139,7 +138,7 @@ impl Ord for Text<'_> {
     }
 }
 
-/// Hashes as its bytes do, by which it is looked up.
+/// Hashes as the bytes do, because maps are searched by bytes.
 impl Hash for Text<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_shared_text_have_the_same_bytes_and_are_equal_to_any_other() {
+    fn copies_of_shared_text_share_their_bytes_and_compare_equal() {
         assert_eq!(size_of::<Text<'_>>(), size_of::<Bytes<'_>>());
         let text = Text::from("job");
         let shared = text.to_shared();
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_stay_as_they_are() {
+    fn keeps_bytes_that_are_not_utf8() {
         let text = Text::new(&b"n\xff1"[..]);
         assert_eq!(text.as_bytes(), b"n\xff1");
         assert_eq!(text.as_str(), None);

@@ -14,14 +14,14 @@ use crate::{
 
 macro_rules! values {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $data_type:ident;)*) => {
-        /// Holds one datum with its type (`pmix_value_t`).
+        /// A datum with its type (`pmix_value_t`).
         ///
-        /// There is a variant for each data type a value can have. Strings and bytes may borrow
-        /// from the message they came in; [`IntoOwned`] copies them. What is larger than a
-        /// process is boxed, so that a value stays small.
+        /// Each data type of a value has a variant. Strings and bytes may borrow from their
+        /// message; [`IntoOwned`] copies them. Structures larger than a process are boxed, so that
+        /// a value stays small.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub enum Value<'a> {
-            /// Nothing; a condition that is stated by its key alone.
+            /// No datum: the key alone states a condition.
             #[default]
             Undef,
             $($(#[$doc])* $variant($type),)*
@@ -123,7 +123,7 @@ values! {
     Float(f32) = FLOAT;
     /// A number of double precision.
     Double(f64) = DOUBLE;
-    /// Seconds and microseconds.
+    /// A time in seconds and microseconds.
     Timeval(Timeval) = TIMEVAL;
     /// Seconds since 1970 (`time_t`).
     Time(i64) = TIME;
@@ -133,13 +133,13 @@ values! {
     Proc(Proc<'a>) = PROC;
     /// Bytes.
     ByteObject(Bytes<'a>) = BYTE_OBJECT;
-    /// How long published data live.
+    /// The time for which published data are kept.
     Persistence(Persistence) = PERSIST;
-    /// A pointer. It means nothing to another process, so nothing of it is kept.
+    /// A pointer. It is meaningless in another process, so its content is not kept.
     Pointer(()) = POINTER;
-    /// Who may see a datum.
+    /// The processes that may read a datum.
     Scope(Scope) = SCOPE;
-    /// Who may see a publication or an event.
+    /// The processes that may see a publication or an event.
     DataRange(DataRange) = DATA_RANGE;
     /// Directives of an info.
     InfoFlags(InfoFlags) = INFO_DIRECTIVES;
@@ -147,21 +147,21 @@ values! {
     DataType(DataType) = DATA_TYPE;
     /// The state of a process.
     ProcState(ProcState) = PROC_STATE;
-    /// What debuggers ask about a process.
+    /// The description of a process for debuggers.
     ProcInfo(Box<ProcInfo<'a>>) = PROC_INFO;
-    /// Several data of one type.
+    /// An array of data of one type.
     DataArray(DataArray<'a>) = DATA_ARRAY;
     /// The rank of a process.
     Rank(Rank) = PROC_RANK;
     /// Compressed text, kept compressed (deprecated).
     CompressedString(Bytes<'a>) = COMPRESSED_STRING;
-    /// What to do with an allocation.
+    /// The purpose of an allocation request.
     AllocDirective(AllocDirective) = ALLOC_DIRECTIVE;
     /// Streams of a process.
     IofChannel(IofChannel) = IOF_CHANNEL;
     /// An environment variable.
     Envar(Box<Envar<'a>>) = ENVAR;
-    /// A place in a fabric.
+    /// Coordinates in a fabric.
     Coord(Coord) = COORD;
     /// A registered attribute.
     Regattr(Box<Regattr<'a>>) = REGATTR;
@@ -171,53 +171,53 @@ values! {
     JobState(JobState) = JOB_STATE;
     /// The state of a fabric link.
     LinkState(LinkState) = LINK_STATE;
-    /// The processors of a process.
+    /// A set of processors.
     Cpuset(Box<Cpuset<'a>>) = PROC_CPUSET;
-    /// Where a device is in its fabric.
+    /// The position of a device in its fabric.
     Geometry(Box<Geometry<'a>>) = GEOMETRY;
-    /// How far a process is from a device.
+    /// The distance of a process from a device.
     DeviceDistance(Box<DeviceDistance<'a>>) = DEVICE_DIST;
     /// The address of a process on a fabric device.
     Endpoint(Box<Endpoint<'a>>) = ENDPOINT;
-    /// The hardware of a node.
+    /// The hardware topology of a node.
     Topology(Box<Topology<'a>>) = TOPO;
     /// Types of devices.
     DeviceType(DeviceType) = DEVTYPE;
-    /// How close two processes are.
+    /// The locality of two processes.
     Locality(Locality) = LOCTYPE;
     /// Compressed bytes, kept compressed.
     CompressedByteObject(Bytes<'a>) = COMPRESSED_BYTE_OBJECT;
     /// The name of a job.
     Nspace(Nspace<'a>) = PROC_NSPACE;
-    /// What a process uses.
+    /// The resource usage of a process.
     ProcStats(Box<ProcStats<'a>>) = PROC_STATS;
-    /// What a disk did.
+    /// The activity of a disk.
     DiskStats(Box<crate::DiskStats<'a>>) = DISK_STATS;
-    /// What a network interface did.
+    /// The activity of a network interface.
     NetStats(Box<crate::NetStats<'a>>) = NET_STATS;
-    /// What a node has and uses.
+    /// The resources of a node and their usage.
     NodeStats(Box<NodeStats<'a>>) = NODE_STATS;
     /// A buffer of packed data.
     DataBuffer(Bytes<'a>) = DATA_BUFFER;
     /// Kinds of storage.
     StorageMedium(StorageMedium) = STOR_MEDIUM;
-    /// From where storage can be reached.
+    /// Places from which storage can be reached.
     StorageAccessibility(StorageAccessibility) = STOR_ACCESS;
-    /// How long storage lasts.
+    /// The time for which storage keeps its data.
     StoragePersistence(StoragePersistence) = STOR_PERSIST;
-    /// Whether storage is read or written.
+    /// The ways in which storage is accessed.
     StorageAccessType(StorageAccessType) = STOR_ACCESS_TYPE;
     /// A device.
     Device(Box<Device<'a>>) = DEVICE;
-    /// What to do with a block of resources.
+    /// The operation on a resource block.
     ResourceBlockDirective(ResourceBlockDirective) = RESBLOCK_DIRECTIVE;
-    /// How many devices of one type.
+    /// A number of devices of one type.
     ResourceUnit(ResourceUnit) = RESOURCE_UNIT;
     /// A process on a node.
     NodePid(Box<NodePid<'a>>) = NODE_PID;
     /// An encoded map with its type.
     Regex2(Box<WireRegex2<'a>>) = REGEX2;
-    /// Who may use an allocation after the job that made it.
+    /// The processes that inherit an allocation.
     AllocInheritance(AllocInheritance) = ALLOC_INHERIT;
 }
 

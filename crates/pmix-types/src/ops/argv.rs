@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of strings, as programs get their arguments and environments.
+//! Lists of strings, such as the arguments and the environment of a program.
 //!
-//! Source: OpenPMIx, the functions `PMIx_Argv_*`, which the Standard has as macros in chapter
-//! "Data Structures and Types".
+//! Source: OpenPMIx, the functions `PMIx_Argv_*`, which the Standard has as macros in chapter "Data
+//! Structures and Types".
 
 use std::ops::Deref;
 
 use crate::{IntoOwned, Measure, Text};
 
-/// Holds a list of strings (in C an array of `char *` that a null ends).
+/// A list of strings (in C an array of `char *` with a null at its end).
 ///
-/// It is a thin cover of `Vec<Text>` and turns into one and back for free; it dereferences to a
-/// slice. `PMIx_Argv_count` is `len`, `PMIx_Argv_copy` is `clone`, `PMIx_Argv_free` is `drop`. C
-/// has a null pointer beside the empty array; both are the empty list here.
+/// The type wraps a `Vec<Text>`, converts to and from it without cost, and dereferences to a slice.
+/// `PMIx_Argv_count` is `len`, `PMIx_Argv_copy` is `clone`, `PMIx_Argv_free` is `drop`. C
+/// distinguishes a null pointer from an empty array; both are the empty list here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Argv<'a>(Vec<Text<'a>>);
 
@@ -23,7 +23,7 @@ impl<'a> Argv<'a> {
         Self(Vec::new())
     }
 
-    /// Returns the parts of a text between delimiters, empty ones left out (`PMIx_Argv_split`).
+    /// Splits a text at delimiters and omits empty parts (`PMIx_Argv_split`).
     ///
     /// The parts borrow from the text.
     ///
@@ -37,11 +37,10 @@ impl<'a> Argv<'a> {
         Self::split_inter(text, delimiter, false)
     }
 
-    /// Returns the parts of a text between delimiters, empty ones too
-    /// (`PMIx_Argv_split_with_empty`).
+    /// Splits a text at delimiters and keeps empty parts (`PMIx_Argv_split_with_empty`).
     ///
-    /// A delimiter ends a part, so nothing follows one at the end: `a,` has one part, `,` one
-    /// empty part, and the empty text none.
+    /// A delimiter ends a part, so no part follows a delimiter at the end: `a,` has one part, `,`
+    /// has one empty part, and the empty text has none.
     #[must_use]
     pub fn split_with_empty(text: &'a (impl AsRef<[u8]> + ?Sized), delimiter: u8) -> Self {
         Self::split_inter(text, delimiter, true)
@@ -69,18 +68,18 @@ impl<'a> Argv<'a> {
         Self(wanted.map(Text::without_nul).collect())
     }
 
-    /// Puts a string at the end (`PMIx_Argv_append_nosize`).
+    /// Appends a string (`PMIx_Argv_append_nosize`).
     pub fn append(&mut self, text: impl Into<Text<'a>>) {
         self.0.push(text.into());
     }
 
-    /// Puts a string at the front (`PMIx_Argv_prepend_nosize`).
+    /// Prepends a string (`PMIx_Argv_prepend_nosize`).
     pub fn prepend(&mut self, text: impl Into<Text<'a>>) {
         self.0.insert(0, text.into());
     }
 
-    /// Puts a string at the end unless the list has it (`PMIx_Argv_append_unique_nosize`);
-    /// answers whether it was put.
+    /// Appends a string unless the list contains it (`PMIx_Argv_append_unique_nosize`). Returns
+    /// `true` if it was appended.
     pub fn append_unique(&mut self, text: impl Into<Text<'a>>) -> bool {
         let text = text.into();
         let new = !self.0.contains(&text);
@@ -104,17 +103,17 @@ impl<'a> Argv<'a> {
 impl Argv<'_> {
     /// Returns all strings with a delimiter between them (`PMIx_Argv_join`).
     ///
-    /// The empty list gives the empty text, and so does a list of one empty string. Neither
-    /// delimiters inside a string nor empty strings are marked: only a list without them comes
-    /// back from [`Argv::split`].
+    /// The empty list gives the empty text, and so does a list of one empty string. Delimiters
+    /// inside a string and empty strings are not escaped: only a list without them is restored by
+    /// [`Argv::split`].
     #[must_use]
     pub fn join(&self, delimiter: u8) -> Text<'static> {
         Text::new(self.0.join(&delimiter))
     }
 
-    /// Returns the strings from index `start` up to but not with index `end`, joined by a byte
-    /// (`pmix_argv_join_range`). An `end` beyond the last string is that of the list; the text is
-    /// empty if `start` is beyond `end`.
+    /// Joins the strings from index `start` up to, but not including, index `end`
+    /// (`pmix_argv_join_range`). An `end` beyond the last string is reduced to the length; the text
+    /// is empty if `start` is beyond `end`.
     #[must_use]
     pub fn join_range(&self, start: usize, end: usize, delimiter: u8) -> Text<'static> {
         let range = self.0.get(start..end.min(self.0.len())).unwrap_or_default();

@@ -6,15 +6,15 @@
 
 use crate::Nspace;
 
-/// Stands between the cluster and its nspace.
+/// The separator between the cluster and its nspace.
 const SEPARATOR: u8 = b':';
 
 impl Nspace<'_> {
-    /// Joins a cluster and one of its nspaces (`PMIx_Multicluster_nspace_construct`).
+    /// Joins the name of a cluster and one of its nspaces (`PMIx_Multicluster_nspace_construct`).
     ///
-    /// `None` if they do not fit: with the separator they may have [`Nspace::MAX_LEN`] bytes. C
-    /// answers an empty nspace then. A separator inside the cluster is not refused, and
-    /// [`Nspace::split_cluster`] then splits elsewhere.
+    /// Returns `None` if the result is longer than [`Nspace::MAX_LEN`] bytes; C returns an empty
+    /// nspace then. A separator inside the name of the cluster is accepted, but
+    /// [`Nspace::split_cluster`] then splits at that one.
     #[must_use]
     pub fn of_cluster(cluster: &Nspace<'_>, nspace: &Nspace<'_>) -> Option<Nspace<'static>> {
         let (cluster, nspace) = (cluster.as_bytes(), nspace.as_bytes());
@@ -22,8 +22,8 @@ impl Nspace<'_> {
         (len < Self::MAX_LEN).then(|| Nspace::new([cluster, nspace].join(&SEPARATOR)))
     }
 
-    /// Returns the cluster and its nspace, split at the first separator
-    /// (`PMIx_Multicluster_nspace_parse`); without a separator all of it is the cluster.
+    /// Splits a name at the first separator into the cluster and its nspace
+    /// (`PMIx_Multicluster_nspace_parse`). Without a separator the whole name is the cluster.
     #[must_use]
     pub fn split_cluster(&self) -> (Nspace<'_>, Nspace<'_>) {
         let text = self.as_bytes();

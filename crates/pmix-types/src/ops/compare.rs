@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of two values is greater.
+//! The order of values.
 //!
-//! The order is the one of the type's meaning, and it is a mirror: what `a` is to `b`, `b` is not
-//! to `a`. Structures compare field by field in the order that OpenPMIx does, arrays by their
+//! The order follows the meaning of the type and is symmetric: exchanging the operands mirrors the
+//! result. Structures compare field by field in the order of OpenPMIx. Arrays compare by their
 //! lengths first, then element by element.
 
 mod structures;
@@ -12,27 +12,27 @@ use std::fmt;
 
 use crate::{DataArray, Value};
 
-/// Says how one value compares with another (`pmix_value_cmp_t`).
+/// The result of a comparison of two values (`pmix_value_cmp_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueComparison {
-    /// They are the same (`PMIX_EQUAL`).
+    /// The values are equal (`PMIX_EQUAL`).
     Equal,
     /// The first is greater (`PMIX_VALUE1_GREATER`).
     FirstGreater,
     /// The second is greater (`PMIX_VALUE2_GREATER`).
     SecondGreater,
-    /// They have different types (`PMIX_VALUE_TYPE_DIFFERENT`).
+    /// The values have different types (`PMIX_VALUE_TYPE_DIFFERENT`).
     TypeDifferent,
-    /// They have one type and yet nothing in common (`PMIX_VALUE_INCOMPATIBLE_OBJECTS`), for
-    /// example coordinates of different views.
+    /// The values have the same type but are not comparable (`PMIX_VALUE_INCOMPATIBLE_OBJECTS`),
+    /// for example coordinates of different views.
     IncompatibleObjects,
-    /// There is no order for the type, or what the order needs is missing
+    /// The type has no order, or data that the order needs are missing
     /// (`PMIX_VALUE_COMPARISON_NOT_AVAIL`).
     NotAvailable,
 }
 
 impl ValueComparison {
-    /// Lists every outcome, in the order of the numbers.
+    /// All results, in the order of their numbers.
     pub const ALL: [Self; 6] = [
         Self::Equal,
         Self::FirstGreater,
@@ -55,7 +55,7 @@ impl ValueComparison {
         }
     }
 
-    /// Returns the outcome with a number of C.
+    /// Returns the result with a number of C.
     #[must_use]
     pub fn from_raw(number: u32) -> Option<Self> {
         Self::ALL
@@ -63,7 +63,7 @@ impl ValueComparison {
             .find(|outcome| outcome.as_raw() == number)
     }
 
-    /// Returns the outcome as people read it (`PMIx_Value_comparison_string`).
+    /// Returns the text of the result (`PMIx_Value_comparison_string`).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl ValueComparison {
         }
     }
 
-    /// Returns the outcome of the comparison with both values exchanged.
+    /// Returns the result for exchanged operands.
     #[must_use]
     pub const fn mirrored(self) -> Self {
         match self {
@@ -97,7 +97,7 @@ impl ValueComparison {
         }
     }
 
-    /// This outcome, or what comes next if it is equal.
+    /// Returns this result, or the next one if this is equal.
     fn then(self, next: impl FnOnce() -> Self) -> Self {
         match self {
             Self::Equal => next(),
@@ -122,13 +122,13 @@ impl fmt::Display for ValueComparison {
     }
 }
 
-/// Data of one type that can be compared.
+/// The comparison of two data of one type.
 trait Compare {
     fn compare(&self, other: &Self) -> ValueComparison;
 }
 
 impl<T: Compare> Compare for Vec<T> {
-    /// The longer is greater; at one length the first difference decides.
+    /// Compares the lengths; for equal lengths the first difference decides.
     fn compare(&self, other: &Self) -> ValueComparison {
         let lengths = ValueComparison::from(self.len().cmp(&other.len()));
         let pairs = self.iter().zip(other);
@@ -142,7 +142,7 @@ impl<T: Compare> Compare for Box<T> {
     }
 }
 
-/// One type: its variants side by side.
+/// Matches two values of the same variant.
 macro_rules! same_variant {
     ($pair:expr, $enum:ident: $($variant:ident)*) => {
         match $pair {
@@ -155,12 +155,11 @@ macro_rules! same_variant {
 impl Value<'_> {
     /// Compares two values (`PMIx_Value_compare`).
     ///
-    /// DEVIATION: numbers compare as numbers; the real one compares the bytes they have in memory,
-    /// so on a little-endian machine 256 is less than 1 and -1 greater than 1;
-    /// numbers_compare_as_numbers
+    /// DEVIATION: numbers compare as numbers; OpenPMIx compares their bytes in memory, so on a
+    /// little-endian machine 256 is less than 1 and -1 greater than 1; numbers_compare_as_numbers
     ///
-    /// For three types no release has an order, not even for equal values: info directives, data
-    /// types and IO channels. They are not available here either.
+    /// Info directives, data types and IO channels have no order in any release, not even for equal
+    /// values. Their comparison is not available here either.
     ///
     /// ```
     /// use pmix_types::{Value, ValueComparison};
@@ -194,8 +193,8 @@ impl Compare for Value<'_> {
 
 impl Compare for DataArray<'_> {
     /// DEVIATION: arrays of strings, topologies, cpusets and arrays compare element by element;
-    /// the real one reads strings from the array of pointers, compares a topology and a cpuset
-    /// with itself and of arrays only the first; arrays_compare_element_by_element
+    /// OpenPMIx reads strings from the array of pointers, compares a topology and a cpuset with
+    /// itself, and compares only the first of several arrays; arrays_compare_element_by_element
     fn compare(&self, other: &Self) -> ValueComparison {
         if let (
             Self::Untyped {
@@ -223,7 +222,7 @@ impl Compare for DataArray<'_> {
     }
 }
 
-/// Arrays of so many data that the model does not hold. Of no type they are all the same.
+/// Compares two arrays whose data the model does not hold. Arrays of no type are equal.
 fn untyped((a, m): (u16, u64), (b, n): (u16, u64)) -> ValueComparison {
     if a != b {
         return ValueComparison::TypeDifferent;

@@ -7,27 +7,29 @@ use super::error::ValueErrorKind;
 use super::{Argv, ValueError};
 use crate::Text;
 
-/// The value, if the entry is of the variable.
+/// Returns the value of an entry, if the entry sets the variable `name`.
 fn value_of<'e>(entry: &'e Text<'_>, name: &[u8]) -> Option<&'e [u8]> {
     entry.as_bytes().strip_prefix(name)?.strip_prefix(b"=")
 }
 
 impl<'a> Argv<'a> {
-    /// Returns the value of a variable; of the first entry, if several have its name.
+    /// Returns the value of a variable; the first entry counts if several have its name.
     #[must_use]
     pub fn var(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         let name = name.as_ref();
         self.iter().find_map(|entry| value_of(entry, name))
     }
 
-    /// Sets a variable in the list (`PMIx_Setenv` on a list that is not the program's own).
+    /// Sets a variable in the list (`PMIx_Setenv` with a list other than the process's
+    /// environment).
     ///
-    /// The first entry with the name is replaced where it stands, else the variable goes to the
-    /// end. Names are taken as they are, even one that is empty or holds a `=`.
+    /// The first entry with the name is replaced in place; otherwise the variable is appended.
+    /// Names are not checked, so an empty name or one with `=` is accepted.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_EXISTS` if the variable is set and `overwrite` is false; nothing changes then.
+    /// `PMIX_ERR_EXISTS` if the variable is set and `overwrite` is false; the list is unchanged
+    /// then.
     pub fn set_var(
         &mut self,
         name: impl AsRef<[u8]>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an operation on a value is refused.
+//! The error of operations on values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses that the functions
 //! of `ops` return.
@@ -8,32 +8,32 @@ use std::fmt;
 
 use crate::{DataType, Status};
 
-/// Reports why an operation on a value, an info or an environment is refused.
+/// The reason that an operation on a value, an info or an environment was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError(pub(super) ValueErrorKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValueErrorKind {
-    /// The datum has another type than the caller asked for.
+    /// The datum has a type other than the requested one.
     Mismatch { expected: DataType, found: DataType },
-    /// One of the two types is no number, or both are numbers with a meaning of their own.
+    /// One of the two types is not numeric, or both are numbers with a special meaning.
     NotConvertible { from: DataType, to: DataType },
-    /// A number below zero, for a type that has none.
+    /// A negative number for an unsigned type.
     SignChanges { from: DataType, to: DataType },
-    /// A number outside of what the type holds.
+    /// A number outside of the range of the type.
     OutOfRange { from: DataType, to: DataType },
-    /// There is no size for a datum of the type.
+    /// A datum of the type has no size.
     NoSize(DataType),
-    /// The variable has a value and is to keep it.
+    /// The variable is set, and the caller does not overwrite it.
     VariableExists,
-    /// The variable has no value.
+    /// The variable is not set.
     NoVariable,
-    /// The info is no qualified value, for the reason given.
+    /// The info is not a qualified value, for the given reason.
     NotQualified(&'static str),
 }
 
 impl ValueError {
-    /// Returns the status that the C function of the same operation answers.
+    /// Returns the status that the C function of the same operation returns.
     #[must_use]
     pub const fn status(&self) -> Status {
         match self.0 {
@@ -63,7 +63,7 @@ impl fmt::Display for ValueError {
                 write!(f, "expected a datum of type {expected}, found {found}")
             }
             ValueErrorKind::NotConvertible { from, to } => {
-                write!(f, "a datum of type {from} is no number for {to}")
+                write!(f, "a datum of type {from} does not convert to {to}")
             }
             ValueErrorKind::SignChanges { from, to } => {
                 write!(f, "the {from} is below zero, which {to} cannot hold")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A list of infos that is built step by step.
+//! A list of infos with incremental construction.
 //!
 //! Source: OpenPMIx, the functions `PMIx_Info_list_*`.
 
@@ -7,7 +7,7 @@ use std::collections::{VecDeque, vec_deque};
 
 use crate::{DataArray, Info, IntoOwned, Key, Measure, Value};
 
-/// Holds a list of infos to which more can be added (what `PMIx_Info_list_start` gives).
+/// A growable list of infos (the object of `PMIx_Info_list_start`).
 ///
 /// `PMIx_Info_list_get_size` is [`InfoList::len`], `PMIx_Info_list_get_info` is
 /// [`InfoList::iter`], `PMIx_Info_list_release` is `drop`.
@@ -35,30 +35,29 @@ impl<'a> InfoList<'a> {
         self.0.len()
     }
 
-    /// Returns whether the list has no infos.
+    /// Returns `true` if the list has no infos.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Puts an info without directives at the end (`PMIx_Info_list_add`,
-    /// `PMIx_Info_list_add_value`).
+    /// Appends an info without directives (`PMIx_Info_list_add`, `PMIx_Info_list_add_value`).
     pub fn append(&mut self, key: impl Into<Key<'a>>, value: impl Into<Value<'a>>) -> &mut Self {
         self.0.push_back(Info::new(key, value));
         self
     }
 
-    /// Puts an info without directives at the front (`PMIx_Info_list_prepend`).
+    /// Prepends an info without directives (`PMIx_Info_list_prepend`).
     pub fn prepend(&mut self, key: impl Into<Key<'a>>, value: impl Into<Value<'a>>) -> &mut Self {
         self.0.push_front(Info::new(key, value));
         self
     }
 
-    /// Puts an info at the end unless the list has its key (`PMIx_Info_list_add_unique`,
-    /// `PMIx_Info_list_add_value_unique`). If it has, the value is replaced with `overwrite` and
-    /// kept without; the directives are kept in both cases.
+    /// Appends an info unless the list has its key (`PMIx_Info_list_add_unique`,
+    /// `PMIx_Info_list_add_value_unique`). If it has, the value is replaced only if `overwrite` is
+    /// true; the directives are kept in both cases.
     ///
-    /// Answers whether the list has the new value now. C answers success in all cases.
+    /// Returns `true` if the list now has the new value. C returns success in all cases.
     pub fn append_unique(
         &mut self,
         key: impl Into<Key<'a>>,
@@ -68,9 +67,8 @@ impl<'a> InfoList<'a> {
         self.transfer_unique(Info::new(key, value), overwrite)
     }
 
-    /// Puts an info with its directives at the end and marks it persistent
-    /// (`PMIx_Info_list_insert`): in C the value then belongs to the caller still, and the mark
-    /// tells so to whoever gets the array.
+    /// Appends an info with its directives and marks it persistent (`PMIx_Info_list_insert`). In C
+    /// the caller still owns the value then, and the mark says so to the receiver of the array.
     pub fn insert(&mut self, info: Info<'a>) -> &mut Self {
         self.0.push_back(info);
         if let Some(last) = self.0.back_mut() {
@@ -79,13 +77,13 @@ impl<'a> InfoList<'a> {
         self
     }
 
-    /// Puts an info with its directives at the end (`PMIx_Info_list_xfer`).
+    /// Appends an info with its directives (`PMIx_Info_list_xfer`).
     pub fn transfer(&mut self, info: Info<'a>) -> &mut Self {
         self.0.push_back(info);
         self
     }
 
-    /// Puts an info with its directives at the end unless the list has its key
+    /// Appends an info with its directives unless the list has its key
     /// (`PMIx_Info_list_xfer_unique`); see [`InfoList::append_unique`].
     pub fn transfer_unique(&mut self, info: Info<'a>, overwrite: bool) -> bool {
         match self
@@ -106,8 +104,8 @@ impl<'a> InfoList<'a> {
         self.0.iter()
     }
 
-    /// Returns the list as an array of infos (`PMIx_Info_list_convert`, which answers
-    /// `PMIX_ERR_EMPTY` beside the array if the list is empty).
+    /// Returns the list as an array of infos (`PMIx_Info_list_convert`, which also returns
+    /// `PMIX_ERR_EMPTY` if the list is empty).
     #[must_use]
     pub fn into_array(self) -> DataArray<'a> {
         DataArray::Info(self.into())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values from data.
+//! Construction of values from data.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_LOAD`.
 
@@ -44,7 +44,7 @@ loads! {
     NetStats<'a> => NetStats (Box::new); NodeStats<'a> => NodeStats (Box::new);
     Device<'a> => Device (Box::new); NodePid<'a> => NodePid (Box::new);
     WireRegex2<'a> => Regex2 (Box::new);
-    // What turns into one of the above first.
+    // Types that are first converted into one of the above.
     &'a str => String (into_text); String => String (into_text);
     &'a [u8] => ByteObject (Bytes::Borrowed); Vec<u8> => ByteObject (Bytes::Owned);
     usize => Size (size_of_c); Regex2 => Regex2 (boxed_wire);
@@ -55,7 +55,7 @@ fn into_text<'a>(text: impl Into<Text<'a>>) -> Option<Text<'a>> {
     Some(text.into())
 }
 
-/// A Rust size is never wider than 64 bits.
+/// Converts a Rust size, which is never wider than 64 bits.
 fn size_of_c(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }
@@ -67,10 +67,10 @@ fn boxed_wire<'a>(regex: Regex2) -> Box<WireRegex2<'a>> {
 impl<'a> Value<'a> {
     /// Creates a value of a type from a datum (`PMIx_Value_load`).
     ///
-    /// C believes the caller that the datum is of the type. Here a datum of the type is taken, a
-    /// number is converted as [`Value::convert`] does, bytes and the types that are bytes turn
-    /// into each other, and for no type the datum is dropped. To load a type that Rust does not
-    /// tell apart, such as `PMIX_SIZE` or `PMIX_PID`, this is the way:
+    /// C trusts the caller that the datum has the type. This function accepts a datum of the type,
+    /// converts numbers as [`Value::convert`] does, and converts between bytes and the types that
+    /// consist of bytes. For no type the datum is dropped. It is the way to create types that Rust
+    /// does not distinguish, such as `PMIX_SIZE` or `PMIX_PID`:
     ///
     /// ```
     /// use pmix_types::{DataType, Status, Value};

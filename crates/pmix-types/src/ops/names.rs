@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nspaces, keys, ranks and processes: cut to what C holds, and matched as C matches.
+//! Nspaces, keys, ranks and processes: truncation to the lengths of C, and matching by the rules of
+//! C.
 //!
-//! Matching is not equality. An empty nspace and the wildcard rank stand for any, so a request can
-//! name many processes at once; `==` tells whether two names are the same.
+//! Matching is not equality. An empty nspace and the wildcard rank match any, so a request can name
+//! many processes at once; `==` compares the names themselves.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_CHECK_NSPACE`,
 //! `PMIX_CHECK_RANK`, `PMIX_CHECK_PROCID` and their loading counterparts.
 
 use crate::{Bytes, DataArray, Key, Nspace, Proc, Rank, Text, Truth, Value};
 
-/// The first `limit` bytes.
+/// Truncates a text to its first `limit` bytes.
 fn cut(text: Text<'_>, limit: usize) -> Text<'_> {
     if text.len() <= limit {
         return text;
@@ -23,31 +24,31 @@ fn cut(text: Text<'_>, limit: usize) -> Text<'_> {
     })
 }
 
-/// Whether two texts agree in their first `limit` bytes, as `strncmp` sees it.
+/// Returns `true` if two texts agree in their first `limit` bytes, as with `strncmp`.
 fn agree(a: &[u8], b: &[u8], limit: usize) -> bool {
     a.get(..limit).unwrap_or(a) == b.get(..limit).unwrap_or(b)
 }
 
 impl<'a> Nspace<'a> {
-    /// Creates a name from as much of the text as C holds, 255 bytes (`PMIx_Load_nspace`).
+    /// Creates a name from the first 255 bytes of a text, the capacity in C (`PMIx_Load_nspace`).
     ///
-    /// The cut is made between bytes, so it may split a character. [`Nspace::new`] cuts nothing.
+    /// The text is cut between bytes, possibly inside a character. [`Nspace::new`] does not cut.
     pub fn load(text: impl Into<Text<'a>>) -> Self {
         Self::new(cut(text.into(), Self::MAX_LEN))
     }
 }
 
 impl Nspace<'_> {
-    /// Returns whether the nspace names no job: it is empty (`PMIx_Nspace_invalid`; a null in C is
-    /// empty here).
+    /// Returns `true` if the nspace is empty and so names no job (`PMIx_Nspace_invalid`; a null in
+    /// C is empty here).
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.is_empty()
     }
 
-    /// Returns whether both name one job, an empty one naming any (`PMIx_Check_nspace`).
+    /// Returns `true` if both name the same job; an empty nspace matches any (`PMIx_Check_nspace`).
     ///
-    /// What C does not hold, from byte 256 on, does not count.
+    /// Bytes beyond the capacity in C, from byte 256 on, are ignored.
     #[must_use]
     pub fn matches(&self, other: &Nspace<'_>) -> bool {
         let same = agree(self.as_bytes(), other.as_bytes(), Self::MAX_LEN);
@@ -56,22 +57,23 @@ impl Nspace<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// Creates a name from as much of the text as C holds, 511 bytes (`PMIx_Load_key`).
+    /// Creates a name from the first 511 bytes of a text, the capacity in C (`PMIx_Load_key`).
     pub fn load(text: impl Into<Text<'a>>) -> Self {
         Self::new(cut(text.into(), Self::MAX_LEN))
     }
 }
 
 impl Key<'_> {
-    /// Returns whether the key is `name` (`PMIx_Check_key`); what C does not hold does not count.
+    /// Returns `true` if the key is `name` (`PMIx_Check_key`); bytes beyond the capacity in C are
+    /// ignored.
     ///
-    /// Unlike an empty nspace an empty key matches nothing but itself.
+    /// Unlike an empty nspace, an empty key matches only itself.
     #[must_use]
     pub fn is(&self, name: impl AsRef<[u8]>) -> bool {
         agree(self.as_bytes(), name.as_ref(), Self::MAX_LEN)
     }
 
-    /// Returns whether the Standard keeps the key for itself: it begins with `pmix`
+    /// Returns `true` if the Standard reserves the key: it begins with `pmix`
     /// (`PMIx_Check_reserved_key`).
     #[must_use]
     pub fn is_reserved(&self) -> bool {
@@ -80,9 +82,9 @@ impl Key<'_> {
 }
 
 impl Rank {
-    /// Returns whether both name one process, the wildcard naming any (`PMIx_Check_rank`).
+    /// Returns `true` if both name the same process; the wildcard matches any (`PMIx_Check_rank`).
     ///
-    /// No other special rank stands for another, not even the undefined one.
+    /// No other special rank matches another rank, not even the undefined one.
     #[must_use]
     pub fn matches(self, other: Self) -> bool {
         self == other || self == Self::WILDCARD || other == Self::WILDCARD
@@ -90,7 +92,7 @@ impl Rank {
 }
 
 impl<'a> Proc<'a> {
-    /// Names a process with as much of the nspace as C holds (`PMIx_Load_procid`,
+    /// Creates the name of a process from as much of the nspace as C can hold (`PMIx_Load_procid`,
     /// `PMIx_Proc_load`).
     pub fn load(nspace: impl Into<Text<'a>>, rank: Rank) -> Self {
         Self::new(Nspace::load(nspace), rank)
@@ -98,14 +100,15 @@ impl<'a> Proc<'a> {
 }
 
 impl Proc<'_> {
-    /// Returns whether no process has the name: no nspace, or the invalid rank
+    /// Returns `true` if no process can have the name: it has no nspace or the invalid rank
     /// (`PMIx_Procid_invalid`).
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.nspace.is_invalid() || self.rank == Rank::INVALID
     }
 
-    /// Returns whether both can name one process: nspace and rank match (`PMIx_Check_procid`).
+    /// Returns `true` if both can name the same process: nspace and rank match
+    /// (`PMIx_Check_procid`).
     #[must_use]
     pub fn matches(&self, other: &Proc<'_>) -> bool {
         self.nspace.matches(&other.nspace) && self.rank.matches(other.rank)
@@ -113,9 +116,10 @@ impl Proc<'_> {
 }
 
 impl Value<'_> {
-    /// Returns whether a directive with this value is for a process, where its type "varies" because it may
-    /// name some processes of a job (`PMIX_DEBUG_STOP_IN_APP` and its like): a rank, a process or an array of
-    /// either names them, a value that is not false means all.
+    /// Returns `true` if a directive with this value applies to a process. It is for attributes
+    /// whose type "varies" because they may name some processes of a job (such as
+    /// `PMIX_DEBUG_STOP_IN_APP`): a rank, a process or an array of either names the processes; a
+    /// value that is not false applies to all.
     #[must_use]
     pub fn is_for(&self, proc: &Proc<'_>) -> bool {
         match self {
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directive_is_for_all_processes_or_for_those_that_it_names() {
+    fn a_directive_applies_to_all_or_to_the_named_processes() {
         let proc = |rank| Proc::new("job", Rank::new(rank));
         let second = |value: Value<'_>| [0, 1].map(|rank| value.is_for(&proc(rank)));
         for (value, expected) in [

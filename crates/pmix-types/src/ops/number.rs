@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of one type as numbers of another.
+//! Conversion of numbers between types.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_GET_NUMBER`.
 
@@ -7,14 +7,14 @@ use super::Datum;
 use super::error::{ValueError, ValueErrorKind};
 use crate::{DataType, Rank, Status, Value};
 
-/// A number of any type: every integer type fits the first, every other the second.
+/// A number of any type: integers in the first variant, all others in the second.
 #[derive(Clone, Copy)]
 enum Number {
     Whole(i128),
     Real(f64),
 }
 
-/// Marks the Rust types that a number can be read as, see [`Value::to_number`].
+/// The Rust types that a number can be converted to, see [`Value::to_number`].
 pub trait Numeric: for<'a> Datum<'a> {}
 
 macro_rules! numerics {
@@ -23,7 +23,7 @@ macro_rules! numerics {
 
 numerics!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64, Rank, Status);
 
-/// How a number of a type is made of a whole number.
+/// Converts a whole number to a value of a type.
 macro_rules! whole {
     ($number:expr, $variant:ident($int:ty)) => {
         <$int>::try_from($number).ok().map(Value::$variant)
@@ -55,8 +55,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns whether the value is a number to [`Value::convert`]. Bytes, times and truth values
-    /// are not.
+    /// Returns `true` if [`Value::convert`] accepts the value as a number. Bytes, times and truth
+    /// values are not numbers.
     #[must_use]
     pub fn is_number(&self) -> bool {
         self.number().is_some()
@@ -66,19 +66,19 @@ impl<'a> Value<'a> {
         is_real(data_type) || of_whole(data_type, 0).is_some()
     }
 
-    /// Returns the number as one of another type (`PMIx_Value_get_number`).
+    /// Converts the number to another type (`PMIx_Value_get_number`).
     ///
-    /// A fraction is dropped. A whole number becomes a real one even where the nearest differs.
+    /// A fraction is dropped. A whole number becomes the nearest real number, even if that differs.
     /// A double never becomes a float, whatever its value: OpenPMIx decides that by the type.
     ///
     /// # Errors
     ///
-    /// - `PMIX_ERR_BAD_PARAM` if either type is no number, or if both have a meaning beyond the
+    /// - `PMIX_ERR_BAD_PARAM` if either type is not numeric, or if both have a meaning beyond the
     ///   number: process id, rank, status.
-    /// - `PMIX_ERR_CHANGE_SIGN` if the number is below zero, also by a fraction, and the type has
-    ///   no sign; this comes before the next.
-    /// - `PMIX_ERR_LOST_PRECISION` if the number, its fraction included, is outside of what the
-    ///   type holds.
+    /// - `PMIX_ERR_CHANGE_SIGN` if the number is negative, even by a fraction, and the type is
+    ///   unsigned; this takes precedence over the next.
+    /// - `PMIX_ERR_LOST_PRECISION` if the number, including its fraction, is outside of the range
+    ///   of the type.
     pub fn convert(&self, to: DataType) -> Result<Self, ValueError> {
         let from = self.data_type();
         let refused = |kind: ValueErrorKind| Err(ValueError(kind));
@@ -110,7 +110,7 @@ impl<'a> Value<'a> {
         converted.ok_or(ValueError(ValueErrorKind::OutOfRange { from, to }))
     }
 
-    /// Returns the number as a Rust number (`PMIx_Value_get_number`); see [`Value::convert`].
+    /// Converts the number to a Rust number (`PMIx_Value_get_number`); see [`Value::convert`].
     ///
     /// ```
     /// use pmix_types::{Status, Value};
@@ -133,7 +133,7 @@ const fn is_real(data_type: DataType) -> bool {
     matches!(data_type, DataType::FLOAT | DataType::DOUBLE)
 }
 
-/// Numbers that stand for something, which never stand for something else.
+/// Returns `true` for types whose numbers have a meaning and never convert into each other.
 const fn is_structured(data_type: DataType) -> bool {
     matches!(
         data_type,
@@ -141,7 +141,7 @@ const fn is_structured(data_type: DataType) -> bool {
     )
 }
 
-/// The value of a type for integers, if it holds the number.
+/// Returns a value of an integer type, if the type holds the number.
 fn of_whole<'a>(data_type: DataType, number: i128) -> Option<Value<'a>> {
     match data_type {
         DataType::SIZE => whole!(number, Size(u64)),
@@ -162,7 +162,7 @@ fn of_whole<'a>(data_type: DataType, number: i128) -> Option<Value<'a>> {
     }
 }
 
-/// The value of a type for reals, if the number becomes one.
+/// Returns a value of a real type, if the number converts to it.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a real number is rounded to the nearest"
@@ -176,10 +176,11 @@ fn of_number<'a>(from: DataType, to: DataType, number: Number) -> Option<Value<'
     }
 }
 
-/// A real number without its fraction, if with it it is inside of what the type holds.
-// DEVIATION: what is no number and what is outside is refused for every type; the real one tests
-// against rounded limits, and against none for a float that becomes a process id or a status, and
-// hands out what the processor makes of it; reals_outside_the_range_are_refused
+/// Returns a real number without its fraction, if the number including the fraction is in the range
+/// of the type.
+/// DEVIATION: NaN and numbers outside of the range are rejected for every type; OpenPMIx compares
+/// with rounded limits, and with none for a float that becomes a process id or a status, and
+/// returns the processor's result of the cast; reals_outside_the_range_are_refused
 #[expect(
     clippy::cast_possible_truncation,
     reason = "whole and within 65 bits once tested"
@@ -190,8 +191,8 @@ fn whole_of_real(to: DataType, number: f64) -> Option<i128> {
         return None;
     }
     let whole = number.trunc() as i128;
-    // The number next to it away from zero must fit as well if there is a fraction: 255.5 is
-    // outside of a byte.
+    // With a fraction the next whole number away from zero must fit as well: 255.5 is outside of a
+    // byte.
     let outward = match number - number.trunc() {
         fraction if fraction > 0.0 => whole + 1,
         fraction if fraction < 0.0 => whole - 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that hold under conditions.
+//! Values that are valid under conditions.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIX_QUALIFIED_VALUE`.
 
@@ -7,11 +7,11 @@ use super::ValueComparison;
 use super::error::{ValueError, ValueErrorKind};
 use crate::{DataArray, Info, IntoOwned, Measure, Value, keys};
 
-/// Holds a value with the qualifiers under which it holds (OpenPMIx, heading "Qualified Values").
+/// A value with the qualifiers under which it is valid (OpenPMIx, heading "Qualified Values").
 ///
-/// It travels as one info with the key `pmix.qual.val` and an array of infos: the value itself
-/// with its own key first, then the qualifiers, each marked as one. Somebody who asks for the key
-/// gets the value only by naming qualifiers that it has.
+/// The packed form is one info with the key `pmix.qual.val` and an array of infos: first the value
+/// with its own key, then the qualifiers, each marked as a qualifier. A get of the key finds the
+/// value only if its qualifiers are among those of the value.
 ///
 /// ```
 /// use pmix_types::{Info, QualifiedValue};
@@ -57,7 +57,7 @@ impl<'a> QualifiedValue<'a> {
         &self.primary
     }
 
-    /// Returns its qualifiers, each marked as one.
+    /// Returns the qualifiers, each marked as a qualifier.
     #[must_use]
     pub fn qualifiers(&self) -> &[Info<'a>] {
         &self.qualifiers
@@ -69,7 +69,7 @@ impl<'a> QualifiedValue<'a> {
         (self.primary, self.qualifiers)
     }
 
-    /// Returns the info that carries value and qualifiers.
+    /// Returns the info that holds the value and its qualifiers.
     #[must_use]
     pub fn into_info(self) -> Info<'a> {
         let mut infos = vec![self.primary];
@@ -77,20 +77,20 @@ impl<'a> QualifiedValue<'a> {
         Info::new(keys::QUALIFIED_VALUE, infos)
     }
 
-    /// Reads the value and its qualifiers from an info of the key `pmix.qual.val`. What follows the
-    /// value is a qualifier, marked or not.
+    /// Reads the value and its qualifiers from an info with the key `pmix.qual.val`. Every info
+    /// after the value is a qualifier, marked or not.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the key is another one, or the value no array of at least one
-    /// info.
+    /// `PMIX_ERR_BAD_PARAM` if the key is a different one, or if the value is not an array of at
+    /// least one info.
     pub fn from_info(info: Info<'a>) -> Result<Self, ValueError> {
         let refused = |why| Err(ValueError(ValueErrorKind::NotQualified(why)));
         if !info.key.is(keys::QUALIFIED_VALUE) {
             return refused("its key is not pmix.qual.val");
         }
         let Value::DataArray(DataArray::Info(infos)) = info.value else {
-            return refused("its value is no array of infos");
+            return refused("its value is not an array of infos");
         };
         let mut infos = infos.into_iter();
         let Some(primary) = infos.next() else {
@@ -103,11 +103,11 @@ impl<'a> QualifiedValue<'a> {
         })
     }
 
-    /// Returns whether this value answers a get of `key` with these infos.
+    /// Returns `true` if this value answers a get of `key` with these infos.
     ///
-    /// Of the infos only those marked as qualifiers count. Each must be among the qualifiers of
-    /// the value, the same key with a value that compares equal. Who asks without qualifiers is
-    /// answered by values without qualifiers alone.
+    /// Only infos that are marked as qualifiers count. Each of them must be among the qualifiers of
+    /// the value, with the same key and a value that compares equal. A get without qualifiers
+    /// matches only values without qualifiers.
     #[must_use]
     pub fn answers(&self, key: impl AsRef<[u8]>, asked: &[Info<'_>]) -> bool {
         let mut wanted = asked.iter().filter(|info| info.is_qualifier()).peekable();

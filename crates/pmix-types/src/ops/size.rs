@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory a datum takes in a C program.
+//! The memory that a datum takes in a C program.
 //!
-//! The rule: the C structure of the type (x86-64), and what its pointers lead to, a string with
-//! its NUL, a null pointer as an empty string. A value adds its own structure to that, an info
-//! another one and its key.
+//! The size of a datum is that of its C structure (x86-64) and of everything that its pointers
+//! reference: a string with its NUL, a null pointer as an empty string. A value adds its own
+//! structure, an info adds another structure and the key.
 //!
 //! Source: OpenPMIx, `PMIx_Value_get_size` and `PMIx_Info_get_size`; sizes are in bytes.
 
@@ -34,15 +34,15 @@ const DATA_BUFFER: usize = 40;
 type Size = Result<usize, ValueError>;
 
 impl Value<'_> {
-    /// Returns how many bytes a C program needs for the value (`PMIx_Value_get_size`).
+    /// Returns the number of bytes that a C program needs for the value (`PMIx_Value_get_size`).
     ///
-    /// Compressed data count as long as they say they were. An nspace counts 255 bytes, its
+    /// Compressed data count with their stated original length. An nspace counts 255 bytes, the
     /// longest name without the NUL.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNKNOWN_DATA_TYPE` for a value without a type, also one in an array, and for an
-    /// array of data of which the size is not known.
+    /// `PMIX_ERR_UNKNOWN_DATA_TYPE` for a value without a type, also inside an array, and for an
+    /// array of data whose size is not known.
     pub fn storage_size(&self) -> Size {
         Ok(VALUE.saturating_add(self.payload_size()?))
     }
@@ -52,7 +52,7 @@ impl Value<'_> {
             ($($variant:ident)*) => {
                 match self {
                     Self::Undef => Err(no_size(DataType::UNDEF)),
-                    // The pointer to the string is in the value itself.
+                    // The value itself holds the pointer to the string.
                     Self::String(text) => Ok(string(text.as_ref())),
                     Self::CompressedString(bytes) => Ok(original_len(bytes, 1)),
                     Self::CompressedByteObject(bytes) => Ok(original_len(bytes, 0)),
@@ -75,7 +75,7 @@ impl Value<'_> {
 }
 
 impl Info<'_> {
-    /// Returns how many bytes a C program needs for the info (`PMIx_Info_get_size`).
+    /// Returns the number of bytes that a C program needs for the info (`PMIx_Info_get_size`).
     ///
     /// # Errors
     ///
@@ -85,15 +85,15 @@ impl Info<'_> {
     }
 }
 
-/// Data of which the size is known.
+/// Data with a known size in C.
 trait Stored {
     fn size(&self) -> Size;
 }
 
 impl Stored for DataArray<'_> {
     /// DEVIATION: infos, values, queries, applications, published data and arrays are added up;
-    /// the real one adds infos to what the caller's variable holds, and leaves it alone for the
-    /// others; arrays_of_everything_have_a_size
+    /// OpenPMIx adds infos to the previous content of the caller's variable, and leaves it
+    /// unchanged for the others; arrays_of_everything_have_a_size
     fn size(&self) -> Size {
         macro_rules! sizes {
             ($($variant:ident)*) => {
@@ -132,7 +132,7 @@ impl Stored for DataArray<'_> {
     }
 }
 
-/// Types of one size.
+/// Implements `Stored` for types of a fixed size.
 macro_rules! fixed {
     ($($size:literal: $($type:ty)*;)*) => {
         $($(impl Stored for $type {
@@ -143,8 +143,8 @@ macro_rules! fixed {
     };
 }
 
-// DEVIATION: info directives, data types and IO channels have the size of their number; the real
-// one leaves what the caller's variable holds; numbers_without_a_case_have_a_size
+// DEVIATION: info directives, data types and IO channels have the size of their number; OpenPMIx
+// leaves the caller's variable unchanged; numbers_without_a_case_have_a_size
 fixed! {
     1: bool u8 i8 Persistence Scope DataRange ProcState JobState LinkState AllocDirective
         AllocInheritance ResourceBlockDirective Command;
@@ -156,7 +156,7 @@ fixed! {
     260: Proc<'_>;
 }
 
-/// Structures with strings, and what else they lead to.
+/// Implements `Stored` for structures with strings and other referenced data.
 macro_rules! structures {
     ($($type:ident = $size:literal: $($text:ident)* $(; |$datum:ident| $rest:expr)?,)*) => {
         $(impl Stored for $type<'_> {
@@ -181,8 +181,8 @@ structures! {
     DeviceDistance = 32: uuid osname,
     Endpoint = 32: uuid osname; |endpoint| endpoint.endpt.len(),
     Geometry = 40: uuid osname; |geometry| sum(&geometry.coordinates, Stored::size)?,
-    // The source does not count. Of a topology what describes it does, as C counts a cpuset; what
-    // hwloc makes of it in memory nobody else can tell.
+    // The source does not count. The description of a topology does, as C counts a cpuset; the size
+    // of hwloc's structure in memory is not known outside of hwloc.
     Cpuset = 16: ; |cpuset| cpuset.bitmap.as_ref().map_or(0, |list| string(Some(list))),
     Topology = 16: ; |topology| {
         let text = topology.topology.as_ref().map_or(0, |text| string(Some(text)));
@@ -196,7 +196,7 @@ structures! {
     },
     // The pointers to the lines do not count.
     Regattr = 536: name; |regattr| sum(&regattr.description, |line| Ok(string(Some(line))))?,
-    // A host or tag that is a null counts nothing.
+    // A null host or tag counts nothing.
     NodePid = 16: ; |node| node.hostname.as_ref().map_or(0, |name| string(Some(name))),
     WireRegex2 = 24: ; |regex| {
         regex.kind.as_ref().map_or(0, |kind| string(Some(kind))).saturating_add(regex.bytes.len())
@@ -220,7 +220,7 @@ impl Stored for Info<'_> {
     }
 }
 
-/// Internal to OpenPMIx: there is no structure to size.
+/// Kvals are internal to OpenPMIx, so there is no C structure to measure.
 impl Stored for Kval<'_> {
     fn size(&self) -> Size {
         Err(no_size(DataType::KVAL))
@@ -261,12 +261,12 @@ fn sum<'d, T: 'd>(data: impl IntoIterator<Item = &'d T>, size: impl Fn(&'d T) ->
     })
 }
 
-/// A string with its NUL; a null pointer counts like the empty one.
+/// Returns the size of a string with its NUL; a null pointer counts like the empty string.
 fn string(text: Option<&Text<'_>>) -> usize {
     text.map_or(0, Text::len).saturating_add(1)
 }
 
-/// Strings and the pointers to them.
+/// Returns the size of strings and of the pointers to them.
 fn strings(texts: &[Text<'_>]) -> usize {
     let size = |text| POINTER.saturating_add(string(Some(text)));
     texts
@@ -274,12 +274,13 @@ fn strings(texts: &[Text<'_>]) -> usize {
         .fold(0, |total, text| total.saturating_add(size(text)))
 }
 
-/// A key with its NUL; the longest counts without.
+/// Returns the size of a key with its NUL; the longest key counts without it.
 fn key_len(key: &Key<'_>) -> usize {
     key.as_bytes().len().saturating_add(1).min(Key::MAX_LEN)
 }
 
-/// How long compressed data say they were, in four bytes in front, and what a text adds.
+/// Returns the original length that compressed data state in their first four bytes, plus `nul` for
+/// a text.
 fn original_len(bytes: &[u8], nul: usize) -> usize {
     let len = bytes
         .first_chunk()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a value says yes or no.
+//! The interpretation of values as truth values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_INFO_TRUE`; OpenPMIx,
 //! `PMIx_Value_true`.
@@ -8,14 +8,14 @@ use std::fmt;
 
 use crate::{Info, Text, Value};
 
-/// Says whether a value means true, means false or is no truth value (`pmix_boolean_t`).
+/// The truth of a value: true, false or not a truth value (`pmix_boolean_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
-    /// Yes (`PMIX_BOOL_TRUE`).
+    /// True (`PMIX_BOOL_TRUE`).
     True,
-    /// No (`PMIX_BOOL_FALSE`).
+    /// False (`PMIX_BOOL_FALSE`).
     False,
-    /// The value is neither (`PMIX_NON_BOOL`).
+    /// Neither (`PMIX_NON_BOOL`).
     NonBool,
 }
 
@@ -41,19 +41,19 @@ impl Truth {
         }
     }
 
-    /// Returns whether it means true (`PMIX_CHECK_TRUE`).
+    /// Returns `true` if it is true (`PMIX_CHECK_TRUE`).
     #[must_use]
     pub const fn is_true(self) -> bool {
         matches!(self, Self::True)
     }
 
-    /// Returns whether it means true or false (`PMIX_CHECK_BOOL`).
+    /// Returns `true` if it is true or false (`PMIX_CHECK_BOOL`).
     #[must_use]
     pub const fn is_bool(self) -> bool {
         !matches!(self, Self::NonBool)
     }
 
-    /// Returns the truth value, if it is one.
+    /// Returns the truth value as a `bool`, if it is one.
     #[must_use]
     pub const fn as_bool(self) -> Option<bool> {
         match self {
@@ -81,14 +81,14 @@ impl fmt::Display for Truth {
 }
 
 impl Value<'_> {
-    /// Returns what the value means as a truth value (`PMIx_Value_true`).
+    /// Returns the meaning of the value as a truth value (`PMIx_Value_true`).
     ///
-    /// - No type at all is yes: that the key is there says so.
-    /// - A truth value says what it is. Numbers are neither.
-    /// - A string may have blanks in front. Empty or null it is yes. If it begins with a digit it
-    ///   is a number, and no only if that is zero. Else case does not count: `y`, `t`, and what
-    ///   begins with `yes`, `true` or `enable` is yes; `n`, `f`, and what begins with `no`,
-    ///   `false` or `disable` is no; all else is neither.
+    /// - A value without a type is true, because the presence of its key says so.
+    /// - A truth value is itself. Numbers are neither true nor false.
+    /// - Leading blanks of a string are ignored. An empty or null string is true. A string that
+    ///   begins with a digit is a number, and false only if it is zero. Otherwise case is ignored:
+    ///   `y`, `t`, and texts that begin with `yes`, `true` or `enable` are true; `n`, `f`, and
+    ///   texts that begin with `no`, `false` or `disable` are false; all others are neither.
     #[must_use]
     pub fn truth(&self) -> Truth {
         match self {
@@ -101,14 +101,14 @@ impl Value<'_> {
 }
 
 impl Info<'_> {
-    /// Returns what the info means as a truth value (`PMIx_Info_true`), see [`Value::truth`].
+    /// Returns the meaning of the info as a truth value (`PMIx_Info_true`), see [`Value::truth`].
     #[must_use]
     pub fn truth(&self) -> Truth {
         self.value.truth()
     }
 }
 
-/// A blank in C's own locale.
+/// Returns `true` for a blank of the C locale.
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
@@ -123,8 +123,8 @@ fn truth_of_text(text: &Text<'_>) -> Truth {
         return Truth::True;
     };
     if first.is_ascii_digit() {
-        // DEVIATION: a number that is a multiple of 2^32 is yes, as every number but zero; the
-        // real one keeps the low 32 bits of it and says no; a_number_beyond_32_bits_is_yes
+        // DEVIATION: a multiple of 2^32 is true, as every number but zero is; OpenPMIx keeps the
+        // low 32 bits and returns false; a_number_beyond_32_bits_is_yes
         let mut digits = text.iter().take_while(|byte| byte.is_ascii_digit());
         return digits.any(|digit| *digit != b'0').into();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data out of values.
+//! Extraction of data from values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", `PMIX_VALUE_UNLOAD`.
 
@@ -13,19 +13,19 @@ use crate::{
     StoragePersistence, Text, Timeval, Topology, Value, WireRegex2,
 };
 
-/// Marks the Rust types that a value can be unloaded as, see [`Value::unload`].
+/// The Rust types that a value can be unloaded as, see [`Value::unload`].
 ///
-/// A Rust type stands for every PMIx type that is the same in C: `u32` is unloaded from
-/// `PMIX_UINT32` and `PMIX_UINT`, but not from `PMIX_PROC_RANK`, which is [`Rank`].
+/// A Rust type covers every PMIx type with the same C type: `u32` is unloaded from `PMIX_UINT32`
+/// and `PMIX_UINT`, but not from `PMIX_PROC_RANK`, which is [`Rank`].
 pub trait Datum<'a>: Sized {
-    /// The PMIx type that an error names.
+    /// The PMIx type that errors name.
     const DATA_TYPE: DataType;
 
-    /// The datum, or the value back if it is of another type.
+    /// Extracts the datum, or returns the value if it has a different type.
     ///
     /// # Errors
     ///
-    /// The value as it was.
+    /// The unchanged value.
     fn from_value(value: Value<'a>) -> Result<Self, Value<'a>>;
 }
 
@@ -87,7 +87,7 @@ data! {
     DataArray<'a> = DATA_ARRAY: DataArray;
 }
 
-/// Data that a value holds in a box.
+/// Implements `Datum` for data that a value holds in a box.
 macro_rules! boxed {
     ($($name:ident = $data_type:ident;)*) => {
         $(impl<'a> Datum<'a> for $name<'a> {
@@ -132,7 +132,7 @@ impl<'a> Datum<'a> for WireRegex2<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Takes the datum out of the value, if it is of the type (`PMIx_Value_unload`).
+    /// Extracts the datum from the value, if it has the type (`PMIx_Value_unload`).
     ///
     /// ```
     /// use pmix_types::{Status, Value};
@@ -143,8 +143,8 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_TYPE_MISMATCH` if it is of another type, `PMIX_ERR_UNKNOWN_DATA_TYPE` if it is
-    /// of none. [`Value::to_number`] converts between numbers.
+    /// `PMIX_ERR_TYPE_MISMATCH` if the value has a different type, `PMIX_ERR_UNKNOWN_DATA_TYPE` if
+    /// it has none. [`Value::to_number`] converts between numbers.
     pub fn unload<T: Datum<'a>>(self) -> Result<T, ValueError> {
         let mismatch = |other: Value<'_>| ValueError::mismatch(T::DATA_TYPE, other.data_type());
         T::from_value(self).map_err(mismatch)
@@ -171,21 +171,21 @@ macro_rules! views {
 }
 
 views! {
-    /// The truth value, without a copy of the rest; [`Value::truth`] takes more for one.
+    /// Returns the truth value. [`Value::truth`] accepts more types.
     as_bool(Bool) -> bool = BOOL, |flag: &bool| *flag;
-    /// The string, or `None` for a null pointer.
+    /// Returns the string, or `None` for a null pointer.
     as_text(String) -> Option<&Text<'a>> = STRING, Option::as_ref;
-    /// The bytes.
+    /// Returns the bytes.
     as_bytes(ByteObject) -> &[u8] = BYTE_OBJECT, AsRef::as_ref;
-    /// The status.
+    /// Returns the status.
     as_status(Status) -> Status = STATUS, |status: &Status| *status;
-    /// The rank.
+    /// Returns the rank.
     as_rank(Rank) -> Rank = PROC_RANK, |rank: &Rank| *rank;
-    /// The process.
+    /// Returns the process.
     as_proc(Proc) -> &Proc<'a> = PROC, std::convert::identity;
-    /// The nspace.
+    /// Returns the nspace.
     as_nspace(Nspace) -> &Nspace<'a> = PROC_NSPACE, std::convert::identity;
-    /// The array.
+    /// Returns the array.
     as_array(DataArray) -> &DataArray<'a> = DATA_ARRAY, std::convert::identity;
 }
 
@@ -194,7 +194,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Value::unload`]; for an array of other data the error names their type.
+    /// As for [`Value::unload`]; for an array of other data the error names their type.
     pub fn as_infos(&self) -> Result<&[Info<'a>], ValueError> {
         match self.as_array()? {
             DataArray::Info(infos) => Ok(infos),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON form: every value of the vectors there and back, and what is refused.
+//! The JSON form: round trips of every value of the vectors, and rejected input.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn print(data: &DataArray<'_>) -> Value {
     serde_json::to_value(List(data)).unwrap()
 }
 
-/// The printed form of what the vectors write in a form that is only read.
+/// Returns the printed form of vectors that use a form that is only read.
 fn printed(data_type: &str, value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| printed(data_type, item)).collect(),
@@ -43,7 +43,7 @@ fn printed(data_type: &str, value: &Value) -> Value {
     }
 }
 
-/// The records of all vector files: where from, the type and the value.
+/// Returns the records of all vector files: origin, type and value.
 fn records() -> Vec<(String, String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfrops");
     let mut records = Vec::new();
@@ -63,7 +63,7 @@ fn records() -> Vec<(String, String, Value)> {
             };
             let mut value = record["value"].clone();
             if data_type == "PMIX_NODE_STATS" {
-                // The vectors only say what would stand here.
+                // The vectors have only a note in place of these members.
                 value[0]["diskstats"] = json!([]);
                 value[0]["netstats"] = json!([]);
             }
@@ -79,7 +79,7 @@ fn every_value_of_the_vectors_reads_and_prints_back() {
     assert!(records.len() > 2700, "{}", records.len());
     for (place, data_type, value) in records {
         let data = read(&data_type, &value).unwrap_or_else(|e| panic!("{place}: {e}"));
-        // The text, as members must stand in the same order.
+        // Compares the text, because members must keep their order.
         let again = print(&data);
         assert_eq!(
             again.to_string(),
@@ -115,7 +115,7 @@ fn every_form_of_the_documentation_reads_and_prints_back() {
 }
 
 #[test]
-fn what_is_only_read_is_read() {
+fn forms_that_are_only_read_are_accepted() {
     let same = [
         (
             "PMIX_STRING",
@@ -165,7 +165,7 @@ fn what_is_only_read_is_read() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_place_and_the_cause() {
     let wrong = [
         (
             "PMIX_VALUE",
@@ -235,12 +235,12 @@ fn errors_say_what_and_where() {
         (
             "PMIX_BYTE_OBJECT",
             json!([{"hex": "0g"}]),
-            "value[0].hex: 'g' at character 1 is no hexadecimal digit",
+            "value[0].hex: 'g' at character 1 is not a hexadecimal digit",
         ),
         (
             "PMIX_STRING",
             json!([{"n": 1_000_000_000_000_u64, "repeat": "x"}]),
-            "value[0]: a repeated string may have 16777216 bytes, this has 1000000000000",
+            "value[0]: a repeated string has 1000000000000 bytes, the limit is 16777216",
         ),
         (
             "PMIX_VALUE",
@@ -260,7 +260,7 @@ fn errors_say_what_and_where() {
         (
             "PMIX_REGEX",
             json!([{"hex": "", "string": ""}]),
-            "value[0]: only one of blob_payload_hex, hex, string may stand",
+            "value[0]: only one of blob_payload_hex, hex, string may be given",
         ),
         (
             "300",
@@ -274,7 +274,7 @@ fn errors_say_what_and_where() {
     let twice = serde_json::from_str::<Timeval>(r#"{"tv_sec": 1, "tv_sec": 2, "tv_usec": 3}"#);
     assert_eq!(
         twice.unwrap_err().to_string(),
-        "the member tv_sec stands twice"
+        "the member tv_sec occurs twice"
     );
 }
 
@@ -288,7 +288,7 @@ fn nesting_is_bounded_in_every_format() {
         }
         value
     };
-    // Straight from the tree, where nothing else bounds the depth.
+    // A tree has no parser that bounds the depth before this crate does.
     let read = serde_json::from_value::<Datum<'_>>;
     assert!(read(nested(41)).is_ok());
     assert_eq!(
@@ -298,7 +298,7 @@ fn nesting_is_bounded_in_every_format() {
 }
 
 #[test]
-fn bytes_that_are_no_text_survive() {
+fn bytes_that_are_not_text_survive() {
     let data = DataArray::String(vec![Some(Text::from(&b"n\xff1"[..]))]);
     assert_eq!(print(&data), json!([{"hex": "6eff31"}]));
     assert_eq!(read("PMIX_STRING", &print(&data)).unwrap(), data);
@@ -337,7 +337,7 @@ fn an_array_of_nothing_keeps_its_length() {
 }
 
 #[test]
-fn structures_speak_serde() {
+fn structures_implement_serde() {
     let info = Info {
         flags: InfoFlags::from_raw(1),
         ..Info::new("pmix.timeout", Datum::Int32(-5))

@@ -11,7 +11,7 @@ use crate::{
     StorageMedium, StoragePersistence, Text, Timeval, Topology, WireRegex2,
 };
 
-/// Types whose order is that of `Ord`.
+/// Implements `Compare` for types that compare by `Ord`.
 macro_rules! ordered {
     ($($type:ty),* $(,)?) => {
         $(impl Compare for $type {
@@ -22,8 +22,8 @@ macro_rules! ordered {
     };
 }
 
-// A process compares by its nspace, then by its rank; a null string is less than every other;
-// seconds come before microseconds. Of pointers nothing is kept, so they are all the same.
+// A process compares by its nspace, then by its rank. A null string is less than every other
+// string. Seconds precede microseconds. Pointers have no content here, so they are all equal.
 ordered!(
     (),
     bool,
@@ -60,7 +60,7 @@ ordered!(
     StorageAccessType,
 );
 
-/// Types without an order.
+/// Implements `Compare` for types without an order.
 macro_rules! unordered {
     ($($type:ty),* $(,)?) => {
         $(impl Compare for $type {
@@ -85,7 +85,7 @@ unordered!(
 macro_rules! reals {
     ($($type:ty),*) => {
         $(impl Compare for $type {
-            /// What is no number stands outside, so that the order is total.
+            /// Orders NaN outside of all numbers, so that the order is total.
             fn compare(&self, other: &Self) -> ValueComparison {
                 let ordering = self.partial_cmp(other);
                 ordering.unwrap_or_else(|| self.total_cmp(other)).into()
@@ -97,7 +97,7 @@ macro_rules! reals {
 reals!(f32, f64);
 
 impl Compare for Bytes<'_> {
-    /// The longer is greater; at one length the first different byte decides.
+    /// Compares the lengths; for equal lengths the first different byte decides.
     fn compare(&self, other: &Self) -> ValueComparison {
         self.len()
             .cmp(&other.len())
@@ -106,7 +106,8 @@ impl Compare for Bytes<'_> {
     }
 }
 
-/// Structures that compare field by field, and first by what must be the same, or there.
+/// Implements `Compare` for structures, field by field. The field after `same` must be equal, and
+/// the field after `needs` must be present on one side at least; otherwise there is no order.
 macro_rules! by_fields {
     ($($type:ident $({same $same:ident})? $({needs $needs:ident})?: $($field:ident)*;)*) => {
         $(impl Compare for $type<'_> {
@@ -125,7 +126,7 @@ macro_rules! by_fields {
 }
 
 by_fields! {
-    // The directives say how to treat an info, not what it says.
+    // The directives do not count: they are about the treatment of an info, not its content.
     Info: key value;
     Device {same device_type}: uuid osname;
     DeviceDistance {same device_type}: uuid osname mindist maxdist;
@@ -141,8 +142,8 @@ by_fields! {
     ProcStats {needs node}: node proc pid cmd state time percent_cpu priority num_threads pss vsize
         rss peak_vsize processor sample_time;
     // DEVIATION: the separator counts on both sides, the state of a process counts, and nodes
-    // without disks or interfaces are equal; the real one finds a lesser separator only, does not
-    // look at the state, and finds the second node greater; whole_structures_are_compared
+    // without disks or interfaces are equal; OpenPMIx detects only a lesser separator, ignores the
+    // state, and treats the second node as greater; whole_structures_are_compared
     Envar: envar value separator;
     ProcInfo: proc hostname executable_name pid exit_code state;
     NodeStats {needs node}: node la la5 la15 total_mem free_mem buffers cached swap_cached
@@ -150,7 +151,8 @@ by_fields! {
 }
 
 impl Compare for Regattr<'_> {
-    /// A data type has no order as a value of its own; here its number decides.
+    /// Compares the number of the data type, although data types have no order as values of their
+    /// own.
     fn compare(&self, other: &Self) -> ValueComparison {
         if self.name.is_none() && other.name.is_none() {
             return ValueComparison::NotAvailable;
@@ -182,8 +184,8 @@ impl Compare for ResourceUnit {
 }
 
 impl Compare for Coord {
-    /// DEVIATION: more dimensions are greater, and each coordinate is a number; the real one
-    /// compares the memory of as many as the first has; coordinates_compare_as_numbers
+    /// DEVIATION: more dimensions are greater, and each coordinate is a number; OpenPMIx compares
+    /// the memory of as many coordinates as the first has; coordinates_compare_as_numbers
     fn compare(&self, other: &Self) -> ValueComparison {
         if self.view != other.view {
             return ValueComparison::IncompatibleObjects;
@@ -192,7 +194,8 @@ impl Compare for Coord {
     }
 }
 
-/// Descriptions that mean something to their source alone.
+/// Compares descriptions that only their source can interpret; those of different sources have no
+/// order.
 fn of_one_source(
     sources: (&Option<Text<'_>>, &Option<Text<'_>>),
     descriptions: impl FnOnce() -> ValueComparison,
@@ -205,7 +208,7 @@ fn of_one_source(
 }
 
 impl Compare for Topology<'_> {
-    /// What the source's library supports does not count: it is not of the hardware.
+    /// Ignores the features that the library supports: they are not part of the hardware.
     fn compare(&self, other: &Self) -> ValueComparison {
         let texts = || self.topology.compare(&other.topology);
         of_one_source((&self.source, &other.source), texts)
@@ -213,7 +216,8 @@ impl Compare for Topology<'_> {
 }
 
 impl Compare for Cpuset<'_> {
-    /// Unlike a topology a missing bitmap is not less than one that is there.
+    /// Treats a missing bitmap as not comparable, while a missing topology is less than a present
+    /// one.
     fn compare(&self, other: &Self) -> ValueComparison {
         let texts = || match (&self.bitmap, &other.bitmap) {
             (Some(a), Some(b)) => a.compare(b),

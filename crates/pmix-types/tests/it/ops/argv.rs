@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of strings and environments beside the real ones.
+//! Lists of strings and environments, compared with the results of real libraries.
 
 use pmix_types::{Argv, Status, Text};
 
@@ -14,7 +14,7 @@ fn delimiter(field: &str) -> u8 {
 }
 
 #[test]
-fn split_gives_what_the_libraries_give() {
+fn splits_as_the_libraries_do() {
     for (call, include_empty) in [("split", false), ("split_with_empty", true)] {
         for row in calls("argv.tsv", call) {
             let input = text(&row[0]).expect("a text");
@@ -36,7 +36,7 @@ fn a_part_of_any_length_is_kept_whole() {
 }
 
 #[test]
-fn join_and_count_give_what_the_libraries_give() {
+fn joins_and_counts_as_the_libraries_do() {
     for row in calls("argv.tsv", "join") {
         let joined = argv(&row[0]).join(delimiter(&row[1]));
         assert_eq!(joined, Text::new(text(&row[2]).unwrap()), "{row:?}");
@@ -52,7 +52,7 @@ fn join_and_count_give_what_the_libraries_give() {
 }
 
 #[test]
-fn strings_are_put_where_the_libraries_put_them() {
+fn inserts_strings_where_the_libraries_do() {
     let mut seen = 0;
     for row in super::table::rows("argv.tsv") {
         let Some((call, arg)) = row[0].split_once(' ') else {

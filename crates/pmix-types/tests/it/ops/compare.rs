@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparison beside the real one.
+//! Comparisons, compared with the results of real libraries.
 
 use pmix_types::{
     Coord, DataArray, DataType, DeviceType, Envar, NodeStats, ProcInfo, ProcState, ResourceUnit,
@@ -9,7 +9,7 @@ use pmix_types::{
 use super::fixtures::{cpuset, fixture};
 use super::table::{number, rows, text};
 
-/// Where the real answer comes from bytes in memory, or from half of the datum.
+/// Returns `true` if the library's result depends on bytes in memory or on half of the datum.
 fn wrong_upstream(first: &str, second: &str) -> bool {
     let (kind, rest) = first.split_once('.').unwrap_or((first, ""));
     match kind {
@@ -49,7 +49,7 @@ fn values_compare_as_in_the_libraries() {
 }
 
 #[test]
-fn an_outcome_has_the_text_of_the_libraries() {
+fn a_result_has_the_text_of_the_libraries() {
     for row in rows("comparison_string.tsv") {
         let shown = Is::from_raw(number(&row[0])).map_or("UNKNOWN VALUE", Is::as_str);
         assert_eq!(shown.as_bytes(), text(&row[1]).unwrap());
@@ -92,7 +92,7 @@ fn numbers_compare_as_numbers() {
 }
 
 #[test]
-fn what_is_no_number_equals_itself_and_stands_outside() {
+fn nan_equals_itself_and_is_outside_of_all_numbers() {
     let nan = || Value::Double(f64::NAN);
     assert_eq!(nan().compare(&nan()), Is::Equal);
     assert_eq!(
@@ -185,7 +185,7 @@ fn arrays_compare_element_by_element() {
 }
 
 #[test]
-fn arrays_of_data_that_the_model_does_not_hold_compare_by_their_number() {
+fn arrays_of_unknown_types_compare_by_length() {
     let of = |data_type, len| {
         let data_type = DataType::from_raw(data_type);
         Value::from(DataArray::Untyped { data_type, len })
@@ -198,7 +198,7 @@ fn arrays_of_data_that_the_model_does_not_hold_compare_by_their_number() {
 }
 
 #[test]
-fn what_only_its_source_understands_compares_within_one_source() {
+fn opaque_descriptions_compare_within_one_source() {
     let cpus = |bitmap| cpuset(Some("hwloc"), bitmap);
     assert_eq!(cpus(Some("0")).compare(&cpus(Some("1"))), Is::SecondGreater);
     assert_eq!(cpus(None).compare(&cpus(Some("1"))), Is::NotAvailable);

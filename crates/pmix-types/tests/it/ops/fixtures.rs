@@ -281,7 +281,7 @@ fn array(rest: &str) -> DataArray<'static> {
     }
 }
 
-/// The value of a name such as `uint32.256`.
+/// Returns the value with a name such as `uint32.256`.
 pub(crate) fn fixture(name: &str) -> Value<'static> {
     let (kind, rest) = name.split_once('.').unwrap_or((name, ""));
     match kind {
@@ -386,7 +386,7 @@ fn of_number(kind: &str, rest: &str) -> Value<'static> {
     }
 }
 
-/// A cpuset of a source with a bitmap, for tests beyond the tables.
+/// Returns a cpuset with a source and a bitmap, for tests beyond the tables.
 pub(crate) fn cpuset(source: Option<&'static str>, bitmap: Option<&'static str>) -> Value<'static> {
     Value::from(Cpuset {
         source: source.map(Text::from),

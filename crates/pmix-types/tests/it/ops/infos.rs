@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directives and lists of infos beside the real ones.
+//! Directives and lists of infos, compared with the results of real libraries.
 
 use pmix_types::{DataArray, DataType, Info, InfoFlags, InfoList, Value};
 
@@ -30,7 +30,7 @@ fn directives_are_set_as_in_the_libraries() {
 }
 
 #[test]
-fn directives_are_seen_as_in_the_libraries() {
+fn directives_are_tested_as_in_the_libraries() {
     for row in calls("infos.tsv", "is") {
         let info = flagged(number(&row[0]));
         let bit = u8::from;
@@ -47,7 +47,7 @@ fn directives_are_seen_as_in_the_libraries() {
     }
 }
 
-/// What the program that wrote the table did, and what 5.0.11 made of it.
+/// Repeats the calls of the program that wrote the table, and compares with the result of 5.0.11.
 #[test]
 fn a_list_becomes_the_array_of_the_library() {
     let b = Info {

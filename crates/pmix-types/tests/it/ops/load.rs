@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data into values and out of them.
+//! Loading data into values and unloading them.
 
 use pmix_types::{
     Bytes, DataArray, DataType, Envar, Info, Proc, ProcInfo, Rank, RegexBytes, Scope, Status, Text,
@@ -7,7 +7,7 @@ use pmix_types::{
 };
 
 #[test]
-fn what_is_loaded_is_unloaded() {
+fn loaded_data_are_unloaded() {
     assert_eq!(Value::from(true).unload::<bool>(), Ok(true));
     assert_eq!(Value::from(-5i16).unload::<i16>(), Ok(-5));
     assert_eq!(Value::from(1.5f32).unload::<f32>(), Ok(1.5));
@@ -35,7 +35,7 @@ fn what_is_loaded_is_unloaded() {
 }
 
 #[test]
-fn another_type_is_a_mismatch_and_none_is_unknown() {
+fn rejects_another_type_as_mismatch_and_no_type_as_unknown() {
     let error = Value::from(7u32).unload::<u64>().unwrap_err();
     assert_eq!(error.status(), Status::ERR_TYPE_MISMATCH);
     assert_eq!(
@@ -49,7 +49,7 @@ fn another_type_is_a_mismatch_and_none_is_unknown() {
 }
 
 #[test]
-fn types_that_are_one_in_c_are_one_in_rust() {
+fn types_equal_in_c_share_a_rust_type() {
     assert_eq!(Value::Uint(7).unload::<u32>(), Ok(7));
     assert_eq!(Value::Size(7).unload::<u64>(), Ok(7));
     assert_eq!(Value::Pid(7).unload::<i32>(), Ok(7));
@@ -58,7 +58,7 @@ fn types_that_are_one_in_c_are_one_in_rust() {
 }
 
 #[test]
-fn a_view_copies_nothing_of_text_bytes_and_arrays() {
+fn views_borrow_text_bytes_and_arrays() {
     let value = Value::from("n01");
     assert_eq!(value.as_text().unwrap().map(|text| text.len()), Some(3));
     assert_eq!(Value::String(None).as_text(), Ok(None));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The operations beside what real libraries answered (`testdata/ops`), and their properties.
+//! The operations, compared with the results of real libraries (`testdata/ops`), and their
+//! properties.
 
 mod argv;
 mod compare;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nspaces, keys, ranks and processes beside the real ones.
+//! Nspaces, keys, ranks and processes, compared with the results of real libraries.
 
 use pmix_types::{Key, Nspace, Proc, Rank};
 
@@ -13,7 +13,7 @@ fn rank(field: &str) -> Rank {
     Rank::new(number(field))
 }
 
-/// A text of the letter that differs from another one at a place.
+/// Returns a text of one letter, and one that differs at `place`.
 fn differing(place: usize) -> (Vec<u8>, Vec<u8>) {
     let mut other = vec![b'n'; 690];
     other[place] = b'x';

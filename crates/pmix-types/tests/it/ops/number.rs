@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversion between numbers beside the real one.
+//! Conversions between numbers, compared with the results of a real library.
 
 use pmix_types::{DataType, Rank, Status, Value};
 
@@ -27,7 +27,7 @@ const TYPES: [&str; 19] = [
     "TIME",
 ];
 
-/// A value of a type from text that is exact for it.
+/// Returns a value of a type from text that represents it exactly.
 fn value(data_type: &str, text: &str) -> Value<'static> {
     match data_type {
         "SIZE" => Value::Size(number(text)),
@@ -53,7 +53,7 @@ fn value(data_type: &str, text: &str) -> Value<'static> {
     }
 }
 
-/// The answer as the table writes it: a letter for each status.
+/// Converts a value; the error is the letter that the table uses for the status.
 fn answer(value: &Value<'_>, to: &str) -> Result<Value<'static>, &'static str> {
     let data_type = DataType::from_name(to).unwrap();
     match value.convert(data_type) {
@@ -70,7 +70,7 @@ fn answer(value: &Value<'_>, to: &str) -> Result<Value<'static>, &'static str> {
     }
 }
 
-/// Where the real one hands out what the processor made of a number that does not fit.
+/// Returns `true` if OpenPMIx returns the processor's result for a number that does not fit.
 fn beyond_the_type(from: &str, text: &str, to: &str) -> bool {
     let real: f64 = number(text);
     let limit = match to {
@@ -83,7 +83,7 @@ fn beyond_the_type(from: &str, text: &str, to: &str) -> bool {
     let lowest = match to {
         "INT" | "PID" | "STATUS" => -2_147_483_648.0,
         "INT64" => -9_223_372_036_854_775_808.0,
-        // Below zero the sign is what is refused.
+        // Negative numbers are rejected for their sign first.
         _ => f64::NEG_INFINITY,
     };
     matches!(from, "FLOAT" | "DOUBLE")
@@ -149,7 +149,7 @@ fn reals_outside_the_range_are_refused() {
 }
 
 #[test]
-fn a_rust_number_is_asked_for_by_its_type() {
+fn converts_to_the_requested_rust_type() {
     assert_eq!(Value::Pid(7).to_number::<u64>(), Ok(7));
     assert_eq!(Value::Size(7).to_number::<Rank>(), Ok(Rank::new(7)));
     assert_eq!(
@@ -161,6 +161,6 @@ fn a_rust_number_is_asked_for_by_its_type() {
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
     assert_eq!(
         error.to_string(),
-        "a datum of type PMIX_STRING is no number for PMIX_UINT32"
+        "a datum of type PMIX_STRING does not convert to PMIX_UINT32"
     );
 }

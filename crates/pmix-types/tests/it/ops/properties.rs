@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of every input.
+//! Properties of the operations for every input.
 
 use pmix_types::{
     Argv, DataArray, DataType, Info, Nspace, Proc, Rank, Text, Value, ValueComparison,
@@ -12,7 +12,7 @@ fn text() -> impl Strategy<Value = Text<'static>> {
     vec(any::<u8>(), 0..4).prop_map(Text::new)
 }
 
-/// Values of few types and few data, so that equal ones are met.
+/// Generates values of few types and few data, so that equal values occur.
 fn value() -> impl Strategy<Value = Value<'static>> {
     let leaf = prop_oneof![
         Just(Value::Undef),
@@ -82,13 +82,13 @@ proptest! {
     }
 
     #[test]
-    fn every_operation_answers(a in value(), to in any::<u16>()) {
+    fn no_operation_panics(a in value(), to in any::<u16>()) {
         let to = DataType::from_raw(to % 80);
         let _ = (a.truth(), a.storage_size(), a.convert(to), Value::load(to, a));
     }
 
     #[test]
-    fn split_parts_with_their_delimiters_are_the_text(text in vec(prop_oneof![Just(b','), 1u8..], 0..40)) {
+    fn split_parts_and_delimiters_restore_the_text(text in vec(prop_oneof![Just(b','), 1u8..], 0..40)) {
         let split = Argv::split_with_empty(&text, b',');
         let mut joined = split.join(b',').as_bytes().to_vec();
         if text.ends_with(b",") {
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_joined_without_delimiters_or_empty_parts_splits_again(
+    fn parts_without_delimiters_survive_join_and_split(
         parts in vec(vec((1u8..).prop_filter("no delimiter", |b| *b != b','), 1..5), 0..6),
     ) {
         let list: Argv<'_> = parts.iter().map(|part| Text::new(&part[..])).collect();
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn split_without_empty_parts_is_the_other_without_them(text in vec(prop_oneof![Just(b':'), any::<u8>()], 0..40)) {
+    fn split_omits_exactly_the_empty_parts(text in vec(prop_oneof![Just(b':'), any::<u8>()], 0..40)) {
         let mut all: Vec<_> = Argv::split_with_empty(&text, b':').into_vec();
         all.retain(|part| !part.is_empty());
         prop_assert_eq!(Argv::split(&text, b':').into_vec(), all);

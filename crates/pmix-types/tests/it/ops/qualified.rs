@@ -10,7 +10,7 @@ fn speed() -> QualifiedValue<'static> {
 }
 
 #[test]
-fn a_qualified_value_is_one_info_and_back() {
+fn a_qualified_value_survives_as_one_info() {
     let info = speed().into_info();
     assert_eq!(info.key, keys::QUALIFIED_VALUE);
     let Value::DataArray(DataArray::Info(infos)) = &info.value else {
@@ -22,7 +22,7 @@ fn a_qualified_value_is_one_info_and_back() {
 }
 
 #[test]
-fn what_follows_the_value_is_a_qualifier_without_a_mark_too() {
+fn infos_after_the_value_are_qualifiers_without_a_mark() {
     let infos = vec![
         Info::new("app.speed", 100u32),
         Info::new("app.unit", "gbps"),
@@ -32,7 +32,7 @@ fn what_follows_the_value_is_a_qualifier_without_a_mark_too() {
 }
 
 #[test]
-fn what_is_no_qualified_value_is_refused() {
+fn rejects_infos_that_are_not_qualified_values() {
     let empty: Vec<Info<'_>> = Vec::new();
     for info in [
         Info::new("other", vec![Info::new("a", 1u8)]),
@@ -46,7 +46,7 @@ fn what_is_no_qualified_value_is_refused() {
 }
 
 #[test]
-fn the_qualifiers_asked_for_must_be_there() {
+fn a_value_must_have_all_requested_qualifiers() {
     let unit = || Info::new("app.unit", "gbps").qualifier();
     let port = || Info::new("app.port", 2u16).qualifier();
     let speed = speed();
@@ -73,7 +73,7 @@ fn the_qualifiers_asked_for_must_be_there() {
 }
 
 #[test]
-fn a_value_without_qualifiers_answers_those_who_name_none() {
+fn a_value_without_qualifiers_answers_gets_without_them() {
     let plain = QualifiedValue::new(Info::new("app.speed", 1u8));
     assert!(plain.answers("app.speed", &[Info::new("pmix.timeout", 5)]));
     assert!(!plain.answers("app.speed", &[Info::new("app.unit", "gbps").qualifier()]));

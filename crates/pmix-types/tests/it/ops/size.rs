@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes beside the real ones.
+//! Sizes, compared with the results of real libraries.
 
 use pmix_types::{
     App, DataArray, DataType, Info, Key, Kval, Pdata, Query, Status, Text, Topology, Value,
@@ -33,9 +33,10 @@ fn infos_have_the_size_that_the_library_counts() {
     }
 }
 
-/// What the seed's source counts where 5.0.11 needs more than a value to answer.
+/// Compares with OpenPMIx's source at the seed commit, because 5.0.11 needs more than a value for
+/// this call.
 #[test]
-fn compressed_data_count_as_long_as_they_were() {
+fn compressed_data_count_their_original_length() {
     assert_eq!(fixture("cbo.4").storage_size(), Ok(32 + 4));
     assert_eq!(fixture("cstr.4").storage_size(), Ok(32 + 4 + 1));
     assert_eq!(fixture("cstr.short").storage_size(), Ok(32));
@@ -102,9 +103,9 @@ fn arrays_of_everything_have_a_size() {
     assert_eq!(size(DataArray::Kval(vec![])), Ok(56));
 }
 
-/// As the newest source counts a cpuset; the released ones count as if it had no processors.
+/// Follows the newest source, which counts the list of processors; the releases ignore it.
 #[test]
-fn a_cpuset_counts_the_list_of_its_processors() {
+fn a_cpuset_counts_its_list_of_processors() {
     assert_eq!(
         cpuset(Some("hwloc"), Some("0-3")).storage_size(),
         Ok(32 + 16 + 4)

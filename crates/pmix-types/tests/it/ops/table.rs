@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// The rows of a table without its head, split at tabs.
+/// Returns the rows of a table without its header, split at tabs.
 pub(crate) fn rows(name: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata/ops")
@@ -18,7 +18,7 @@ pub(crate) fn rows(name: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The rows of one call, without its name.
+/// Returns the rows of one call, without its name.
 pub(crate) fn calls(name: &str, call: &str) -> Vec<Vec<String>> {
     let rows: Vec<_> = rows(name)
         .into_iter()
@@ -29,7 +29,7 @@ pub(crate) fn calls(name: &str, call: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// `null`, or text in quotes with `\xNN` for what does not print.
+/// Parses `null`, or text in quotes with `\xNN` for unprintable bytes.
 pub(crate) fn text(field: &str) -> Option<Vec<u8>> {
     if field == "null" {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn text(field: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// `null`, or texts in brackets with commas between them.
+/// Parses `null`, or texts in brackets with commas between them.
 pub(crate) fn list(field: &str) -> Option<Vec<Vec<u8>>> {
     if field == "null" {
         return None;
@@ -76,5 +76,5 @@ pub(crate) fn list(field: &str) -> Option<Vec<Vec<u8>>> {
 pub(crate) fn number<T: std::str::FromStr>(field: &str) -> T {
     field
         .parse()
-        .unwrap_or_else(|_| panic!("{field} is no number"))
+        .unwrap_or_else(|_| panic!("{field} is not a number"))
 }

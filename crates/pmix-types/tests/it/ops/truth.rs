@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Yes and no beside the real ones.
+//! Truth values, compared with the results of real libraries.
 
 use pmix_types::{Info, Text, Truth, Value};
 
@@ -20,7 +20,7 @@ fn value(data_type: &str, field: &str) -> Value<'static> {
 }
 
 #[test]
-fn a_value_says_what_it_says_to_the_newest_library() {
+fn values_are_true_as_in_the_newest_library() {
     let mut seen = 0;
     for row in rows("truth.tsv")
         .iter()

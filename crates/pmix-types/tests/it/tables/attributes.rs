@@ -97,7 +97,7 @@ fn keys_and_types_of_other_releases_are_known() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn unknown_names_are_not_found() {
     for text in [
         "",
         "PMIX_",
@@ -134,7 +134,7 @@ fn constants_are_the_keys() {
 }
 
 #[test]
-fn a_data_type_is_known_wherever_the_c_type_is_one() {
+fn a_c_type_with_one_data_type_gives_it() {
     let open = [
         "varies",
         "type",

@@ -5,17 +5,17 @@ use pmix_types::{Constant, Release, Status};
 
 use super::sheet::{Row, differs, has_releases, number, rows};
 
-/// One type of open numbers, seen through text and 64-bit numbers.
+/// A type of open numbers, accessed through text and 64-bit numbers.
 struct Kind {
     /// The C type.
     c_type: &'static str,
-    /// The number of a name or printed form.
+    /// The function that parses a name or a printed form.
     parse: fn(&str) -> Option<i128>,
-    /// The canonical name of a number, which must fit.
+    /// The function that returns the canonical name of a number, which must fit the type.
     name: fn(i128) -> Option<&'static str>,
-    /// What `Display` writes.
+    /// The function that prints a number with `Display`.
     print: fn(i128) -> String,
-    /// Every name of the type with its number.
+    /// The function that lists every name of the type with its number.
     all: fn() -> Vec<(&'static str, i128)>,
 }
 
@@ -64,7 +64,7 @@ fn kind(c_type: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.c_type == c_type)
 }
 
-/// The rows of all tables of numbers with the C type of each.
+/// Returns the rows of all tables of numbers, each with its C type.
 fn numbers() -> Vec<(String, Row, i64)> {
     let mut found = Vec::new();
     for (table, c_type, column) in [
@@ -123,7 +123,7 @@ fn only_these_groups_have_no_open_number() {
 }
 
 #[test]
-fn a_number_prints_its_best_name_and_is_read_back() {
+fn a_number_prints_its_canonical_name_and_is_parsed_back() {
     let rows = numbers();
     for (c_type, row, value) in &rows {
         let Some(kind) = kind(c_type) else { continue };
@@ -143,7 +143,7 @@ fn a_number_prints_its_best_name_and_is_read_back() {
             );
         }
         let printed = (kind.print)((*value).into());
-        // A rank is a number to its reader, special or not.
+        // A rank prints as a number, special or not.
         let shown = if c_type == "pmix_rank_t" {
             value.to_string()
         } else {
@@ -207,7 +207,7 @@ fn sets_of_bits_print_and_parse_as_unions() {
 }
 
 #[test]
-fn the_records_hold_what_the_rows_say() {
+fn constants_agree_with_the_rows() {
     for row in rows("status").iter().chain(&rows("status_internal")) {
         let name = row["name"].strip_prefix("PMIX_").expect("a prefix");
         let found: Vec<&Constant<i32>> =
@@ -248,7 +248,7 @@ fn the_records_hold_what_the_rows_say() {
 }
 
 #[test]
-fn constants_may_stand_in_patterns() {
+fn constants_work_as_patterns() {
     let state = "PMIX_JOB_STATE_PREPPED".parse().expect("a name");
     assert!(matches!(state, pmix_types::JobState::AWAITING_ALLOC));
     assert_eq!(

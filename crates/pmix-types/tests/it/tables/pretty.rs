@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of two real libraries (`testdata/types/pretty.tsv`) against ours.
+//! The texts of two real libraries (`testdata/types/pretty.tsv`), compared with this crate's.
 
 use pmix_types::{
     AllocDirective, Attribute, DataRange, DataType, DeviceType, InfoFlags, IofChannel, JobState,
     LinkState, Persistence, ProcState, Release, Scope, Status,
 };
 
-/// One question to both libraries.
+/// A call of both libraries.
 struct Answer {
     function: String,
     argument: String,
-    /// The answers; none where the library lacks the function.
+    /// The returned texts; `None` if the library does not have the function.
     words: [(Release, Option<String>); 2],
 }
 
@@ -35,7 +35,7 @@ fn answers() -> Vec<Answer> {
     text.lines().skip(1).map(answer).collect()
 }
 
-/// What we answer, for a function that takes a number.
+/// Returns this crate's text for a function that takes a number.
 fn ours(function: &str, number: i64) -> Option<&'static str> {
     let byte = || u8::try_from(number).expect("a byte");
     let short = || u16::try_from(number).expect("sixteen bits");
@@ -60,7 +60,7 @@ fn ours(function: &str, number: i64) -> Option<&'static str> {
     })
 }
 
-/// Whether the library of a release cannot know the number, which came later.
+/// Returns `true` if the number is newer than the library of a release.
 fn is_later(function: &str, number: i64, release: Release) -> bool {
     let releases = match function {
         "PMIx_Data_type_string" => {
@@ -81,7 +81,7 @@ fn is_later(function: &str, number: i64, release: Release) -> bool {
 }
 
 #[test]
-fn our_words_for_numbers_are_theirs() {
+fn numbers_have_the_texts_of_the_libraries() {
     let mut checked = 0;
     for Answer {
         function,
@@ -96,7 +96,7 @@ fn our_words_for_numbers_are_theirs() {
             continue;
         };
         for (release, theirs) in &words {
-            // Release 4 had words of its own for status codes; names replaced them in release 5.
+            // Release 4 had its own texts for status codes; release 5 replaced them by names.
             if function == "PMIx_Error_string" && *release == Release::V4_2_2 {
                 continue;
             }
@@ -151,7 +151,7 @@ fn every_other_number_shares_the_word_for_unknown_ones() {
 }
 
 #[test]
-fn a_status_is_found_by_its_name_as_they_find_it() {
+fn a_status_is_found_by_name_as_in_the_libraries() {
     let mut unknown_to_both = 0;
     let lookups = answers()
         .into_iter()
@@ -169,7 +169,7 @@ fn a_status_is_found_by_its_name_as_they_find_it() {
         } else if ours == theirs {
             unknown_to_both += 1;
         } else {
-            // A newer name, or one of the few that their table leaves out.
+            // A newer name, or one of the few that are missing in the library's table.
             assert!(Status::from_name(&argument).is_some(), "{argument}");
             assert!(argument.starts_with("PMIX_"), "{argument}");
         }
@@ -178,7 +178,7 @@ fn a_status_is_found_by_its_name_as_they_find_it() {
 }
 
 #[test]
-fn attributes_are_looked_up_as_they_look_them_up() {
+fn attributes_are_looked_up_as_in_the_libraries() {
     let mut checked = 0;
     for Answer {
         function,
@@ -193,12 +193,13 @@ fn attributes_are_looked_up_as_they_look_them_up() {
         };
         for (release, theirs) in &words {
             let theirs = theirs.as_deref().expect("both have the function");
-            // Their own text back: unknown to them.
+            // A library returns the argument itself if it does not know it.
             let known = Attribute::by_key(&argument).or_else(|| Attribute::by_name(&argument));
             if theirs == argument && known.is_some_and(|a| !a.releases().contains(*release)) {
                 continue;
             }
-            // Ours is the key of the described snapshot; an older release may have another one.
+            // This crate returns the key of the described snapshot; an older release may have
+            // another one.
             assert_eq!(ours, theirs, "{function}({argument}) of {release}");
             checked += 1;
         }

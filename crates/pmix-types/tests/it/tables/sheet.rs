@@ -24,12 +24,12 @@ pub(crate) fn rows(name: &str) -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// The number of a column.
+/// Returns the number in a column.
 pub(crate) fn number(row: &Row, column: &str) -> i64 {
     row[column].parse().expect("a number")
 }
 
-/// What a column of the form `release=value;...` has for a release.
+/// Returns the value for a release in a column of the form `release=value;...`.
 pub(crate) fn differs<'a>(row: &'a Row, column: &str, release: Release) -> Option<&'a str> {
     let mut parts = row[column]
         .split(';')
@@ -39,7 +39,7 @@ pub(crate) fn differs<'a>(row: &'a Row, column: &str, release: Release) -> Optio
         .map(|(_, value)| value)
 }
 
-/// Whether the releases are those of the columns `in_*`.
+/// Returns `true` if the releases are those of the columns `in_*`.
 pub(crate) fn has_releases(row: &Row, releases: Releases) -> bool {
     let fits =
         |release: Release| (row[&format!("in_{release}")] == "1") == releases.contains(release);
