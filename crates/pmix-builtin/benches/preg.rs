@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side of `cargo xtask bench preg`: times one operation of the framework on a file.
+//! The part of `cargo xtask bench preg` for this project: times one operation of the framework on a
+//! file.
 //!
-//! `preg OPERATION SCHEME FILE RUNS CAP_MS [OUT]` prints
-//! `STATUS MIN_NS MEDIAN_NS RUNS BYTES FRAMING`, as the peers' programs do. SCHEME is the only one
-//! there is (`-` for the defaults). The operations: `read` (nothing but reading the file),
-//! `regex`, `ppn` and `regex2` encode; `nodes` and `procs` parse a value of the string form into a
-//! folded map (BYTES is its memory); `names` and `text` parse it and expand it, into a string per
-//! name or into one text. OUT gets what an encoder made.
+//! `preg OPERATION SCHEME FILE RUNS CAP_MS [OUT]` prints `STATUS MIN_NS MEDIAN_NS RUNS BYTES
+//! FRAMING`, like the programs of the peers. SCHEME is the only active one (`-` for the defaults).
+//! The operations: `read` only reads the file; `regex`, `ppn` and `regex2` encode; `nodes` and
+//! `procs` parse a value of the string form into a folded map (BYTES is its memory); `names` and
+//! `text` parse it and expand it into one string per name or into one text. OUT receives the
+//! encoded value.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use pmix_builtin::preg_components;
 use preg_core::{Error, Params, Preg};
 
-/// What one run made: its size, what it is called, and the bytes if they are wanted.
+/// The result of one run: its size, its framing, and the bytes if they are requested.
 struct Made {
     size: usize,
     framing: String,
@@ -42,7 +43,7 @@ impl Made {
 
 type Timed = (Duration, Result<Made, Error>);
 
-/// Times `work`, and describes its result outside of the time.
+/// Times `work`, and describes its result outside of the measured time.
 fn timed<T>(work: impl FnOnce() -> Result<T, Error>, describe: impl FnOnce(T) -> Made) -> Timed {
     let start = Instant::now();
     let result = black_box(work());

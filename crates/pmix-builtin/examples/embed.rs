@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a launcher does with maps: describe a job in two values, and answer questions about it
-//! on the other side.
+//! The maps of a launcher: it encodes a job as two values, and the receiver answers queries from
+//! them.
 //!
 //! `cargo run -p pmix-builtin --example embed`
 
@@ -9,7 +9,7 @@ use pmix_mca::{Params, Source};
 use pmix_types::Rank;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The launcher: the defaults, but a peer that predates compression is among its clients.
+    // The launcher uses the defaults, but one of its clients predates compression.
     // `Params::from_process` would read plugins.toml and the environment instead.
     let params = Params::builder()
         .set("preg", "native,raw", Source::Api)
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     let launcher = open_preg(&params)?;
     let nodes: Vec<String> = (1..=1000).map(|n| format!("nid{n:06}.site")).collect();
-    // Rank by rank: ranges in the input would be text to the real libraries.
+    // Lists every rank, because real libraries would treat ranges in the input as text.
     let ranks_of = |node: u32| -> Vec<String> {
         (node * 64..(node + 1) * 64)
             .map(|rank| rank.to_string())
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         proc_map.framing
     );
 
-    // The other side: whatever made the values, their tags tell who reads them.
+    // The receiver: the tag of a value selects its decoder, whatever encoder wrote it.
     let server = open_preg(&Params::default())?;
     let nodes = server.parse_nodes(&node_map.bytes)?;
     let procs = server.parse_procs(&proc_map.bytes)?;
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         nodes.memory_bytes() + procs.memory_bytes()
     );
 
-    // Damage has a place.
+    // Errors have an offset.
     let error = server.parse_nodes(b"pmix[n[3:1-5,2000]]").unwrap_err();
     println!("{} ({})", error, error.status());
     Ok(())

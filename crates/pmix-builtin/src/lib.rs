@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one list that names every in-tree component.
+//! The list of all in-tree components.
 //!
-//! `inventory` alone is not enough: a crate that nobody names is not linked and registers
-//! nothing. This list and whatever else registered itself are merged, by name.
+//! `inventory` alone is not enough: a crate that nothing names is not linked and registers nothing.
+//! This list and all other registered components are merged by name.
 //!
 //! ```
 //! let server = pmix_builtin::open_preg(&pmix_mca::Params::default())?;
@@ -25,14 +25,15 @@ static BUILTIN: &[&Component] = &[
     &preg_raw::COMPONENT,
 ];
 
-/// The features of this crate, and whether it was built with each.
+/// The features of this crate, and `true` for those that are enabled.
 pub const FEATURES: &[(&str, bool)] = &[
     ("compress", cfg!(feature = "compress")),
     ("zstd", cfg!(feature = "zstd")),
     ("fold", cfg!(feature = "fold")),
 ];
 
-/// Every statically linked component of the preg framework, the tree's own first, each name once.
+/// Returns every statically linked component of the preg framework, the tree's own first, without
+/// duplicate names.
 #[must_use]
 pub fn preg_components() -> Vec<&'static Component> {
     let mut all: Vec<&'static Component> = BUILTIN.to_vec();
@@ -44,10 +45,10 @@ pub fn preg_components() -> Vec<&'static Component> {
     all
 }
 
-/// Opens the preg framework over every linked component.
+/// Opens the preg framework with every linked component.
 ///
 /// # Errors
-/// As [`Preg::open`].
+/// As for [`Preg::open`].
 pub fn open_preg(params: &Params) -> Result<Preg, Error> {
     Preg::open(params, &preg_components())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program of its own: its allocator counts what every thread takes.
 //!
-//! What decoding takes in memory, whatever a few bytes claim to stand for.
+//! The memory of decoding is bounded, whatever size a few bytes claim.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
@@ -22,7 +22,7 @@ fn preg(settings: &[(&str, &str)]) -> Preg {
     pmix_builtin::open_preg(&params.build().unwrap()).unwrap()
 }
 
-/// A `blob:` value whose length field says `declared` and whose stream holds `text`.
+/// Returns a `blob:` value with the stated length `declared` and a stream of `text`.
 fn blob(declared: u32, text: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     for part in text {
@@ -34,7 +34,7 @@ fn blob(declared: u32, text: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     [head.as_bytes(), &payload].concat()
 }
 
-/// The error of a value as a node list, and the bytes that were held.
+/// Returns the error of a value as a node list, and the bytes of memory that were held.
 fn refused(preg: &Preg, value: &[u8]) -> (Error, usize) {
     let (result, cost) = meter::of(|| preg.parse_nodes(value));
     let error = result.unwrap_err();
@@ -45,7 +45,7 @@ fn refused(preg: &Preg, value: &[u8]) -> (Error, usize) {
 const MIB: usize = 1 << 20;
 
 #[test]
-fn one_name_that_a_blob_makes_long_is_refused_at_its_limit() {
+fn rejects_a_name_that_inflates_beyond_the_limit() {
     let value = blob(64 << 20, std::iter::repeat_n(vec![b'n'; MIB], 64));
     assert!(value.len() < 128 << 10);
     let (error, held) = refused(&preg(&[]), &value);
@@ -54,7 +54,7 @@ fn one_name_that_a_blob_makes_long_is_refused_at_its_limit() {
 }
 
 #[test]
-fn a_blob_that_declares_more_text_than_is_allowed_takes_nothing() {
+fn a_blob_with_an_excessive_length_takes_no_memory() {
     let value = blob(2 << 20, std::iter::repeat_n(b"n,".repeat(MIB / 2), 2));
     let preg = preg(&[("preg_base_max_text", "1000000")]);
     let (error, held) = refused(&preg, &value);
@@ -64,7 +64,7 @@ fn a_blob_that_declares_more_text_than_is_allowed_takes_nothing() {
 }
 
 #[test]
-fn a_blob_that_declares_what_its_stream_cannot_hold_takes_nothing() {
+fn a_blob_with_an_impossible_length_takes_no_memory() {
     let value = blob(200 << 20, std::iter::once(b"n1,n2".to_vec()));
     let preg = preg(&[]);
     let (result, cost) = meter::of(|| preg.parse_nodes(&value));
@@ -74,8 +74,8 @@ fn a_blob_that_declares_what_its_stream_cannot_hold_takes_nothing() {
 }
 
 #[test]
-fn names_that_do_not_fold_take_what_is_allowed_and_no_more() {
-    // Two bytes a name, and no two that follow each other alike.
+fn irregular_names_respect_the_memory_limit() {
+    // Two bytes per name, and no two consecutive names fold.
     let names = "abcdefghijklm".chars().map(|c| format!("{c},"));
     let names: String = names.collect();
     let text = names.repeat(100_000);
@@ -83,12 +83,12 @@ fn names_that_do_not_fold_take_what_is_allowed_and_no_more() {
     let preg = preg(&[("preg_base_max_memory", &limit.to_string())]);
     let (error, held) = refused(&preg, text.as_bytes());
     assert!(error.message().contains("preg_base_max_memory"), "{error}");
-    // A table grows to twice its size, and is in memory beside its copy while it does.
+    // A table doubles when it grows, and both copies exist meanwhile.
     assert!(held < 4 * limit, "{held} bytes");
 }
 
 #[test]
-fn ranks_that_do_not_fold_take_what_is_allowed_and_no_more() {
+fn irregular_ranks_respect_the_memory_limit() {
     let ranks = (0..1_000_000_u64).map(|at| (at * at % 999_983 + at % 2).to_string());
     let text = ranks.collect::<Vec<_>>().join(",");
     let limit = 4 * MIB;
@@ -100,7 +100,7 @@ fn ranks_that_do_not_fold_take_what_is_allowed_and_no_more() {
 }
 
 #[test]
-fn a_range_is_no_larger_than_its_bytes_until_it_is_written_out() {
+fn a_range_takes_little_memory_until_it_is_expanded() {
     let preg = preg(&[]);
     let (map, cost) = meter::of(|| preg.parse_procs(b"0-134217727").unwrap());
     assert_eq!(map.num_ranks(), 1 << 27);
@@ -110,7 +110,7 @@ fn a_range_is_no_larger_than_its_bytes_until_it_is_written_out() {
 }
 
 #[test]
-fn names_that_are_written_out_obey_a_limit_of_their_own() {
+fn expanded_names_respect_the_text_limit() {
     let preg = preg(&[]);
     let regex = pmix_types::Regex2Ref {
         kind: "pmix",
@@ -120,11 +120,12 @@ fn names_that_are_written_out_obey_a_limit_of_their_own() {
     let error = result.unwrap_err();
     assert!(error.message().contains("preg_base_max_text"), "{error}");
     assert!(cost.peak < 64 << 10, "{} bytes", cost.peak);
-    // Folded it is a list like any other.
+    // Folded, the list is within the limits.
     assert_eq!(preg.resolve_nodes(regex).unwrap().len(), 15_000_000);
 }
 
-/// Fails if decoding held more than so many times the value, a base, and what the value declares.
+/// Checks that decoding held at most `times` the length of the value, a base and the declared
+/// length.
 fn holds_at_most(times: usize, value: &[u8], declared: usize, cost: meter::Cost) {
     let most = times * value.len() + declared + (64 << 10);
     let shown = String::from_utf8_lossy(value.get(..40).unwrap_or(value));
@@ -136,7 +137,7 @@ fn holds_at_most(times: usize, value: &[u8], declared: usize, cost: meter::Cost)
 }
 
 #[test]
-fn decoding_holds_so_many_times_the_value_and_what_it_declares() {
+fn decoding_holds_a_multiple_of_the_value_and_its_declared_length() {
     let preg = preg(&[]);
     let names = |form: fn(u32) -> String| (0..100_000).map(form).collect::<Vec<_>>().join(",");
     let values = [
@@ -147,7 +148,7 @@ fn decoding_holds_so_many_times_the_value_and_what_it_declares() {
         ),
         (8, names(|n| format!("n{}", n % 7))),
         (8, "pmix[node[6:0-99999]]".to_owned()),
-        // Hashes, which do not fold: a table of them grows to twice its size.
+        // Hashes do not fold, and their table doubles when it grows.
         (
             16,
             names(|n| format!("n{:08x}", n.wrapping_mul(2_654_435_761))),
@@ -158,7 +159,7 @@ fn decoding_holds_so_many_times_the_value_and_what_it_declares() {
         assert!(nodes.len() >= 100_000);
         drop(nodes);
         holds_at_most(*times, value.as_bytes(), 0, cost);
-        // The text that a blob declares is held beside what it says.
+        // The declared text of a blob is held besides its map.
         let text = std::iter::once(value.clone().into_bytes());
         let blob = blob(u32::try_from(value.len()).unwrap(), text);
         let (nodes, cost) = meter::of(|| preg.parse_nodes(&blob));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loaded components: a C table made into a [`Scheme`], and a [`Scheme`] made into a C table.
+//! Loaded components: conversion of a C table into a [`Scheme`] and of a [`Scheme`] into a C table.
 //!
-//! Nothing that a loaded component says is believed. A value it encodes is measured and decoded
-//! by its own decoder and compared with the list before it is used; a breach of the interface is
-//! one warning that names the file, and the next component answers. What no check in the same
-//! process can guard against (abort, endless loops, writes to foreign memory) is listed in
-//! `docs/plugins.md`.
+//! A loaded component is not trusted. A value that it encodes is measured and decoded by its own
+//! decoder and compared with the list before use. A violation of the interface is one warning with
+//! the name of the file, and the next component is used. `docs/plugins.md` lists what no check in
+//! the same process can prevent: abort, endless loops, writes to foreign memory.
 //!
 //! Source: none outside; `docs/plugins.md` defines the C table.
 
@@ -30,7 +29,7 @@ use fault::{Fault, Reporter};
 use module::Module;
 use verify::Form;
 
-/// Numbers the version of the preg interface: stated here, pasted into `include/pmix_plugin.h`.
+/// The version of the preg interface, repeated in `include/pmix_plugin.h`.
 pub const INTERFACE_VERSION: u32 = 1;
 
 /// Opens a file as a preg component.
@@ -38,7 +37,7 @@ pub(crate) fn load(path: &std::path::Path) -> Result<Loaded, Refusal> {
     pmix_mca::load(path, "preg", INTERFACE_VERSION)
 }
 
-/// Refuses a component that is called, tagged or typed like one that is there.
+/// Returns the reason to reject a component whose name, tag or type is already in use.
 pub(crate) fn collision(
     loaded: &Loaded,
     others: &[(Occupied<'_>, String)],
@@ -69,7 +68,7 @@ pub(crate) fn collision(
     Ok(())
 }
 
-/// What a component that is already there lays claim to.
+/// The names in use by an existing component.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Occupied<'a> {
     pub(crate) name: &'a str,
@@ -78,14 +77,15 @@ pub(crate) struct Occupied<'a> {
 }
 
 impl Occupied<'_> {
-    /// A component has its regex2 type, its name, and the word of its tag: a built-in one that is
-    /// switched off is not asked for its type, and its type is one of these words.
+    /// Returns `true` if the component uses the regex2 type `kind`: as its type, its name, or the
+    /// word in its tag. The type of a disabled built-in component is not known, but it equals one
+    /// of the latter two.
     fn claims_kind(&self, kind: &str) -> bool {
         self.kind == Some(kind) || self.name == kind || framing(self.tag) == kind
     }
 }
 
-/// A tag as a word: without the sign at its end.
+/// Returns a tag as a word: without the punctuation at its end.
 fn framing(tag: &[u8]) -> String {
     let in_word = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
     let word = tag.split(|b| !in_word(b)).next().unwrap_or(tag);
@@ -101,7 +101,7 @@ pub(crate) struct Dynamic {
     reporter: Reporter,
 }
 
-/// Makes the scheme of a loaded component; `None` if it cannot work here.
+/// Creates the scheme of a loaded component; returns `None` if it cannot work here.
 pub(crate) fn scheme(
     loaded: &Loaded,
     params: &Params,
@@ -118,15 +118,15 @@ pub(crate) fn scheme(
     }))
 }
 
-/// Creates a scheme from a C table that is not in a file: one that is linked, or made for a test.
-/// Its answers are checked as those of a loaded plugin are.
+/// Creates a scheme from a C table that is not in a file: a linked one, or one made for a test. Its
+/// results are checked like those of a loaded plugin.
 ///
 /// # Errors
-/// The component's `query` misbehaves.
+/// The component's `query` violates the interface.
 ///
 /// # Safety
-/// The functions of `loaded` keep the rules of `include/pmix_plugin.h` on memory: they read and
-/// write what they are given within its bounds, and do not unwind.
+/// The functions of `loaded` follow the rules of `include/pmix_plugin.h` for memory: they read and
+/// write their arguments within bounds, and do not unwind.
 pub unsafe fn adapt(
     loaded: &Loaded,
     params: &Params,
@@ -157,7 +157,7 @@ impl Dynamic {
             return Ok(Some(Extent::of_text(bytes)));
         };
         let extent = Damage::of(self.module.measure(slot, bytes, &self.limits))?;
-        // Bytes beyond the buffer are the framework's business.
+        // The framework checks for lengths beyond the buffer.
         let plausible = |extent: &Extent| {
             let text = extent.terminator == Terminator::Nul;
             extent.len >= self.loaded.tag.len()
@@ -179,7 +179,7 @@ impl Dynamic {
         })
     }
 
-    /// An error for the caller; a breach is also told.
+    /// Returns the error for the caller; also reports a violation of the interface.
     fn damage(&self, operation: &str, damage: Damage) -> Error {
         match damage {
             Damage::Value(error) => error,
@@ -218,7 +218,7 @@ impl Dynamic {
     }
 }
 
-/// An error in decoded text, whose offsets mean nothing in the value.
+/// Returns an error in decoded text without its offset, which does not apply to the value.
 fn decoded(error: &pmix_map::Error) -> Error {
     Error::new(
         error.status(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value taken apart for a reader.
+//! The fields of a value, for people.
 //!
 //! Source: none outside; offsets are in bytes of the value.
 
@@ -8,23 +8,23 @@ use std::ops::Range;
 
 use crate::Error;
 
-/// Describes one field of an encoded value.
+/// A field of an encoded value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The bytes of the value that the field covers.
+    /// The bytes of the field in the value.
     pub range: Range<usize>,
-    /// The field's name in its format's grammar, for example `width`.
+    /// The name of the field in the grammar of its format, for example `width`.
     pub name: &'static str,
-    /// The meaning of its bytes, as text.
+    /// The meaning of the bytes, as text.
     pub meaning: String,
 }
 
-/// Lists all fields of a value in order, and the fault at which reading stopped, if it is damaged.
+/// The fields of a value in order, and for a damaged value the error at which reading stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The fields, in the order of their bytes.
     pub fields: Vec<Field>,
-    /// The fault at which reading stopped.
+    /// The error at which reading stopped.
     pub fault: Option<Error>,
 }
 
@@ -39,7 +39,7 @@ impl Explanation {
     }
 }
 
-/// Says what a value is taken for, by its tag or its type.
+/// The form of a value, according to its tag or type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueForm {
@@ -48,14 +48,14 @@ pub enum ValueForm {
         /// The name of the scheme.
         scheme: String,
     },
-    /// The string form of a scheme that may not read values here.
+    /// The string form of a scheme whose values are not parsed here.
     Unread {
         /// The name of the scheme.
         scheme: String,
     },
-    /// A list as it is: no scheme's tag stands in front.
+    /// A plain list: it does not begin with the tag of a scheme.
     List,
-    /// A value that names its type, and the scheme of that type.
+    /// A value with a type, and the scheme of that type.
     Regex2 {
         /// The type.
         kind: String,
@@ -69,15 +69,18 @@ impl fmt::Display for ValueForm {
         match self {
             Self::String { scheme } => write!(f, "string form of scheme {scheme}"),
             Self::Unread { scheme } => {
-                write!(f, "string form of scheme {scheme}, which may not read here")
+                write!(
+                    f,
+                    "string form of scheme {scheme}, which is not allowed to parse here"
+                )
             }
-            Self::List => f.write_str("plain list: no scheme's tag stands in front"),
+            Self::List => f.write_str("plain list: it does not begin with the tag of a scheme"),
             Self::Regex2 {
                 kind,
                 scheme: Some(scheme),
             } => write!(f, "type {kind:?} of scheme {scheme}"),
             Self::Regex2 { kind, scheme: None } => {
-                write!(f, "type {kind:?}, which no scheme reads")
+                write!(f, "type {kind:?}, which no scheme parses")
             }
         }
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The string form: a value without a length, whose extent only its scheme can tell.
+//! The string form: a value without a length, whose extent only its scheme can determine.
 //!
 //! Source: OpenPMIx `regex.rst`, "Wire Format", the deprecated string form.
 
-/// Holds a value of the string form (`char *` in C, data type `PMIX_REGEX`).
+/// A value of the string form (`char *` in C, data type `PMIX_REGEX`).
 ///
-/// The bytes hold no terminating NUL; some schemes have NULs inside.
+/// The bytes do not include a terminating NUL; some schemes have NULs inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyRegex {
     /// The name of the form: a scheme's [`crate::Scheme::framing`], or `plain`.
@@ -15,25 +15,25 @@ pub struct LegacyRegex {
 }
 
 impl LegacyRegex {
-    /// Names the form that is the list itself.
+    /// The name of the form of plain lists.
     pub const PLAIN: &'static str = "plain";
 }
 
-/// Says whether a NUL follows the last byte of a value, in memory and on the wire.
+/// The terminator after the last byte of a value, in memory and in packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminator {
     /// One NUL: the form is text.
     Nul,
-    /// Nothing: the form knows its own length.
+    /// No terminator: the form contains its own length.
     None,
 }
 
-/// Says how many bytes a value has and what ends it.
+/// The length of a value and its terminator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The length in bytes, without a terminator.
     pub len: usize,
-    /// What ends the value.
+    /// The terminator of the value.
     pub terminator: Terminator,
 }
 
@@ -48,27 +48,27 @@ impl Extent {
         }
     }
 
-    /// Returns the bytes of the value and its terminator together.
+    /// Returns the length of the value including its terminator.
     #[must_use]
     pub fn wire_len(self) -> usize {
         self.len + usize::from(self.terminator == Terminator::Nul)
     }
 }
 
-/// Holds what is packed for a value of data type `PMIX_REGEX`.
+/// The data to pack for a value of data type `PMIX_REGEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packed {
-    /// The framed bytes, copied as they are.
+    /// The framed bytes, to be copied unchanged.
     Framed(Vec<u8>),
-    /// No scheme owns the value: the packer writes it as a `PMIX_STRING`.
+    /// A value that belongs to no scheme; the caller packs it as a `PMIX_STRING`.
     Text(Vec<u8>),
 }
 
-/// Holds what [`crate::Preg::unpack`] found at the front of a buffer.
+/// The result of [`crate::Preg::unpack`] for the value at the start of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpacked {
-    /// A framed value and how many bytes of the buffer it used.
+    /// A framed value, and the number of bytes that it used.
     Framed(LegacyRegex, usize),
-    /// No scheme owns it: the caller unpacks a `PMIX_STRING`.
+    /// A value that belongs to no scheme; the caller unpacks a `PMIX_STRING`.
     Text,
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preg framework: node and process maps encoded, self-identified and decoded by components.
+//! The preg framework: components encode, identify and decode node and process maps.
 //!
 //! A *scheme* ([`Scheme`]) is one encoding; a *component* ([`Component`]) describes a scheme and
-//! makes it; [`Preg`] is the framework itself: the active schemes in priority order and the ten
-//! entry points of the specification (OpenPMIx `regex.rst`, "The MCA preg Framework"). Every
-//! entry point is a pure function of its arguments and may be called from any thread.
+//! creates it. [`Preg`] is the framework itself: the active schemes in priority order, and the ten
+//! entry points of the specification (OpenPMIx `regex.rst`, "The MCA preg Framework"). Every entry
+//! point is a pure function of its arguments and may be called from any thread.
 //!
-//! Declining is not failing: a scheme answers `Ok(None)` for "not mine" and the next is asked,
-//! and `Err` for "mine, but damaged", which ends the walk. Text is never split into names when it
-//! carries the tag of a scheme.
+//! Declining is not an error: a scheme returns `Ok(None)` for a value of another scheme, and the
+//! next scheme is tried. It returns `Err` for a damaged value of its own, and no other scheme is
+//! tried. Text with the tag of a scheme is never split into names.
 //!
-//! This crate names no scheme. See `pmix-builtin` for the list of those in the tree.
+//! This crate contains no scheme; `pmix-builtin` lists those in the tree.
 #![deny(unsafe_code)]
 
 mod component;

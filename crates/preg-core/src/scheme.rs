@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an encoder is.
+//! The interface of an encoder.
 //!
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
@@ -8,24 +8,24 @@ use pmix_types::{Regex2, Regex2Ref};
 
 use crate::{Error, Explanation, Extent};
 
-/// Encodes and decodes node and process maps in one form.
+/// An encoder and decoder of node and process maps in one form.
 ///
-/// Every method but the first three has a default: [`legacy_len`](Self::legacy_len) that values are text, the
-/// others "not mine". `Ok(None)` declines and the next
-/// scheme is asked; `Err` means the value carries this scheme's tag and is damaged, and ends the
-/// walk. Lists are bytes: names separated by commas, nodes of a process map by semicolons, each
-/// byte but the separator allowed. A generator that cannot carry a list exactly must decline.
+/// All methods but the first three have a default: [`legacy_len`](Self::legacy_len) treats values
+/// as text, the others decline. `Ok(None)` declines, and the next scheme is tried. `Err` means that
+/// the value has this scheme's tag but is damaged; no other scheme is tried. Lists are bytes: names
+/// separated by commas, or nodes of a process map separated by semicolons; any byte but the
+/// separator is allowed. A generator that cannot encode a list exactly must decline.
 pub trait Scheme: Send + Sync {
     /// Returns the name of the component.
     fn name(&self) -> &str;
 
-    /// Returns the bytes that every value of the string form begins with.
+    /// Returns the prefix of every value of the string form.
     fn tag(&self) -> &[u8];
 
     /// Returns the name of the string form in reports (the tag as a word).
     fn framing(&self) -> &str;
 
-    /// Returns the type tag of the [`Regex2`] form, if the scheme reads or writes one.
+    /// Returns the type tag of the [`Regex2`] form, if the scheme reads or writes that form.
     fn kind(&self) -> Option<&str> {
         None
     }
@@ -33,15 +33,15 @@ pub trait Scheme: Send + Sync {
     /// Encodes a list into the [`Regex2`] form.
     ///
     /// # Errors
-    /// The scheme failed in a way that should be reported rather than passed over.
+    /// The scheme failed in a way that must be reported instead of trying the next scheme.
     fn generate_regex(&self, _list: &[u8]) -> Result<Option<Regex2>, Error> {
         Ok(None)
     }
 
-    /// Turns a [`Regex2`] back into list text.
+    /// Decodes a [`Regex2`] to list text.
     ///
     /// # Errors
-    /// The value is of this scheme's type and damaged, or exceeds the limits.
+    /// The value has this scheme's type and is damaged, or it exceeds the limits.
     fn parse_regex(
         &self,
         _regex: Regex2Ref<'_>,
@@ -50,11 +50,11 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Turns a [`Regex2`] of a node map into a folded list without passing through text; only
-    /// worth implementing where the encoding is itself folded.
+    /// Decodes a [`Regex2`] of a node map to a folded list without the intermediate text. Only
+    /// folded encodings need to implement it.
     ///
     /// # Errors
-    /// As [`Scheme::parse_regex`].
+    /// As for [`Scheme::parse_regex`].
     fn regex_nodes(
         &self,
         _regex: Regex2Ref<'_>,
@@ -63,10 +63,10 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Turns a [`Regex2`] of a process map into a folded map without passing through text.
+    /// Decodes a [`Regex2`] of a process map to a folded map without the intermediate text.
     ///
     /// # Errors
-    /// As [`Scheme::parse_regex`].
+    /// As for [`Scheme::parse_regex`].
     fn regex_procs(
         &self,
         _regex: Regex2Ref<'_>,
@@ -75,14 +75,14 @@ pub trait Scheme: Send + Sync {
         Ok(None)
     }
 
-    /// Whether the string form may also stand inside the text of another scheme's [`Regex2`], as
-    /// the range notation does; a datastore then expands it in a second step.
+    /// Returns `true` if the text of another scheme's [`Regex2`] may contain this string form, as
+    /// for range notation; a datastore then expands it in a second step.
     fn expands_text(&self) -> bool {
         false
     }
 
-    /// Returns `false` for a scheme whose string form is never text: every value has a NUL byte inside. A caller that
-    /// needs text does not ask it.
+    /// Returns `false` for a scheme whose string form is never text, because every value contains a
+    /// NUL byte. Callers that need text skip such a scheme.
     fn writes_text(&self) -> bool {
         true
     }
@@ -90,7 +90,7 @@ pub trait Scheme: Send + Sync {
     /// Encodes a node list into the string form (without a terminating NUL).
     ///
     /// # Errors
-    /// As [`Scheme::generate_regex`].
+    /// As for [`Scheme::generate_regex`].
     fn generate_node_regex(&self, _list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(None)
     }
@@ -98,15 +98,15 @@ pub trait Scheme: Send + Sync {
     /// Encodes a process map into the string form (without a terminating NUL).
     ///
     /// # Errors
-    /// As [`Scheme::generate_regex`].
+    /// As for [`Scheme::generate_regex`].
     fn generate_ppn(&self, _list: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         Ok(None)
     }
 
-    /// Decodes a node map in the string form; `regex` is exactly the value, with no NUL after it.
+    /// Decodes a node map in the string form; `regex` is exactly the value, without a NUL after it.
     ///
     /// # Errors
-    /// The value carries this scheme's tag and is damaged, or exceeds the limits.
+    /// The value has this scheme's tag and is damaged, or it exceeds the limits.
     fn parse_nodes(&self, _regex: &[u8], _limits: &Limits) -> Result<Option<NodeList>, Error> {
         Ok(None)
     }
@@ -114,19 +114,19 @@ pub trait Scheme: Send + Sync {
     /// Decodes a process map in the string form; `regex` is exactly the value.
     ///
     /// # Errors
-    /// As [`Scheme::parse_nodes`].
+    /// As for [`Scheme::parse_nodes`].
     fn parse_procs(&self, _regex: &[u8], _limits: &Limits) -> Result<Option<ProcMap>, Error> {
         Ok(None)
     }
 
-    /// How many of these bytes are a value of this scheme that begins at the first byte; what
-    /// copy, pack, unpack and release all need to know.
+    /// Returns the extent of a value of this scheme at the start of `bytes`. Copy, pack, unpack and
+    /// release all need it.
     ///
-    /// By default a value is text: it begins with the tag and ends before the first NUL. Only a scheme whose
-    /// values may hold a NUL says it otherwise.
+    /// By default a value is text: it begins with the tag and ends before the first NUL. Only a
+    /// scheme whose values may contain a NUL overrides this.
     ///
     /// # Errors
-    /// The bytes carry this scheme's tag and no length can be told from them.
+    /// The bytes have this scheme's tag, but their length cannot be determined.
     fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
         let is_own = !self.tag().is_empty() && bytes.starts_with(self.tag());
         Ok(is_own.then(|| Extent::of_text(bytes)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The dispatch rules of the ten entry points, shown with schemes made for the purpose.
+//! The dispatch rules of the ten entry points, tested with schemes for this purpose.
 
 use pmix_mca::{Params, Source};
 use preg_core::{
@@ -7,10 +7,10 @@ use preg_core::{
     Regex2, Regex2Ref, Scheme, Status, Terminator, Unpacked, ValueForm,
 };
 
-/// A scheme whose value is its tag and the list, with `pad` bytes more in the regex2 form.
+/// A scheme whose value is its tag and the list, with `pad` extra bytes in the regex2 form.
 ///
-/// It takes lists that contain its name, and every list if its name is `any`. Its values end
-/// with `!`; one that does not is damaged.
+/// It accepts lists that contain its name, and every list if its name is `any`. Its values end with
+/// `!`; a value without it is damaged.
 struct Toy {
     name: &'static str,
     tag: &'static [u8],
@@ -79,7 +79,7 @@ impl Scheme for Toy {
         if !bytes.starts_with(self.tag) {
             return Ok(None);
         }
-        // `any` knows its own length, as a framed scheme does; the others are text.
+        // `any` determines its own length, as a framed scheme does; the others are text.
         match bytes.iter().position(|b| *b == b'!') {
             Some(end) if self.name == "any" => Ok(Some(Extent {
                 len: end + 1,
@@ -131,7 +131,7 @@ fn text(list: &NodeList) -> String {
 }
 
 #[test]
-fn the_highest_priority_that_takes_a_list_wins_the_string_form() {
+fn the_string_form_is_that_of_the_highest_accepting_priority() {
     let preg = open(&[]);
     assert_eq!(
         preg.generate_node_regex(b"high,mid").unwrap().bytes,
@@ -142,14 +142,14 @@ fn the_highest_priority_that_takes_a_list_wins_the_string_form() {
 }
 
 #[test]
-fn the_smallest_value_wins_regex2_and_a_tie_keeps_the_priority() {
+fn regex2_is_the_smallest_value_and_priority_breaks_ties() {
     let preg = open(&[]);
     assert_eq!(preg.generate_regex(b"high,mid").unwrap().kind, "mid");
     assert_eq!(preg.generate_regex(b"high").unwrap().kind, "high");
 }
 
 #[test]
-fn nobody_takes_it_then_the_list_is_the_value() {
+fn a_list_that_all_decline_is_its_own_value() {
     let preg = open(&[("preg", "^any")]);
     let plain = preg.generate_node_regex(b"n1,,n2").unwrap();
     assert_eq!(
@@ -163,29 +163,29 @@ fn nobody_takes_it_then_the_list_is_the_value() {
 }
 
 #[test]
-fn a_damaged_value_ends_the_walk_with_its_offset() {
+fn a_damaged_value_stops_the_search_with_its_offset() {
     let error = open(&[]).parse_nodes(b"mid=n1,n2").unwrap_err();
     assert_eq!((error.scheme(), error.offset()), (Some("mid"), Some(9)));
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
 }
 
 #[test]
-fn a_value_whose_scheme_may_not_read_is_never_split() {
+fn never_splits_a_value_whose_scheme_may_not_parse() {
     let preg = open(&[("preg", "^mid"), ("preg_mid_parse", "false")]);
     let error = preg.parse_nodes(b"mid=n1,n2!").unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
     assert!(preg.parse_nodes(b"n1\0n2").is_err());
-    // Shipping such a list as it is would be the same mistake on the other side.
+    // Sending such a list unencoded would cause the same error at the receiver.
     let preg = open(&[("preg", "^any")]);
     assert!(preg.generate_node_regex(b"any=1,n2").is_err());
 }
 
 #[test]
-fn the_refusal_says_whether_the_scheme_may_not_read_or_does_not_know_the_value() {
+fn the_error_distinguishes_forbidden_and_unknown_values() {
     let excluded = open(&[("preg", "^mid"), ("preg_mid_parse", "false")]);
     let message = excluded.parse_nodes(b"mid=n1!").unwrap_err().to_string();
     assert!(
-        message.contains("scheme mid, which may not read here"),
+        message.contains("scheme mid, which is not allowed to parse here"),
         "{message}"
     );
     let shipped = open(&[("preg", "^any")]).generate_node_regex(b"any=1,n2");
@@ -197,14 +197,14 @@ fn the_refusal_says_whether_the_scheme_may_not_read_or_does_not_know_the_value()
 }
 
 #[test]
-fn a_disabled_encoder_still_reads() {
+fn a_disabled_encoder_still_parses() {
     let preg = open(&[("preg", "^mid")]);
     assert_eq!(preg.generate_node_regex(b"mid1").unwrap().framing, "any");
     assert_eq!(text(&preg.parse_nodes(b"mid=n1,n2!").unwrap()), "n1,n2");
 }
 
 #[test]
-fn a_value_may_be_followed_by_one_nul_and_by_nothing_else() {
+fn only_one_nul_may_follow_a_value() {
     let preg = open(&[]);
     assert_eq!(text(&preg.parse_nodes(b"mid=a,b!\0").unwrap()), "a,b");
     assert_eq!(text(&preg.parse_nodes(b"any=a,b!\0").unwrap()), "a,b");
@@ -219,7 +219,7 @@ fn a_value_may_be_followed_by_one_nul_and_by_nothing_else() {
 }
 
 #[test]
-fn copy_counts_the_nul_of_text_and_leaves_framed_values_alone() {
+fn copies_include_the_nul_of_text_forms_only() {
     let preg = open(&[]);
     assert_eq!(preg.copy(b"mid=a!").unwrap(), b"mid=a!\0");
     assert_eq!(preg.copy(b"any=a!").unwrap(), b"any=a!");
@@ -227,7 +227,7 @@ fn copy_counts_the_nul_of_text_and_leaves_framed_values_alone() {
 }
 
 #[test]
-fn what_is_packed_is_unpacked_and_the_rest_of_the_buffer_stays() {
+fn values_survive_packing_and_leave_the_rest_of_the_buffer() {
     let preg = open(&[]);
     for value in [&b"mid=a!"[..], b"any=a!"] {
         let Packed::Framed(mut buffer) = preg.pack(value).unwrap() else {
@@ -251,7 +251,7 @@ fn a_buffer_that_ends_inside_a_value_is_an_error() {
 }
 
 #[test]
-fn only_the_owner_takes_a_value_back() {
+fn only_the_owner_releases_a_value() {
     let preg = open(&[]);
     let value = preg.generate_node_regex(b"mid1").unwrap();
     assert!(preg.release(value).is_ok());
@@ -266,7 +266,7 @@ fn only_the_owner_takes_a_value_back() {
 }
 
 #[test]
-fn regex2_is_read_by_its_type_and_an_unknown_type_is_not_supported() {
+fn regex2_is_parsed_by_type_and_unknown_types_are_unsupported() {
     let preg = open(&[]);
     let regex = preg.generate_regex(b"mid1,mid2").unwrap();
     assert_eq!(preg.parse_regex(regex.as_view()).unwrap(), b"mid1,mid2");
@@ -276,7 +276,7 @@ fn regex2_is_read_by_its_type_and_an_unknown_type_is_not_supported() {
 }
 
 #[test]
-fn ranges_inside_decoded_text_are_expanded_and_other_tags_are_names() {
+fn expands_ranges_in_decoded_text_but_no_other_tags() {
     let preg = open(&[]);
     let ranges = Regex2::new("any", *b"mid=n1,n2!....");
     assert_eq!(
@@ -293,7 +293,7 @@ fn ranges_inside_decoded_text_are_expanded_and_other_tags_are_names() {
 }
 
 #[test]
-fn a_list_that_would_be_read_as_damaged_ranges_is_refused() {
+fn rejects_lists_that_look_like_damaged_ranges() {
     let preg = open(&[]);
     assert_eq!(
         preg.generate_regex(b"mid=1,n2").unwrap_err().status(),
@@ -303,7 +303,7 @@ fn a_list_that_would_be_read_as_damaged_ranges_is_refused() {
 }
 
 #[test]
-fn many_threads_get_the_answers_of_one() {
+fn many_threads_get_the_same_results() {
     let preg = open(&[]);
     let lists: Vec<String> = (0..64).map(|i| format!("mid{i},high{i},n{i}")).collect();
     let answer = |list: &String| {
@@ -331,7 +331,7 @@ fn a_value_is_explained_by_the_scheme_of_its_tag_or_type() {
     let preg = open(&[("preg", "^high"), ("preg_high_parse", "false")]);
     let (form, told) = preg.explain(b"mid=a!");
     assert_eq!(form.to_string(), "string form of scheme mid");
-    // These schemes have no account of their own.
+    // These schemes cannot explain their values.
     let fields: Vec<_> = told
         .fields
         .iter()
@@ -350,5 +350,5 @@ fn a_value_is_explained_by_the_scheme_of_its_tag_or_type() {
             .to_string()
     };
     assert_eq!(form("mid"), "type \"mid\" of scheme mid");
-    assert_eq!(form("zip"), "type \"zip\", which no scheme reads");
+    assert_eq!(form("zip"), "type \"zip\", which no scheme parses");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoding takes time in proportion to its input, whatever form that has.
+//! Decoding takes time in proportion to its input, for every form.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,12 +14,12 @@ fn preg() -> Preg {
     pmix_builtin::open_preg(&params.build().unwrap()).unwrap()
 }
 
-/// Numbers without a pattern, the same in every run.
+/// Generates irregular numbers, the same in every run.
 fn scattered(size: usize) -> impl Iterator<Item = u64> {
     (0..size as u64).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40)
 }
 
-/// Names by the thousand, of each kind that a list is kept differently for.
+/// Returns thousands of names, one list for each kind of storage.
 fn names(size: usize) -> Vec<(&'static str, String)> {
     let each = |name: &dyn Fn(u64) -> String| {
         let names: Vec<_> = scattered(size).map(name).collect();
@@ -43,7 +43,7 @@ fn names(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A number in letters, so that no part of the name is a number.
+/// Writes a number in letters, so that no part of the name is a number.
 fn word(mut number: u64) -> String {
     let mut word = String::new();
     while number > 0 {
@@ -113,7 +113,7 @@ fn maps_of_ranks() {
 }
 
 #[test]
-fn lists_that_were_compressed() {
+fn compressed_lists() {
     let preg = preg();
     for kind in 0..names(1).len() {
         let (what, _) = names(1)[kind];
@@ -127,7 +127,7 @@ fn lists_that_were_compressed() {
 }
 
 #[test]
-fn what_each_scheme_made_of_a_list() {
+fn values_of_each_scheme() {
     let preg = preg();
     let list = |size| {
         let names: Vec<_> = scattered(size).map(|n| format!("node{n}")).collect();
@@ -146,7 +146,7 @@ fn what_each_scheme_made_of_a_list() {
 }
 
 #[test]
-fn ranges_that_a_value_has_many_of() {
+fn values_with_many_ranges() {
     let preg = preg();
     growth::is_linear(
         "ranges of the range notation",

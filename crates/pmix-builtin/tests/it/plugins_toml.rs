@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The committed `plugins.toml` documents every key with its built-in value, and sets none.
+//! The committed `plugins.toml` documents every key with its default, and sets none.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ fn committed() -> (PathBuf, String) {
     (path, text)
 }
 
-/// The file with its commented keys made real; the text before the first table stays a comment.
+/// Returns the file with its commented keys enabled; the text before the first table remains a
+/// comment.
 fn uncommented(text: &str) -> String {
     let mut in_table = false;
     let lines = text.lines().map(|line| {
@@ -43,7 +44,7 @@ fn it_sets_nothing() {
 }
 
 #[test]
-fn it_documents_every_key_with_its_built_in_value() {
+fn it_documents_every_key_with_its_default() {
     let (_, text) = committed();
     let params = params(&uncommented(&text));
     let catalog = preg_core::parameters(&pmix_builtin::preg_components());
@@ -62,7 +63,7 @@ fn it_documents_every_key_with_its_built_in_value() {
 }
 
 #[test]
-fn a_framework_opened_with_it_is_the_default_one() {
+fn a_framework_opened_with_it_has_the_defaults() {
     let (_, text) = committed();
     for text in [text.clone(), uncommented(&text)] {
         let preg = pmix_builtin::open_preg(&params(&text)).unwrap();

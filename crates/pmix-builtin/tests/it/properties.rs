@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of every scheme and of the framework, for any list: round trip, order, mutual
-//! refusal, limits.
+//! Properties of every scheme and of the framework for any list: round trip, order, mutual
+//! rejection, limits.
 
 use pmix_mca::Source;
 use preg_core::{LegacyRegex, Limits, NodeList, Params, Preg, ProcMap, Scheme, Status, Unpacked};
@@ -15,7 +15,7 @@ fn framework(settings: &[(&str, &str)]) -> Preg {
     pmix_builtin::open_preg(&params).expect("the settings can be obeyed")
 }
 
-/// One framework for each order of preference that matters.
+/// Returns one framework for each relevant order of preference.
 fn frameworks() -> Vec<Preg> {
     vec![
         framework(&[]),
@@ -30,12 +30,13 @@ fn frameworks() -> Vec<Preg> {
     ]
 }
 
-/// All schemes, active or not.
+/// Returns all schemes, active or not.
 fn schemes(preg: &Preg) -> impl Iterator<Item = &dyn Scheme> {
     preg.modules().iter().map(|module| &*module.scheme)
 }
 
-/// Names as machines have them: prefixes, numbers of one width or many, suffixes, oddities.
+/// Generates names as on real machines: prefixes, numbers of one or many widths, suffixes,
+/// oddities.
 fn name() -> impl Strategy<Value = String> {
     let letters = prop::sample::select(vec!["n", "node", "r1n", "a", "x10c0s", "h-", "", "\u{e9}"]);
     let number = prop_oneof![0_u64..20, 95_u64..105, any::<u64>()];
@@ -62,7 +63,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof![12 => numbered, 1 => odd.prop_map(str::to_owned)]
 }
 
-/// Lists: names of any kind, or a run, walked in steps and repeated.
+/// Generates lists: names of any kind, or a run, with steps and repetitions.
 fn list() -> impl Strategy<Value = Vec<String>> {
     let mixed = prop::collection::vec(name(), 0..40);
     let run = (0_usize..200, 1_usize..5, 1_usize..4, 1_usize..4).prop_map(
@@ -75,7 +76,7 @@ fn list() -> impl Strategy<Value = Vec<String>> {
     prop_oneof![mixed, run]
 }
 
-/// Process maps: nodes of ranks, some empty.
+/// Generates process maps: nodes of ranks, some empty.
 fn map() -> impl Strategy<Value = Vec<Vec<u32>>> {
     let node = prop_oneof![
         (0_u32..5_000, 0_u32..20).prop_map(|(first, count)| (first..first + count).collect()),
@@ -107,7 +108,7 @@ fn ranks(map: &ProcMap) -> Vec<Vec<u32>> {
     (0..map.num_nodes()).map(|at| node(at).collect()).collect()
 }
 
-/// One empty name is the empty text, and the empty text is the empty list.
+/// Returns the list as it is parsed: one empty name is the empty text, which is the empty list.
 fn as_read(list: &[String]) -> Vec<Vec<u8>> {
     match list {
         [only] if only.is_empty() => Vec::new(),
@@ -124,7 +125,7 @@ fn as_read_map(map: &[Vec<u32>]) -> Vec<Vec<u32>> {
 
 proptest! {
     #[test]
-    fn every_scheme_gives_a_node_list_back_in_order(list in list()) {
+    fn every_scheme_keeps_the_order_of_a_node_list(list in list()) {
         let preg = framework(&[("pcompress_base_limit", "16")]);
         let text = list.join(",").into_bytes();
         for scheme in schemes(&preg) {
@@ -140,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn every_framework_gives_a_node_list_back_in_order(list in list()) {
+    fn every_framework_keeps_the_order_of_a_node_list(list in list()) {
         let text = list.join(",").into_bytes();
         for preg in frameworks() {
             match preg.generate_node_regex(&text) {
@@ -148,7 +149,7 @@ proptest! {
                     let read = preg.parse_nodes(&bytes).expect("our own value");
                     prop_assert_eq!(names(&read), as_read(&list), "{}", framing);
                 }
-                // Nothing carries the list, and sent as it is it would be read as something else.
+                // No scheme accepts the list, and the plain list would be misread.
                 Err(error) => {
                     let tagged = schemes(&preg).any(|scheme| text.starts_with(scheme.tag()));
                     prop_assert!(tagged, "{}", error);
@@ -158,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn every_framework_gives_a_process_map_back_in_order(map in map()) {
+    fn every_framework_keeps_the_order_of_a_process_map(map in map()) {
         let text = map_text(&map).into_bytes();
         for preg in frameworks() {
             let value = preg.generate_ppn(&text).expect("a map");
@@ -197,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_refuses_exactly_the_lists_beyond_it(list in list(), most in 0_u64..60) {
+    fn a_limit_rejects_exactly_the_lists_beyond_it(list in list(), most in 0_u64..60) {
         let preg = framework(&[("pcompress_base_limit", "16")]);
         let text = list.join(",").into_bytes();
         let limits = Limits { max_nodes: most, ..Limits::default() };
@@ -220,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_and_copied(list in list()) {
+    fn values_survive_packing_and_copying(list in list()) {
         let text = list.join(",").into_bytes();
         for preg in frameworks() {
             let Ok(value) = preg.generate_node_regex(&text) else { continue };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Old encoded maps have no length on the wire: the framework of encoders tells it.
+//! Encoded maps of the string form have no length on the wire; the framework of encoders determines
+//! it.
 
 use bfrops::{Decoder, Encoder, Error, Layout, Module, wire_type};
 use pmix_mca::Source;
@@ -26,7 +27,7 @@ fn packed(preg: &Preg, values: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn values_of_every_encoder_stand_behind_one_another() {
+fn consecutive_values_of_every_encoder_are_unpacked() {
     let names: Vec<_> = (0..500).map(|n| format!("node{n:04}")).collect();
     let list = names.join(",");
     let mut values = Vec::new();
@@ -53,7 +54,7 @@ fn values_of_every_encoder_stand_behind_one_another() {
 }
 
 #[test]
-fn what_no_encoder_owns_is_a_string() {
+fn a_value_of_no_encoder_is_a_string() {
     let preg = preg(&[]);
     let out = packed(&preg, &[b"n1,n2".to_vec()]).unwrap();
     assert_eq!(out, b"\x02\x02\x0cn1,n2\0");
@@ -62,7 +63,7 @@ fn what_no_encoder_owns_is_a_string() {
 }
 
 #[test]
-fn a_map_that_says_it_is_longer_than_the_message_is_refused_with_its_place() {
+fn rejects_a_map_longer_than_the_message_with_its_place() {
     let preg = preg(&[]);
     let bytes = b"\x02blob:\0component=zlib:\0size=100:\0abc";
     let mut decoder = Decoder::new(LAYOUT, bytes).with_framer(&preg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fuzz targets without a fuzzer: what one found once, and the hostile vectors.
+//! The fuzz targets without a fuzzer, on earlier findings and on the hostile vectors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn top() -> PathBuf {
 }
 
 #[test]
-fn what_a_fuzzer_found_once_is_handled() {
+fn handles_earlier_findings_of_fuzzers() {
     let folders = fs::read_dir(top().join("fuzz/regressions")).expect("the folder is there");
     let mut replayed = 0;
     for folder in folders.map(|entry| entry.expect("a folder").path()) {
@@ -48,7 +48,7 @@ fn every_target_survives_the_hostile_vectors() {
         for input in &inputs {
             println!("{name}: {}", input.escape_ascii());
             run(input);
-            // Without the tag that most targets put before their input.
+            // Also without the tag, because most targets add it to their input.
             for tag in [&b"pmix["[..], b"raw:", b"blob:"] {
                 if let Some(rest) = input.strip_prefix(tag) {
                     run(rest);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What settings do to the framework with every component of the tree.
+//! The effect of settings on the framework with every component of the tree.
 
 use pmix_builtin::open_preg;
 use preg_core::{Error, Params, Preg, Regex2Ref, Status};
@@ -50,7 +50,7 @@ fn a_list_and_priorities_choose_the_encoder() {
 }
 
 #[test]
-fn what_is_switched_off_still_reads() {
+fn a_disabled_scheme_still_parses() {
     let value = open(&[])
         .unwrap()
         .generate_node_regex(&long_list())
@@ -63,7 +63,7 @@ fn what_is_switched_off_still_reads() {
 }
 
 #[test]
-fn what_may_not_read_is_refused_and_never_split() {
+fn values_of_a_scheme_that_may_not_parse_are_never_split() {
     let preg = open(&[("preg_native_parse", "false")]).unwrap();
     let error = preg.parse_nodes(b"pmix[n[1:1-3]]").unwrap_err();
     assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED);
@@ -96,7 +96,7 @@ fn limits_are_parameters() {
 }
 
 #[test]
-fn a_component_without_what_it_needs_is_left_out() {
+fn a_component_without_its_back_ends_is_excluded() {
     let settings = [
         ("pcompress", "none"),
         ("pcompress_base_silence_warning", "1"),
@@ -117,7 +117,7 @@ fn a_component_without_what_it_needs_is_left_out() {
             .0
             .contains("cannot work here")
     );
-    // With nothing else selected there is nothing left.
+    // With no other component selected, none is left.
     let error = open(&[settings[0], settings[1], ("preg", "compress")])
         .err()
         .unwrap();

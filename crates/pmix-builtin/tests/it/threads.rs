@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every entry point is a pure function of its arguments: many threads on one framework get what
-//! one thread gets.
+//! Every entry point is a pure function of its arguments: many threads with one framework get the
+//! results of one thread.
 
 use std::sync::Barrier;
 use std::thread;
@@ -45,7 +45,7 @@ fn maps() -> Vec<Vec<u8>> {
     maps.map(String::into_bytes).to_vec()
 }
 
-/// What every entry point answers, as text.
+/// Returns the results of every entry point as text.
 fn answers(preg: &Preg) -> Vec<String> {
     let mut found = Vec::new();
     for list in lists() {
@@ -85,7 +85,7 @@ fn answers(preg: &Preg) -> Vec<String> {
     found
 }
 
-/// Runs `work` on many threads that start at the same moment.
+/// Runs `work` on many threads that start at the same time.
 fn on_all_threads(work: impl Fn(usize) + Sync) {
     let start = Barrier::new(THREADS);
     thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn on_all_threads(work: impl Fn(usize) + Sync) {
 }
 
 #[test]
-fn many_threads_get_the_answers_of_one() {
+fn many_threads_get_the_same_results() {
     let preg = framework();
     let expected = answers(&framework());
     on_all_threads(|_| {
@@ -114,9 +114,9 @@ fn many_threads_get_the_answers_of_one() {
     });
 }
 
-/// What is found by an index that the first question builds is found by all who ask at once.
+/// The first query builds an index; concurrent first queries must all find their result.
 #[test]
-fn many_threads_may_ask_one_map_its_first_question() {
+fn many_threads_may_run_the_first_query_of_a_map() {
     for _ in 0..ROUNDS {
         let preg = framework();
         let text = lists().remove(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checking one plugin file: its header, and whether it keeps what it encodes.
+//! The check of a plugin file: its header, and round trips of sample lists.
 //!
 //! Source: `docs/plugins.md`.
 
@@ -11,7 +11,7 @@ use super::verify::Form;
 use super::{Dynamic, fault::Fault};
 use crate::{Error, Limits, Regex2Ref, Scheme, Status};
 
-/// Lists that a component must carry exactly or decline.
+/// Node lists that a component must encode exactly or decline.
 const NODE_LISTS: &[(&str, &[u8])] = &[
     ("no names", b""),
     ("one name", b"n1"),
@@ -21,7 +21,7 @@ const NODE_LISTS: &[(&str, &[u8])] = &[
     ("names given twice", b"n1,n1,n2,n2,n1"),
     ("empty names", b"n1,,n2,"),
     ("names with signs", b"ip-10-0-0-1.ec2.internal,a_b.c,x[1]:2"),
-    ("bytes that are no text", b"n\xff\xfe1,n\xc3\xa9"),
+    ("bytes that are not text", b"n\xff\xfe1,n\xc3\xa9"),
     ("a common prefix", b"rack-a,rack-bb,rack-login,rack-"),
     ("a common suffix", b"n1-ib,n2-ib,n3-ib,n10-ib"),
     (
@@ -38,7 +38,7 @@ const NODE_LISTS: &[(&str, &[u8])] = &[
     ("numbers alone", b"7,8,9,10,0011"),
 ];
 
-/// Process maps that a component must carry exactly or decline.
+/// Process maps that a component must encode exactly or decline.
 const PROC_MAPS: &[(&str, &[u8])] = &[
     ("no nodes", b""),
     ("ranks in blocks", b"0-3;4-7;8-11"),
@@ -47,23 +47,23 @@ const PROC_MAPS: &[(&str, &[u8])] = &[
     ("ranks out of order", b"7,0;3,1-2"),
 ];
 
-/// The operation that damaged values are shown to.
+/// The operation that receives damaged values.
 const DAMAGED: &str = "parse_nodes";
 
-/// Says whether a component passed one sample.
+/// The result of one sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It came back as it went; the value has so many bytes.
+    /// The decoded value equals the list; the encoded value has this number of bytes.
     Kept(usize),
-    /// The component does not take this list, or has no such operation.
+    /// The component declines this list, or does not have the operation.
     Declined,
-    /// A damaged value was refused, or read as some list; either is right.
+    /// A damaged value was rejected or decoded to some list; both are correct.
     Handled,
-    /// The component misbehaved, or lost something.
+    /// The component violated the interface or changed the list.
     Fault(String),
 }
 
-/// Describes one sample that a plugin was checked with.
+/// A sample with which a plugin was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The operation.
@@ -72,46 +72,46 @@ pub struct Sample {
     pub what: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// Whether this was a list to encode, and the component made a value of it, sound or not.
+    /// `true` if the sample was a list and the component encoded it, correctly or not.
     pub encoded: bool,
 }
 
-/// Counts what became of the lists that a component was asked to encode.
+/// Counts of the sample lists by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How often a list was to be encoded; a list may be tried in several forms.
+    /// The number of attempts; a list may be tried in several forms.
     pub tried: usize,
-    /// How often the component made a value of it.
+    /// The number of values that the component created.
     pub encoded: usize,
-    /// How often the value stood for the very same list.
+    /// The number of values that decoded to the same list.
     pub kept: usize,
-    /// How often the component declined.
+    /// The number of lists that the component declined.
     pub declined: usize,
 }
 
-/// Reports what [`check_plugin`] found out about a plugin file.
+/// The report of [`check_plugin`] about a plugin file.
 #[derive(Clone, Debug)]
 pub struct PluginReport {
     /// The file.
     pub path: PathBuf,
-    /// The component's name.
+    /// The name of the component.
     pub name: String,
-    /// The description that users are shown, in one line.
+    /// A description for users, in one line.
     pub about: String,
-    /// The plugin ABI it was built for, major and minor.
+    /// The plugin ABI for which it was built, major and minor.
     pub abi: (u16, u16),
-    /// The version of the preg interface it was built for.
+    /// The version of the preg interface for which it was built.
     pub interface: u32,
     /// Its built-in priority.
     pub priority: i32,
-    /// Whether it is active when nothing is configured.
+    /// `true` if the component is active without configuration.
     pub enabled: bool,
-    /// The bytes that its string form begins with.
+    /// The prefix of its string form.
     pub tag: Vec<u8>,
     /// The type of its regex2 form, if it has one.
     pub kind: Option<String>,
-    /// The parameters it declares, by their full MCA names with their built-in values; `None` if it does not
-    /// say.
+    /// The parameters that it declares, by their full MCA names, with their default values; `None`
+    /// if it does not declare parameters.
     pub params: Option<Vec<(String, String)>>,
     /// The operations it has.
     pub operations: Vec<&'static str>,
@@ -120,13 +120,13 @@ pub struct PluginReport {
 }
 
 impl PluginReport {
-    /// Returns the samples that went wrong.
+    /// Returns the samples with a fault.
     pub fn faults(&self) -> impl Iterator<Item = &Sample> {
         let wrong = |s: &&Sample| matches!(s.outcome, Outcome::Fault(_));
         self.samples.iter().filter(wrong)
     }
 
-    /// Returns what became of the lists that were to be encoded.
+    /// Returns the counts of the sample lists.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
@@ -139,19 +139,20 @@ impl PluginReport {
         counts
     }
 
-    /// Returns whether nothing went wrong and at least one list was encoded and kept. A component that
-    /// declines every list was not tried at all.
+    /// Returns `true` if there was no fault and at least one list survived encoding. A component
+    /// that declines every list was not really checked.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.faults().next().is_none() && self.counts().kept > 0
     }
 }
 
-/// Loads a plugin file and has it encode and decode sample lists, and behind them the given lists of names,
-/// each with what it is called in the report.
+/// Loads a plugin file and has it encode and decode sample lists, followed by the given lists of
+/// names, each with its name in the report.
 ///
 /// # Errors
-/// The file is refused, or its component cannot work here; the message names file and fault.
+/// The file is rejected, or its component cannot work here; the message names the file and the
+/// reason.
 pub fn check_plugin(
     path: &Path,
     params: &Params,
@@ -240,13 +241,14 @@ fn sample(scheme: &Dynamic, form: Form, what: &str, list: &[u8]) -> Sample {
     }
 }
 
-/// Damaged values: an error or a list are both right, a breach of the interface is not.
+/// Checks damaged values: an error and a list are both correct, but a violation of the interface is
+/// not.
 fn hostile(scheme: &Dynamic) -> Vec<Sample> {
     let values = NODE_LISTS
         .iter()
         .filter_map(|(_, list)| scheme.try_generate(Form::Nodes, list).ok().flatten());
     let valid = values.max_by_key(Vec::len);
-    // A component that took none of the lists is shown one behind its tag.
+    // If the component encoded none of the lists, a list after its tag is used.
     let valid = valid.unwrap_or_else(|| [scheme.tag(), b"n[2:1-3]*4,n9"].concat());
     let mut samples = Vec::new();
     let cut =
@@ -262,7 +264,7 @@ fn hostile(scheme: &Dynamic) -> Vec<Sample> {
             None => Outcome::Handled,
             Some(fault) => Outcome::Fault(fault.to_string()),
         };
-        // One line for each kind of damage is enough, and a fault is worth more than none.
+        // One line for each kind of damage is enough; a fault takes precedence over other results.
         match samples.iter_mut().find(|s: &&mut Sample| s.what == what) {
             Some(known) if known.outcome == Outcome::Handled => known.outcome = outcome,
             Some(_) => {}
@@ -278,7 +280,7 @@ fn hostile(scheme: &Dynamic) -> Vec<Sample> {
 }
 
 impl Dynamic {
-    /// How the component breaks the interface on a value that need not be valid.
+    /// Returns the violation of the interface for a value that need not be valid.
     fn breach_of(&self, value: &[u8]) -> Option<Fault> {
         use super::module::Answer::Broken;
         let limits = &self.limits;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a decoder gave no text.
+//! The reason that a decoder returned no text.
 
 use super::fault::Fault;
 use super::module::Answer;
 use crate::Error;
 
-/// Why a decoder gave no text.
+/// The reason that a decoder returned no text.
 #[derive(Debug)]
 pub(super) enum Damage {
     /// The value is damaged.
     Value(Error),
-    /// The component is.
+    /// The component violated the interface.
     Broken(Fault),
 }
 
@@ -35,7 +35,7 @@ impl Damage {
         }
     }
 
-    /// The fault of an encoder whose own value brought this about.
+    /// Returns the fault of an encoder whose own value caused the failure.
     pub(super) fn into_fault(self, wrap: impl Fn(String) -> Fault) -> Fault {
         match self {
             Self::Value(error) => wrap(error.to_string()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plugin's side: a [`Component`] made into the C table that a host loads.
+//! The plugin's side: the C table of a [`Component`], which a host loads.
 //!
-//! [`export_component!`](crate::export_component) writes the one exported function; everything
-//! else is here. Every function catches panics, since unwinding into C is not defined, and tells
+//! [`export_component!`](crate::export_component) defines the one exported function; everything
+//! else is here. Every function catches panics, because unwinding into C is undefined, and returns
 //! them as a status.
 //!
 //! Source: `docs/plugins.md`.
@@ -20,10 +20,10 @@ use crate::{Component, Error, Limits, ProcMap, Regex2Ref, Scheme, Terminator};
 
 /// Exports a component from a cdylib: `preg_core::export_component!(my_crate::COMPONENT);`.
 ///
-/// Write it once, at the top of the cdylib crate. It builds under `#![forbid(unsafe_code)]`. A
-/// static library or program that links two crates with this line has two symbols of one name, so
-/// a component that also ships built in keeps the line in a cdylib crate of its own. Registration
-/// by `inventory` has no effect in a cdylib: it fills the plugin's own registry, not the host's.
+/// Write it once, at the top of the cdylib crate. It compiles under `#![forbid(unsafe_code)]`. A
+/// static library or program that links two crates with this line has a duplicate symbol, so a
+/// component that is also built in needs a separate cdylib crate for the line. Registration by
+/// `inventory` has no effect in a cdylib: it fills the plugin's own registry, not the host's.
 #[macro_export]
 macro_rules! export_component {
     ($component:path) => {
@@ -39,7 +39,7 @@ macro_rules! export_component {
             static HEADER: ::std::sync::OnceLock<$crate::export::ComponentHeader> =
                 ::std::sync::OnceLock::new();
 
-            /// Returns the header of the component: the one symbol of the plugin interface.
+            /// Returns the header of the component: the only symbol of the plugin interface.
             #[unsafe(no_mangle)]
             pub extern "C" fn pmixrs_component() -> *const $crate::export::ComponentHeader {
                 HEADER.get_or_init($crate::export::header::<Exported>)
@@ -48,21 +48,21 @@ macro_rules! export_component {
     };
 }
 
-/// Names the component that a cdylib exports; [`export_component!`](crate::export_component)
-/// implements it.
+/// The component that a cdylib exports; [`export_component!`](crate::export_component) implements
+/// it.
 pub trait Exported {
-    /// The component.
+    /// Returns the component.
     fn component() -> &'static Component;
 }
 
-/// What the functions of a table work on.
+/// The state of the functions of a table.
 type Module = Box<dyn Scheme>;
 
 /// Returns the header of a component.
 #[must_use]
 pub fn header<E: Exported>() -> ComponentHeader {
     let component = E::component();
-    // The type of the regex2 form is the scheme's to tell, so one is made by the defaults.
+    // Only a scheme knows the type of its regex2 form, so one is created with default parameters.
     let kind = catch_unwind(|| {
         let scheme = (component.query)(&Params::default()).ok().flatten()?;
         scheme.kind().map(|kind| &*kind.to_owned().leak())
@@ -72,7 +72,7 @@ pub fn header<E: Exported>() -> ComponentHeader {
         default: abi::Text::of(spec.default.as_bytes()),
         help: abi::Text::of(spec.help.as_bytes()),
     });
-    // A header is made once and stays while the process lives.
+    // A header is created once per process, so the leak is bounded.
     let params: &'static [abi::Parameter] = params.collect::<Vec<_>>().leak();
     ComponentHeader {
         magic: abi::MAGIC,
@@ -113,11 +113,11 @@ static OPERATIONS: abi::Operations = abi::Operations {
 };
 
 /// # Safety
-/// As [`abi::Query`] demands of the host.
+/// The requirements on the host are those of [`abi::Query`].
 unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c_void) -> i32 {
     let made = catch_unwind(|| {
         let component = E::component();
-        // SAFETY: the host passes a valid struct of the size it says.
+        // SAFETY: the host passes NULL or a valid struct of the size in it (header contract).
         let params = match unsafe { host.as_ref() } {
             Some(host) if host.size >= size_of::<abi::Host>() => params(host, component.params)?,
             _ => Params::default(),
@@ -127,16 +127,17 @@ unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c
     match made {
         Ok(Ok(Some(scheme))) => {
             let module: *mut Module = Box::into_raw(Box::new(scheme));
-            // SAFETY: the host passes a place for the module.
+            // SAFETY: `out` is valid for writes of a module pointer (header contract).
             unsafe { out.write(module.cast()) };
             abi::SUCCESS
         }
         Ok(Ok(None)) => abi::DECLINED,
         Ok(Err(error)) => {
-            // SAFETY: as above.
+            // SAFETY: as for `params` above; the struct is valid during the whole call.
             if let Some(host) = unsafe { host.as_ref() } {
                 let text = error.to_string();
-                // SAFETY: the host's function takes its own context and any text.
+                // SAFETY: `log` accepts its own context and any `len` readable bytes (header
+                // contract).
                 unsafe { (host.log)(host.ctx, abi::LOG_ERROR, text.as_ptr(), text.len()) };
             }
             abi::ERR_NOT_SUPPORTED
@@ -145,13 +146,14 @@ unsafe extern "C" fn query<E: Exported>(host: *const abi::Host, out: *mut *mut c
     }
 }
 
-/// Asks the host for the parameters that the component declares.
+/// Requests the parameters that the component declares from the host.
 fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
     let mut builder = Params::builder();
     for spec in specs {
         let mut value: Vec<u8> = Vec::new();
         let name = spec.name.as_bytes();
-        // SAFETY: the host's function, with its own context and our collector.
+        // SAFETY: `param` accepts its own context; the collector matches the context `&mut
+        // Vec<u8>`, which lives through the call.
         let status = unsafe {
             (host.param)(
                 host.ctx,
@@ -170,9 +172,9 @@ fn params(host: &abi::Host, specs: &[ParamSpec]) -> Result<Params, Error> {
 }
 
 /// # Safety
-/// `ctx` is the vector that [`params`] passes; `ptr` points to `len` bytes.
+/// `ctx` is the vector that [`params`] passes; `ptr` is valid for reads of `len` bytes.
 unsafe extern "C" fn collect(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees both (see `# Safety`).
     unsafe {
         match ctx.cast::<Vec<u8>>().as_mut() {
             Some(value) => value.extend_from_slice(input(ptr, len)),
@@ -183,26 +185,27 @@ unsafe extern "C" fn collect(ctx: *mut c_void, ptr: *const u8, len: usize) -> i3
 }
 
 /// # Safety
-/// `module` came from [`query`] and is not used again.
+/// `module` was returned by [`query`] and is not used again.
 unsafe extern "C" fn close(module: *mut c_void) {
     if !module.is_null() {
-        // SAFETY: the caller's promise. A panic in a destructor ends here.
+        // SAFETY: `module` is the box that `query` leaked, and it is not used again (see `#
+        // Safety`). A panic in a destructor must not unwind into C.
         let module = unsafe { Box::from_raw(module.cast::<Module>()) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(module)));
     }
 }
 
 /// # Safety
-/// `ptr` points to `len` bytes that outlive the call, or `len` is 0.
+/// `ptr` is valid for reads of `len` bytes that outlive the call, or `len` is 0.
 unsafe fn input<'a>(ptr: *const u8, len: usize) -> &'a [u8] {
     if ptr.is_null() || len == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `ptr` is not NULL, and the caller guarantees the length.
     unsafe { std::slice::from_raw_parts(ptr, len) }
 }
 
-/// Runs one operation: catches panics, writes the output, tells the reason of an error.
+/// Runs one operation: catches panics, writes the output, and reports the reason of an error.
 ///
 /// # Safety
 /// The arguments are those that a host passes to an [`abi::Transform`].
@@ -213,7 +216,7 @@ unsafe fn run<T>(
     done: impl FnOnce(T, &abi::Call) -> i32,
     work: impl FnOnce(&dyn Scheme, &[u8], &Limits) -> Result<Option<T>, Error>,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the host passes the module of `query` and a valid call (see `# Safety`).
     let (module, call) = unsafe { (module.cast::<Module>().as_ref(), call.as_ref()) };
     let (Some(module), Some(call)) = (module, call) else {
         return abi::ERR_BAD_PARAM;
@@ -221,13 +224,13 @@ unsafe fn run<T>(
     if call.size < size_of::<abi::Call>() {
         return abi::ERR_NOT_SUPPORTED;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the host passes an input of `len` readable bytes that outlives the call.
     let bytes = unsafe { input(ptr, len) };
     let limits = Limits {
         max_nodes: call.max_nodes,
         max_ranks: call.max_ranks,
         max_bytes: call.max_bytes,
-        // A list crosses the boundary as the text that it stands for.
+        // A list crosses the boundary as expanded text.
         max_text: call.max_bytes,
         ..Limits::default()
     };
@@ -243,7 +246,7 @@ unsafe fn run<T>(
         }
         Err(panic) => (abi::PANICKED, abi::NO_OFFSET, panic_text(&*panic)),
     };
-    // SAFETY: the host's function takes its own context and any text.
+    // SAFETY: `fault` accepts its own context and any `len` readable bytes (header contract).
     unsafe { (call.fault)(call.ctx, offset, text.as_ptr(), text.len()) };
     status
 }
@@ -256,22 +259,22 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 
 fn write(bytes: impl AsRef<[u8]>, call: &abi::Call) -> i32 {
     let bytes = bytes.as_ref();
-    // SAFETY: the host's function takes its own context and any bytes.
+    // SAFETY: `write` accepts its own context and any `len` readable bytes (header contract).
     unsafe { (call.write)(call.ctx, bytes.as_ptr(), bytes.len()) }
 }
 
-/// Declares the functions of the table that turn bytes into bytes.
+/// Defines the functions of the table that convert bytes into bytes.
 macro_rules! transforms {
     ($($name:ident: $work:expr;)*) => {$(
         /// # Safety
-        /// As [`abi::Transform`] demands of the host.
+        /// The requirements on the host are those of [`abi::Transform`].
         unsafe extern "C" fn $name(
             module: *mut c_void,
             input: *const u8,
             input_len: usize,
             call: *const abi::Call,
         ) -> i32 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the host passes the arguments that `abi::Transform` requires.
             unsafe { run(module, (input, input_len), call, write, $work) }
         }
     )*};
@@ -298,7 +301,7 @@ transforms! {
     };
 }
 
-/// A process map as text with ranges, so that a folded map stays short.
+/// Returns a process map as text with ranges, so that a folded map stays short.
 fn procs_text(map: &ProcMap) -> Vec<u8> {
     if map.num_nodes() == 1 && map.num_ranks() == 0 {
         // The empty text would be a map without nodes; a blank is one node without ranks.
@@ -333,7 +336,7 @@ fn procs_text(map: &ProcMap) -> Vec<u8> {
 }
 
 /// # Safety
-/// As [`abi::Measure`] demands of the host.
+/// The requirements on the host are those of [`abi::Measure`].
 unsafe extern "C" fn legacy_len(
     module: *mut c_void,
     input: *const u8,
@@ -347,11 +350,11 @@ unsafe extern "C" fn legacy_len(
             terminated: u32::from(found.terminator == Terminator::Nul),
             reserved: 0,
         };
-        // SAFETY: the host passes a place for the extent.
+        // SAFETY: `extent` is valid for writes (header contract of `abi::Measure`).
         unsafe { extent.write(found) };
         abi::SUCCESS
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the host passes the arguments that `abi::Measure` requires.
     unsafe {
         run(
             module,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a loaded component may do wrong, and telling it once.
+//! The possible faults of a loaded component, and their one-time reports.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,40 +7,40 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pmix_types::Status;
 
-/// A breach of the plugin interface, seen during a call.
+/// A violation of the plugin interface, detected during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It caught a panic or exception of its own.
+    /// The component caught its own panic or exception.
     Panicked(String),
-    /// It returned a number that is no status.
+    /// The component returned a number that is not a status.
     UnknownStatus(i32),
     /// An encoder failed instead of declining.
     EncoderFailed(Status, String),
-    /// It wrote bytes from NULL, or more than an address space holds.
+    /// The component wrote bytes at NULL, or more than an address space holds.
     BadWrite(&'static str),
-    /// It wrote more than any answer to that input can have.
+    /// The component wrote more than any result for that input can have.
     TooMuch(u64),
-    /// A value does not begin with its tag.
+    /// The value does not begin with the component's tag.
     WrongTag,
-    /// A value has another extent than its bytes.
+    /// The extent of a value differs from its bytes.
     WrongExtent {
-        /// What it says.
+        /// The stated length.
         says: usize,
-        /// What was written.
+        /// The written length.
         has: usize,
     },
     /// A value does not decode at all.
     Undecodable(String),
     /// A value decodes to another list.
     OtherList(String),
-    /// It named a byte beyond the value.
+    /// The component named a byte beyond the value.
     BadOffset,
-    /// It sent text that is no UTF-8.
+    /// The component sent text that is not UTF-8.
     NotText,
 }
 
 impl Fault {
-    /// Whether an encoder made a value, which was found to be wrong.
+    /// Returns `true` if an encoder returned a value, but a wrong one.
     pub(crate) fn is_of_a_value(&self) -> bool {
         matches!(
             self,
@@ -52,7 +52,7 @@ impl Fault {
         )
     }
 
-    /// Each kind of fault is told once.
+    /// Returns the bit of this kind of fault, so that each kind is reported once.
     fn bit(&self) -> u32 {
         1 << match self {
             Self::Panicked(_) => 0,
@@ -83,7 +83,10 @@ impl fmt::Display for Fault {
             Self::TooMuch(limit) => write!(f, "it wrote more than {limit} bytes"),
             Self::WrongTag => f.write_str("its value does not begin with its tag"),
             Self::WrongExtent { says, has } => {
-                write!(f, "it says its value has {says} bytes, it has {has}")
+                write!(
+                    f,
+                    "it states a length of {says} bytes for a value of {has} bytes"
+                )
             }
             Self::Undecodable(why) => write!(f, "its value does not decode: {why}"),
             Self::OtherList(why) => write!(f, "its value decodes to another list: {why}"),
@@ -93,7 +96,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Tells faults of one plugin, each kind once.
+/// The reporter of the faults of one plugin, each kind once.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     path: PathBuf,
@@ -108,14 +111,14 @@ impl Reporter {
         }
     }
 
-    /// Warns, unless this kind of fault was told before.
+    /// Logs a warning, unless this kind of fault was reported before.
     pub(crate) fn tell(&self, operation: &str, fault: &Fault) {
         let bit = fault.bit();
         if self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             let then = if operation.starts_with("generate") {
-                "the next component answers"
+                "the next component is used"
             } else {
-                "the value is refused"
+                "the value is rejected"
             };
             tracing::warn!(
                 "plugin {}: {operation}: {fault}; {then} \

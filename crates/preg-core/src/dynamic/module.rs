@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A module of a loaded component: its state and the calls into it.
+//! A module of a loaded component: its state, and calls of its functions.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,20 +11,20 @@ use super::fault::Fault;
 use super::sink::{self, Sink};
 use crate::{Extent, Limits, Status, Terminator};
 
-/// A component's answer, stripped of everything that may not be believed.
+/// The result of a component, reduced to what has been checked.
 #[derive(Debug)]
 pub(super) enum Answer<T> {
-    /// It worked.
+    /// Success.
     Done(T),
-    /// Not its own.
+    /// Not a value of this component.
     Declined,
-    /// An error status, its reason and the byte.
+    /// An error status, its reason and the offset.
     Failed(Status, String, Option<usize>),
-    /// It broke the interface.
+    /// A violation of the interface.
     Broken(Fault),
 }
 
-/// The state that `query` made.
+/// The state that `query` created.
 #[derive(Debug)]
 pub(super) struct Module {
     operations: abi::Operations,
@@ -32,8 +32,8 @@ pub(super) struct Module {
     name: String,
 }
 
-// SAFETY: the interface demands that the functions may be called from several threads at once;
-// the pointer is theirs and is only handed back.
+// SAFETY: the interface requires that its functions may be called from several threads at once; the
+// host only passes the pointer back and never dereferences it.
 unsafe impl Send for Module {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Module {}
@@ -41,20 +41,20 @@ unsafe impl Sync for Module {}
 impl Drop for Module {
     fn drop(&mut self) {
         if let Some(close) = self.operations.close {
-            // SAFETY: the state came from this component's `query` and is not used again.
+            // SAFETY: `state` came from this component's `query` and is not used again.
             unsafe { close(self.state) }
         }
     }
 }
 
-/// What `param` looks in.
+/// The context of the host's functions `param` and `log`.
 struct HostContext<'a> {
     params: &'a Params,
     sink: Sink,
 }
 
 impl Module {
-    /// Asks a component for a module; `None` if it cannot work here.
+    /// Creates a module of a component; returns `None` if it cannot work here.
     pub(super) fn query(loaded: &Loaded, params: &Params) -> Result<Option<Self>, Fault> {
         let mut module = Self {
             operations: abi::Operations::default(),
@@ -75,7 +75,7 @@ impl Module {
                 log: host_log,
                 param: host_param,
             };
-            // SAFETY: the header file gives the function this type; both pointers are valid
+            // SAFETY: the header file defines this type of the function; both pointers are valid
             // during the call.
             match unsafe { query(&raw const host, &raw mut module.state) } {
                 abi::SUCCESS => {}
@@ -84,7 +84,8 @@ impl Module {
                 other => return Err(Fault::UnknownStatus(other)),
             }
         }
-        // Only now, so that a module that was never made is not closed.
+        // The operations are set only now, so that `drop` does not close a module that was never
+        // created.
         module.operations = loaded.operations;
         Ok(Some(module))
     }
@@ -93,7 +94,7 @@ impl Module {
         &self.operations
     }
 
-    /// Calls one of the functions that turn bytes into bytes.
+    /// Calls one of the functions that convert bytes into bytes.
     pub(super) fn transform(
         &self,
         slot: Option<abi::Transform>,
@@ -106,14 +107,14 @@ impl Module {
         };
         let mut sink = self.sink(bound);
         let call = sink.call(limits);
-        // SAFETY: the function has this type by the header file; input and call are valid during
-        // the call, and the sink is not touched by us until it returns.
+        // SAFETY: the header file defines this type of the function; input and call are valid
+        // during the call, and this function does not touch the sink until it returns.
         let status = unsafe { slot(self.state, input.as_ptr(), input.len(), &raw const call) };
         let output = std::mem::take(&mut sink.output);
         answer(status, sink, input.len(), output)
     }
 
-    /// Asks how far a value reaches.
+    /// Determines the extent of a value.
     pub(super) fn measure(
         &self,
         slot: abi::Measure,
@@ -123,7 +124,7 @@ impl Module {
         let mut sink = self.sink(0);
         let call = sink.call(limits);
         let mut raw = abi::ValueExtent::default();
-        // SAFETY: as in `transform`; the extent is ours and valid during the call.
+        // SAFETY: as in `transform`; `extent` is a local variable and valid during the call.
         let status = unsafe {
             slot(
                 self.state,
@@ -153,7 +154,7 @@ impl Module {
     }
 }
 
-/// Judges a status and what was sent before it.
+/// Evaluates a status and the data that were sent before it.
 fn answer<T>(status: i32, sink: Sink, input_len: usize, done: T) -> Answer<T> {
     let (offset, text) = sink.reason.unwrap_or_default();
     match (sink.breach, status) {
@@ -177,18 +178,18 @@ fn answer<T>(status: i32, sink: Sink, input_len: usize, done: T) -> Answer<T> {
 }
 
 /// # Safety
-/// `ctx` is the pointer that [`Module::query`] passes, during that call; `ptr` points to `len`
-/// bytes.
+/// `ctx` is the pointer that [`Module::query`] passes, during that call; `ptr` is valid for reads
+/// of `len` bytes.
 unsafe extern "C" fn host_log(ctx: *mut c_void, level: u32, ptr: *const u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ctx` is NULL or the context of a running `query`, as the caller guarantees.
     if let Some(context) = unsafe { ctx.cast::<HostContext<'_>>().as_mut() } {
-        // SAFETY: the sink lives in the context; the text is the caller's promise.
+        // SAFETY: the sink lives in the context; the caller guarantees the text.
         unsafe { sink::log(ptr::from_mut(&mut context.sink).cast(), level, ptr, len) }
     }
 }
 
 /// # Safety
-/// As [`host_log`]; `write` may be called with `write_ctx`.
+/// As for [`host_log`]; `write` may be called with `write_ctx`.
 unsafe extern "C" fn host_param(
     ctx: *mut c_void,
     name: *const u8,
@@ -196,14 +197,14 @@ unsafe extern "C" fn host_param(
     write: abi::Write,
     write_ctx: *mut c_void,
 ) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `ctx` is NULL or the context of a running `query`, as the caller guarantees.
     let Some(context) = (unsafe { ctx.cast::<HostContext<'_>>().as_mut() }) else {
         return abi::ERR_BAD_PARAM;
     };
     if name.is_null() || name_len > 256 {
         return abi::ERR_BAD_PARAM;
     }
-    // SAFETY: the caller's promise; the length is sane and the pointer not NULL.
+    // SAFETY: the caller guarantees the bytes; the length and NULL were checked above.
     let name = unsafe { std::slice::from_raw_parts(name, name_len) };
     let setting = std::str::from_utf8(name).ok().and_then(|name| {
         let setting = context.params.get(name)?;
@@ -211,7 +212,7 @@ unsafe extern "C" fn host_param(
         Some(setting)
     });
     match setting {
-        // SAFETY: the caller gave the function and its context.
+        // SAFETY: the caller passed the function together with its context.
         Some(setting) => unsafe { write(write_ctx, setting.value.as_ptr(), setting.value.len()) },
         None => abi::ERR_NOT_FOUND,
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of one call: where output, messages and reasons go.
+//! The host's side of one call: the receiver of output, messages and reasons.
 //!
-//! These functions are called by foreign code. They check every pointer and length they can,
-//! keep the first breach, and never panic.
+//! Foreign code calls these functions. They check every pointer and length as far as possible,
+//! record the first violation, and never panic.
 
 use std::ffi::c_void;
 
@@ -11,31 +11,32 @@ use pmix_plugin_abi as abi;
 
 use super::fault::Fault;
 
-/// Longer messages are cut.
+/// The limit at which messages are cut, in bytes.
 const MAX_MESSAGE: usize = 1024;
 
-/// Collects what a component sends during one call.
+/// The data that a component sends during one call.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
-    /// What was written.
+    /// The output.
     pub(super) output: Vec<u8>,
-    /// The most that may be written.
+    /// The most bytes of output.
     pub(super) bound: u64,
-    /// The reason of an error status, and its byte if it has a place.
+    /// The reason of an error status, with its offset if it has one.
     pub(super) reason: Option<(Option<usize>, String)>,
-    /// The first breach of the interface.
+    /// The first violation of the interface.
     pub(super) breach: Option<Fault>,
-    /// Whose messages these are.
+    /// The name of the component that sends messages.
     pub(super) name: String,
-    /// The parameters that were read, and where each was set; messages that name one say so.
+    /// The parameters that the component read, with their sources; messages that name a parameter
+    /// get its source appended.
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// How many parameters are remembered that a component reads.
+/// The most parameters whose sources are recorded.
 const MAX_SETTINGS: usize = 64;
 
 impl Sink {
-    /// Remembers that a parameter was read and where it was set.
+    /// Records that a parameter was read, and its source.
     pub(super) fn read(&mut self, name: &str, source: &Source) {
         let is_new = self.settings.iter().all(|(known, _)| known != name);
         if is_new && self.settings.len() < MAX_SETTINGS {
@@ -43,7 +44,7 @@ impl Sink {
         }
     }
 
-    /// A message, and where the parameters were set that it names.
+    /// Returns a message with the sources of the parameters that it names.
     fn with_sources(&self, mut text: String) -> String {
         let named: Vec<_> = self
             .settings
@@ -60,7 +61,7 @@ impl Sink {
         let breach = if len == 0 {
             return abi::SUCCESS;
         } else if ptr.is_null() {
-            Fault::BadWrite("bytes that are at NULL")
+            Fault::BadWrite("bytes at NULL")
         } else if isize::try_from(len).is_err() {
             Fault::BadWrite("more bytes than an address space holds")
         } else if self.breach.is_some() {
@@ -68,8 +69,8 @@ impl Sink {
         } else if !self.fits(len) || self.output.try_reserve(len).is_err() {
             Fault::TooMuch(self.bound)
         } else {
-            // SAFETY: the component says that `len` bytes are there; the pointer is not NULL and
-            // the length is one that a slice may have.
+            // SAFETY: the component guarantees `len` readable bytes (header contract); the pointer
+            // is not NULL and the length is valid for a slice.
             self.output
                 .extend_from_slice(unsafe { std::slice::from_raw_parts(ptr, len) });
             return abi::SUCCESS;
@@ -87,7 +88,7 @@ impl Sink {
         if len == 0 || ptr.is_null() || isize::try_from(len).is_err() {
             return String::new();
         }
-        // SAFETY: as in `append`; only the first bytes are looked at.
+        // SAFETY: as in `append`; only the first bytes are read.
         let bytes = unsafe { std::slice::from_raw_parts(ptr, len.min(MAX_MESSAGE)) };
         let cut_only = |e: std::str::Utf8Error| len > MAX_MESSAGE && e.error_len().is_none();
         if std::str::from_utf8(bytes).is_err_and(|e| !cut_only(e)) {
@@ -96,7 +97,8 @@ impl Sink {
         String::from_utf8_lossy(bytes).replace(char::is_control, " ")
     }
 
-    /// What the component may use during one call; valid as long as the sink is borrowed.
+    /// Returns the functions for the component during one call; they are valid as long as the sink
+    /// is borrowed.
     pub(super) fn call(&mut self, limits: &pmix_map::Limits) -> abi::Call {
         abi::Call {
             size: size_of::<abi::Call>(),
@@ -111,19 +113,19 @@ impl Sink {
     }
 }
 
-/// The sink behind a context pointer; `None` for NULL.
+/// Returns the sink of a context pointer, or `None` for NULL.
 ///
 /// # Safety
 /// `ctx` is NULL or the pointer that the host passed with these functions, during that call.
 unsafe fn sink<'a>(ctx: *mut c_void) -> Option<&'a mut Sink> {
-    // SAFETY: the caller's promise; nobody else uses the sink while the component runs.
+    // SAFETY: the caller guarantees `ctx`; no other code uses the sink while the component runs.
     unsafe { ctx.cast::<Sink>().as_mut() }
 }
 
 /// # Safety
-/// As [`sink`]; `ptr` points to `len` bytes.
+/// As for [`sink`]; `ptr` is valid for reads of `len` bytes.
 pub(super) unsafe extern "C" fn write(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `ctx`.
     match unsafe { sink(ctx) } {
         Some(sink) => sink.append(ptr, len),
         None => abi::ERR_BAD_PARAM,
@@ -131,9 +133,9 @@ pub(super) unsafe extern "C" fn write(ctx: *mut c_void, ptr: *const u8, len: usi
 }
 
 /// # Safety
-/// As [`write`].
+/// As for [`write`].
 pub(super) unsafe extern "C" fn log(ctx: *mut c_void, level: u32, ptr: *const u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `ctx`.
     let Some(sink) = (unsafe { sink(ctx) }) else {
         return;
     };
@@ -149,9 +151,9 @@ pub(super) unsafe extern "C" fn log(ctx: *mut c_void, level: u32, ptr: *const u8
 }
 
 /// # Safety
-/// As [`write`].
+/// As for [`write`].
 unsafe extern "C" fn fault(ctx: *mut c_void, offset: usize, ptr: *const u8, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `ctx`.
     if let Some(sink) = unsafe { sink(ctx) } {
         let text = sink.message(ptr, len);
         let place = (offset != abi::NO_OFFSET).then_some(offset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoding with a loaded component: nothing is used that does not come back as it went.
+//! Encoding with a loaded component; values that do not decode to the same list are not used.
 
 use pmix_plugin_abi::Transform;
 
@@ -8,7 +8,7 @@ use super::fault::Fault;
 use super::module::Answer;
 use crate::{ProcMap, Scheme};
 
-/// What of an encoder is asked.
+/// The kind of map to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Nodes,
@@ -27,7 +27,7 @@ impl Form {
 }
 
 impl Dynamic {
-    /// Encodes and verifies; a fault is what would be warned about.
+    /// Encodes and verifies a list; a fault would be reported as a warning.
     pub(crate) fn try_generate(&self, form: Form, list: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         let operations = self.module.operations();
         let slot = match form {
@@ -35,7 +35,7 @@ impl Dynamic {
             Form::Procs => operations.generate_ppn,
             Form::Regex => operations.generate_regex.filter(|_| self.kind().is_some()),
         };
-        // A list that is no process map has nothing to compare an answer with.
+        // A list that is not a process map cannot be compared with the result.
         let map = match form {
             Form::Procs if slot.is_some() => match ProcMap::parse_text(list, &self.limits) {
                 Ok(map) => Some(map),
@@ -63,7 +63,7 @@ impl Dynamic {
         Ok(Some(value))
     }
 
-    /// A value must begin with the tag and reach exactly as far as its bytes.
+    /// Checks that a value begins with the tag and that its extent equals its length.
     fn verify_frame(&self, value: &[u8]) -> Result<(), Fault> {
         if !value.starts_with(&self.loaded.tag) {
             return Err(Fault::WrongTag);
@@ -85,7 +85,7 @@ impl Dynamic {
         Ok(())
     }
 
-    /// The text of a value must be the list, byte for byte.
+    /// Checks that the text of a value equals the list, byte for byte.
     fn verify_text(&self, slot: Option<Transform>, list: &[u8], value: &[u8]) -> Result<(), Fault> {
         let bound = len_u64(list).saturating_add(1 << 16);
         match self.decode(slot, value, bound) {
@@ -96,7 +96,7 @@ impl Dynamic {
         }
     }
 
-    /// A process map may be written in other words, but its ranks must be the same.
+    /// Checks that a process map has the same ranks; its text may differ.
     fn verify_procs(&self, map: &ProcMap, value: &[u8]) -> Result<(), Fault> {
         self.verify_frame(value)?;
         let slot = self.module.operations().parse_procs;
@@ -119,7 +119,7 @@ impl Dynamic {
             ranks[1],
             nodes[1],
             if ranks[0] == ranks[1] {
-                " in other places"
+                " in other positions"
             } else {
                 ""
             }
@@ -127,7 +127,7 @@ impl Dynamic {
     }
 }
 
-/// Where two lists part, for a message.
+/// Describes the first difference between two lists, for a message.
 fn difference(list: &[u8], found: &[u8]) -> String {
     let same = list.iter().zip(found).take_while(|(a, b)| a == b).count();
     let start = list[..same]

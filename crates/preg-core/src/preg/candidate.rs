@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Components before selection, built in or loaded, and the modules made of them.
+//! Components before selection, built in or loaded, and the modules created from them.
 //!
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework".
 
@@ -11,29 +11,29 @@ use super::Module;
 use crate::dynamic::{self, Occupied};
 use crate::{Component, Error, Limits, Scheme};
 
-/// Describes a component of an open framework, active or not.
+/// A component of an open framework, active or not.
 #[derive(Clone, Debug)]
 pub struct ComponentStatus {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The description that users are shown, in one line.
+    /// A description for users, in one line.
     pub about: String,
-    /// The bytes that its string form begins with.
+    /// The prefix of its string form.
     pub tag: Vec<u8>,
-    /// The priority in force, why it is excluded, and whether its values are read.
+    /// The priority in force, the reason for an exclusion, and `true` for values that are parsed.
     pub decision: Decision,
-    /// The file it was loaded from; `None` for one that is built in.
+    /// The file from which it was loaded; `None` if it is built in.
     pub file: Option<PathBuf>,
 }
 
-/// The framework's name.
+/// The name of the framework.
 pub(crate) const FRAMEWORK: &str = "preg";
 
-/// A component that takes part in selection.
+/// A component before selection.
 pub(super) enum Candidate {
-    /// Linked.
+    /// A linked component.
     Static(&'static Component),
-    /// Loaded.
+    /// A component from a file.
     Loaded(Box<pmix_mca::Loaded>),
 }
 
@@ -49,7 +49,7 @@ impl Candidate {
         }
     }
 
-    /// What it lays claim to, as far as that is known before it runs.
+    /// Returns the names that it uses, as far as they are known before it runs.
     pub(super) fn occupied(&self) -> (Occupied<'_>, String) {
         match self {
             Self::Static(component) => (
@@ -86,7 +86,7 @@ impl Candidate {
     }
 }
 
-/// The modules made so far, and what became of every candidate.
+/// The modules created so far, and the decision about every candidate.
 #[derive(Default)]
 pub(super) struct Modules {
     pub(super) modules: Vec<Module>,
@@ -94,8 +94,8 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Makes the module of a candidate if it encodes or reads; the answer is a plugin that turned
-    /// out to be unusable.
+    /// Creates the module of a candidate that encodes or parses; returns the refusal of a plugin
+    /// that proves unusable.
     pub(super) fn add(
         &mut self,
         candidate: &Candidate,
@@ -136,7 +136,7 @@ impl Modules {
         params: &Params,
         limits: &Limits,
     ) -> Result<Option<Box<dyn Scheme>>, LoadFault> {
-        // A built-in component tells the type of its regex2 form only once it runs.
+        // The type of a built-in component's regex2 form is known only once it runs.
         let same_kind =
             |m: &&Module| loaded.kind.is_some() && m.scheme.kind() == loaded.kind.as_deref();
         if let Some(owner) = self.modules.iter().find(same_kind) {
@@ -151,13 +151,14 @@ impl Modules {
     }
 }
 
-/// Notes that a component made no scheme; it neither encodes nor reads.
+/// Records that a component created no scheme; it neither encodes nor parses.
 fn cannot_work(decision: &mut Decision, refusal: Option<&Refusal>) {
     decision.parse = false;
     decision.excluded.get_or_insert_with(|| {
         let why = match refusal {
             Some(refusal) => refusal.fault.to_string(),
-            None => "cannot work here: what it needs is not built in or is switched off".to_owned(),
+            None => "cannot work here: a feature that it needs is not built in or is disabled"
+                .to_owned(),
         };
         (why, Source::Default)
     });

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a value is and which fields it has, for a reader.
+//! The form and the fields of a value, for people.
 
 use crate::{Explanation, Preg, Regex2Ref, Scheme, ValueForm};
 
 impl Preg {
-    /// Says what a value in the string form is, and what its fields are. The fault at which reading of a
-    /// damaged value stops is in the explanation, not an error: what stands in front of it is explained.
+    /// Returns the form and the fields of a value in the string form. For a damaged value the
+    /// explanation contains the fields up to the error, and the error.
     ///
-    /// A scheme that has no account of its own is told by its tag and the rest. Nothing is known of the
-    /// fields of a plain list, or of a value whose scheme may not read.
+    /// A scheme that cannot explain its values is described by its tag and the remaining bytes. The
+    /// fields of a plain list are unknown, and so are those of a scheme that may not parse.
     #[must_use]
     pub fn explain(&self, value: &[u8]) -> (ValueForm, Explanation) {
         let mut schemes = self.modules().iter().map(|module| &*module.scheme);
@@ -29,8 +29,8 @@ impl Preg {
         }
     }
 
-    /// Says the same of a value that names its type. Nothing is known of the fields of a type that no
-    /// scheme reads, or whose scheme has no account of its own.
+    /// Returns the form and the fields of a value with a type. The fields are unknown if no scheme
+    /// parses the type, or if its scheme cannot explain its values.
     #[must_use]
     pub fn explain_regex(&self, regex: Regex2Ref<'_>) -> (ValueForm, Explanation) {
         let mut schemes = self.modules().iter().map(|module| &*module.scheme);
@@ -44,11 +44,11 @@ impl Preg {
     }
 }
 
-/// What can be said where a scheme has no account of its own.
+/// Returns the explanation for a scheme that cannot explain its values.
 fn tag_only(scheme: &dyn Scheme, value: &[u8]) -> Explanation {
     let mut explanation = Explanation::default();
     let tag = scheme.tag().len();
     explanation.field(0..tag, "tag", format!("scheme {}", scheme.name()));
-    explanation.field(tag..value.len(), "body", "known to the scheme alone");
+    explanation.field(tag..value.len(), "body", "known only to the scheme");
     explanation
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The framework as lower layers see it: who tells how long an old encoded map is, and reads maps.
+//! The interfaces of the framework for lower layers: the extent of encoded maps, and their parsing.
 
 use bfrops::{RegexExtent, RegexFramer};
 use pmix_map::{Limits, MapParser, NodeList, ProcMap};
@@ -40,7 +40,7 @@ impl MapParser for Preg {
     }
 }
 
-/// The same fault, the scheme that found it included.
+/// Converts the error and keeps the scheme that detected it.
 fn of_map(error: Error) -> pmix_map::Error {
     ErrorDetail::from(error).into()
 }

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions of a caller that shows or chooses schemes: who is there, and whose bytes are these.
+//! Lookups for callers that list or choose schemes.
 //!
 //! Source: none outside.
 
 use crate::{Error, Extent, Module, Preg, Scheme};
 
 impl Preg {
-    /// Returns the module of that name, whether it is active or only reads.
+    /// Returns the module with a name, whether it is active or only parses.
     #[must_use]
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules().iter().find(|m| m.scheme.name() == name)
     }
 
-    /// Returns the scheme that recognises the value at the front of `bytes`, and the extent of the
+    /// Returns the scheme that recognizes the value at the start of `bytes`, and the extent of the
     /// value.
     ///
     /// # Errors
-    /// As [`Self::legacy_len`].
+    /// As for [`Self::legacy_len`].
     pub fn scheme_of(&self, bytes: &[u8]) -> Result<Option<(&dyn Scheme, Extent)>, Error> {
         self.owner(bytes)
     }
 
-    /// Returns the component whose tag `bytes` begin with, even where that component may not read.
+    /// Returns the component whose tag is a prefix of `bytes`, even if that component may not
+    /// parse.
     #[must_use]
     pub fn tag_owner(&self, bytes: &[u8]) -> Option<&str> {
         let found = self.tags.iter().find(|(tag, _)| bytes.starts_with(tag));
         found.map(|(_, name)| name.as_str())
     }
 
-    /// Returns the tags of all components, those that may not read included.
+    /// Returns the tags of all components, including those that may not parse.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
         self.tags.iter().map(|(tag, _)| tag.as_slice())
     }

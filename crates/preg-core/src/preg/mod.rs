@@ -21,16 +21,16 @@ use crate::{Error, Scheme};
 pub use candidate::ComponentStatus;
 pub use open::parameters;
 
-/// Holds a scheme that was created, and what selection decided about it.
+/// A scheme that was created, and the decision of the selection about it.
 pub struct Module {
     /// The scheme.
     pub scheme: Box<dyn Scheme>,
-    /// The priority in force, why it is excluded, and whether its values are read.
+    /// The priority in force, the reason for an exclusion, and `true` for values that are parsed.
     pub decision: Decision,
 }
 
-/// Encodes and decodes maps with the schemes that parameters selected; it is opened once and does
-/// not change.
+/// The framework: encodes and decodes maps with the schemes that parameters select. It is immutable
+/// once opened.
 pub struct Preg {
     modules: Vec<Module>,
     tags: Vec<(Vec<u8>, String)>,
@@ -41,19 +41,19 @@ pub struct Preg {
 }
 
 impl Preg {
-    /// Returns the modules, highest priority first, those that only read included.
+    /// Returns the modules, highest priority first, including those that only parse.
     #[must_use]
     pub fn modules(&self) -> &[Module] {
         &self.modules
     }
 
-    /// Returns the limits that the parsers obey.
+    /// Returns the limits of the parsers.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Sets the limits that the parsers obey.
+    /// Sets the limits of the parsers.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -87,7 +87,7 @@ impl Preg {
             .map(|m| &*m.scheme)
     }
 
-    /// The first answer of the given schemes.
+    /// Returns the first result of the given schemes, with its scheme.
     fn first<'a, T>(
         schemes: impl Iterator<Item = &'a dyn Scheme>,
         ask: impl Fn(&dyn Scheme) -> Result<Option<T>, Error>,
@@ -100,12 +100,15 @@ impl Preg {
         Ok(None)
     }
 
-    /// Refuses text that would be split into plausible garbage.
+    /// Rejects text that begins with the tag of a scheme: splitting it would give plausible but
+    /// wrong names.
     fn refuse_tagged(&self, text: &[u8]) -> Result<(), Error> {
         if let Some(name) = self.tag_owner(text) {
             let why = match self.readers().any(|s| s.name() == name) {
-                true => format!("it begins like a value of scheme {name}, and is none"),
-                false => format!("this is a value of scheme {name}, which may not read here"),
+                true => format!("it begins like a value of scheme {name}, but is not one"),
+                false => {
+                    format!("this is a value of scheme {name}, which is not allowed to parse here")
+                }
             };
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, why).at(0));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening the framework: selection, limits, and what became of each component.
+//! Opening the framework: selection, limits, and the decision about each component.
 //!
 //! Source: OpenPMIx `regex.rst`, "The MCA preg Framework"; the limits are this project's own.
 
@@ -12,7 +12,7 @@ use super::candidate::{ComponentStatus, FRAMEWORK, Modules};
 use super::plugins;
 use crate::{Component, Error, ParamSpec};
 
-/// The framework's own parameters.
+/// The parameters of the framework.
 const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "preg",
@@ -56,8 +56,7 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-/// Returns the known parameters of the framework and the given components, for showing and
-/// checking.
+/// Returns the known parameters of the framework and the given components, for display and checks.
 #[must_use]
 pub fn parameters(components: &[&'static Component]) -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
@@ -78,11 +77,12 @@ impl Component {
 }
 
 impl Preg {
-    /// Loads the plugins that the parameters name, selects among them and the given components,
-    /// and makes their schemes. A plugin that cannot be used is left out with a warning.
+    /// Loads the plugins that the parameters name, selects among them and the given components, and
+    /// creates their schemes. A plugin that cannot be used is skipped with a warning.
     ///
     /// # Errors
-    /// A setting that cannot be obeyed, a plugin file that somebody else could have written, or no component left; the message names the settings.
+    /// A setting is invalid, another user could have written a plugin file, or no component is
+    /// left; the message names the settings.
     pub fn open(params: &Params, components: &[&'static Component]) -> Result<Self, Error> {
         let limits = limits(params)?;
         let mut candidates: Vec<Candidate> = components.iter().copied().map(Static).collect();
@@ -117,26 +117,26 @@ impl Preg {
         })
     }
 
-    /// Returns the plugin files that are not used, and why.
+    /// Returns the plugin files that are not used, with the reasons.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Returns every component, highest priority first, those that do not run included.
+    /// Returns every component, highest priority first, including those that do not run.
     #[must_use]
     pub fn components(&self) -> &[ComponentStatus] {
         &self.components
     }
 
-    /// Returns the known parameters, those of loaded components included.
+    /// Returns the known parameters, including those of loaded components.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 }
 
-/// The known parameters of everything that is there.
+/// Returns the known parameters of the framework and all candidates.
 fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     let mut catalog = Catalog::new(FRAMEWORK, PARAMS);
     for candidate in candidates {
@@ -157,7 +157,7 @@ fn catalog(candidates: &[Candidate], complete: bool) -> Catalog {
     catalog
 }
 
-/// A component that was expected may be one that was refused.
+/// Appends the refused plugins to an error, because a missing component may be one of them.
 fn with_refusals(error: pmix_mca::Error, refused: &[Refusal]) -> Error {
     let mut text = error.to_string();
     for refusal in refused {

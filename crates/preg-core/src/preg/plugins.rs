@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loading the plugin files that the parameters name.
+//! The loading of plugin files that the parameters name.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,11 @@ use pmix_mca::{LoadFault, Params, Refusal};
 use super::candidate::{Candidate, FRAMEWORK};
 use crate::{Error, Status, dynamic};
 
-/// Adds every usable plugin to the candidates; each of the others is one warning and an answer.
+/// Adds every usable plugin to the candidates; each of the others gives one warning and one
+/// refusal.
 ///
 /// # Errors
-/// A file that somebody else could have put there.
+/// Another user could have placed a file.
 pub(super) fn load(
     params: &Params,
     candidates: &mut Vec<Candidate>,
@@ -19,7 +20,7 @@ pub(super) fn load(
     let mut refused = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
     for file in params.plugin_files(FRAMEWORK) {
-        // Naming one file in two layers is no mistake.
+        // Two layers may name the same file.
         let path = file
             .path
             .canonicalize()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry points of the current generation: a type, bytes and their length.
+//! The entry points for values with a type, bytes and a length.
 //!
 //! Source: OpenPMIx `regex.rst`, "Wire Format".
 
@@ -9,12 +9,12 @@ use pmix_types::{Regex2, Regex2Ref, Status};
 use crate::{Error, Preg, Scheme};
 
 impl Preg {
-    /// Encodes a list into the [`Regex2`] form: every active scheme is asked, the smallest answer
-    /// wins, and on a tie the higher priority stands.
+    /// Encodes a list into the [`Regex2`] form. Every active scheme encodes it, and the smallest
+    /// value is used; of equal lengths the one with the higher priority.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_SUPPORTED` if no active scheme takes the list, or if a reader would take the
-    /// list itself for a damaged value.
+    /// `PMIX_ERR_NOT_SUPPORTED` if every active scheme declines the list, or if a reader would
+    /// treat the list itself as a damaged value.
     pub fn generate_regex(&self, list: &[u8]) -> Result<Regex2, Error> {
         Self::check_memory(list)?;
         self.refuse_damaged_ranges(list)?;
@@ -39,23 +39,24 @@ impl Preg {
         })
     }
 
-    /// Turns a [`Regex2`] back into list text, by its type tag.
+    /// Decodes a [`Regex2`] to list text, by its type tag.
     ///
     /// # Errors
-    /// The type is unknown (`PMIX_ERR_NOT_SUPPORTED`) or the value damaged.
+    /// The type is unknown (`PMIX_ERR_NOT_SUPPORTED`), or the value is damaged.
     pub fn parse_regex(&self, regex: Regex2Ref<'_>) -> Result<Vec<u8>, Error> {
         Self::first(self.readers(), |s| s.parse_regex(regex, &self.limits))?
             .map(|(_, text)| text)
             .ok_or_else(|| Self::unknown_kind(regex))
     }
 
-    /// Returns the node map that a [`Regex2`] stands for: decoded, then its ranges expanded.
+    /// Returns the node map of a [`Regex2`]: decoded, with expanded ranges.
     ///
-    /// The one call for a datastore. The decoded text is read as a value of the string form only
-    /// if it carries the tag of a scheme that expands ranges; otherwise it is the list.
+    /// This is the only function that a datastore needs. The decoded text is parsed as a value of
+    /// the string form only if it has the tag of a scheme that expands ranges; otherwise it is the
+    /// list.
     ///
     /// # Errors
-    /// As [`Self::parse_regex`] and [`Self::parse_nodes`].
+    /// As for [`Self::parse_regex`] and [`Self::parse_nodes`].
     pub fn resolve_nodes(&self, regex: Regex2Ref<'_>) -> Result<NodeList, Error> {
         if let Some((_, list)) =
             Self::first(self.readers(), |s| s.regex_nodes(regex, &self.limits))?
@@ -69,10 +70,10 @@ impl Preg {
         }
     }
 
-    /// Returns the process map that a [`Regex2`] stands for; otherwise as [`Self::resolve_nodes`].
+    /// Returns the process map of a [`Regex2`]; otherwise as [`Self::resolve_nodes`].
     ///
     /// # Errors
-    /// As [`Self::parse_regex`] and [`Self::parse_procs`].
+    /// As for [`Self::parse_regex`] and [`Self::parse_procs`].
     pub fn resolve_procs(&self, regex: Regex2Ref<'_>) -> Result<ProcMap, Error> {
         if let Some((_, map)) = Self::first(self.readers(), |s| s.regex_procs(regex, &self.limits))?
         {
@@ -85,8 +86,8 @@ impl Preg {
         }
     }
 
-    /// Refuses a list that begins like range notation without being it: carried as text, the
-    /// second step of [`Self::resolve_nodes`] could not read it back.
+    /// Rejects a list that begins like range notation but is not valid range notation: the second
+    /// step of [`Self::resolve_nodes`] could not parse it after transport as text.
     fn refuse_damaged_ranges(&self, list: &[u8]) -> Result<(), Error> {
         for scheme in self.expanders().filter(|s| list.starts_with(s.tag())) {
             let nodes = scheme.parse_nodes(list, &self.limits).map(|_| ());

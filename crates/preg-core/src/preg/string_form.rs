@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry points of the string form, whose extent only its scheme can tell.
+//! The entry points for the string form, whose extent only its scheme can determine.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
 //! `PMIx_generate_ppn`; OpenPMIx `regex.rst`.
@@ -9,10 +9,10 @@ use pmix_types::{Status, memory};
 
 use crate::{Error, Extent, LegacyRegex, Packed, Preg, Scheme, Terminator, Unpacked};
 
-/// The most bytes of a value that tell its length after the first NUL.
+/// The most bytes after the first NUL that determine the length of a value.
 const LONGEST_HEADER: usize = 256;
 
-/// Returns the value of a scheme that is text.
+/// Generates a value with a scheme, and returns it if it is text.
 fn text_of(
     scheme: &dyn Scheme,
     generate: impl Fn(&dyn Scheme) -> Result<Option<Vec<u8>>, Error>,
@@ -20,34 +20,35 @@ fn text_of(
     if !scheme.writes_text() {
         return Ok(None);
     }
-    // A loaded component does not say which values have a NUL.
+    // A loaded component does not declare which values contain a NUL.
     Ok(generate(scheme)?.filter(|value| memchr::memchr(0, value).is_none()))
 }
 
 impl Preg {
     /// Encodes a node list into the string form.
     ///
-    /// The first active scheme that takes it wins; if none does, the list itself is the value.
+    /// The first active scheme that accepts the list is used; if all decline, the list itself is
+    /// the value.
     ///
     /// # Errors
-    /// No scheme takes the list and, shipped as it is, a reader would take it for something else.
+    /// No scheme accepts the list, and a reader would misinterpret the plain list.
     pub fn generate_node_regex(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
         self.generate_legacy(list, |s| s.generate_node_regex(list))
     }
 
-    /// Encodes a node list into text, for a caller that hands the value on as a C string. As
-    /// [`Self::generate_node_regex`]; a scheme whose value has a NUL byte is passed over.
+    /// Encodes a node list into text, for a caller that passes the value on as a C string. Works
+    /// like [`Self::generate_node_regex`], but skips schemes whose value contains a NUL byte.
     ///
     /// # Errors
-    /// As [`Self::generate_node_regex`].
+    /// As for [`Self::generate_node_regex`].
     pub fn generate_node_text(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
         self.generate_legacy(list, |s| text_of(s, |s| s.generate_node_regex(list)))
     }
 
-    /// Encodes a process map into text, as [`Self::generate_node_text`] does a node list.
+    /// Encodes a process map into text, as [`Self::generate_node_text`] does for a node list.
     ///
     /// # Errors
-    /// As [`Self::generate_node_regex`].
+    /// As for [`Self::generate_node_regex`].
     pub fn generate_ppn_text(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
         self.generate_legacy(list, |s| text_of(s, |s| s.generate_ppn(list)))
     }
@@ -55,7 +56,7 @@ impl Preg {
     /// Encodes a process map into the string form; otherwise as [`Self::generate_node_regex`].
     ///
     /// # Errors
-    /// As [`Self::generate_node_regex`].
+    /// As for [`Self::generate_node_regex`].
     pub fn generate_ppn(&self, list: &[u8]) -> Result<LegacyRegex, Error> {
         self.generate_legacy(list, |s| s.generate_ppn(list))
     }
@@ -79,10 +80,10 @@ impl Preg {
         })
     }
 
-    /// Decodes a node map of the string form; text that no scheme owns is split on commas.
+    /// Decodes a node map of the string form; text that belongs to no scheme is split at commas.
     ///
     /// # Errors
-    /// The value is damaged, exceeds the limits, or carries the tag of a scheme that may not read.
+    /// The value is damaged, exceeds the limits, or has the tag of a scheme that may not parse.
     pub fn parse_nodes(&self, regex: &[u8]) -> Result<NodeList, Error> {
         let found = Self::first(self.readers(), |s| {
             s.parse_nodes(value_of(s, regex)?, &self.limits)
@@ -93,10 +94,11 @@ impl Preg {
         }
     }
 
-    /// Decodes a process map of the string form; text that no scheme owns is split on semicolons.
+    /// Decodes a process map of the string form; text that belongs to no scheme is split at
+    /// semicolons.
     ///
     /// # Errors
-    /// As [`Self::parse_nodes`].
+    /// As for [`Self::parse_nodes`].
     pub fn parse_procs(&self, regex: &[u8]) -> Result<ProcMap, Error> {
         let found = Self::first(self.readers(), |s| {
             s.parse_procs(value_of(s, regex)?, &self.limits)
@@ -107,23 +109,24 @@ impl Preg {
         }
     }
 
-    /// Returns the extent of the value at the front of `bytes`, as the scheme that recognises it
-    /// has it.
+    /// Returns the extent of the value at the start of `bytes`, determined by the scheme that
+    /// recognizes it.
     ///
     /// # Errors
-    /// The value carries a scheme's tag and its length cannot be told.
+    /// The value has a scheme's tag, but its length cannot be determined.
     pub fn legacy_len(&self, bytes: &[u8]) -> Result<Option<Extent>, Error> {
         Ok(self.owner(bytes)?.map(|(_, extent)| extent))
     }
 
-    /// Returns the extent of a value in memory whose length is not known, as that of a C string.
+    /// Returns the extent of a value in memory without a known length, such as a C string.
     ///
-    /// `first` returns that many bytes of the memory. It is asked for the text and its NUL, `text_len + 1` bytes, and
-    /// then for one byte more at a time while the scheme of the value reads its header. Nothing after the header is
-    /// asked for, so the extent may be longer than the bytes that were read.
+    /// `first(n)` returns the first `n` bytes of the memory. It is called for the text and its NUL,
+    /// `text_len + 1` bytes, and then for one more byte at a time while the scheme of the value
+    /// parses its header. Bytes after the header are never requested, so the extent may be longer
+    /// than the bytes that were read.
     ///
     /// # Errors
-    /// The value carries a scheme's tag and its length cannot be told.
+    /// The value has a scheme's tag, but its length cannot be determined.
     pub fn unbounded_len<'b>(
         &self,
         text_len: usize,
@@ -136,7 +139,7 @@ impl Preg {
             match Self::first(self.readers(), |s| s.legacy_len(bytes)) {
                 Ok(None) => return Ok(Extent::of_text(bytes)),
                 Ok(Some((_, extent))) => return Ok(extent),
-                // The scheme misses the next byte and no other.
+                // The scheme needs exactly the next byte.
                 Err(error) if error.offset() == Some(len) && len < longest => len += 1,
                 Err(error) => return Err(error),
             }
@@ -161,10 +164,10 @@ impl Preg {
         Ok(found)
     }
 
-    /// Copies a value; the length of the copy counts the terminating NUL of the text forms.
+    /// Copies a value; the length of the copy includes the terminating NUL of text forms.
     ///
     /// # Errors
-    /// The value carries a scheme's tag and its length cannot be told.
+    /// The value has a scheme's tag, but its length cannot be determined.
     pub fn copy(&self, value: &[u8]) -> Result<Vec<u8>, Error> {
         let extent = self
             .legacy_len(value)?
@@ -172,10 +175,10 @@ impl Preg {
         Self::terminated(value, extent)
     }
 
-    /// Returns what is packed for a value of the string form.
+    /// Returns the data to pack for a value of the string form.
     ///
     /// # Errors
-    /// As [`Self::copy`].
+    /// As for [`Self::copy`].
     pub fn pack(&self, value: &[u8]) -> Result<Packed, Error> {
         Ok(match self.legacy_len(value)? {
             Some(extent) => Packed::Framed(Self::terminated(value, extent)?),
@@ -183,10 +186,10 @@ impl Preg {
         })
     }
 
-    /// Reads the value at the front of a buffer.
+    /// Unpacks the value at the start of a buffer.
     ///
     /// # Errors
-    /// The value carries a scheme's tag and its length cannot be told or exceeds the buffer.
+    /// The value has a scheme's tag, but its length cannot be determined or exceeds the buffer.
     pub fn unpack(&self, buffer: &[u8]) -> Result<Unpacked, Error> {
         let Some((scheme, extent)) = self.owner(buffer)? else {
             return Ok(Unpacked::Text);
@@ -207,10 +210,10 @@ impl Preg {
         ))
     }
 
-    /// Releases a value; only the framework that a scheme's value came from may take it.
+    /// Releases a value; only the framework that owns the scheme of the value accepts it.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM` if no scheme owns the value.
+    /// `PMIX_ERR_BAD_PARAM` if the value belongs to no scheme.
     pub fn release(&self, value: LegacyRegex) -> Result<(), Error> {
         match self.legacy_len(&value.bytes)? {
             Some(_) => Ok(()),
@@ -230,7 +233,7 @@ impl Preg {
         Ok(copy)
     }
 
-    /// The bytes as a plain list, unless a reader would take them for something else.
+    /// Returns the bytes as a plain list, unless a reader would misinterpret them.
     fn plain_text<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
         let text = bytes.strip_suffix(b"\0").unwrap_or(bytes);
         self.refuse_tagged(text)?;
@@ -238,7 +241,7 @@ impl Preg {
     }
 }
 
-/// What of `bytes` is the value, as the scheme sees it: a NUL may follow, nothing else may.
+/// Returns the part of `bytes` that is the value; a NUL may follow it, but nothing else.
 fn value_of<'a>(scheme: &dyn Scheme, bytes: &'a [u8]) -> Result<&'a [u8], Error> {
     let Some(extent) = scheme.legacy_len(bytes)? else {
         return Ok(bytes);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Building plugins with the real compilers. A compiler that is missing fails the test.
+//! Builds plugins with the real compilers. A missing compiler fails the test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The top of the repository.
+/// Returns the root of the repository.
 pub(crate) fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -21,7 +21,7 @@ pub(crate) fn c_library(directory: &Path, source: &str, fault: Option<&str>) -> 
     library
 }
 
-/// Runs the C compiler, warnings being errors.
+/// Runs the C compiler with warnings as errors.
 #[expect(
     clippy::disallowed_methods,
     reason = "the compiler is chosen by the environment"
@@ -44,13 +44,13 @@ pub(crate) fn cc(source: &Path, output: &Path, flags: &[String]) {
         source.display(),
         String::from_utf8_lossy(&result.stderr)
     );
-    // Whatever the umask: what others may write is not trusted.
+    // Sets the mode regardless of the umask: files that others may write are not trusted.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(output, mode).expect("the mode is set");
 }
 
-/// Compiles a file in C++17 to a shared library beside it, with the flags of docs/plugins.md, warnings
-/// being errors.
+/// Compiles a C++17 file to a shared library beside it, with the flags of docs/plugins.md and
+/// warnings as errors.
 #[expect(
     clippy::disallowed_methods,
     reason = "the compiler is chosen by the environment"
@@ -71,8 +71,8 @@ pub(crate) fn cpp_library(source: &Path) -> PathBuf {
     library
 }
 
-/// Returns a crate that is as the chapter of docs/plugins.md on plugins in Rust says: its manifest, and the example. It
-/// stays, so that what one test builds is there for all.
+/// Returns the crate that the chapter on Rust plugins in docs/plugins.md describes: its manifest
+/// and the example. The crate is kept, so that all tests share its build.
 pub(crate) fn rust_crate() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preg-prefix");
     let read = |file: &str| std::fs::read_to_string(top().join(file)).expect("a file of ours");
@@ -84,7 +84,7 @@ pub(crate) fn rust_crate() -> PathBuf {
     let (manifest, _) = manifest.split_once("```\n").expect("its end");
     let top = top().canonicalize().expect("the top");
     let manifest = manifest.replace('…', top.to_str().expect("a path of text"));
-    // In a directory below this repository, which no author's is.
+    // The crate is below this repository, unlike that of an author, so it needs its own workspace.
     let manifest = format!("{manifest}\n[workspace]\n");
     std::fs::create_dir_all(folder.join("src")).expect("a directory");
     for (file, text) in [
@@ -96,21 +96,21 @@ pub(crate) fn rust_crate() -> PathBuf {
             replace(&file, &text);
         }
     }
-    // The releases of other crates that are here.
+    // The dependencies have the locked releases of this repository.
     if !folder.join("Cargo.lock").exists() {
         replace(&folder.join("Cargo.lock"), &read("Cargo.lock"));
     }
     folder
 }
 
-/// Writes a file, which others that read it see as a whole.
+/// Writes a file atomically, so that concurrent readers see it as a whole.
 fn replace(file: &Path, text: &str) {
     let beside = file.with_extension(std::process::id().to_string());
     std::fs::write(&beside, text).expect("a file");
     std::fs::rename(&beside, file).expect("in its place");
 }
 
-/// What cargo and a shell that calls it need in that crate: what is built there is only tried.
+/// Returns the environment for cargo in that crate.
 pub(crate) fn rust_settings() -> Vec<(&'static str, std::ffi::OsString)> {
     let beside = Path::new(env!("CARGO")).parent().expect("a directory");
     let mut folders = vec![beside.to_owned()];
@@ -124,7 +124,7 @@ pub(crate) fn rust_settings() -> Vec<(&'static str, std::ffi::OsString)> {
     ]
 }
 
-/// The directories of programs.
+/// Returns the directories of programs.
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo is found as it was by who called it"
@@ -134,7 +134,7 @@ fn path_of_process() -> Vec<PathBuf> {
     std::env::split_paths(&path).collect()
 }
 
-/// Builds that crate as the chapter says.
+/// Builds that crate as the chapter describes.
 pub(crate) fn rust_library() -> PathBuf {
     let folder = rust_crate();
     let mut cargo = Command::new(env!("CARGO"));

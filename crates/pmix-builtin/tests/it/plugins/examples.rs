@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two example plugins do what built-in components do.
+//! The two example plugins work like built-in components.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ fn a_plugin_in_c_has_a_parameter() {
     for part in ["preg_rle_least", "a whole number"] {
         assert!(error.contains(part), "{part:?} is not in {error}");
     }
-    // What only the plugin knows to be wrong leaves it out, in its own words.
+    // A value that only the plugin recognizes as invalid excludes it, with its own message.
     let (left_out, warnings) = warnings_of(|| framing("0").unwrap());
     assert_eq!(left_out, "raw");
     let all = warnings.join("\n");
@@ -66,7 +66,7 @@ fn a_plugin_in_c_has_a_parameter() {
     assert_eq!(least.map(|param| &*param.default), Some("1"));
 }
 
-/// The program in C++ that docs/plugins.md gives whole.
+/// Checks the complete C++ program of docs/plugins.md.
 #[test]
 fn the_plugin_in_cpp_of_the_documentation_passes_its_check() {
     let text = std::fs::read_to_string(top().join("docs/plugins.md")).unwrap();
@@ -98,7 +98,7 @@ fn the_plugin_in_cpp_of_the_documentation_passes_its_check() {
 }
 
 #[test]
-fn what_a_plugin_declines_the_next_component_takes() {
+fn a_list_that_a_plugin_declines_goes_to_the_next_component() {
     let (_scratch, library) = rle();
     let preg = open(&[&library], &[]).unwrap();
     for list in [&b""[..], b"n1,n2", b"n*1,n*1"] {
@@ -108,7 +108,7 @@ fn what_a_plugin_declines_the_next_component_takes() {
 }
 
 #[test]
-fn damage_is_an_error_with_the_plugins_own_words_and_offset() {
+fn damage_is_an_error_with_the_plugins_message_and_offset() {
     let (_scratch, library) = rle();
     let preg = open(&[&library], &[]).unwrap();
     let error = preg.parse_nodes(b"rle:n1*3,n2*x").unwrap_err();
@@ -126,14 +126,14 @@ fn limits_bind_a_plugin_before_it_expands() {
     let preg = open(&[&library], &settings).unwrap();
     let error = preg.parse_nodes(b"rle:n1*999999999999999999").unwrap_err();
     assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
-    // A plugin that minded no limit of names still meets the one of bytes.
+    // A plugin that ignored the limit of names would still exceed the limit of bytes.
     let preg = open(&[&library], &[("preg_base_max_bytes", "1000")]).unwrap();
     let error = preg.parse_nodes(b"rle:n1*16000000").unwrap_err();
     assert_eq!(error.status(), Status::ERR_OUT_OF_RESOURCE);
 }
 
 #[test]
-fn copy_pack_unpack_and_release_know_a_plugins_values() {
+fn copy_pack_unpack_and_release_support_plugin_values() {
     let (_scratch, library) = rle();
     let preg = open(&[&library], &[]).unwrap();
     assert_eq!(preg.copy(b"rle:n1*2\0rest").unwrap(), b"rle:n1*2\0");
@@ -153,7 +153,7 @@ fn settings_apply_to_a_plugin_as_to_any_component() {
     assert_eq!(framing(&[("preg", "^rle")]), "raw");
     assert_eq!(framing(&[("preg_rle_enabled", "false")]), "raw");
     assert_eq!(framing(&[("preg_rle_priority", "1")]), "raw");
-    // Switched off, it still reads, unless it may not.
+    // A disabled plugin still parses, unless parsing is disabled as well.
     let off = open(&[&library], &[("preg", "^rle")]).unwrap();
     assert_eq!(off.parse_nodes(b"rle:n1*2").unwrap().len(), 2);
     let silent = [("preg", "^rle"), ("preg_rle_parse", "false")];
@@ -193,7 +193,7 @@ fn a_plugins_own_parameters_reach_it() {
     let error = kind.err().unwrap().to_string();
     let expected = "the embedding program: preg_prefix_min_names = \"x\": expected a whole number";
     assert!(error.contains(expected), "{error}");
-    // A value that the component alone rejects leaves it out; the others work.
+    // A value that only the component rejects excludes the component; the others work.
     let (preg, warnings) = warnings_of(|| open(&[&library], &[("preg_prefix_min_names", "-2")]));
     assert_eq!(
         preg.unwrap().generate_node_regex(b"n1,n2").unwrap().framing,
@@ -229,7 +229,7 @@ fn both_plugins_work_side_by_side_from_many_threads() {
 }
 
 #[test]
-fn a_check_reports_what_a_plugin_is_and_does() {
+fn a_check_reports_the_plugin_and_its_operations() {
     let (_scratch, library) = rle();
     let report = check_plugin(&library, &Params::default(), &[]).unwrap();
     assert_eq!(
@@ -265,7 +265,7 @@ fn a_check_reports_what_a_plugin_is_and_does() {
 }
 
 #[test]
-fn modules_tell_the_file_a_component_came_from() {
+fn modules_name_the_file_of_their_component() {
     let (_scratch, library) = rle();
     let preg = open(&[&library], &[]).unwrap();
     let status = preg.components().iter().find(|c| c.name == "rle").unwrap();

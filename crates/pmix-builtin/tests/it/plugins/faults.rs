@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ways in which `faulty.c` breaks the interface when it encodes: each one's name, what is said of it, and what more
-//! is said where the list is `n2,n1,n3,n1`. Tests of the framework and of `pmix plugins check` share them.
+//! The ways in which `faulty.c` violates the interface when it encodes: for each its name, its
+//! report, and an addition to the report for the list `n2,n1,n3,n1`. Tests of the framework and of
+//! `pmix plugins check` share them.
 
-/// A fault, what is said of it, and what more of that list.
+/// A fault, its report, and the addition for that list.
 pub(crate) type Fault = (&'static str, &'static str, &'static str);
 
-/// Encoders that do not keep to what a function may do.
+/// Encoders that violate the rules for a function.
 pub(crate) const OF_CALLS: [Fault; 8] = [
     ("PANICS", "it panicked: index out of bounds", ""),
     ("UNKNOWN_STATUS", "it returned the unknown status -4242", ""),
@@ -15,7 +16,7 @@ pub(crate) const OF_CALLS: [Fault; 8] = [
         "it failed with PMIX_ERR_BAD_PARAM (-27): no mood for this list",
         "",
     ),
-    ("WRITES_NULL", "it wrote bytes that are at NULL", ""),
+    ("WRITES_NULL", "it wrote bytes at NULL", ""),
     (
         "WRITES_ABSURD_LENGTH",
         "it wrote more bytes than an address space holds",
@@ -29,7 +30,7 @@ pub(crate) const OF_CALLS: [Fault; 8] = [
     ),
 ];
 
-/// Encoders whose value does not come back as the list that it was made of.
+/// Encoders whose value does not decode to the original list.
 pub(crate) const OF_VALUES: [Fault; 12] = [
     ("WRONG_TAG", "its value does not begin with its tag", ""),
     (
@@ -62,9 +63,17 @@ pub(crate) const OF_VALUES: [Fault; 12] = [
     ("DECODER_BAD_OFFSET", "it named a byte beyond the value", ""),
     (
         "LENGTH_TOO_LONG",
-        "it says its value has 10",
-        "has 1015 bytes, it has 15",
+        "it states a length of 10",
+        "1015 bytes for a value of 15",
     ),
-    ("LENGTH_ZERO", "it says its value has 0 bytes", "it has 15"),
-    ("NUL_INSIDE", "it says its value has 6 bytes", "it has 16"),
+    (
+        "LENGTH_ZERO",
+        "it states a length of 0 bytes",
+        "a value of 15",
+    ),
+    (
+        "NUL_INSIDE",
+        "it states a length of 6 bytes",
+        "a value of 16",
+    ),
 ];

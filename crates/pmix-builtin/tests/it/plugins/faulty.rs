@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every way of misbehaving ends in one warning that names file and fault, and the next component
-//! answers.
+//! Every fault ends in one warning that names the file and the fault, and the next component is
+//! used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,7 +27,7 @@ fn framing(preg: &Preg) -> String {
 }
 
 #[test]
-fn the_same_plugin_without_a_fault_wins() {
+fn the_same_plugin_without_a_fault_is_selected() {
     let (_scratch, library) = faulty("SOUND");
     let (preg, warnings) = warnings_of(|| {
         let preg = open(&[&library], &[]).unwrap();
@@ -40,7 +40,7 @@ fn the_same_plugin_without_a_fault_wins() {
     assert!(preg.refused().is_empty());
 }
 
-/// A refused plugin: one warning, kept for showing, and everything else works.
+/// Checks a rejected plugin: one warning, which is kept for display, and everything else works.
 fn refused(library: &Path, expected: &str) {
     let (preg, warnings) = warnings_of(|| open(&[library], &[]).unwrap());
     assert_eq!(warnings.len(), 1, "{expected}: {warnings:?}");
@@ -58,7 +58,7 @@ fn refused(library: &Path, expected: &str) {
 }
 
 #[test]
-fn headers_that_are_wrong_are_refused() {
+fn rejects_invalid_headers() {
     for (fault, expected) in [
         ("NULL_TABLE", "returned NULL"),
         (
@@ -98,7 +98,7 @@ fn headers_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn names_that_are_wrong_are_refused() {
+fn rejects_invalid_names() {
     for (fault, expected) in [
         (
             "NAME_NOT_UTF8",
@@ -120,7 +120,7 @@ fn names_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn parameters_that_are_wrong_are_refused() {
+fn rejects_invalid_parameters() {
     for (fault, expected) in [
         (
             "PARAM_AT_A_NUMBER",
@@ -150,7 +150,7 @@ fn parameters_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn parameters_that_a_plugin_declares_are_shown_and_checked() {
+fn declared_parameters_of_a_plugin_are_listed_and_checked() {
     let (_scratch, library) = faulty("DECLARES_PARAM");
     let set = |name: &str, value: &str| open(&[&library], &[(name, value)]);
     let preg = set("preg_faulty_number", "9").unwrap();
@@ -169,14 +169,14 @@ fn parameters_that_a_plugin_declares_are_shown_and_checked() {
 }
 
 #[test]
-fn a_header_of_the_first_version_is_read_as_far_as_it_goes() {
+fn a_header_of_the_first_version_is_read_up_to_its_size() {
     let (_scratch, library) = faulty("HEADER_OF_VERSION_0");
     let preg = open(&[&library], &[("preg_faulty_mode", "on")]).unwrap();
     assert_eq!(framing(&preg), "bad");
 }
 
 #[test]
-fn what_another_component_has_is_refused_and_both_are_named() {
+fn rejects_collisions_and_names_both_components() {
     for (fault, expected) in [
         (
             "NAME_TAKEN",
@@ -200,7 +200,7 @@ fn what_another_component_has_is_refused_and_both_are_named() {
 }
 
 #[test]
-fn of_two_plugins_of_one_name_the_first_stays() {
+fn the_first_of_two_plugins_with_one_name_is_used() {
     let (_scratch, first) = faulty("SOUND");
     let (_other, second) = faulty("OLD_TABLE");
     let (preg, warnings) = warnings_of(|| open(&[&first, &second], &[]).unwrap());
@@ -219,7 +219,7 @@ fn one_file_named_twice_is_loaded_once() {
 }
 
 #[test]
-fn what_somebody_else_could_have_put_there_is_an_error() {
+fn rejects_files_that_another_user_could_have_written() {
     let (scratch, library) = faulty("SOUND");
     let refused = |path: &Path, expected: &str| {
         let error = open(&[path], &[]).err().unwrap();
@@ -245,7 +245,7 @@ fn what_somebody_else_could_have_put_there_is_an_error() {
 }
 
 #[test]
-fn files_that_are_no_libraries_are_refused() {
+fn rejects_files_that_are_not_libraries() {
     let (scratch, library) = faulty("SOUND");
     let file = |name: &str, bytes: &[u8]| {
         let path = scratch.path().join(name);
@@ -277,7 +277,7 @@ fn files_that_are_no_libraries_are_refused() {
     refused(&file("object.so", &other), "object file");
 }
 
-/// An encoder that fails: one warning however often it is asked, and raw answers.
+/// Checks a failing encoder: one warning for any number of calls, and raw values.
 fn passed_over((fault, expected, of_list): Fault) {
     let (_scratch, library) = faulty(fault);
     let (_, warnings) = warnings_of(|| {
@@ -300,25 +300,25 @@ fn passed_over((fault, expected, of_list): Fault) {
 }
 
 #[test]
-fn encoders_that_break_the_interface_are_passed_over() {
+fn skips_encoders_that_violate_the_interface() {
     for fault in OF_CALLS {
         passed_over(fault);
     }
 }
 
 #[test]
-fn values_that_do_not_come_back_are_passed_over() {
+fn skips_values_that_do_not_survive() {
     for fault in OF_VALUES {
         passed_over(fault);
     }
 }
 
 #[test]
-fn ranks_in_other_places_are_noticed() {
+fn detects_ranks_in_other_positions() {
     for fault in ["LOSES_ORDER", "LOSES_A_NAME", "CHANGES_A_NAME"] {
         let (_scratch, library) = faulty(fault);
         let preg = open(&[&library], &[]).unwrap();
-        // Within a node the order of ranks counts, too.
+        // The order of ranks within a node counts as well.
         assert_eq!(
             preg.generate_ppn(b"0,1,2;3").unwrap().framing,
             "raw",
@@ -328,7 +328,7 @@ fn ranks_in_other_places_are_noticed() {
 }
 
 #[test]
-fn a_decoder_that_misbehaves_is_an_error_for_its_own_values() {
+fn a_faulty_decoder_is_an_error_for_its_own_values() {
     for fault in ["DECODER_FAILS", "DECODER_BAD_OFFSET"] {
         let (_scratch, library) = faulty(fault);
         let (error, warnings) = warnings_of(|| {
@@ -354,7 +354,7 @@ fn slots_beyond_the_size_of_the_table_are_not_read() {
 }
 
 #[test]
-fn a_component_that_cannot_work_is_left_out_without_a_warning() {
+fn a_component_that_cannot_work_is_excluded_without_a_warning() {
     let (_scratch, library) = faulty("QUERY_DECLINES");
     let (preg, warnings) = warnings_of(|| open(&[&library], &[]).unwrap());
     assert_eq!((framing(&preg).as_str(), warnings.len()), ("raw", 0));
@@ -387,7 +387,7 @@ fn settings_of_a_refused_plugin_do_not_keep_the_library_from_starting() {
     let (_scratch, library) = faulty("WRONG_MAGIC");
     let preg = open(&[&library], &[("preg_faulty_mode", "on")]).unwrap();
     assert_eq!(framing(&preg), "raw");
-    // Asking for it by name does, and the message says why it is not there.
+    // Selecting it by name is an error, whose message has the reason.
     let error = open(&[&library], &[("preg", "faulty")])
         .err()
         .unwrap()
@@ -400,7 +400,7 @@ fn settings_of_a_refused_plugin_do_not_keep_the_library_from_starting() {
 }
 
 #[test]
-fn a_check_finds_every_way_of_misbehaving() {
+fn a_check_finds_every_fault() {
     for fault in [
         "PANICS",
         "UNKNOWN_STATUS",
@@ -434,7 +434,7 @@ fn a_check_finds_every_way_of_misbehaving() {
 }
 
 #[test]
-fn a_check_names_the_samples_that_went_wrong() {
+fn a_check_names_the_failed_samples() {
     let (_scratch, library) = faulty("LOSES_ORDER");
     let report = check_plugin(&library, &Params::default(), &[]).unwrap();
     let wrong: Vec<_> = report.faults().map(|s| s.what.as_str()).collect();

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::build::cc;
 
-/// C assertions for the size of a struct and the place of its fields.
+/// Writes C assertions for the size of a struct and the offsets of its fields.
 macro_rules! assertions {
     ($out:ident, $c:literal, $rust:ty, { $($c_field:ident = $field:ident),* $(,)? }) => {
         let size = size_of::<$rust>();
@@ -97,9 +97,9 @@ fn the_c_header_and_the_rust_structs_agree() {
 
 #[cfg(target_pointer_width = "64")]
 #[test]
-fn the_frozen_layout_is_what_it_was() {
+fn the_frozen_layout_is_unchanged() {
     assert_eq!(size_of::<abi::ComponentHeader>(), 152);
-    // Minor version 0 ends where the parameters of minor version 1 begin.
+    // Minor version 0 ends at the parameters of minor version 1.
     assert_eq!(offset_of!(abi::ComponentHeader, params), 128);
     assert_eq!(size_of::<abi::Parameter>(), 48);
     assert_eq!(offset_of!(abi::ComponentHeader, framework), 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loaded components, sound and faulty, in C and in Rust.
+//! Loaded components, valid and faulty, in C and in Rust.
 
 mod build;
 mod examples;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collecting the warnings of a piece of work.
+//! Collects the warnings of an operation.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ thread_local! {
     static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps what each thread writes to the log for that thread.
+/// A writer that keeps the log of each thread separately.
 struct OfThisThread;
 
 impl Write for OfThisThread {
@@ -24,10 +24,10 @@ impl Write for OfThisThread {
     }
 }
 
-/// Runs the work; the answer and the warnings that this thread wrote in it, one each.
+/// Runs the work; returns its result and the warnings that this thread logged.
 ///
-/// The subscriber is the process's: with one for each thread, a test that came first to a warning and
-/// had none would have turned that warning off for all.
+/// The subscriber is global: with one per thread, a test without a subscriber that reached a
+/// warning first would disable that warning for all tests.
 pub(crate) fn warnings_of<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     static SUBSCRIBED: Once = Once::new();
     SUBSCRIBED.call_once(|| {

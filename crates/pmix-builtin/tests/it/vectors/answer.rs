@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was answered, and when two answers are the same.
+//! Results of real libraries and of this project, and their comparison.
 
 use std::fmt;
 
 use super::ask;
 use super::record::{Library, Record};
 
-/// One answer, theirs or ours.
+/// A result, of a library or of this project.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The library did not survive.
+    /// The library crashed.
     Crash,
-    /// A status that is not success; -1366 declines.
+    /// A status other than success; -1366 declines.
     Status(i32),
     /// A generated value.
     Value { form: String, bytes: Vec<u8> },
-    /// The length of a generated value whose bytes are not kept.
+    /// The length of a generated value whose bytes are not recorded.
     Length(u64),
     /// The elements of a decoded list.
     List(Vec<Vec<u8>>),
@@ -25,12 +25,12 @@ pub(crate) enum Answer {
         first: Vec<u8>,
         last: Vec<u8>,
     },
-    /// The text that a regex2 stands for.
+    /// The text of a regex2.
     Text(Vec<u8>),
 }
 
 impl Answer {
-    /// A generated value.
+    /// Creates the result for a generated value.
     pub(crate) fn value(form: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self::Value {
             form: form.into(),
@@ -38,10 +38,10 @@ impl Answer {
         }
     }
 
-    /// Whether ours is what theirs was.
+    /// Returns `true` if this project's result agrees with the library's.
     ///
-    /// Compressed values agree when they are of one form and stand for the same list: two
-    /// compressors need not write the same bytes.
+    /// Compressed values agree if they have the same form and decode to the same list: two
+    /// compressors may write different bytes.
     pub(crate) fn agrees(theirs: &Self, ours: &Self, record: &Record) -> bool {
         match (theirs, ours) {
             (
@@ -84,13 +84,14 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Whether an element is the recorded one, of which long ones keep only the beginning.
+/// Returns `true` if an element is the recorded one; of long elements only the beginning is
+/// recorded.
 fn same_end(recorded: &[u8], element: Option<&Vec<u8>>) -> bool {
     const KEPT: usize = 60;
     element.is_some_and(|element| element[..element.len().min(KEPT)] == *recorded)
 }
 
-/// Bytes as text, shortened.
+/// Returns bytes as shortened text.
 fn shown(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(100)];
     let rest = if head.len() < bytes.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asking the framework.
+//! Runs records with the framework.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::record::{Library, Question, Record};
 /// `PMIX_ERR_TAKE_NEXT_OPTION`: the component declined.
 const DECLINED: i32 = -1366;
 
-/// The framework, set up as the library was.
+/// Opens the framework with the configuration of the library.
 fn open(library: Library, config: &str) -> Preg {
     let mut settings = Vec::new();
     if library == Library::Four {
@@ -56,7 +56,7 @@ fn framework(library: Library, config: &str) -> Rc<Preg> {
     })
 }
 
-/// Our answer to a record.
+/// Returns this project's result for a record.
 pub(crate) fn ask(record: &Record, library: Library) -> Answer {
     let preg = framework(library, &record.config);
     let input = record.input.as_deref().expect("an input");
@@ -124,7 +124,7 @@ fn ask_scheme(
     Ok(answer.unwrap_or(Answer::Status(DECLINED)))
 }
 
-/// What a generated value stands for: the list text of a map, ranks expanded.
+/// Returns the list text of the map in a generated value, with expanded ranks.
 pub(crate) fn decode(
     record: &Record,
     library: Library,
@@ -143,12 +143,12 @@ pub(crate) fn decode(
     }
 }
 
-/// The names of a node map.
+/// Returns the names of a node map.
 fn names(list: &NodeList) -> Vec<Vec<u8>> {
     list.iter().map(|name| name.to_vec()).collect()
 }
 
-/// The nodes of a process map, each its ranks in text.
+/// Returns the nodes of a process map, each as the text of its ranks.
 fn nodes(map: &ProcMap) -> Vec<Vec<u8>> {
     let node = |index| {
         let ranks = map.ranks_of(index).into_iter().flatten();

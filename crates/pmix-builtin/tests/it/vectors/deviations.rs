@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where we differ on purpose: `testdata/preg/deviations.toml`.
+//! Intended deviations: `testdata/preg/deviations.toml`.
 
 use serde::Deserialize;
 
@@ -7,57 +7,57 @@ use super::answer::Answer;
 use super::ask;
 use super::record::{Library, Question, Record, folder};
 
-/// The file.
+/// The content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deviations {
     deviation: Vec<Deviation>,
 }
 
-/// One reason to differ, the records it explains and what we answer to each of them.
+/// A reason for a deviation, the records to which it applies, and this project's result for each.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Deviation {
-    /// Why.
+    /// The reason.
     reason: String,
-    /// The cases; a `*` stands for any text.
+    /// The cases; a `*` matches any text.
     cases: Vec<String>,
-    /// The calls; all if left out.
+    /// The calls; all if omitted.
     #[serde(default)]
     apis: Vec<String>,
-    /// The configurations; all if left out.
+    /// The configurations; all if omitted.
     #[serde(default)]
     configs: Vec<String>,
-    /// The libraries that the records name first; all if left out.
+    /// The libraries that the records name first; all if omitted.
     #[serde(default)]
     producers: Vec<String>,
     answer: Stated,
-    /// How often each case was needed.
+    /// The number of times that each case was needed.
     #[serde(skip)]
     needed: Vec<usize>,
 }
 
-/// What we answer.
+/// The stated result of this project.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Stated {
-    /// An error with this status, or -1366 where a component declines.
+    /// An error with this status, or -1366 if a component declines.
     Status(i32),
-    /// A value of this form that decodes to the input, every element in its place.
+    /// A value of this form that decodes to the input, with every element in its place.
     Keeps(String),
-    /// The same, and shorter than the value of the library.
+    /// The same, and shorter than the library's value.
     Shorter(String),
-    /// The input behind this tag, whatever it may mean.
+    /// The input after this tag, whatever it may mean.
     Verbatim(String),
     /// Exactly these elements.
     List(Vec<String>),
-    /// So many elements.
+    /// This number of elements.
     Count(usize),
     /// Exactly this text.
     Text(String),
-    /// The elements of the list that the value was made from, ranges of ranks expanded.
+    /// The elements of the encoded list, with expanded ranges of ranks.
     Input,
-    /// Not asked: the vectors keep only a digest of the input.
+    /// Not tested: the vectors have only a digest of the input.
     NotAsked,
 }
 
@@ -77,7 +77,7 @@ impl Deviations {
         file
     }
 
-    /// Whether a record cannot be asked.
+    /// Returns `true` if a record cannot be tested.
     pub(crate) fn excuses(&mut self, record: &Record) -> bool {
         record.input.is_none()
             && self
@@ -85,7 +85,7 @@ impl Deviations {
                 .is_some_and(|stated| matches!(stated, Stated::NotAsked))
     }
 
-    /// Whether our differing answer is the one that the file states for this record.
+    /// Returns `true` if the file states this result for the record.
     pub(crate) fn judge(
         &mut self,
         record: &Record,
@@ -108,7 +108,7 @@ impl Deviations {
         ))
     }
 
-    /// What is stated for a record, by the first deviation that covers it.
+    /// Returns the stated result for a record from the first deviation that covers it.
     fn find(&mut self, record: &Record) -> Option<&Stated> {
         let listed = |list: &[String], item: &str| {
             list.is_empty() || list.iter().any(|pattern| matches(pattern, item))
@@ -129,7 +129,7 @@ impl Deviations {
         None
     }
 
-    /// Every pattern that no differing record needed.
+    /// Returns every pattern that no record needed.
     pub(crate) fn unneeded(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for deviation in &self.deviation {
@@ -191,7 +191,7 @@ fn decodes_to_input(record: &Record, library: Library, form: &str, bytes: &[u8])
     ask::decode(record, library, form, bytes) == Ok(expected)
 }
 
-/// What a list text means, read here without the code under test.
+/// Returns the elements of a list text, parsed without the code under test.
 fn elements(record: &Record, list: &[u8]) -> Vec<Vec<u8>> {
     if list.is_empty() {
         return Vec::new();
@@ -203,7 +203,7 @@ fn elements(record: &Record, list: &[u8]) -> Vec<Vec<u8>> {
     parts.map(ranks).collect()
 }
 
-/// The ranks of one node in text: ranges expanded, blanks and empty entries left out.
+/// Returns the ranks of a node in text: ranges expanded, blanks and empty entries omitted.
 fn ranks(node: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(node).expect("ranks are text");
     let mut ranks = Vec::new();
@@ -215,7 +215,7 @@ fn ranks(node: &[u8]) -> Vec<u8> {
     ranks.join(",").into_bytes()
 }
 
-/// Whether a text is what a pattern with `*` describes.
+/// Returns `true` if a text matches a pattern with `*`.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -228,7 +228,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 #[test]
-fn a_star_stands_for_any_text() {
+fn a_star_matches_any_text() {
     assert!(matches("gn/*-two", "gn/prefix8191-two"));
     assert!(matches("*", ""));
     assert!(!matches("gn/*-two", "gn/two"));

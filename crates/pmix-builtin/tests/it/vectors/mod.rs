@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every record of `testdata/preg`, what real libraries answered, asked of the framework.
+//! Compares every record of `testdata/preg`, results of real libraries, with the framework.
 //!
-//! A record is run once for every kind of library that gave it. Where our answer differs, the
-//! record must be covered by `testdata/preg/deviations.toml`, which says why and what we answer;
-//! every line of that file must be needed.
+//! A record is run once for each kind of library that gave it. If this project's result differs,
+//! `testdata/preg/deviations.toml` must cover the record with a reason and the result; every line
+//! of that file must be needed.
 #![cfg(feature = "compress")]
 
 mod answer;
@@ -17,9 +17,9 @@ use answer::Answer;
 use deviations::Deviations;
 use record::Corpus;
 
-/// Every record of every file.
+/// Runs every record of every file.
 #[test]
-fn every_record_is_answered_as_recorded_or_as_declared() {
+fn every_result_is_as_recorded_or_declared() {
     let corpus = Corpus::read();
     let mut deviations = Deviations::read();
     let mut faults = Vec::new();
@@ -46,12 +46,12 @@ fn every_record_is_answered_as_recorded_or_as_declared() {
         faults.len(),
         faults.join("\n")
     );
-    // No file was silently left out.
+    // Detects files that were left out silently.
     let asked: Vec<_> = asked.into_iter().collect();
     assert_eq!(asked, EXPECTED_QUESTIONS);
 }
 
-/// How many questions each file holds: a record counts once for each kind of library.
+/// The number of calls in each file: a record counts once for each kind of library.
 const EXPECTED_QUESTIONS: &[(&str, usize)] = &[
     ("generate_ppn", 182),
     ("generate_regex", 706),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading the vectors.
+//! The parser of the vectors.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use super::answer::Answer;
 
-/// The two kinds of library that answer differently where nothing is configured.
+/// The two kinds of library, whose results differ with the default configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
-    /// 4.2.2: native before raw, and compression that is never kept.
+    /// 4.2.2: native before raw, and compression that is never used.
     Four,
     /// 5.0.11 and the seed: compress, raw, native.
     Five,
 }
 
-/// What is asked.
+/// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     GenerateNodes,
@@ -29,7 +29,7 @@ pub(crate) enum Question {
     ParseRegex2,
 }
 
-/// One line of a file.
+/// A line of a file.
 pub(crate) struct Record {
     pub(crate) file: &'static str,
     pub(crate) case: String,
@@ -40,17 +40,17 @@ pub(crate) struct Record {
     pub(crate) question: Question,
     /// The component that was called directly.
     pub(crate) component: Option<String>,
-    /// What is asked about; `None` where the vectors only have its digest.
+    /// The input; `None` if the vectors only have its digest.
     pub(crate) input: Option<Vec<u8>>,
-    /// The type of a regex2 that is parsed.
+    /// The type of a parsed regex2.
     pub(crate) kind: String,
-    /// The list that a parsed value was made from.
+    /// The list from which a parsed value was generated.
     pub(crate) list: Option<Vec<u8>>,
     pub(crate) expected: Answer,
 }
 
 impl Record {
-    /// What separates the elements of a list.
+    /// Returns the separator between the elements of a list.
     pub(crate) fn separator(&self) -> u8 {
         match self.question {
             Question::GenerateProcs | Question::ParseProcs => b';',
@@ -59,7 +59,7 @@ impl Record {
         }
     }
 
-    /// The record's place in messages.
+    /// Returns the place of the record for messages.
     pub(crate) fn name(&self) -> String {
         format!(
             "{}: case {} api {} config {} producer {}",
@@ -82,7 +82,7 @@ const FILES: &[&str] = &[
     "regex2",
 ];
 
-/// Where the vectors are.
+/// Returns the folder of the vectors.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/preg")
 }
@@ -124,7 +124,7 @@ fn string(record: &Value, key: &str) -> String {
     record[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// Bytes of a hexadecimal text; `NULL` stands for a null pointer, which is no bytes here.
+/// Parses hexadecimal bytes; `NULL` is a null pointer, which has no bytes here.
 fn hex(record: &Value, key: &str) -> Option<Vec<u8>> {
     let text = record[key].as_str()?;
     let text = if text == "NULL" { "" } else { text };
@@ -141,7 +141,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Keeps what other records refer to.
+    /// Stores data to which other records refer.
     fn remember(&mut self, line: &Value) {
         if let Some(list) = self.list_of(line) {
             if let Some(value) = output(line, &list) {
@@ -195,7 +195,7 @@ impl Reader {
         record
     }
 
-    /// What is asked about.
+    /// Returns the input.
     fn input(&self, line: &Value, record: &Record) -> Option<Vec<u8>> {
         let encoded = ["encoded_hex", "input_hex", "bytes_hex"]
             .iter()
@@ -216,7 +216,8 @@ impl Reader {
     }
 }
 
-/// The inputs that `nasty.jsonl` has only a digest of, made again; the digests were compared.
+/// Regenerates the inputs of `nasty.jsonl` that are recorded as a digest; the digests were
+/// compared.
 fn long_input(case: &str) -> Option<Vec<u8>> {
     let joined = |numbers: &mut dyn Iterator<Item = u32>, separator: &str| {
         let texts: Vec<_> = numbers.map(|n| n.to_string()).collect();
@@ -238,7 +239,7 @@ fn long_input(case: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// The kinds of library that gave a record.
+/// Returns the kinds of library that gave a record.
 fn libraries(line: &Value) -> Vec<Library> {
     let others = line["same_output_from"].as_array();
     let names = others.into_iter().flatten().chain([&line["producer"]]);
@@ -256,7 +257,7 @@ fn libraries(line: &Value) -> Vec<Library> {
     found
 }
 
-/// The type tag of a regex2 that is parsed.
+/// Returns the type tag of a parsed regex2.
 fn kind(line: &Value) -> String {
     match hex(line, "type_hex") {
         Some(bytes) => String::from_utf8(bytes).expect("type tags are text"),
@@ -264,7 +265,7 @@ fn kind(line: &Value) -> String {
     }
 }
 
-/// The bytes that a generator gave.
+/// Returns the bytes that a generator returned.
 fn output(line: &Value, list: &[u8]) -> Option<Vec<u8>> {
     match line["output_is"].as_str() {
         Some("input") => Some(list.to_vec()),
@@ -275,7 +276,7 @@ fn output(line: &Value, list: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What the library answered.
+/// Returns the result of the library.
 fn expected(line: &Value, record: &Record) -> Answer {
     let Some(status) = line["status"].as_i64() else {
         return Answer::Crash;
@@ -292,7 +293,7 @@ fn expected(line: &Value, record: &Record) -> Answer {
         Question::ParseNodes | Question::ParseProcs => parsed(line, record, &list),
         _ => match output(line, record.input.as_deref().unwrap_or_default()) {
             Some(bytes) => Answer::value(form(line, &bytes), bytes),
-            // Only digests of what the native generator wrote for two huge names.
+            // The output of the native generator for two huge names is recorded as a digest.
             None => Answer::Length(line["output_len"].as_u64().expect("a length")),
         },
     }
@@ -312,7 +313,7 @@ fn form(line: &Value, bytes: &[u8]) -> String {
 fn parsed(line: &Value, record: &Record, list: &[u8]) -> Answer {
     let result = &line["result"];
     if result == "same-as-input-list" {
-        // The libraries leave empty elements out, and the vectors call that the same.
+        // The libraries omit empty elements, and the vectors treat both as equal.
         let elements: Vec<_> = list
             .split(|b| *b == record.separator())
             .filter(|element| !element.is_empty())

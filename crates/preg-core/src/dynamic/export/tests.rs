@@ -9,7 +9,7 @@ use crate::{NodeList, Regex2};
 
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// Lists behind `echo:`, with a panic for each list that asks for one.
+/// A scheme of lists after `echo:`, which panics for each list that requests it.
 struct Echo {
     shout: bool,
 }
@@ -25,7 +25,7 @@ static COMPONENT: Component = Component {
     priority: 7,
     enabled: false,
     tag: b"echo:",
-    about: "lists behind a tag",
+    about: "lists after a tag",
     params: &[ParamSpec {
         name: "preg_echo_shout",
         default: "false",
@@ -98,7 +98,7 @@ impl Exported for Exports {
     }
 }
 
-/// What the loader would make of the exported header.
+/// Returns the loader's view of the exported header.
 fn loaded() -> pmix_mca::Loaded {
     let header = header::<Exports>();
     // SAFETY: the texts and the table of a header are static.
@@ -131,7 +131,7 @@ fn open(settings: &[(&str, &str)]) -> Dynamic {
 }
 
 #[test]
-fn a_header_says_what_the_component_says() {
+fn a_header_describes_the_component() {
     let loaded = loaded();
     assert_eq!(
         (loaded.name.as_str(), loaded.about.as_str()),
@@ -158,7 +158,7 @@ fn both_directions_pass_through_the_table() {
 }
 
 #[test]
-fn a_component_without_legacy_len_has_values_of_text() {
+fn values_are_text_without_legacy_len() {
     let scheme = open(&[]);
     let extent = scheme.legacy_len(b"echo:a\0b").unwrap().unwrap();
     assert_eq!((extent.len, extent.terminator), (6, Terminator::Nul));
@@ -180,14 +180,14 @@ fn process_maps_keep_their_nodes_and_ranks() {
 }
 
 #[test]
-fn a_panic_stays_on_its_side_and_is_declined() {
+fn a_panic_does_not_cross_and_counts_as_declined() {
     let scheme = open(&[]);
     assert_eq!(scheme.generate_node_regex(b"panic").unwrap(), None);
     assert!(scheme.generate_node_regex(b"n1").unwrap().is_some());
 }
 
 #[test]
-fn damage_crosses_with_its_words_and_offset() {
+fn errors_cross_with_message_and_offset() {
     let error = open(&[])
         .parse_nodes(b"echo:damaged", &Limits::default())
         .unwrap_err();
@@ -198,7 +198,7 @@ fn damage_crosses_with_its_words_and_offset() {
 }
 
 #[test]
-fn limits_cross_too() {
+fn limits_cross() {
     let limits = Limits {
         max_nodes: 2,
         ..Limits::default()
@@ -209,8 +209,8 @@ fn limits_cross_too() {
 }
 
 #[test]
-fn declared_parameters_cross_and_bad_ones_are_refused() {
-    // A loud component does not give the list back, which is noticed.
+fn declared_parameters_cross_and_invalid_ones_are_rejected() {
+    // With `shout` the decoded list differs, which verification detects.
     let loud = open(&[("preg_echo_shout", "true")]);
     assert_eq!(loud.generate_regex(b"n1").unwrap(), None);
     assert!(loud.generate_regex(b"N1").unwrap().is_some());
@@ -220,8 +220,8 @@ fn declared_parameters_cross_and_bad_ones_are_refused() {
 }
 
 #[test]
-fn a_module_is_given_back_once() {
-    // Other tests drop modules meanwhile: the count may only be higher.
+fn a_module_is_dropped_once() {
+    // Other tests drop modules concurrently, so the count may be higher.
     let before = DROPPED.load(Ordering::SeqCst);
     drop(open(&[]));
     assert!(DROPPED.load(Ordering::SeqCst) > before);
