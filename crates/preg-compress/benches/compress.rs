@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes and time of the compress scheme on lists of 100,000, against zlib-rs at level 9, and the
-//! rate at which values are read.
+//! The size and time of the compress scheme for lists of 100,000 names, compared with zlib-rs at
+//! level 9, and the rate of decoding.
 //!
-//! `cargo bench -p preg-compress [NAME...]`. Each figure is the best of several runs; C zlib is
-//! compared by `cargo xtask bench preg`.
+//! `cargo bench -p preg-compress [NAME...]`. Each figure is the best of several runs; `cargo xtask
+//! bench preg` compares with C zlib.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use preg_compress::COMPONENT;
 use preg_core::{Limits, Params, Regex2, Scheme};
 
 const N: usize = 100_000;
-/// A measurement ends after so many runs or so much time.
+/// The limits of a measurement: a number of runs or a time.
 const RUNS: usize = 9;
 const TIME: Duration = Duration::from_secs(2);
 
@@ -77,7 +77,7 @@ fn encode(scheme: &dyn Scheme, text: &[u8]) -> Regex2 {
     value.expect("it shrinks")
 }
 
-/// The result of a function and its best time.
+/// Returns the result of a function and its best time.
 fn best<T>(run: impl Fn() -> T) -> (T, Duration) {
     let began = Instant::now();
     let (mut answer, mut least) = (None, Duration::MAX);
@@ -138,7 +138,7 @@ fn cray(n: usize) -> String {
     )
 }
 
-/// A permutation that is the same in every run.
+/// Returns a permutation that is the same in every run.
 fn shuffled(mut names: Vec<String>) -> Vec<String> {
     let mut state = 1_u64;
     for at in (1..names.len()).rev() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The component's description, and when it cannot work.
+//! The description of the component, and the conditions under which it cannot work.
 
 use preg_core::{Component, Error, ParamSpec, Params, Registration, Scheme};
 
@@ -7,7 +7,7 @@ use crate::framing::TAG;
 use crate::pcompress::Pcompress;
 use crate::scheme::{Compress, NAME};
 
-/// The component's description.
+/// The description of the component.
 pub static COMPONENT: Component = Component {
     name: NAME,
     priority: 100,
@@ -68,7 +68,7 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-/// Makes the scheme, unless there is no back end to compress with.
+/// Creates the scheme, unless there is no back end for compression.
 fn query(params: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
     let pcompress = Pcompress::select(params)?;
     if let Some(pcompress) = pcompress {

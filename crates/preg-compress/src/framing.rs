@@ -5,28 +5,29 @@ use std::ops::Range;
 
 use preg_core::{Error, Status};
 
-/// What a value begins with, as text.
+/// The prefix of a value, as text.
 pub(crate) const TAG: &[u8] = b"blob:";
-/// The tag and the NUL that tells a value from a host of that name.
+/// The tag and the NUL that distinguishes a value from a host with that name.
 const TAG_END: &[u8] = b"blob:\0";
 const LABEL_KEY: &[u8] = b"component=";
-/// The only label there is: it is written whatever compressor ran, so it selects nothing.
+/// The only label: it is written for every compressor, so it selects nothing.
 const LABEL: &[u8] = b"zlib";
 const SIZE_KEY: &[u8] = b"size=";
 const WORD_END: &[u8] = b":\0";
-/// Digits of the largest 64-bit number; more cannot be a size.
+/// The number of digits of the largest 64-bit number; a size has at most as many.
 const MAX_SIZE_DIGITS: usize = 20;
 
-/// Where the fields of a value lie; the payload may reach past the bytes that are there.
+/// The frame of a value; the payload may extend beyond the available bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Bytes before the payload.
+    /// The number of bytes before the payload.
     pub(crate) header_len: usize,
-    /// Bytes of the payload, as declared.
+    /// The stated number of bytes of the payload.
     pub(crate) size: usize,
 }
 
-/// Whether the bytes carry this frame's tag. A host name `blob:` is text: no NUL follows it.
+/// Returns `true` if the bytes begin with the tag. A host name `blob:` is text, without a NUL after
+/// it.
 pub(crate) fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(TAG_END)
 }
@@ -48,12 +49,12 @@ pub(crate) fn write(payload: &[u8]) -> Vec<u8> {
 }
 
 impl Frame {
-    /// Reads the header of bytes for which [`is_ours`] holds.
+    /// Parses the header of bytes for which [`is_ours`] returns `true`.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
         Self::read_fields(bytes, |_, _| {})
     }
 
-    /// As [`Frame::read`], and reports each field that was recognised, by name and place.
+    /// Parses like [`Frame::read`], and reports each recognized field by name and range.
     pub(crate) fn read_fields(
         bytes: &[u8],
         mut seen: impl FnMut(&'static str, Range<usize>),
@@ -77,16 +78,17 @@ impl Frame {
         Ok(Self { header_len, size })
     }
 
-    /// Bytes of the whole value; [`Frame::read`] saw to it that the sum fits.
+    /// Returns the length of the whole value; [`Frame::read`] has checked that the sum does not
+    /// overflow.
     pub(crate) fn len(self) -> usize {
         self.header_len.saturating_add(self.size)
     }
 
-    /// The payload of a value that must end with it.
+    /// Returns the payload of a value, which must end with it.
     ///
-    /// DEVIATION: OpenPMIx up to 6.1 parses a value whatever its size field says, and ignores what
-    /// follows the stream; here the size is exactly what is there, so that a copy and the original
-    /// are the same bytes; `a_wrong_size_is_refused`.
+    /// DEVIATION: OpenPMIx up to 6.1 parses a value without checking its size field, and ignores
+    /// bytes after the stream; here the size must be exact, so that a copy has the same bytes as
+    /// the original; `a_wrong_size_is_refused`.
     pub(crate) fn payload_of(self, value: &[u8]) -> Result<&[u8], Error> {
         let payload = value.get(self.header_len..).unwrap_or_default();
         match payload.len().checked_sub(self.size) {
@@ -110,8 +112,8 @@ impl Frame {
     }
 }
 
-/// DEVIATION: OpenPMIx turns a value with another label into the host name `blob:`; it is refused
-/// here; `another_label_is_refused_by_name`.
+/// DEVIATION: OpenPMIx turns a value with another label into the host name `blob:`; here it is
+/// rejected; `another_label_is_refused_by_name`.
 fn check_label(label: &[u8], at: usize) -> Result<(), Error> {
     if label == LABEL {
         return Ok(());
@@ -127,7 +129,8 @@ fn check_label(label: &[u8], at: usize) -> Result<(), Error> {
     .at(at))
 }
 
-/// The text between `key` at `at` and the next `:` NUL, as a range that lies inside `bytes`.
+/// Returns the range of the text between `key` at `at` and the next `:` NUL, which is inside
+/// `bytes`.
 fn word(bytes: &[u8], at: usize, key: &[u8]) -> Result<Range<usize>, Error> {
     expect(bytes, at, key)?;
     let start = at + key.len();
@@ -140,7 +143,7 @@ fn word(bytes: &[u8], at: usize, key: &[u8]) -> Result<Range<usize>, Error> {
     Ok(start..start + len)
 }
 
-/// Checks for fixed bytes; the error names the first that differs.
+/// Checks for fixed bytes; the error names the first difference.
 fn expect(bytes: &[u8], at: usize, fixed: &[u8]) -> Result<(), Error> {
     let there = bytes.get(at..).unwrap_or_default();
     if there.starts_with(fixed) {
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_named_like_the_tag_is_text() {
+    fn a_host_name_equal_to_the_tag_is_text() {
         assert!(!is_ours(b"blob"));
         assert!(!is_ours(b"blob:"));
         assert!(!is_ours(b"blobby,n2"));
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_the_header_have_their_offset() {
+    fn errors_of_the_header_have_an_offset() {
         assert_eq!(fault(b"blob:\0"), (-27, Some(6)));
         assert_eq!(fault(b"blob:\0compound=zlib:\0"), (-27, Some(11)));
         assert_eq!(fault(b"blob:\0component=zlib"), (-27, Some(20)));

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compress scheme: the list text, deflated.
+//! The compress scheme: deflated list text.
 //!
-//! It pays for long lists and is the first that is asked. What is compressed is the plain list,
-//! for node and process maps alike, never the range notation. The scheme does not choose between
-//! peers' compressors: what it writes is always a zlib stream, which every release since 5.0
-//! reads; only reading tells back ends apart, by content.
+//! It pays off for long lists and has the highest priority. It compresses the plain list, for node
+//! and process maps alike, never the range notation. It does not choose a compressor by peer: it
+//! always writes a zlib stream, which every release since 5.0 parses. Only decoding distinguishes
+//! back ends, by the first bytes of the stream.
 //!
 //! # Layout of a value (frozen: append only)
 //!
-//! The string form (since OpenPMIx 4.0; 4.2.2 writes the form and cannot read it back):
+//! The string form (since OpenPMIx 4.0; 4.2.2 writes the form but cannot parse it):
 //!
-//! | field | bytes | what |
+//! | field | bytes | meaning |
 //! | --- | --- | --- |
 //! | tag | `blob:` NUL | |
-//! | label | `component=zlib:` NUL | fixed; newer releases write it whatever compressor ran |
-//! | size | `size=` decimal digits `:` NUL | bytes of the payload, its length field included |
+//! | label | `component=zlib:` NUL | fixed; newer releases write it for every compressor |
+//! | size | `size=` decimal digits `:` NUL | bytes of the payload, including its length field |
 //! | payload | as the size field says | see below; no terminator follows |
 //!
-//! The payload, which alone is the [`Regex2`](preg_core::Regex2) form of type `compress` (since
-//! the release that brought `pmix_regex2_t`):
+//! The payload, which alone is the [`Regex2`](preg_core::Regex2) form of type `compress` (since the
+//! release that introduced `pmix_regex2_t`):
 //!
-//! | field | type | byte order | what |
+//! | field | type | byte order | meaning |
 //! | --- | --- | --- | --- |
-//! | length | u32 | the writer's; read and written here as little endian | bytes of the list text, no terminator counted |
+//! | length | u32 | the writer's; read and written here as little endian | bytes of the list text, without a terminator |
 //! | stream | bytes | RFC 1950 | one complete zlib stream of the text, Adler-32 included |
 //!
-//! Values are refused, with the byte offset, when anything is missing, left over, or other than
-//! declared: a list is returned as it was written or not at all. Memory follows the bytes that
-//! were really decoded, never a length that a peer claims.
+//! A value is rejected, with the offset, if anything is missing, left over, or different from the
+//! stated lengths: a list is restored exactly or not at all. Memory grows with the decoded bytes,
+//! never with a length that a peer states.
 //!
 //! ```
 //! use preg_compress::COMPONENT;

@@ -8,14 +8,14 @@ use preg_core::{Error, Limits, NodeList, ProcMap};
 use crate::damage::damage;
 use crate::pcompress::{Backend, Pcompress};
 
-/// Bytes of the length field.
+/// The bytes of the length field.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
-/// The payload of a list; `None` when the list is too short, too long or does not shrink.
+/// Returns the payload of a list, or `None` if the list is too short, too long or does not shrink.
 ///
-/// A list with a NUL is declined: it would end the list in every reader that is written in C.
+/// A list with a NUL is declined, because the NUL would end the list in every reader in C.
 pub(crate) fn encode(list: &[u8], pcompress: &Pcompress) -> Option<Vec<u8>> {
-    // The largest length is kept free, as OpenPMIx does.
+    // The largest length is reserved, as in OpenPMIx.
     let length = u32::try_from(list.len()).ok().filter(|n| *n < u32::MAX)?;
     if u64::from(length) < pcompress.limit() || list.contains(&0) {
         return None;
@@ -25,18 +25,18 @@ pub(crate) fn encode(list: &[u8], pcompress: &Pcompress) -> Option<Vec<u8>> {
     (written && payload.len() < list.len()).then_some(payload)
 }
 
-/// The two parts of a payload and the back end that reads the second.
+/// The two parts of a payload, and the back end that decodes the second.
 pub(crate) struct Parts<'a> {
-    /// Bytes of the text, as declared.
+    /// The stated number of bytes of the text.
     pub(crate) declared: u32,
     /// The compressed stream.
     pub(crate) stream: &'a [u8],
-    /// Who reads it.
+    /// The back end that decodes the stream.
     pub(crate) backend: &'static dyn Backend,
 }
 
 impl<'a> Parts<'a> {
-    /// Splits a payload and recognises its stream by content.
+    /// Splits a payload and recognizes the format of its stream.
     pub(crate) fn split(payload: &'a [u8], pcompress: &Pcompress) -> Result<Self, Error> {
         let Some((length, stream)) = payload.split_first_chunk::<LENGTH_BYTES>() else {
             return Err(damage(
@@ -54,11 +54,10 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The text, exactly as long as declared.
+    /// Returns the text, which must have exactly the stated length.
     ///
-    /// DEVIATION: OpenPMIx accepts a declared length beyond the real one (the list ends early); here
-    /// both must agree, and memory follows what is decoded, not what is declared;
-    /// `a_lying_length_is_refused`.
+    /// DEVIATION: OpenPMIx accepts a stated length beyond the real one (the list ends early); here
+    /// both must agree, and memory grows with the decoded bytes; `a_lying_length_is_refused`.
     pub(crate) fn inflate(&self, limits: &Limits) -> Result<Vec<u8>, Error> {
         let declared = self.plausible(limits)?;
         let text = self
@@ -70,11 +69,13 @@ impl<'a> Parts<'a> {
         Ok(text)
     }
 
-    /// The node list, read as it is inflated: the text is never in memory as a whole.
+    /// Returns the node list, parsed while it is inflated, so the text is never in memory as a
+    /// whole.
     pub(crate) fn nodes(&self, limits: &Limits) -> Result<NodeList, Error> {
         let declared = self.plausible(limits)?;
         let mut builder = NodeListBuilder::new(limits);
-        // Where in the buffer the names begin that are not read, and in the text the buffer.
+        // The offset in the buffer of the first unparsed name, and the offset of the buffer in the
+        // text.
         let (mut from, mut base) = (0, 0);
         let mut read = |buffer: &mut Vec<u8>| {
             no_nul(buffer, base)?;
@@ -87,7 +88,7 @@ impl<'a> Parts<'a> {
                 return Err(Error::from(limit).at(0));
             }
             if buffer.len() == buffer.capacity() {
-                // One long name.
+                // A single name is longer than the buffer.
                 let more = buffer.len();
                 memory::reserve(buffer, more)?;
             }
@@ -107,14 +108,14 @@ impl<'a> Parts<'a> {
         Ok(builder.finish())
     }
 
-    /// The process map.
+    /// Returns the process map.
     pub(crate) fn procs(&self, limits: &Limits) -> Result<ProcMap, Error> {
         let text = self.inflate(limits)?;
         let map = ProcMap::parse_text(&text, limits).map_err(in_text);
         map.map_err(|e| e.shifted(LENGTH_BYTES))
     }
 
-    /// The declared length, if the stream can hold so much and the limits allow it.
+    /// Returns the stated length, if the stream can expand to it and the limits allow it.
     fn plausible(&self, limits: &Limits) -> Result<usize, Error> {
         let most = u64::try_from(self.stream.len())
             .unwrap_or(u64::MAX)
@@ -138,7 +139,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// How much of the text that was read stays beside the next part of it.
+/// The amount of parsed text that remains before the next part.
 const HISTORY: usize = 32 << 10;
 
 fn agrees(declared: usize, held: usize) -> Result<(), Error> {
@@ -149,8 +150,8 @@ fn agrees(declared: usize, held: usize) -> Result<(), Error> {
     Err(damage(0, message))
 }
 
-/// A fault of the list text has no place in the value: it is reported where the stream starts,
-/// from where its offset counts.
+/// Moves an error of the list text to the start of the stream, because its offset has no
+/// counterpart in the value.
 fn in_text(error: pmix_map::Error) -> Error {
     match error.offset() {
         Some(at) => Error::new(
@@ -165,7 +166,7 @@ fn in_text(error: pmix_map::Error) -> Error {
     }
 }
 
-/// The list text of a payload.
+/// Returns the list text of a payload.
 pub(crate) fn decode(
     payload: &[u8],
     pcompress: &Pcompress,
@@ -174,10 +175,10 @@ pub(crate) fn decode(
     Parts::split(payload, pcompress)?.inflate(limits)
 }
 
-/// DEVIATION: OpenPMIx cuts the text at a NUL and loses the rest; here it is no list;
+/// DEVIATION: OpenPMIx cuts the text at a NUL and loses the rest; here it is an error;
 /// `a_nul_in_the_text_is_refused`.
 ///
-/// `base` is the place of the bytes in the text.
+/// `base` is the offset of the bytes in the text.
 fn no_nul(bytes: &[u8], base: usize) -> Result<(), Error> {
     match memchr::memchr(0, bytes) {
         None => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheme: which lists it takes, and how its values become maps.
+//! The scheme: accepted lists, and the conversion of values into maps.
 
 use preg_core::{
     Error, Explanation, Extent, Limits, NodeList, ProcMap, Regex2, Regex2Ref, Scheme, Terminator,
@@ -10,10 +10,10 @@ use crate::framing::{self, Frame, TAG};
 use crate::payload::{self, Parts};
 use crate::pcompress::Pcompress;
 
-/// The component's name and the type of its `Regex2` form.
+/// The name of the component and the type of its `Regex2` form.
 pub(crate) const NAME: &str = "compress";
 
-/// The compress scheme over the back ends that are active.
+/// The compress scheme with the active back ends.
 pub(crate) struct Compress {
     pcompress: Pcompress,
 }
@@ -27,8 +27,7 @@ impl Compress {
         payload::encode(list, &self.pcompress).map(|payload| framing::write(&payload))
     }
 
-    /// What `read` makes of the payload of a value of the string form; `None` if the bytes are no
-    /// such value.
+    /// Applies `read` to the payload of a value of the string form; returns `None` for other bytes.
     fn read<T>(
         &self,
         regex: &[u8],

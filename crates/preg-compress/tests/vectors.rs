@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What real libraries wrote is read, and what they would compress is compressed.
+//! Decodes values of real libraries, and compresses the lists that they compress.
 #![cfg(feature = "zlib")]
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ fn inputs() -> HashMap<String, String> {
         .collect()
 }
 
-/// The list of a record, inline or by its id; names of vectors are UTF-8.
+/// Returns the list of a record, inline or by its id; names of vectors are UTF-8.
 fn input<'a>(record: &'a Value, inputs: &'a HashMap<String, String>) -> Option<&'a [u8]> {
     record["input"]
         .as_str()
@@ -143,8 +143,8 @@ fn regex2_of_the_real_library_decodes_to_its_input() {
     assert_eq!(seen, 129);
 }
 
-/// Where the real library keeps the compressed form, so does this encoder, and its bytes come
-/// near: the frame is the same and small lists are where a general encoder is good.
+/// This encoder compresses every list that the real library compresses, to about the same size: the
+/// frame is the same, and general encoders are good for small lists.
 #[test]
 fn lists_that_the_real_library_compresses_are_compressed() {
     let inputs = inputs();
@@ -181,9 +181,9 @@ fn lists_below_the_limit_are_declined() {
     }
 }
 
-/// What becomes of each hostile string form: its names, or status and offset.
+/// Checks the result of each hostile string form: its names, or status and offset.
 #[test]
-fn hostile_blobs_are_read_right_or_refused() {
+fn hostile_blobs_are_parsed_exactly_or_rejected() {
     type Answer = Result<usize, (i32, usize)>;
     let expected: &[(&str, Answer)] = &[
         ("blob/no-framing", Err((-27, 6))),
@@ -229,7 +229,7 @@ fn hostile_blobs_are_read_right_or_refused() {
 }
 
 #[test]
-fn text_that_only_looks_like_a_blob_is_not_ours() {
+fn does_not_claim_text_that_resembles_a_blob() {
     let (scheme, limits) = (scheme("default"), Limits::default());
     for text in [
         &b"blob"[..],
@@ -247,9 +247,9 @@ fn text_that_only_looks_like_a_blob_is_not_ours() {
     }
 }
 
-/// DEVIATION: OpenPMIx accepts a declared length beyond the real one; it is refused here.
+/// DEVIATION: OpenPMIx accepts a stated length beyond the real one; here it is rejected.
 #[test]
-fn hostile_regex2_is_read_right_or_refused() {
+fn hostile_regex2_is_parsed_exactly_or_rejected() {
     let deviations = ["r2/compress-ulen-long"];
     let (scheme, limits) = (scheme("default"), Limits::default());
     let mut seen = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What folding costs, in three sizes: the cost per byte must not grow with the list.
+//! The cost of folding, in three sizes: the cost per byte must not grow with the list.
 //!
-//! `cargo bench -p preg-fold -- WORD` runs the lists with the word in their name.
+//! `cargo bench -p preg-fold -- WORD` runs only the lists whose name contains the word.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn words(names: u64) -> Vec<u8> {
     bytes.collect()
 }
 
-/// The shortest of a few runs.
+/// Returns the shortest time of a few runs.
 fn best<T>(mut f: impl FnMut() -> T) -> (Duration, T) {
     let mut time = || {
         let start = Instant::now();

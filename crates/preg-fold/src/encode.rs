@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From list text to a value, in time proportional to the text.
+//! The encoder of list text, in time proportional to the text.
 //!
-//! The text is cut into regions of records with the same literals ([`layout`], [`period`]); a
-//! region is read as differences from record to record ([`region`]), these are folded into
-//! products ([`shape`], [`merge`]), written ([`write`]) and read back ([`verify`]).
+//! The text is divided into regions of records with the same literals ([`layout`], [`period`]). A
+//! region is read as differences between records ([`region`]). These are folded into products
+//! ([`shape`], [`merge`]), written ([`write`]) and decoded again ([`verify`]).
 
 mod layout;
 mod merge;
@@ -20,12 +20,12 @@ use write::{Writer, push_plain};
 
 use crate::format::{FOLDED, STORED};
 
-/// How many bytes a region must take before other records are tried.
+/// The size in bytes from which on a region is also tried with longer records.
 const TURNS: usize = 24;
 
-/// Encodes a list; none if it holds a NUL, which the string form cannot carry.
+/// Encodes a list; returns `None` if it contains a NUL, which the string form cannot represent.
 ///
-/// The value is never longer than the list and one byte.
+/// The value is at most one byte longer than the list.
 pub(crate) fn encode(text: &[u8]) -> Option<Vec<u8>> {
     if memchr::memchr(0, text).is_some() {
         return None;
@@ -74,19 +74,19 @@ fn name_end(text: &[u8], at: usize) -> usize {
     memchr::memchr2(b',', b';', &text[at..]).map_or(text.len(), |n| at + n)
 }
 
-/// Appends the region that starts at `at` and returns where it ends in the text.
+/// Appends the region that starts at `at` and returns its end in the text.
 fn push_region(text: &[u8], region: &Region<'_>, out: &mut Vec<u8>) -> usize {
     let mut written = items(text, region);
     let start = region.layout.record.start;
     let mut end = region.end;
-    // Names of one look may still differ by turns: then the turn is the record.
+    // Names of equal shape may alternate between series; then a record of several names is shorter.
     if region.names == 1
         && written.len() > TURNS
         && let Some(period) = region.period()
         && let Some(turns) = Region::read(text, start, names_end(text, start, period))
     {
         let better = items(text, &turns);
-        // The two may end at different names: bytes for each byte of text.
+        // The two may end at different names, so the comparison is by bytes per byte of text.
         let (ours, theirs) = (
             better.len() * (end - start),
             written.len() * (turns.end - start),
@@ -104,12 +104,12 @@ fn push_region(text: &[u8], region: &Region<'_>, out: &mut Vec<u8>) -> usize {
     end
 }
 
-/// The end of the last of some names.
+/// Returns the end of the last of `names` names.
 fn names_end(text: &[u8], at: usize, names: usize) -> usize {
     (1..names).fold(name_end(text, at), |end, _| name_end(text, end + 1))
 }
 
-/// A region as items.
+/// Returns the items of a region.
 fn items(text: &[u8], region: &Region<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut shapes = Shapes::new(&region.symbols, region.layout.slots.len());

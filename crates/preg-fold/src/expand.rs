@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks the products of a value and hands each innermost run to a sink.
+//! The expansion of the products of a value: each innermost run is passed to a sink.
 
 use pmix_types::memory;
 use preg_core::Error;
@@ -14,37 +14,37 @@ pub(crate) struct Run<'a> {
     pub(crate) template: &'a Template,
     /// The columns of the first record.
     pub(crate) values: &'a [i64],
-    /// What is added from record to record.
+    /// The increments from record to record.
     pub(crate) moves: &'a [Move],
-    /// How many records; at least one.
+    /// The number of records, at least one.
     pub(crate) count: u64,
-    /// The separator before the first record; none at the front of the list.
+    /// The separator before the first record; `None` at the start of the list.
     pub(crate) before: Option<u8>,
     /// The separator between records.
     pub(crate) between: u8,
-    /// How many names the last record lacks at its end.
+    /// The number of names that are missing at the end of the last record.
     pub(crate) cut: usize,
 }
 
-/// What is made of the records.
+/// A consumer of records.
 pub(crate) trait Sink {
-    /// Told before a piece is walked, so that a limit is met before the work: how many records
-    /// come, of which template.
+    /// Announces the number of records of a template before they are passed, so that a limit is
+    /// checked before the work.
     fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error>;
 
-    /// Text as it stands; names inside it are separated.
+    /// Handles verbatim text, possibly with separators in it.
     fn plain(&mut self, before: Option<u8>, text: &[u8]) -> Result<(), Error>;
 
-    /// Records.
+    /// Handles a run of records.
     fn run(&mut self, run: &Run<'_>) -> Result<(), Error>;
 }
 
-/// The most bytes of memory that an item takes for each byte of the value.
+/// The most bytes of memory of an item for each byte of the value.
 const ITEM_FACTOR: usize = 64;
 
-/// Reads the items from `at` on into a sink; errors carry the offset of the item.
+/// Passes the items from `at` on to a sink; errors have the offset of the item.
 pub(crate) fn expand(bytes: &[u8], at: usize, sink: &mut dyn Sink) -> Result<(), Error> {
-    // An item, its columns and one record of it are no larger than so many times the value.
+    // An item, its columns and one record of it are at most `ITEM_FACTOR` times as large as the value.
     memory::check(bytes.len().saturating_mul(ITEM_FACTOR))?;
     let mut parser = Parser::new(bytes, at, None);
     while let Some(item) = parser.next_item()? {
@@ -77,12 +77,12 @@ fn expand_item(item: &Item<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
     Ok(())
 }
 
-/// The records of a product that a piece has.
+/// The records of a product that belong to a piece.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     skip: u64,
     records: u64,
-    /// How many names the last record lacks.
+    /// The number of names missing in the last record.
     cut: usize,
 }
 
@@ -118,8 +118,8 @@ fn window(piece: &Piece, names: usize) -> Result<Window, Error> {
 
 /// Checks the window and every value of the product.
 ///
-/// The columns of names that the last record lacks may leave the range there, by less than its
-/// size; [`each_record`] looks at the other records.
+/// The columns of names that are missing in the last record may be out of range there, by less than
+/// the size of the range; [`each_record`] checks the other records.
 fn check(piece: &Piece, template: &Template, values: &[i64]) -> Result<Window, Error> {
     let window = window(piece, template.names)?;
     let (mut low, mut high) = (widened(values), widened(values));
@@ -128,7 +128,7 @@ fn check(piece: &Piece, template: &Template, values: &[i64]) -> Result<Window, E
         let (at, last) = (i128::from(rounds % count), i128::from(count - 1));
         rounds /= count;
         for (column, step) in moves {
-            // Below 2^64 rounds of a step below 2^63: the product fits.
+            // No overflow: fewer than 2^64 rounds of a step below 2^63.
             let step = i128::from(*step);
             let (first, end) = (-at * step, (last - at) * step);
             low[*column] = low[*column].saturating_add(first.min(end));
@@ -161,7 +161,7 @@ fn widened(values: &[i64]) -> Vec<i128> {
     values.iter().map(|v| i128::from(*v)).collect()
 }
 
-/// Walks the window of a product; `values` ends at its last record.
+/// Passes the records in the window of a product; `values` are those of its last record at the end.
 fn walk(
     template: &Template,
     piece: &Piece,
@@ -206,7 +206,7 @@ fn walk(
     }
 }
 
-/// Steps the loops around the innermost one; returns the separator of the one that advanced.
+/// Advances the loops around the innermost one; returns the separator of the loop that advanced.
 fn carry(outer: &[Loop], rounds: &mut [u64], values: &mut [i64]) -> Option<u8> {
     for (l, round) in outer.iter().zip(rounds) {
         if *round + 1 < l.count {
@@ -222,8 +222,8 @@ fn carry(outer: &[Loop], rounds: &mut [u64], values: &mut [i64]) -> Option<u8> {
 
 fn advance(values: &mut [i64], moves: &[Move], rounds: i64) {
     for (column, step) in moves {
-        // Checked for the whole product before; wrapping only where a count of rounds above 2^63
-        // meets a column that does not move.
+        // The whole product was checked before; wrapping occurs only for more than 2^63 rounds of a
+        // column that does not move.
         values[*column] = values[*column].wrapping_add(step.wrapping_mul(rounds));
     }
 }
@@ -232,7 +232,7 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The records of a run, one after the other: the separator before each and its text.
+/// Passes the records of a run one by one: the separator before each and its text.
 pub(crate) fn each_record(
     run: &Run<'_>,
     mut f: impl FnMut(Option<u8>, &[u8]) -> Result<(), Error>,
@@ -263,8 +263,8 @@ pub(crate) fn each_record(
     Ok(())
 }
 
-/// Splits a run of one moving column where its number of digits changes: first value, how many
-/// records, how many digits.
+/// Splits a run of one moving column at changes of its number of digits. Each part has a first
+/// value, the number of records and the number of digits.
 pub(crate) fn equal_widths(run: &Run<'_>, column: usize, step: i64) -> Vec<(i64, u64, usize)> {
     let width = run.template.columns[column].width;
     let (mut first, mut left) = (run.values[column], run.count);

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The constants of the format and the rule both directions share: which columns a loop moves.
+//! The constants of the format, and the rule for the columns of a loop, which both directions
+//! share.
 //!
 //! The grammar itself is in the crate documentation.
 
-/// First byte of a value whose list follows as it is.
+/// The first byte of a value with a verbatim list.
 pub(crate) const STORED: u8 = b'0';
-/// First byte of a value in the grammar of version 1.
+/// The first byte of a value in the grammar of version 1.
 pub(crate) const FOLDED: u8 = b'1';
-/// Bytes that stand for themselves in a template only behind a backslash.
+/// The bytes that a template must escape with a backslash.
 pub(crate) const SPECIAL: &[u8] = b"*/^~%()\\";
-/// The most columns of a template: as many as there are letters to name them.
+/// The most columns of a template: the number of letters that name them.
 pub(crate) const MAX_COLUMNS: usize = 52;
 /// The most loops of a piece.
 pub(crate) const MAX_LOOPS: usize = 32;
-/// Column values stay below this, so that they have at most 18 digits.
+/// The exclusive limit of column values, which thus have at most 18 digits.
 pub(crate) const VALUE_END: i64 = 1_000_000_000_000_000_000;
 
-/// A column (counted from the left) and what is added to it.
+/// A column (counted from the left) and its increment.
 pub(crate) type Move = (usize, i64);
 
-/// The mark of a loop whose rounds are separated by `separator`.
+/// Returns the mark of a loop with `separator` between its rounds.
 pub(crate) fn loop_mark(separator: u8) -> u8 {
     if separator == b';' { b'/' } else { b'*' }
 }
 
-/// The mark of a joint that writes `separator`.
+/// Returns the mark of a joint with `separator`.
 pub(crate) fn joint_mark(separator: u8) -> u8 {
     if separator == b';' { b'~' } else { b'^' }
 }
 
-/// The letter of a column counted from the right: `a` to `z`, then `A` to `Z`.
+/// Returns the letter of a column counted from the right: `a` to `z`, then `A` to `Z`.
 pub(crate) fn letter(from_right: usize) -> Option<u8> {
     let letters = (b'a'..=b'z').chain(b'A'..=b'Z');
     letters.into_iter().nth(from_right)
 }
 
-/// The column, counted from the right, that a letter names.
+/// Returns the column, counted from the right, that a letter names.
 pub(crate) fn letter_index(letter: u8) -> Option<usize> {
     match letter {
         b'a'..=b'z' => Some(usize::from(letter - b'a')),
@@ -44,43 +45,44 @@ pub(crate) fn letter_index(letter: u8) -> Option<usize> {
     }
 }
 
-/// How many decimal digits a number has.
+/// Returns the number of decimal digits of a number.
 pub(crate) fn digits(number: u64) -> usize {
     number
         .checked_ilog10()
         .map_or(1, |n| usize::try_from(n).unwrap_or(0) + 1)
 }
 
-/// What the loops of a piece have moved so far; it says what a loop without columns moves.
+/// The columns that the loops of a piece have moved so far; it determines the default columns of a
+/// loop.
 ///
-/// In each name of the template that is its rightmost column not moved yet, or, when all have
-/// moved, its leftmost.
+/// For each name of the template the default is the rightmost column that has not moved, or the
+/// leftmost one if all have moved.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
-    /// For each column the name it belongs to, ascending.
+    /// For each column the name that contains it, ascending.
     names: Vec<usize>,
-    /// For each column what the loops so far moved it by from start to start, if they did.
+    /// For each column the total move of the previous loops, if they moved it.
     spans: Vec<Option<i64>>,
 }
 
 impl Cursor {
-    /// A cursor over columns of which each belongs to the given name of the template.
+    /// Creates a cursor for columns; each belongs to the given name of the template.
     pub(crate) fn new(names: Vec<usize>) -> Self {
         let spans = vec![None; names.len()];
         Self { names, spans }
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Forgets the moves: the next piece starts.
+    /// Resets the moves for the next piece.
     pub(crate) fn reset(&mut self) {
         self.spans.fill(None);
     }
 
-    /// The columns that a loop without columns moves, one for each name that has any.
+    /// Returns the default columns of a loop, one for each name with columns.
     fn next(&self) -> impl Iterator<Item = usize> + '_ {
         let mut end = self.names.len();
         std::iter::from_fn(move || {
@@ -92,8 +94,8 @@ impl Cursor {
         })
     }
 
-    /// What a loop moves that names neither columns nor a step: by one, or, where the column has
-    /// moved already, by what the loops so far covered.
+    /// Returns the moves of a loop without columns and step: one, or, if the column has moved
+    /// already, the total move of the previous loops.
     pub(crate) fn default_moves(&self) -> Vec<Move> {
         self.next()
             .map(|c| (c, self.spans[c].unwrap_or(1)))
@@ -101,7 +103,7 @@ impl Cursor {
             .collect()
     }
 
-    /// What a loop moves that names a step but no columns.
+    /// Returns the moves of a loop with a step but no columns.
     pub(crate) fn step_moves(&self, step: i64) -> Vec<Move> {
         if step == 0 {
             return Vec::new();
@@ -109,7 +111,7 @@ impl Cursor {
         self.next().map(|c| (c, step)).collect()
     }
 
-    /// Notes a loop.
+    /// Records the moves of a loop.
     pub(crate) fn apply(&mut self, moves: &[Move], count: u64) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         for (column, step) in moves {
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loops_move_columns_from_the_right_and_then_go_on() {
+    fn loops_move_columns_from_the_right_and_then_continue() {
         let mut cursor = Cursor::new(vec![0, 0]);
         assert_eq!(cursor.default_moves(), [(1, 1)]);
         cursor.apply(&[(1, 1)], 4);
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_count_from_the_right_and_back() {
+    fn letters_and_indices_convert_both_ways() {
         for index in 0..MAX_COLUMNS {
             assert_eq!(letter(index).and_then(letter_index), Some(index));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value as a node list, without passing through text where names are separated by commas only.
+//! The conversion of a value into a node list, without list text if all separators are commas.
 
 use pmix_map::Progression;
 use pmix_types::memory;
@@ -8,28 +8,28 @@ use preg_core::{Error, Limits, NodeList, NodeListBuilder};
 use crate::expand::{Run, Sink, each_record, equal_widths};
 use crate::value::Template;
 
-/// Builds a node list.
+/// A sink that builds a node list.
 ///
-/// A name is open until a comma closes it, since a semicolon is a byte of a name here: `name` is
-/// what it has so far. Only a run that no semicolon touches goes out as a progression.
+/// A name is open until a comma ends it, because a semicolon is a byte of a name here; `name` is
+/// its text so far. Only a run without semicolons is passed on as a progression.
 pub(crate) struct NodeSink {
     builder: NodeListBuilder,
     limits: Limits,
     name: Vec<u8>,
-    /// The value holds a semicolon somewhere.
+    /// `true` if the value contains a semicolon.
     semicolons: bool,
-    /// Something was handed in: an empty list has no name, not one empty name.
+    /// `true` if there was any input: an empty list has no name, not one empty name.
     separated: bool,
-    /// The names of runs, which are closed already, end here; no name is open.
+    /// `true` if the input ended with the names of runs, which are complete; no name is open then.
     closed: bool,
     names: u64,
-    /// How many bytes of names were written: what the work is proportional to, and bounded by the
-    /// limit of text.
+    /// The bytes of names written so far. The work is proportional to them, and the limit of text
+    /// bounds them.
     work: usize,
 }
 
 impl NodeSink {
-    /// A sink for a value with these bytes.
+    /// Creates a sink for a value with these bytes.
     pub(crate) fn new(bytes: &[u8], limits: &Limits) -> Self {
         Self {
             builder: NodeListBuilder::new(limits),
@@ -43,7 +43,7 @@ impl NodeSink {
         }
     }
 
-    /// The finished list.
+    /// Returns the finished list.
     pub(crate) fn finish(mut self) -> Result<NodeList, Error> {
         if !self.closed && (self.separated || !self.name.is_empty()) {
             self.builder.name(&self.name)?;
@@ -68,7 +68,7 @@ impl NodeSink {
         Ok(())
     }
 
-    /// Text that may have separators inside.
+    /// Handles text, possibly with separators in it.
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         self.work = self.work.saturating_add(text.len());
         self.fits()?;
@@ -88,7 +88,7 @@ impl NodeSink {
         Ok(())
     }
 
-    /// Hands a run to the builder as progressions, if it is one.
+    /// Passes a run to the builder as progressions; returns `false` if it is not one.
     fn progression(&mut self, run: &Run<'_>) -> Result<bool, Error> {
         let [(column, step)] = *run.moves else {
             return Ok(false);
@@ -97,7 +97,7 @@ impl NodeSink {
             return Ok(false);
         }
         self.separator(run.before)?;
-        // No name is open here: its buffer is free.
+        // No name is open here, so its buffer can be reused.
         self.name.clear();
         let number = run.template.render(run.values, column, &mut self.name);
         self.work = self.work.saturating_add(self.name.len());
@@ -122,7 +122,7 @@ impl NodeSink {
 impl Sink for NodeSink {
     fn expect(&mut self, records: u64, template: &Template) -> Result<(), Error> {
         if self.semicolons {
-            // Names may span records: the text is what is bounded.
+            // Names may span records, so the text is bounded instead.
             let record = u64::try_from(template.min_len()).unwrap_or(u64::MAX);
             let least = records.saturating_mul(record.saturating_add(1));
             if least.saturating_sub(1) > self.limits.max_bytes {

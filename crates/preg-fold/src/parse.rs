@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the grammar, item by item, and notes the fields for a reader who wants them explained.
+//! The parser of the grammar, item by item; it also records the fields for explanations.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::format::{
 };
 use crate::value::{Column, Content, Item, Loop, Piece, Template};
 
-/// Reads the items of a value one after the other.
+/// The parser of the items of a value.
 pub(crate) struct Parser<'a, 'n> {
     bytes: &'a [u8],
     at: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Parser<'a, 'n> {
 }
 
 impl<'a, 'n> Parser<'a, 'n> {
-    /// A parser of the items that start at `at`, behind the version.
+    /// Creates a parser for the items that start at `at`, after the version.
     pub(crate) fn new(bytes: &'a [u8], at: usize, notes: Option<&'n mut Explanation>) -> Self {
         Self {
             bytes,
@@ -30,7 +30,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         }
     }
 
-    /// The next item; none at the end.
+    /// Returns the next item, or `None` at the end.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item<'a>>, Error> {
         let mut separator = None;
         if !std::mem::take(&mut self.first) {
@@ -78,7 +78,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         Error::damaged(self.at, format!("expected {what}, found {found}"))
     }
 
-    /// An item without columns and loops, if this is one.
+    /// Parses an item without columns and loops, if there is one.
     fn plain(&mut self) -> Option<Cow<'a, [u8]>> {
         let rest = self.bytes.get(self.at..)?;
         let is_end = |b: &u8| matches!(b, b',' | b';');
@@ -168,7 +168,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         Ok(template)
     }
 
-    /// `\` and what it makes literal: one byte, or a whole run of digits.
+    /// Parses `\` and the literal after it: one byte, or a whole run of digits.
     fn escape(&mut self, template: &mut Template) -> Result<(), Error> {
         self.at += 1;
         let start = self.at;
@@ -179,8 +179,8 @@ impl<'a, 'n> Parser<'a, 'n> {
             self.at = start;
             return Err(self.expected("a byte behind `\\`"));
         };
-        // The names of a record are told apart by their separators; one inside a name would make
-        // a list that its own text cannot carry.
+        // Separators divide the names of a record; an escaped one inside a name would create a list
+        // that differs from its own text.
         if matches!(literal, b"," | b";") {
             self.at = start;
             return Err(self.expected("a byte of a name behind `\\`"));
@@ -306,7 +306,7 @@ impl<'a, 'n> Parser<'a, 'n> {
         Ok(Some(number))
     }
 
-    /// The moves of a loop or joint; none if nothing is written.
+    /// Parses the moves of a loop or joint; returns `None` if there are none.
     fn moves(&mut self, cursor: &Cursor) -> Result<Option<Vec<Move>>, Error> {
         match self.peek() {
             Some(b'+' | b'-') => {

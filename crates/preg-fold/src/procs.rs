@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value as a process map: runs of plain ranks go to the builder as they are.
+//! The conversion of a value into a process map; runs of plain ranks are passed to the builder
+//! directly.
 
 use pmix_map::RankRun;
 use pmix_types::Rank;
@@ -8,15 +9,15 @@ use preg_core::{Error, Limits, ProcMap, ProcMapBuilder};
 use crate::expand::{Run, Sink, each_record};
 use crate::value::Template;
 
-/// Builds a process map.
+/// A sink that builds a process map.
 pub(crate) struct ProcSink {
     builder: ProcMapBuilder,
     limits: Limits,
-    /// Ranks, ranges and empty entries so far: what the work is proportional to.
+    /// The ranks, ranges and empty entries so far; the work is proportional to them.
     entries: u64,
-    /// Bytes of records that were read as text; bounded by the limit of text.
+    /// The bytes of records that were parsed as text; the limit of text bounds them.
     work: usize,
-    /// Whether anything but the empty text came in.
+    /// `true` if there was any input but the empty text.
     any: bool,
 }
 
@@ -31,7 +32,7 @@ impl ProcSink {
         }
     }
 
-    /// The finished map.
+    /// Returns the finished map.
     pub(crate) fn finish(mut self) -> Result<ProcMap, Error> {
         if self.any {
             self.builder.end_node()?;
@@ -57,7 +58,8 @@ impl ProcSink {
             if index > 0 {
                 self.builder.end_node()?;
             }
-            // The map's own reader says what a rank is; a node's text has no semicolon.
+            // The parser of maps decides about the validity of ranks; the text of a node contains
+            // no semicolon.
             let map = ProcMap::parse_text(node, &self.limits).map_err(placeless)?;
             for run in map.runs_of(0).unwrap_or_default() {
                 self.builder.run(run).map_err(placeless)?;
@@ -101,7 +103,7 @@ fn not_a_rank(value: i64) -> String {
     format!("expected a rank (0 to {}), found {value}", Rank::MAX_VALID)
 }
 
-/// The same error without the offset, which is not one of the encoded value.
+/// Returns the error without the offset, which is not relative to the encoded value.
 fn placeless(error: pmix_map::Error) -> Error {
     Error::new(error.status(), error.message())
 }

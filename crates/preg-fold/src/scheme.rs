@@ -13,9 +13,9 @@ use crate::parse::Parser;
 use crate::procs::ProcSink;
 use crate::text::TextSink;
 
-/// The component's description.
+/// The description of the component.
 ///
-/// Off by default: no other implementation reads this form.
+/// Off by default: no other implementation parses this form.
 pub static COMPONENT: Component = Component {
     name: NAME,
     priority: 110,
@@ -43,7 +43,7 @@ enum Body<'a> {
     Folded(&'a [u8]),
 }
 
-/// Tells the kind of a value; NULs are refused, since the string form ends at the first.
+/// Returns the kind of a value; rejects NULs, because the string form ends at the first one.
 fn body(value: &[u8]) -> Result<Body<'_>, Error> {
     if let Some(nul) = memchr::memchr(0, value) {
         return Err(Error::damaged(nul, "a NUL, which no list of this form has"));
@@ -103,7 +103,7 @@ fn parse_text(value: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Adds the fields of a value that starts at `base` bytes into the explained one.
+/// Adds the fields of a value at offset `base` of the explained value.
 fn explain_value(value: &[u8], base: usize, explanation: &mut Explanation) {
     let mut inner = Explanation::default();
     match body(value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value as list text.
+//! The conversion of a value into list text.
 
 use pmix_types::memory;
 use preg_core::{Error, Limits};
@@ -10,7 +10,7 @@ use crate::value::{Template, push_number};
 /// The most digits of a number, and its sign.
 const MAX_NUMBER: usize = 20;
 
-/// Collects text up to a limit.
+/// A sink that collects text up to a limit.
 pub(crate) struct TextSink {
     pub(crate) out: Vec<u8>,
     max_text: u64,
@@ -32,7 +32,7 @@ impl TextSink {
         Ok(())
     }
 
-    /// A run of one moving column: the rest of the first record is copied behind it.
+    /// Writes a run of one moving column: the rest of the first record is copied after each number.
     fn number_run(&mut self, run: &Run<'_>, column: usize, step: i64) -> Result<(), Error> {
         let record = run.template.min_len() + MAX_NUMBER + 1;
         memory::reserve(&mut self.out, record)?;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a value once it is read, and how a record is written.
+//! The parts of a parsed value, and the text of a record.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::format::Move;
 
-/// A number of a template: the value written and how wide it is at least.
+/// A number of a template: its value and its minimum width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) value: i64,
     pub(crate) width: usize,
-    /// Which name of the template it belongs to.
+    /// The index of its name in the template.
     pub(crate) name: usize,
 }
 
-/// A record: literals with a column between each two; separators inside are literal bytes.
+/// A record: literals with a column between each two; separators are literal bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Template {
-    /// One more than there are columns.
+    /// The literals, one more than columns.
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) columns: Vec<Column>,
     pub(crate) names: usize,
 }
 
-/// One loop of a piece; the first is the innermost.
+/// A loop of a piece; the first one is the innermost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {
     pub(crate) separator: u8,
@@ -32,27 +32,28 @@ pub(crate) struct Loop {
     pub(crate) moves: Vec<Move>,
 }
 
-/// A product of loops, or the window of it that the list holds.
+/// A product of loops, or the window of it that is in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) offset: usize,
-    /// How it joins the piece before: separator, and the way from the last record to its first.
+    /// The joint to the previous piece: the separator, and the moves from the last record to the
+    /// first.
     pub(crate) joint: Option<(u8, Vec<Move>)>,
     pub(crate) loops: Vec<Loop>,
     /// The number of its first record in the product.
     pub(crate) skip: u64,
-    /// How many records it has; none for all to the end of the product.
+    /// The number of records; `None` for all up to the end of the product.
     pub(crate) take: Option<u64>,
 }
 
-/// What stands between two separators of the value.
+/// The content between two separators of the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content<'a> {
     Plain(Cow<'a, [u8]>),
     Folded(Template, Vec<Piece>),
 }
 
-/// An item, its place and the separator before it.
+/// An item, its offset and the separator before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item<'a> {
     pub(crate) offset: usize,
@@ -61,7 +62,7 @@ pub(crate) struct Item<'a> {
 }
 
 impl Template {
-    /// The literal behind the last column.
+    /// Returns the literal after the last column.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         if self.literals.is_empty() {
             self.literals.push(Vec::new());
@@ -70,7 +71,7 @@ impl Template {
         &mut self.literals[last]
     }
 
-    /// Appends the record with the given columns; returns where the digits of one of them are.
+    /// Appends the record with the given columns; returns the range of the digits of one of them.
     pub(crate) fn render(&self, values: &[i64], marked: usize, out: &mut Vec<u8>) -> Range<usize> {
         let mut place = out.len()..out.len();
         for (index, literal) in self.literals.iter().enumerate() {
@@ -86,7 +87,7 @@ impl Template {
         place
     }
 
-    /// The fewest bytes a record can have.
+    /// Returns the minimum length of a record.
     pub(crate) fn min_len(&self) -> usize {
         let literals: usize = self.literals.iter().map(Vec::len).sum();
         let columns: usize = self.columns.iter().map(|c| c.width).sum();
@@ -94,7 +95,7 @@ impl Template {
     }
 }
 
-/// Appends a number in at least `width` digits.
+/// Appends a number with at least `width` digits.
 pub(crate) fn push_number(out: &mut Vec<u8>, value: i64, width: usize) {
     let mut buffer = [b'0'; 20];
     let mut rest = value.unsigned_abs();

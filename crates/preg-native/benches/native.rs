@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time of the native scheme over lists of three sizes.
+//! The time of the native scheme for lists of three sizes.
 //!
 //! `cargo bench -p preg-native`
 
@@ -66,9 +66,9 @@ fn xname(i: usize) -> String {
     format!("x{}c{c}s{s}b{b}n{n}", 1000 + i / 256)
 }
 
-/// A permutation of `0..size` without order.
+/// Returns an irregular permutation of `0..size`.
 fn shuffled(i: usize, size: usize) -> usize {
-    // 999,983 is a prime that divides none of the sizes.
+    // The prime 999,983 divides none of the sizes.
     (i * 999_983 + 12_345) % size
 }
 

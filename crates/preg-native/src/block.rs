@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks: the shortest division of a list into names and groups, one stretch of it at a time.
+//! Blocks: the shortest division of a part of a list into names and groups.
 //!
-//! A group covers names that follow each other and differ in one field only, so it never reaches
-//! over a pair of neighbours that differ in more. Such pairs cut the list into *blocks*, all of
-//! whose names are equally long, and each block is solved by itself, exactly, by a dynamic
-//! programme over its names: the cost of the best text that ends with this name, and for each
-//! field on which this name continues its predecessor the cost of the best text whose last
-//! element is an open group on that field (a *track*). Only fields on which two neighbours agree
-//! need a track, which is one for nearly every name.
+//! A group covers consecutive names that differ in one field only, so it never spans two neighbors
+//! that differ in more. Such pairs divide the list into *blocks*, in which all names are equally
+//! long. Each block is solved separately and exactly by dynamic programming over its names. The
+//! state has the cost of the best text that ends with the current name. For each field in which
+//! this name continues its predecessor, it also has the cost of the best text whose last element is
+//! an open group on that field (a *track*). Only fields in which two neighbors are linked need a
+//! track; for nearly every name that is one field.
 //!
-//! Inside a run of consecutive numbers nothing but the group on that field can be best: a group
-//! loses nothing by taking in the numbers next to it, and four names with the next numbers are
-//! never shorter one by one. So runs are counted, not solved, and so are the names of a group that
-//! nothing can end but a name outside of it (`settled.rs`).
+//! Within a run of consecutive numbers the group on that field is always optimal: adding the next
+//! number costs a group nothing, and four consecutive names are never shorter one by one. Runs are
+//! therefore counted, not solved, and so are the names of a group that only a name outside of it
+//! can end (`settled.rs`).
 
 use memchr::memchr3;
 use pmix_map::scan::{self, Link};
@@ -22,14 +22,14 @@ use crate::decimal;
 use crate::fold::{self, Field};
 use crate::track::{Step, Track};
 
-/// A stretch of the list in which each name differs from the next in at most one field.
+/// A part of the list in which each name differs from the next in at most one field.
 pub(crate) struct Block<'a> {
     pub(crate) text: &'a [u8],
-    /// Where the first name starts.
+    /// The offset of the first name.
     pub(crate) base: usize,
-    /// How long each name is.
+    /// The length of each name.
     pub(crate) len: usize,
-    /// How many names there are.
+    /// The number of names.
     pub(crate) count: usize,
     pub(crate) steps: Vec<Step>,
     pub(crate) tracks: Vec<Track>,
@@ -49,18 +49,18 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The name with an index.
+    /// Returns the name with an index.
     pub(crate) fn name(&self, index: usize) -> &'a [u8] {
         let start = self.base + index * (self.len + 1);
         &self.text[start..start + self.len]
     }
 
-    /// The index of the first name behind a step.
+    /// Returns the index of the first name after a step.
     pub(crate) fn first_after(&self, step: usize) -> usize {
         self.steps.get(step + 1).map_or(self.count, |s| s.first)
     }
 
-    /// Finds the steps with which the elements of the best text end, the last element first.
+    /// Determines the last steps of the elements of the best text, the last element first.
     pub(crate) fn last_steps(&self, ends: &mut Vec<usize>) {
         ends.clear();
         let mut end = self.steps.len();
@@ -70,8 +70,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Reads and solves the block that starts at a byte; returns where the next one starts (past
-    /// the end of the text if there is none), or `None` at a name that cannot be carried.
+    /// Parses and solves the block at an offset. Returns the start of the next block (beyond the
+    /// end of the text if there is none), or `None` at a name that the form cannot represent.
     pub(crate) fn read(&mut self, base: usize) -> Option<usize> {
         let end = scan::name_end(self.text, base, b',');
         let first = &self.text[base..end];
@@ -100,7 +100,8 @@ impl<'a> Block<'a> {
         Some(at)
     }
 
-    /// How the name at a byte follows the last one; the field of the link before is tried first.
+    /// Returns the link of the name at an offset to the previous one; the field of the previous
+    /// link is tried first.
     fn link(&self, at: usize, last: Option<Field>) -> Link {
         let name = self.name(self.count - 1);
         let end = at + self.len;
@@ -121,16 +122,16 @@ impl<'a> Block<'a> {
                 Link::Field(field.start..field.end)
             };
         }
-        // A comma inside, where the next name is shorter, equals no byte of this one.
+        // If the next name is shorter, its comma differs from the byte of this name.
         scan::link(name, next)
     }
 
-    /// The cost of the best text before a step.
+    /// Returns the cost of the best text before a step.
     fn cost_before(&self, step: usize) -> usize {
         step.checked_sub(1).map_or(0, |s| self.steps[s].cost)
     }
 
-    /// A group that begins with the last step.
+    /// Returns a group that begins with the last step.
     fn fresh(&self, field: Field) -> Track {
         let begin = self.steps.len() - 1;
         let name = self.name(self.count - 1);
@@ -148,7 +149,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The same group as of a track, if it began with the last step only.
+    /// Returns the group of a track, as if it began with the last step only.
     fn restarted(&self, track: &Track) -> Track {
         let begin = self.steps.len() - 1;
         Track {
@@ -159,7 +160,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Takes the next name, which differs from the last in this field.
+    /// Adds the next name, which differs from the last one in this field.
     fn advance(&mut self, field: Field) {
         let old = self.tracks.iter().find(|t| t.field == field).copied();
         let fresh = old.map_or_else(|| self.fresh(field), |t| self.restarted(&t));
@@ -176,7 +177,7 @@ impl<'a> Block<'a> {
         self.push(Some(track));
     }
 
-    /// Takes the next name, which equals the last: any field may carry both.
+    /// Adds the next name, which equals the last one: a group on any field can contain both.
     fn same(&mut self) {
         let name = self.name(self.count);
         if self.tracks.len() < 2 {
@@ -207,8 +208,7 @@ impl<'a> Block<'a> {
             field: track.map(|t| t.field),
             is_run: false,
         };
-        // A group that was best before stays best: to open one more range never costs more than
-        // the name alone.
+        // A group that was best remains best: one more range never costs more than the name alone.
         let settled = self.steps.last().is_some_and(|s| s.same_group(&best));
         if !settled {
             let alone = self.cost_before(begin) + 1 + fold::alone(self.name(self.count)).0;
@@ -228,8 +228,8 @@ impl<'a> Block<'a> {
         self.steps.push(best);
     }
 
-    /// Whether the two last steps need not be told apart any more: a new one goes on as both did,
-    /// and no track begins with either.
+    /// Returns `true` if the last two steps may be merged: a new step continues both of them, and
+    /// no track begins with either.
     fn joins(&self, next: &Step) -> bool {
         let [.., one, two] = &self.steps[..] else {
             return false;
@@ -243,7 +243,7 @@ impl<'a> Block<'a> {
         alike && !is_run && self.tracks.iter().all(|t| t.begin < index)
     }
 
-    /// Makes one step of the last two.
+    /// Merges the last two steps.
     fn join(&mut self) {
         if let Some(last) = self.steps.pop()
             && let Some(step) = self.steps.last_mut()

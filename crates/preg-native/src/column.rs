@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that differ in one field only, compared by words: the inner loop over numbers in any
+//! Word-wise comparison of names that differ in one field only: the inner loop for numbers in any
 //! order.
 
 use pmix_map::scan;
@@ -9,27 +9,27 @@ use crate::fold::Field;
 /// The bytes of a word.
 const WORD: usize = 8;
 
-/// A name and the separator behind it as a stencil, with a hole where the field is.
+/// A mask of a name and its separator, with a gap at the field.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     words: Vec<Word>,
-    /// How many bytes the field has, and where it ends.
+    /// The number of bytes of the field, and the offset of its end.
     width: usize,
     end: usize,
 }
 
-/// A word of the stencil.
+/// A word of the mask.
 #[derive(Debug)]
 struct Word {
-    /// Where it is in the name.
+    /// The offset in the name.
     at: usize,
     text: u64,
-    /// Ones in the bytes that must be equal.
+    /// Bits set in the bytes that must be equal.
     mask: u64,
 }
 
 impl Column {
-    /// Makes this the stencil of a name.
+    /// Sets the mask to that of a name.
     pub(crate) fn set(&mut self, name: &[u8], field: Field) {
         (self.width, self.end) = (field.end - field.start, field.end);
         self.words.clear();
@@ -51,11 +51,11 @@ impl Column {
         }
     }
 
-    /// The number in the field of the name at a byte; `None` if the name has other text around
-    /// it, or so few bytes follow that a word would reach over the end.
+    /// Returns the number in the field of the name at an offset. Returns `None` if the text around
+    /// it differs, or if a word would extend past the end.
     #[inline]
     pub(crate) fn number(&self, text: &[u8], at: usize) -> Option<u64> {
-        // Past the end a word reads as zero, which no separator is.
+        // Past the end a word reads as zero, which is not a separator.
         let differs = |w: &Word| (scan::word(text, at + w.at) ^ w.text) & w.mask != 0;
         if self.words.iter().any(differs) {
             return None;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_fits_if_the_text_around_its_number_is_the_same() {
+    fn a_name_fits_if_the_text_around_its_number_is_equal() {
         for prefix in ["", "n", "node", "a-long-prefix-of-names-"] {
             for (width, number) in [(1, 7), (3, 42), (8, 12_345_678), (18, 98_765_432_101)] {
                 for suffix in ["", "b", "-ib", ".cluster.example.com"] {

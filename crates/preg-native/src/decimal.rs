@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decimal numbers as text.
 
-/// How many digits a number has.
+/// Returns the number of digits of a number.
 pub(crate) fn len(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-/// The digits without leading zeros, the last digit always kept.
+/// Returns the digits without leading zeros, but always the last digit.
 pub(crate) fn significant(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().take_while(|b| **b == b'0').count();
     &digits[zeros.min(digits.len().saturating_sub(1))..]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A value taken apart, field by field, down to the byte where reading stops.
+//! The fields of a value, up to the byte at which parsing stops.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use preg_core::{Error, Explanation};
 use crate::grammar::{self, Element, Elements, Group, NumberRange, NumberRanges, Numbers, TAG};
 use crate::procs;
 
-/// Most fields of one explanation; what follows is read, but summed up in one last field.
+/// The most fields of an explanation; further fields are parsed, but summarized in a last one.
 const MAX_FIELDS: usize = 10_000;
 
-/// Explains a value of the string form; `None` if it does not carry the tag.
+/// Explains a value of the string form; returns `None` if it does not have the tag.
 ///
-/// The form does not say whether it is a node map or a process map. Where nothing but ranks and
-/// separators stands between the brackets it is explained as a process map.
+/// The form does not state the kind of map. If the brackets contain only ranks and separators, the
+/// value is explained as a process map.
 pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     if !value.starts_with(TAG) {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     });
     let read = match grammar::body(value) {
         Ok(body) => body.map_or(Ok(()), |body| walk.map(body)),
-        // The reader sees what there is in front of the fault.
+        // The error is at the end, so all bytes before it are explained.
         Err(error) if error.offset() == Some(value.len()) => {
             walk.map(TAG.len()..value.len()).and(Err(error))
         }
@@ -38,13 +38,13 @@ pub(crate) fn explain(value: &[u8]) -> Option<Explanation> {
     Some(walk.finish(read))
 }
 
-/// Most bytes of a name, a prefix or a suffix that are repeated.
+/// The most bytes of a name, a prefix or a suffix in an explanation.
 const MAX_SHOWN: usize = 80;
 
 struct Walk<'a> {
     value: &'a [u8],
     told: Explanation,
-    /// What [`MAX_FIELDS`] left out.
+    /// The range and the number of the fields beyond [`MAX_FIELDS`].
     left_out: Option<(Range<usize>, usize)>,
 }
 
@@ -59,7 +59,7 @@ impl Walk<'_> {
         *count += 1;
     }
 
-    /// The text of a range for the reader, of a long one the beginning.
+    /// Returns the text of a range for display; a long text is cut.
     fn text(&self, range: &Range<usize>) -> String {
         let bytes = self.value.get(range.clone()).unwrap_or_default();
         match bytes.get(..MAX_SHOWN) {
@@ -167,7 +167,7 @@ impl Walk<'_> {
     }
 }
 
-/// A number in so many digits; only named, not spelled out, where they would fill the screen.
+/// A number with leading zeros to a width; huge widths are described instead of written out.
 struct Padded<'a, T>(usize, &'a T);
 
 impl<T: std::fmt::Display> std::fmt::Display for Padded<'_, T> {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a numeric field of a name costs when it is written as `[width:number]`.
+//! The cost of a numeric field of a name in the form `[width:number]`.
 
 use pmix_map::scan;
 
 use crate::decimal;
 use crate::parse::PLAIN_WIDTH;
 
-/// How many fields of one name are weighed; the first is always among them.
+/// The most fields of a name that are considered; the first is always among them.
 pub(crate) const MAX_FIELDS: usize = 16;
 
-/// The bytes of brackets and colon around a group's width and ranges.
+/// The length of the brackets and the colon of a group.
 const PUNCTUATION: usize = 3;
 
-/// A numeric field: these bytes of a name are digits, and at most [`scan::MAX_DIGITS`] of them.
+/// A numeric field: a range of a name that consists of at most [`scan::MAX_DIGITS`] digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) start: usize,
@@ -20,18 +20,18 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The fields of a name that are weighed, left to right.
+    /// Returns the considered fields of a name, left to right.
     pub(crate) fn of(name: &[u8]) -> impl Iterator<Item = Self> + '_ {
         scan::fields(name).map(Self::from).take(MAX_FIELDS)
     }
 
-    /// The digits of the field.
+    /// Returns the digits of the field.
     pub(crate) fn digits(self, name: &[u8]) -> &[u8] {
         &name[self.start..self.end]
     }
 
-    /// Where the number begins in the encoded form: a run of digits that is too long to be a
-    /// number as a whole may still have zeros in front of the field, which the width then covers.
+    /// Returns the start of the number in the encoded form. A run of digits that is too long for a
+    /// number may have zeros before the field; the width then covers them.
     pub(crate) fn padded_start(self, name: &[u8]) -> usize {
         let most = PLAIN_WIDTH - (self.end - self.start);
         let before = &name[..self.start];
@@ -41,7 +41,7 @@ impl Field {
         self.start - (before.iter().rev().take(most).take_while(|b| **b == b'0')).count()
     }
 
-    /// The bytes of a group on this field without its ranges.
+    /// Returns the length of a group on this field without its ranges.
     pub(crate) fn frame_len(self, name: &[u8]) -> usize {
         let width = self.end - self.padded_start(name);
         name.len() - width + PUNCTUATION + decimal::len(width as u64)
@@ -57,11 +57,11 @@ impl From<std::ops::Range<usize>> for Field {
     }
 }
 
-/// The shortest form of a name alone: its length, and the field to write in brackets unless it is
-/// written as it stands.
+/// Returns the shortest form of a single name: its length, and the field in brackets, or `None` if
+/// the name is written verbatim.
 ///
-/// Brackets pay from four leading zeros on; on a tie they win, as OpenPMIx's generator has it, and
-/// between fields the first.
+/// Brackets save bytes from four leading zeros on. For equal lengths brackets are used, as in
+/// OpenPMIx's generator, and of several fields the first.
 pub(crate) fn alone(name: &[u8]) -> (usize, Option<Field>) {
     let verbatim = (name.len(), None);
     if !name.windows(4).any(|w| w == b"0000") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The grammar of a value, as iterators over byte ranges; no value is built here.
+//! The grammar of a value, as iterators over byte ranges.
 //!
-//! Both the parser and the explanation walk these, so they agree on every byte.
+//! The parser and the explanation share these iterators, so they agree on every byte.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use preg_core::Error;
 
 use crate::decimal;
 
-/// What every value begins with.
+/// The prefix of every value.
 pub(crate) const TAG: &[u8] = b"pmix[";
 
-/// The bytes between the outer brackets; `None` if the value does not carry the tag.
+/// Returns the bytes between the outer brackets, or `None` if the value does not have the tag.
 ///
 /// # Errors
-/// The closing bracket is missing or a NUL is inside.
+/// The closing bracket is missing, or the value contains a NUL.
 pub(crate) fn body(value: &[u8]) -> Result<Option<Range<usize>>, Error> {
     if !value.starts_with(TAG) {
         return Ok(None);
@@ -26,7 +26,7 @@ pub(crate) fn body(value: &[u8]) -> Result<Option<Range<usize>>, Error> {
     if let Some(nul) = memchr(0, value) {
         return Err(Error::damaged(nul, "a NUL inside the map, which is text"));
     }
-    // DEVIATION: OpenPMIx drops the last byte whatever it is, so a truncated map loses the end of
+    // DEVIATION: OpenPMIx drops the last byte without a check, so a truncated map loses the end of
     // its last name; here it is an error; truncated_maps_are_errors_at_their_end
     match value {
         [rest @ .., b']'] if rest.len() >= TAG.len() => Ok(Some(TAG.len()..rest.len())),
@@ -37,10 +37,10 @@ pub(crate) fn body(value: &[u8]) -> Result<Option<Range<usize>>, Error> {
     }
 }
 
-/// One element of a node map, as byte ranges of the value.
+/// An element of a node map, as byte ranges of the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
-    /// A name as it stands; may be empty.
+    /// A verbatim name, possibly empty.
     Name(Range<usize>),
     /// Names that differ in one number.
     Group(Group),
@@ -49,21 +49,21 @@ pub(crate) enum Element {
 /// The parts of `prefix[width:ranges]suffix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// What stands before the number.
+    /// The text before the number.
     pub(crate) prefix: Range<usize>,
     /// The digits of the width.
     pub(crate) width: Range<usize>,
     /// The ranges, separated by commas.
     pub(crate) ranges: Range<usize>,
-    /// What stands behind the number.
+    /// The text after the number.
     pub(crate) suffix: Range<usize>,
 }
 
 impl Group {
-    /// The width as a number.
+    /// Returns the width as a number.
     ///
     /// # Errors
-    /// It is zero or has no meaning as a length.
+    /// The width is zero or too large for a name.
     pub(crate) fn width(&self, value: &[u8]) -> Result<usize, Error> {
         let digits = value.get(self.width.clone()).unwrap_or_default();
         match number(digits).map(usize::try_from) {
@@ -74,23 +74,23 @@ impl Group {
             Some(Ok(width)) if width <= i32::MAX as usize => Ok(width),
             _ => Err(Error::damaged(
                 self.width.start,
-                "the width is no length of a host name",
+                "the width is not a valid length of a host name",
             )),
         }
     }
 
-    /// The suffix, checked.
+    /// Returns the suffix after a check.
     ///
-    /// A second group in one element is text, as OpenPMIx's parsers have it, but a bracket
-    /// without its partner is a sign of damage.
+    /// A second group in an element is text, as in OpenPMIx's parsers, but an unmatched bracket is
+    /// a sign of damage.
     ///
     /// # Errors
-    /// A bracket is alone.
-    // DEVIATION: OpenPMIx makes names such as `n01]` of it, which no generator meant;
+    /// A bracket is unmatched.
+    // DEVIATION: OpenPMIx creates names such as `n01]` from it, which no generator intends;
     // brackets_without_a_partner_are_errors
     pub(crate) fn suffix<'a>(&self, value: &'a [u8]) -> Result<&'a [u8], Error> {
         let text = value.get(self.suffix.clone()).unwrap_or_default();
-        let alone = |at: usize| Error::damaged(at, "a bracket without its partner");
+        let alone = |at: usize| Error::damaged(at, "an unmatched bracket");
         let mut open = None;
         for (at, byte) in self.suffix.clone().zip(text) {
             match (byte, open) {
@@ -104,17 +104,17 @@ impl Group {
     }
 }
 
-/// The elements of a node map in order; ends after the first error.
+/// An iterator over the elements of a node map; it ends after the first error.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements<'a> {
     value: &'a [u8],
-    /// The bytes not read yet; `None` when the last element was given out.
+    /// The remaining bytes; `None` after the last element.
     rest: Option<Range<usize>>,
 }
 
 impl<'a> Elements<'a> {
-    /// The elements between the outer brackets. As everywhere, the empty text is the empty list;
-    /// otherwise each comma separates two elements, which may be empty.
+    /// Creates an iterator over the elements between the outer brackets. The empty text is the
+    /// empty list; otherwise each comma separates two elements, which may be empty.
     // DEVIATION: OpenPMIx's parser rejects the empty elements that its own generator writes for
     // empty names; here they are empty names; empty_elements_are_empty_names
     pub(crate) fn new(value: &'a [u8], body: Range<usize>) -> Self {
@@ -126,7 +126,7 @@ impl<'a> Elements<'a> {
         memchr(wanted, self.value.get(at..end)?).map(|n| at + n)
     }
 
-    /// Gives out what ends at `end`, a comma or the end of the body.
+    /// Consumes the bytes up to `end`, a comma or the end of the body.
     fn advance(&mut self, end: usize, body_end: usize) {
         self.rest = (end < body_end).then(|| end + 1..body_end);
     }
@@ -174,25 +174,25 @@ impl Iterator for Elements<'_> {
     }
 }
 
-/// One range of a group: the bytes it covers and its numbers.
+/// A range of a group: its bytes and its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NumberRange {
-    /// The bytes, without blanks around them.
+    /// The bytes, without surrounding blanks.
     pub(crate) span: Range<usize>,
-    /// What they say.
+    /// The numbers of the range.
     pub(crate) numbers: Numbers,
 }
 
 /// The numbers of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Numbers {
-    /// `first` to `last`, both included.
+    /// The numbers from the first to the second, both included.
     Range(u64, u64),
-    /// One number of more digits than an integer is trusted with: its digits, as text.
+    /// A single number with more digits than an integer can hold: its digits as text.
     Long(Range<usize>),
 }
 
-/// The ranges of a group in order; ends after the first error.
+/// An iterator over the ranges of a group; it ends after the first error.
 #[derive(Clone, Debug)]
 pub(crate) struct NumberRanges<'a> {
     value: &'a [u8],
@@ -250,7 +250,7 @@ impl<'a> NumberRanges<'a> {
         }
     }
 
-    /// Reads one number, blanks around it allowed.
+    /// Parses one number; blanks may surround it.
     fn number(&self, span: Range<usize>) -> Result<Number, Error> {
         let span = trimmed(self.value, span);
         let digits = self.value.get(span.clone()).unwrap_or_default();
@@ -268,8 +268,8 @@ impl<'a> NumberRanges<'a> {
         let zeros = digits.iter().take_while(|b| **b == b'0').count();
         let significant = digits.get(zeros..).unwrap_or_default();
         if significant.len() > self.width {
-            // DEVIATION: OpenPMIx lets such a number replace the end of the prefix, which gives
-            // names that nobody wrote; a_number_wider_than_its_width_is_an_error
+            // DEVIATION: OpenPMIx lets such a number overwrite the end of the prefix, which gives
+            // names that no list contains; a_number_wider_than_its_width_is_an_error
             return Err(Error::damaged(
                 span.start,
                 format!(
@@ -286,16 +286,16 @@ impl<'a> NumberRanges<'a> {
             }
             _ => Err(Error::damaged(
                 span.start,
-                format!("the number is above {}, the most that peers read", i64::MAX),
+                format!("the number exceeds {}, the limit of peers", i64::MAX),
             )),
         }
     }
 }
 
-/// The end of a range that is written as a negative number.
+/// Returns the end of a range that is written as a negative number.
 ///
-/// OpenPMIx's generators count in a signed 32-bit integer, so consecutive names across 2^31 come
-/// out as `2147483646--2147483648`; the end is what it was before it wrapped.
+/// OpenPMIx's generators count with a signed 32-bit integer, so consecutive names across 2^31 are
+/// written as `2147483646--2147483648`. The function restores the value before the overflow.
 fn wrapped(first: u64, negated: u64) -> Option<u64> {
     let last = (1_u64 << 32).checked_sub(negated)?;
     (first < 1 << 31 && last >= 1 << 31).then_some(last)
@@ -315,7 +315,7 @@ impl Iterator for NumberRanges<'_> {
         let stop = memchr(b',', text).map(|n| start + n);
         let span = trimmed(self.value, start..stop.unwrap_or(end));
         if span.is_empty() && stop.is_none() && !self.first {
-            // A comma behind the last range, which OpenPMIx's parsers accept too.
+            // The last range may be followed by a comma, as in OpenPMIx's parsers.
             return None;
         }
         self.first = false;
@@ -327,14 +327,14 @@ impl Iterator for NumberRanges<'_> {
     }
 }
 
-/// The range without the blanks at its ends.
+/// Returns the range without surrounding blanks.
 fn trimmed(value: &[u8], range: Range<usize>) -> Range<usize> {
     let text = value.get(range.clone()).unwrap_or_default();
     let start = range.start + (text.len() - text.trim_ascii_start().len());
     start..start + text.trim_ascii().len()
 }
 
-/// Reads decimal digits; `None` if they do not fit.
+/// Parses decimal digits; returns `None` if the number does not fit.
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |n, b| {
         n.checked_mul(10)?

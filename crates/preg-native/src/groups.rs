@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements of a solved block as text.
+//! The text of the elements of a solved block.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::decimal;
 use crate::fold::{self, Field};
 use crate::track::Step;
 
-/// Appends the elements of a block, separated by commas; they end with these steps, the last
-/// element first.
+/// Appends the elements of a block, separated by commas; `ends` has the last step of each element,
+/// the last element first.
 pub(crate) fn write(block: &Block<'_>, ends: &[usize], out: &mut Vec<u8>) {
     for (index, last) in ends.iter().rev().enumerate() {
         if index > 0 {
@@ -68,7 +68,7 @@ fn write_group(block: &Block<'_>, steps: Range<usize>, field: Field, out: &mut V
     };
     let number = |index| {
         let end = block.base + index * (block.len + 1) + field.end;
-        // All names of the group have digits there.
+        // All names of the group have digits at this offset.
         let value = scan::number_before(block.text, end, field.end - field.start);
         Number {
             value: value.unwrap_or_default(),
@@ -95,11 +95,11 @@ fn write_group(block: &Block<'_>, steps: Range<usize>, field: Field, out: &mut V
 #[derive(Clone, Copy)]
 struct Number {
     value: u64,
-    /// Where its digits end in the text.
+    /// The offset of the end of its digits in the text.
     end: usize,
 }
 
-/// The ranges under way.
+/// The ranges during writing.
 struct Ranges<'a, 'o> {
     text: &'a [u8],
     /// The ends of the range that may still be continued.
@@ -108,7 +108,7 @@ struct Ranges<'a, 'o> {
 }
 
 impl Ranges<'_, '_> {
-    /// Adds the numbers from one to another, both included.
+    /// Adds the numbers from `low` to `high`, both included.
     #[inline]
     fn push(&mut self, low: Number, high: Number) {
         match &mut self.open {
@@ -139,7 +139,7 @@ impl Ranges<'_, '_> {
         let digits = decimal::len(number.value);
         let text = &self.text[number.end - digits..];
         match text.first_chunk::<{ scan::MAX_DIGITS }>() {
-            // Copying so many bytes that the compiler knows how many costs no call.
+            // A copy of a constant size needs no call of `memcpy`.
             Some(chunk) => {
                 let len = self.out.len() + digits;
                 self.out.extend_from_slice(chunk);

@@ -2,33 +2,33 @@
 //! The native scheme: node maps as `pmix[prefix[width:ranges]suffix,...]`, process maps as
 //! `pmix[0-3;4-7]`.
 //!
-//! It reads whatever OpenPMIx 4.2.2, 5.0.11 and their successors write in this form and never
-//! turns a damaged value into names: what the grammar does not cover is an error with its byte
-//! offset. What it writes is the shortest text that the grammar allows for a division of the list
-//! into verbatim names and groups on one numeric field each, in the order of the list, and the
-//! parsers of OpenPMIx expand it correctly although their own generator never folds on any number
-//! but the first. Lists that this form cannot carry through those parsers are declined: empty
-//! names, brackets or NULs in names, empty nodes of a process map.
+//! The scheme parses all values that OpenPMIx 4.2.2, 5.0.11 and their successors write in this
+//! form, and never turns a damaged value into names: text outside of the grammar is an error with
+//! its offset. It writes the shortest text that the grammar allows for a division of the list into
+//! verbatim names and groups on one numeric field each, in the order of the list. The parsers of
+//! OpenPMIx expand this text correctly, although their own generator only folds on the first
+//! number. Lists that those parsers could not restore are declined: empty names, brackets or NULs
+//! in names, empty nodes of a process map.
 //!
 //! ```text
 //! map     := "pmix[" element ("," element)* "]"          node map
 //!          | "pmix[" node (";" node)* "]"                process map
-//! element := name                                        as it stands, without "["
+//! element := name                                        verbatim, without "["
 //!          | prefix "[" width ":" range ("," range)* "]" suffix
 //! node    := [ranks ("," ranks)*]
 //! range, ranks := number | number "-" number
 //! ```
 //!
-//! `width` is the number of digits a number is padded to. Specification: OpenPMIx `regex.rst`,
-//! "native".
+//! `width` is the number of digits to which a number is padded with zeros. Specification: OpenPMIx
+//! `regex.rst`, "native".
 //!
-//! # What a peer can read
-//! Every OpenPMIx up to and including 6.1 reads the string form; the generation after it has no
-//! parser for it and splits it on commas. A 4.2.2 peer reads this form, `raw` and plain lists, but
-//! no compressed value, so a job with such peers needs `PMIX_MCA_preg=^compress` (values are then
-//! `raw`, which has the higher priority) or `PMIX_MCA_preg=native` (values are of this form, or
-//! plain where it declines). No OpenPMIx reads a regex2 of type `pmix`: none is written unless
-//! `preg_native_regex2` is true; reading one needs no setting.
+//! # Compatibility with peers
+//! Every OpenPMIx up to and including 6.1 parses the string form; the releases after it have no
+//! parser for it and split it at commas. A 4.2.2 peer parses this form, `raw` and plain lists, but
+//! no compressed value. A job with such peers therefore needs `PMIX_MCA_preg=^compress` (values are
+//! then `raw`, which has the higher priority) or `PMIX_MCA_preg=native` (values have this form, or
+//! are plain lists if this scheme declines). No OpenPMIx parses a regex2 of type `pmix`: it is only
+//! written if `preg_native_regex2` is true, but it is always parsed.
 //!
 //! ```
 //! use preg_core::{Limits, Params};

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node map generator: block after block of the list is solved and written.
+//! The node map generator, which solves and writes the blocks of a list one by one.
 
 use crate::block::Block;
 use crate::grammar::TAG;
 use crate::groups;
 
-/// Encodes a node list; `None` if the form cannot carry it.
+/// Encodes a node list; returns `None` if the form cannot represent it.
 ///
-/// Declined are the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
+/// It declines the empty list, empty names, and names with `[`, `]` or NUL, which the parsers of
 /// OpenPMIx would reject or misread.
-// DEVIATION: OpenPMIx lets a name join an earlier group over other names in between, which loses
-// the order; here a group ends where it is left; order_and_duplicates_survive
-// DEVIATION: OpenPMIx folds on the first number only, and on none where a name has other bytes
+// DEVIATION: OpenPMIx lets a name join an earlier group across other names, which loses the order;
+// here a group ends at the first other name; order_and_duplicates_survive
+// DEVIATION: OpenPMIx folds only on the first number, and not at all if a name contains other bytes
 // than letters and digits; names_fold_on_whichever_number_folds_best
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     let mut out = TAG.to_vec();

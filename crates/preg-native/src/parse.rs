@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Node maps into folded lists, never expanding.
+//! The parser of node maps into folded lists, without expansion.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use preg_core::Error;
 
 use crate::grammar::{self, Element, Elements, Group, NumberRange, NumberRanges, Numbers};
 
-/// Widths up to this one are padded without further ado: host names end at 255 bytes.
+/// The largest width without a limit on padding: host names have at most 255 bytes.
 pub(crate) const PLAIN_WIDTH: usize = 255;
 
-/// How many bytes of padding the wider groups of one value may need together. A few bytes of a
-/// value ask for any width, and a folded list holds the padding once for each range.
+/// The most bytes of padding for all wider groups of a value. A few bytes of a value can request
+/// any width, and a folded list stores the padding once for each range.
 const WIDE_BUDGET: usize = 4 << 20;
 
-/// Reads a node map; `None` if the value does not carry the tag.
+/// Parses a node map; returns `None` if the value does not have the tag.
 ///
 /// # Errors
-/// The value is damaged or exceeds the limits; the message names the byte.
+/// The value is damaged or exceeds the limits; the message names the offset.
 pub(crate) fn nodes(value: &[u8], limits: &Limits) -> Result<Option<NodeList>, Error> {
     let Some(body) = grammar::body(value)? else {
         return Ok(None);
@@ -37,11 +37,11 @@ pub(crate) fn nodes(value: &[u8], limits: &Limits) -> Result<Option<NodeList>, E
 struct Parser<'a> {
     value: &'a [u8],
     builder: NodeListBuilder,
-    /// Bytes of list text that may still follow: names, each with the separator behind it.
+    /// The remaining bytes of list text: names, each with its separator.
     bytes_left: u64,
     max_bytes: u64,
     wide_left: usize,
-    /// The prefix and its padding, where the width exceeds what a progression can count.
+    /// The prefix with its padding, if the width exceeds the limit of a progression.
     padded: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Parser<'a> {
         Self {
             value,
             builder: NodeListBuilder::new(limits),
-            // The last name has no separator behind it.
+            // The last name has no separator.
             bytes_left: limits.max_bytes.saturating_add(1),
             max_bytes: limits.max_bytes,
             wide_left: WIDE_BUDGET,
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         group.suffix(self.value).map(|_| ())
     }
 
-    /// Takes one more copy of the padding off the budget.
+    /// Takes one more copy of the padding from the budget.
     fn allow_wide(&mut self, width: usize, group: &Group) -> Result<(), Error> {
         if width <= PLAIN_WIDTH {
             return Ok(());

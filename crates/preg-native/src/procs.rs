@@ -8,19 +8,20 @@ use preg_core::Error;
 use crate::decimal;
 use crate::grammar::{self, TAG};
 
-/// The highest rank that the parsers of OpenPMIx expand: they count in a signed 32-bit integer,
+/// The highest rank that the parsers of OpenPMIx expand: they count with a signed 32-bit integer,
 /// and a range that ends at its maximum never ends.
 const MAX_RANK: u64 = i32::MAX as u64 - 1;
 
-/// Reads a process map; `None` if the value does not carry the tag.
+/// Parses a process map; returns `None` if the value does not have the tag.
 ///
-/// What stands between the brackets is read as any text of a process map is: ranges mean ranks,
-/// an empty node keeps its place, nothing at all is the map of no nodes.
+/// The text between the brackets is parsed as the text of a process map: ranges are ranks, an empty
+/// node counts as a node, and empty text is the map without nodes.
 ///
 /// # Errors
-/// The value is damaged or exceeds the limits; the message names the byte.
+/// The value is damaged or exceeds the limits; the message names the offset.
 // DEVIATION: OpenPMIx drops empty nodes, and expands words, negative numbers, open and reversed
-// ranges to something; here every node keeps its place and nothing but ranks is read; process_maps_are_exact_or_refused
+// ranges to arbitrary ranks; here every node is kept and only ranks are accepted;
+// process_maps_are_exact_or_refused
 pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Error> {
     let Some(body) = grammar::body(value)? else {
         return Ok(None);
@@ -31,7 +32,8 @@ pub(crate) fn parse(value: &[u8], limits: &Limits) -> Result<Option<ProcMap>, Er
         .map_err(|e| Error::from(e).shifted(start))
 }
 
-/// Whether text consists of ranks, ranges, blanks and separators only, and has a rank.
+/// Returns `true` if a text consists of ranks, ranges, blanks and separators only, and contains a
+/// rank.
 pub(crate) fn looks_like_ranks(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_digit)
         && text
@@ -39,19 +41,20 @@ pub(crate) fn looks_like_ranks(text: &[u8]) -> bool {
             .all(|b| matches!(b, b'0'..=b'9' | b',' | b';' | b'-' | b' '))
 }
 
-/// The ranks of one node, as text; only to describe them.
+/// Parses the ranks of one node, for an explanation.
 ///
 /// # Errors
-/// Something that is no rank, with its byte offset in the text.
+/// An entry is not a rank; the error has its offset in the text.
 pub(crate) fn ranks(node: &[u8]) -> Result<ProcMap, Error> {
     Ok(ProcMap::parse_text(node, &Limits::default())?)
 }
 
-/// Encodes a process map; `None` if the form cannot carry it or would be longer than the text.
+/// Encodes a process map; returns `None` if the form cannot represent it or would be longer than
+/// the text.
 ///
-/// Ranges of the input are taken as the ranks they stand for. Declined are empty nodes, which the
-/// parsers of OpenPMIx drop, whatever is no rank, and ranks above [`MAX_RANK`].
-// DEVIATION: OpenPMIx loses ranks where a range of the input continues the one before;
+/// Ranges in the input mean their ranks. Declined are empty nodes, which the parsers of OpenPMIx
+/// drop, entries that are not ranks, and ranks above [`MAX_RANK`].
+// DEVIATION: OpenPMIx loses ranks if a range in the input continues the previous one;
 // ranges_of_the_input_lose_no_rank
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     let mut ranges = Ranges {
@@ -60,7 +63,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     };
     let mut at = 0;
     loop {
-        let Entry { ranks, mut end } = Entry::read(list, at)?;
+        let RankEntry { ranks, mut end } = RankEntry::read(list, at)?;
         if let Some((first, mut last)) = ranks {
             if ranges.continues(first) && first == last && list.get(end) == Some(&b',') {
                 let (more, next) = successors(list, at, end);
@@ -84,23 +87,24 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     (ranges.out.len() <= list.len()).then_some(ranges.out)
 }
 
-/// Counts the entries behind the one at `start..end` that are each the next rank.
+/// Counts the entries after `start..end` that are each the next rank.
 ///
-/// Returns the count and the end of the last of them. An entry that ends its node is not counted.
+/// Returns the count and the end of the last such entry. An entry that ends its node does not
+/// count.
 fn successors(list: &[u8], start: usize, end: usize) -> (u64, usize) {
     let rank = &list[start..end];
     let (count, next) = scan::successors(list, end + 1, rank, 0..rank.len(), b',');
     (count as u64, next - 1)
 }
 
-/// One entry between commas: ranks, or nothing.
-struct Entry {
+/// An entry between commas: ranks, or nothing.
+struct RankEntry {
     ranks: Option<(u64, u64)>,
     end: usize,
 }
 
-impl Entry {
-    /// Reads the entry that starts at a byte; `None` if it is no rank and no range of ranks.
+impl RankEntry {
+    /// Parses the entry at an offset; returns `None` if it is neither a rank nor a range of ranks.
     fn read(list: &[u8], start: usize) -> Option<Self> {
         let text = &list[start..];
         let (mut digits, mut rank) = (0, 0);
@@ -148,7 +152,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     plain.then(|| scan::number(digits))
 }
 
-/// The text under way.
+/// The text during writing.
 struct Ranges {
     out: Vec<u8>,
     /// The ranks that may still be continued; `None` at the start of a node.
@@ -156,7 +160,7 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// Whether a rank is the one behind those that are open.
+    /// Returns `true` if a rank directly follows the open ranks.
     fn continues(&self, rank: u64) -> bool {
         self.open.is_some_and(|(_, high)| rank == high + 1)
     }
@@ -178,7 +182,7 @@ impl Ranges {
         Some(())
     }
 
-    /// Ends the node; `None` if it is empty.
+    /// Ends the node; returns `None` if it is empty.
     fn end_node(&mut self) -> Option<()> {
         let done = self.open.take()?;
         self.write(done);

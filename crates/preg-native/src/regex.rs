@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regex2 form: the same text, and one NUL that the length counts, as the raw form has it.
+//! The regex2 form: the same text with one NUL that the length includes, as in the raw form.
 //!
-//! A regex2 does not say whether it is a node map or a process map, and neither does the request
-//! to write one or to turn one into text. Text of digits, `,`, `-`, blanks and `;` is taken for a
-//! process map, other text for a node map; what could be both and would read differently is not
-//! written.
+//! A regex2 does not state the kind of map, and neither does a request to write or expand one. Text
+//! of digits, `,`, `-`, blanks and `;` is treated as a process map, other text as a node map. A
+//! list that could be either, with different results, is not written.
 
 use pmix_map::{Error as MapError, Limits};
 use pmix_types::memory;
@@ -13,8 +12,8 @@ use preg_core::Error;
 use crate::grammar::{self, TAG};
 use crate::{nodes, parse, procs};
 
-/// The value of a list without its NUL; `None` if the form cannot carry it, or only one reading
-/// of it.
+/// Returns the value of a list without its NUL. Returns `None` if the form cannot represent the
+/// list, or if the list is ambiguous.
 pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     if !procs::looks_like_ranks(list) {
         return nodes::generate(list);
@@ -22,7 +21,7 @@ pub(crate) fn generate(list: &[u8]) -> Option<Vec<u8>> {
     list.contains(&b';').then(|| procs::generate(list))?
 }
 
-/// The list text that a value stands for, its ranges expanded.
+/// Returns the list text of a value, with expanded ranges.
 ///
 /// # Errors
 /// The value is damaged or exceeds the limits.
@@ -64,7 +63,8 @@ fn write_procs(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), Er
     Ok(())
 }
 
-/// A regex2 of this type without the tag is damaged, not another scheme's.
+/// Returns an error for a regex2 of this type without the tag: it is damaged, not a value of
+/// another scheme.
 pub(crate) fn tagged<T>(parsed: Option<T>) -> Result<T, Error> {
     parsed.ok_or_else(|| {
         let tag = String::from_utf8_lossy(TAG);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The component and the scheme it makes.
+//! The component and its scheme.
 
 use memchr::memchr;
 use pmix_types::{Regex2, Regex2Ref};
@@ -11,7 +11,7 @@ use preg_core::{
 use crate::grammar::TAG;
 use crate::{explain, nodes, parse, procs, regex};
 
-/// The component's description.
+/// The description of the component.
 pub static COMPONENT: Component = Component {
     name: NAME,
     priority: 30,
@@ -40,7 +40,7 @@ fn query(params: &Params) -> Result<Option<Box<dyn Scheme>>, Error> {
 }
 
 struct Native {
-    /// Whether the regex2 form is offered (`preg_native_regex2`).
+    /// `true` if the regex2 form is offered (`preg_native_regex2`).
     writes_regex2: bool,
 }
 
@@ -137,7 +137,7 @@ impl Scheme for Native {
     }
 }
 
-/// The text of a regex2 of this scheme's type, up to its NUL if it has one.
+/// Returns the text of a regex2 of this scheme's type, up to its NUL if it has one.
 fn text_of(regex: Regex2Ref<'_>) -> Option<&[u8]> {
     let end = memchr(0, regex.bytes).unwrap_or(regex.bytes.len());
     (regex.kind == KIND).then(|| &regex.bytes[..end])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that are counted, not solved: their group cannot but go on.
+//! Names that are counted instead of solved, because their group certainly continues.
 //!
-//! All but the last of such names become one step. The last is solved like any other, because
+//! All such names but the last become one step. The last one is solved like any other, because
 //! another element may begin with it. Every text from there on contains the counted names in the
-//! same form, so what they cost need not be known.
+//! same form, so their cost is irrelevant.
 
 use pmix_map::scan;
 
@@ -12,15 +12,16 @@ use crate::decimal;
 use crate::fold::Field;
 use crate::track::{Step, Track};
 
-/// Names of a run that are taken one by one first: the first may be better off with its other
-/// neighbour, and counting is only worth it for longer runs.
+/// The names of a run that are solved one by one: the first name may fit its other neighbor better,
+/// and counting pays off only for longer runs.
 const SOLVED: usize = 4;
 
 impl Block<'_> {
-    /// Whether the best text goes on with the same group if the next name differs in this field.
+    /// Returns the track of the best text if its group certainly continues with a next name that
+    /// differs in this field.
     ///
-    /// It does if the last two steps are in it: the second joined for a comma and its number at
-    /// most, and a group that began with it would cost as much and its frame.
+    /// It does if the last two steps are in the group: the second one cost at most a comma and its
+    /// number, while a new group with it would cost as much and its frame.
     fn settled(&self, field: Field) -> Option<Track> {
         let (&[track], [.., one, two]) = (&self.tracks[..], &self.steps[..]) else {
             return None;
@@ -29,15 +30,15 @@ impl Block<'_> {
             && two.field == Some(field)
             && two.begin == track.begin
             && one.same_group(two)
-            // What follows a run is its last name, which ends it.
+            // The step after a run is its last name, which ends it.
             && !two.is_run;
         goes_on.then_some(track)
     }
 
-    /// Counts the names from a byte on that a settled group takes in, all but the last.
+    /// Counts the names from an offset on that a settled group absorbs, except the last one.
     ///
-    /// The name there is known to differ from the last one in this field; so does the name at the
-    /// byte that is returned.
+    /// The name at `at` must differ from the last one in this field; the same is true for the name
+    /// at the returned offset.
     pub(crate) fn take_settled(&mut self, mut at: usize, field: Field) -> usize {
         let Some(mut track) = self.settled(field) else {
             return at;
@@ -58,14 +59,14 @@ impl Block<'_> {
         at
     }
 
-    /// Takes names in any order up to where they begin to count up.
+    /// Counts names in any order up to the start of a run.
     fn take_scattered(&mut self, mut at: usize, track: &mut Track) -> usize {
         let stride = self.len + 1;
         let Some(mut next) = self.column.number(self.text, at) else {
             return at;
         };
         let (mut names, mut number, mut run) = (0, track.number, track.run);
-        // A name that equals the one before it may be carried by any field.
+        // A group on any field can contain a name that equals its predecessor.
         while let Some(after) = self.column.number(self.text, at + stride)
             && after != next
         {
@@ -82,15 +83,15 @@ impl Block<'_> {
         at
     }
 
-    /// Counts the rest of a run of consecutive numbers if the best text takes it as a group.
+    /// Counts the rest of a run of consecutive numbers if the best text has it as a group.
     ///
-    /// `at` is where the next name starts; returns the same after the step.
+    /// `at` is the offset of the next name; returns the offset of the next name after the step.
     pub(crate) fn skip_run(&mut self, at: usize) -> usize {
         let (&[mut track], [before @ .., step]) = (&self.tracks[..], &self.steps[..]) else {
             return at;
         };
         let inside = step.field == Some(track.field) && step.begin == track.begin;
-        // The last name of a run that was counted ends it.
+        // The last name of a counted run ends it.
         let ended = before.last().is_some_and(|s| s.is_run);
         if !inside || ended || track.run < SOLVED {
             return at;
@@ -101,7 +102,7 @@ impl Block<'_> {
         at
     }
 
-    /// Takes the names from a byte on whose numbers count up, all but the last.
+    /// Counts the names from an offset on whose numbers count up, except the last one.
     fn take_run(&mut self, at: usize, track: &mut Track) -> usize {
         let name = self.name(self.count - 1);
         let field = track.field.start..track.field.end;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The raw scheme: the list as it is, behind a tag.
+//! The raw scheme: the verbatim list after a tag.
 //!
-//! It always succeeds, so it is the encoder of last resort and the baseline of the contest for
-//! the smallest value. The string form is `raw:` and the list; the [`Regex2`] form is the list and
-//! one NUL, which its length counts (OpenPMIx `regex.rst`, "raw").
+//! It accepts every list without a NUL, so it is the encoder of last resort and the baseline for
+//! the smallest value. The string form is `raw:` and the list. The [`Regex2`] form is the list and
+//! one NUL, which its length includes (OpenPMIx `regex.rst`, "raw").
 #![forbid(unsafe_code)]
 
 use preg_core::{
@@ -11,13 +11,13 @@ use preg_core::{
     Registration, Scheme,
 };
 
-/// The component's description.
+/// The description of the component.
 pub static COMPONENT: Component = Component {
     name: NAME,
     priority: 50,
     enabled: true,
     tag: TAG,
-    about: "the list as it is, behind a tag",
+    about: "the verbatim list after a tag",
     params: &[],
     query,
 };
@@ -37,22 +37,23 @@ impl Raw {
     fn tagged(list: &[u8]) -> Option<Vec<u8>> {
         // A NUL would end the value early in every reader.
         //
-        // DEVIATION: OpenPMIx adds no tag where the list already begins with it, and a first name
-        // `raw:…` loses it; here the tag is always added; `a_name_that_begins_like_the_tag_is_kept`.
+        // DEVIATION: OpenPMIx adds no tag to a list that already begins with it, so a first name
+        // `raw:…` loses it; here the tag is always added;
+        // `a_name_that_begins_like_the_tag_is_kept`.
         (!list.contains(&0)).then(|| [TAG, list].concat())
     }
 
-    /// The list of a value of this type; the NUL may be missing, nothing may follow it.
+    /// Returns the list of a value of this type. The NUL may be missing, but nothing may follow it.
     ///
-    /// DEVIATION: OpenPMIx takes the NUL for granted and drops what follows it; here the length
-    /// decides; `what_follows_the_nul_is_refused`.
+    /// DEVIATION: OpenPMIx relies on the NUL and drops bytes after it; here the length decides;
+    /// `what_follows_the_nul_is_refused`.
     fn text(regex: Regex2Ref<'_>) -> Result<&[u8], Error> {
         let end = Extent::of_text(regex.bytes).len;
         match regex.bytes.split_at_checked(end) {
             Some((text, [] | [0])) => Ok(text),
             _ => Err(Error::damaged(
                 end + 1,
-                "the list ends at the NUL before, and bytes follow it",
+                "bytes follow the NUL that ends the list",
             )),
         }
     }
@@ -117,7 +118,7 @@ impl Scheme for Raw {
     fn explain(&self, value: &[u8]) -> Option<Explanation> {
         let text = value.strip_prefix(TAG)?;
         let mut explanation = Explanation::default();
-        explanation.field(0..TAG.len(), "tag", "scheme raw: the list follows as it is");
+        explanation.field(0..TAG.len(), "tag", "scheme raw: the verbatim list follows");
         explanation.field(
             TAG.len()..value.len(),
             "list",

@@ -18,7 +18,7 @@ fn regex(bytes: &[u8]) -> Regex2Ref<'_> {
 }
 
 #[test]
-fn the_list_follows_the_tag_as_it_is() {
+fn the_verbatim_list_follows_the_tag() {
     let list = b"n1,,n1,n2,\xe9t\xe9,pmix[n[1:1-3]],";
     let value = Raw.generate_node_regex(list).unwrap().unwrap();
     assert_eq!(value, [&b"raw:"[..], list].concat());
@@ -35,7 +35,7 @@ fn a_name_that_begins_like_the_tag_is_kept() {
 }
 
 #[test]
-fn the_empty_list_is_carried() {
+fn the_empty_list_survives() {
     assert_eq!(Raw.generate_node_regex(b"").unwrap().unwrap(), b"raw:");
     assert!(parsed(b"raw:").is_empty());
     assert_eq!(Raw.generate_regex(b"").unwrap().unwrap().bytes, b"\0");
@@ -51,7 +51,7 @@ fn a_list_with_a_nul_is_declined() {
 }
 
 #[test]
-fn rank_ranges_are_ranks_and_empty_nodes_keep_their_place() {
+fn parses_rank_ranges_and_keeps_empty_nodes() {
     let map = Raw.parse_procs(b"raw:0-3;;4,5", &Limits::default());
     let map = map.unwrap().unwrap();
     assert_eq!((map.num_nodes(), map.num_ranks()), (3, 6));
@@ -61,7 +61,7 @@ fn rank_ranges_are_ranks_and_empty_nodes_keep_their_place() {
 }
 
 #[test]
-fn a_fault_has_its_place_in_the_value() {
+fn an_error_has_its_offset_in_the_value() {
     let error = Raw.parse_procs(b"raw:0,1;x", &Limits::default());
     let error = error.unwrap_err();
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
@@ -106,7 +106,7 @@ fn limits_hold_in_both_forms() {
 }
 
 #[test]
-fn values_of_others_are_declined() {
+fn declines_values_of_other_schemes() {
     for value in [&b"raw"[..], b"RAW:n1", b"n1,raw:", b"pmix[n1]", b""] {
         assert_eq!(Raw.parse_nodes(value, &Limits::default()), Ok(None));
         assert_eq!(Raw.parse_procs(value, &Limits::default()), Ok(None));

@@ -2,17 +2,17 @@
 //! The checksum of a zlib stream (RFC 1950, section 9).
 
 const MODULUS: u32 = 65_521;
-/// The most bytes after which the sums still fit 32 bits.
+/// The most bytes for which the sums fit 32 bits.
 const MOST: usize = 5552;
 const LANES: usize = 16;
 
-/// Adler-32 of the bytes.
+/// Returns the Adler-32 checksum of the bytes.
 pub(super) fn adler32(bytes: &[u8]) -> u32 {
     let (mut a, mut b) = (1_u32, 0_u32);
     for part in bytes.chunks(MOST) {
         let (rows, rest) = part.as_chunks::<LANES>();
-        // Each lane sums its column, and its column's sums; the weights come at the end, so that
-        // the inner loop is plain additions of sixteen lanes.
+        // Each lane computes the sum of its column and the sum of those sums. The weights are
+        // applied at the end, so that the inner loop consists of plain additions of sixteen lanes.
         let (mut sums, mut sums_of_sums) = ([0_u32; LANES], [0_u32; LANES]);
         for row in rows {
             for lane in 0..LANES {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_those_of_the_definition() {
+    fn checksums_agree_with_the_definition() {
         let simple = |bytes: &[u8]| {
             let step = |(a, b): (u64, u64), byte: &u8| {
                 let a = (a + u64::from(*byte)) % 65_521;

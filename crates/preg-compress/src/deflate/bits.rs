@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bits into bytes, lowest bit first (RFC 1951, section 3.1.1).
+//! The conversion of bits into bytes, lowest bit first (RFC 1951, section 3.1.1).
 
-/// A code or several, at most 56 bits.
+/// One or more codes, at most 56 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bits {
     pub(super) value: u64,
@@ -13,7 +13,7 @@ impl Bits {
         Self { value, count }
     }
 
-    /// These bits, then those.
+    /// Returns these bits followed by `next`.
     pub(super) fn then(self, next: Self) -> Self {
         Self {
             value: self.value | next.value << self.count,
@@ -22,7 +22,7 @@ impl Bits {
     }
 }
 
-/// Appends bits to bytes; the caller says beforehand how many will come.
+/// A writer of bits; the caller reserves the bits first.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
@@ -41,10 +41,10 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Makes room for so many bits more.
+    /// Reserves room for `bits` more bits.
     pub(super) fn reserve(&mut self, bits: u64) {
         let bytes = usize::try_from(bits / 8).unwrap_or(usize::MAX);
-        // A word is stored at a time, of which only the full bytes are kept.
+        // A word is stored at a time, but only its full bytes count.
         self.out
             .resize(self.at.saturating_add(bytes).saturating_add(16), 0);
     }
@@ -63,7 +63,7 @@ impl<'a> BitWriter<'a> {
         self.count %= 8;
     }
 
-    /// Fills the last byte with zeros and cuts the vector to what was written.
+    /// Fills the last byte with zeros and truncates the vector to the written bytes.
     pub(super) fn finish(self) {
         self.out.truncate(self.at + usize::from(self.count > 0));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One block: its tokens, the codes made for them, and its bytes (RFC 1951, section 3.2.7).
+//! A block: its tokens, its codes and its bytes (RFC 1951, section 3.2.7).
 
 use super::bits::{BitWriter, Bits};
 use super::huffman::{self, MAX_BITS, MAX_LENGTH_BITS};
@@ -7,7 +7,7 @@ use super::symbols::{
     END_OF_BLOCK, NUM_DISTANCES, NUM_LITERALS, Token, distance_symbol, length_symbol,
 };
 
-/// In which order the lengths of the length codes are written.
+/// The order in which the lengths of the length codes are written.
 const LENGTH_ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];
@@ -15,7 +15,7 @@ const REPEAT: u8 = 16;
 const FEW_ZEROS: u8 = 17;
 const MANY_ZEROS: u8 = 18;
 
-/// Tokens and how often each symbol occurs among them.
+/// Tokens, and the number of occurrences of each symbol among them.
 pub(super) struct Block {
     tokens: Vec<Token>,
     literals: [u32; NUM_LITERALS],
@@ -62,7 +62,7 @@ impl Block {
         self.tokens.len()
     }
 
-    /// The codes that suit this block best.
+    /// Returns the optimal codes of this block.
     pub(super) fn codes(&self) -> Codes {
         let mut literals = self.literals;
         literals[END_OF_BLOCK] = 1;
@@ -79,13 +79,13 @@ impl Block {
         }
     }
 
-    /// How many bits the block takes with these codes.
+    /// Returns the bits of the block with these codes.
     pub(super) fn bits(&self, codes: &Codes) -> u64 {
         let header: u64 = codes.header.iter().map(|b| u64::from(b.count)).sum();
         header + self.body_bits(codes)
     }
 
-    /// How many bits of these are tokens.
+    /// Returns the bits of the tokens with these codes.
     pub(super) fn body_bits(&self, codes: &Codes) -> u64 {
         let sum = |frequencies: &[u32], lengths: &[u8]| -> u64 {
             let pairs = frequencies.iter().zip(lengths);
@@ -127,11 +127,11 @@ impl Block {
     }
 }
 
-/// The codes of a block and the header that announces them.
+/// The codes of a block, and the header that states them.
 pub(super) struct Codes {
     pub(super) literal_lengths: Vec<u8>,
     pub(super) distance_lengths: Vec<u8>,
-    /// What follows the bit that marks the last block.
+    /// The bits after the bit that marks the last block.
     header: Vec<Bits>,
 }
 
@@ -148,7 +148,7 @@ impl Codes {
         codes
     }
 
-    /// RFC 1951, section 3.2.6.
+    /// Returns the fixed codes of RFC 1951, section 3.2.6.
     pub(super) fn fixed() -> Self {
         let mut literals = vec![8; 288];
         literals[144..256].fill(9);
@@ -196,7 +196,7 @@ impl Codes {
     }
 }
 
-/// Code lengths as symbols of the length code, with the extra bits of the repeats.
+/// Returns code lengths as symbols of the length code, with the extra bits of repetitions.
 fn run_lengths(lengths: &[u8]) -> Vec<(u8, Bits)> {
     let mut runs = Vec::new();
     let mut at = 0;

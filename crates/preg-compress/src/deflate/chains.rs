@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Earlier positions with the same few bytes, latest first.
+//! Chains of earlier positions with the same bytes, latest first.
 
 use super::symbols::WINDOW;
 use super::window::word;
 
 const TABLE_BITS: u32 = 15;
 
-/// The chains of the last [`WINDOW`] positions, by the 4 to 16 bytes that stand there.
+/// The chains of the last [`WINDOW`] positions, by the 4 to 16 bytes at each.
 ///
-/// Positions are kept modulo 2^32 and ahead by a window, so that the zeros of an empty table lie a
-/// window back and are no neighbours. A wrong entry does no harm: who asks compares the bytes.
+/// Positions are stored modulo 2^32 and one window ahead, so that the zeros of an empty table are
+/// one window back and never match. A wrong entry is harmless, because callers compare the bytes.
 pub(super) struct Chains<const BYTES: u32> {
     heads: Vec<u32>,
-    /// For each position of the window the distance to the one before it in its chain.
+    /// For each position of the window the distance to its predecessor in the chain.
     links: Vec<u32>,
     /// The next position to insert.
     next: usize,
 }
 
 impl<const BYTES: u32> Chains<BYTES> {
-    /// Chains of the positions from `first` on.
+    /// Creates chains for the positions from `first` on.
     pub(super) fn new(first: usize) -> Self {
         Self {
             heads: vec![0; 1 << TABLE_BITS],
@@ -28,14 +28,14 @@ impl<const BYTES: u32> Chains<BYTES> {
         }
     }
 
-    /// Inserts what of the window before `at` is not yet there.
+    /// Inserts all positions of the window before `at` that are missing.
     pub(super) fn catch_up(&mut self, text: &[u8], at: usize) {
         for position in self.next.max(at.saturating_sub(WINDOW))..at {
             self.insert(text, position);
         }
     }
 
-    /// Inserts a position and returns the distance to the latest earlier one of its chain.
+    /// Inserts a position and returns the distance to its predecessor in the chain.
     #[inline]
     pub(super) fn insert(&mut self, text: &[u8], at: usize) -> usize {
         self.next = at + 1;
@@ -47,7 +47,7 @@ impl<const BYTES: u32> Chains<BYTES> {
         distance as usize
     }
 
-    /// What is equal for positions of one chain: a mix of their bytes, up to two words of them.
+    /// Returns the hash key of a chain: a mix of the bytes, up to two words.
     #[inline]
     fn key(text: &[u8], at: usize) -> u64 {
         let first = word(text, at);
@@ -59,7 +59,7 @@ impl<const BYTES: u32> Chains<BYTES> {
         }
     }
 
-    /// From a position of a chain the distance to the one before it.
+    /// Returns the distance from a position of a chain to its predecessor.
     #[inline]
     pub(super) fn earlier(&self, from: usize) -> usize {
         self.links[from % WINDOW] as usize

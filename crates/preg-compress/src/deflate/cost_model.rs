@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tokens will cost, guessed from what they cost before; in sixteenths of a bit.
+//! The estimated cost of tokens, based on previous blocks, in sixteenths of a bit.
 
 use super::symbols::{
     MAX_MATCH, MIN_MATCH, NUM_DISTANCES, NUM_LITERALS, distance_symbol, length_symbol,
 };
 
-/// A price is in units of 2^-4 bits.
+/// The unit of prices: 2^-4 bits.
 const UNIT_BITS: u32 = 4;
 
-/// How many binary digits of a logarithm are behind the point.
+/// The binary digits after the point of a logarithm.
 const FRACTION: u32 = 16;
 
 pub(super) struct CostModel {
@@ -20,7 +20,7 @@ pub(super) struct CostModel {
 }
 
 impl CostModel {
-    /// Prices before anything is known: text of a few dozen different bytes, any distance.
+    /// Returns the initial prices: text of a few dozen different bytes, any distance.
     pub(super) fn new() -> Self {
         let mut prices = Self {
             literals: [0; 256],
@@ -43,7 +43,7 @@ impl CostModel {
         self.literals[usize::from(byte)]
     }
 
-    /// The price of each length, by the length.
+    /// Returns the price of each match length, indexed by the length.
     #[inline]
     pub(super) fn lengths(&self) -> &[u32; MAX_MATCH + 1] {
         &self.lengths
@@ -68,7 +68,7 @@ impl CostModel {
         self.distance_counts[usize::from(distance.index)] += 1;
     }
 
-    /// Makes prices of the counts, and halves these: what was long ago counts less.
+    /// Computes prices from the counts, and halves the counts so that old ones weigh less.
     pub(super) fn adapt(&mut self) {
         let literals = bits(&self.literal_counts);
         let distances = bits(&self.distance_counts);
@@ -87,7 +87,8 @@ impl CostModel {
     }
 }
 
-/// The ideal code lengths of the counts, in units; what did not occur counts as a quarter.
+/// Returns the ideal code lengths of the counts, in units; a symbol without occurrences counts as a
+/// quarter.
 fn bits(counts: &[u32]) -> Vec<u32> {
     let quarters = |n: u32| 4 * u64::from(n) + 1;
     let all = log2(counts.iter().map(|n| quarters(*n)).sum());
@@ -95,8 +96,8 @@ fn bits(counts: &[u32]) -> Vec<u32> {
     counts.iter().map(price).map(|p| p.max(8)).collect()
 }
 
-/// The binary logarithm of a number from 1 up, in units of 2^-[`FRACTION`], rounded down. Integers
-/// give the same prices on every machine, and need no library of floating-point functions.
+/// Returns the binary logarithm of a positive number in units of 2^-[`FRACTION`], rounded down.
+/// Integer arithmetic gives the same prices on every machine and needs no floating-point library.
 fn log2(number: u64) -> u32 {
     let whole = number.ilog2();
     // From 1 up to 2, in units of 2^-31.
@@ -119,12 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logarithms_are_those_of_floating_point_rounded_down() {
+    fn logarithms_agree_with_floating_point_rounded_down() {
         let powers = (0..40).flat_map(|power| [1_u64 << power, (1 << power) + 1, (3 << power) - 1]);
         for number in (1..5_000).chain(powers) {
             let exact = (number as f64).log2() * f64::from(1 << FRACTION);
             let error = exact - f64::from(log2(number));
-            // Each of the digits is found by a square that is rounded down.
+            // Each digit comes from a square that is rounded down.
             assert!((-1e-6..2.0).contains(&error), "{number}: {error}");
         }
     }

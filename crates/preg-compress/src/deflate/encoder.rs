@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks of a text, each by the parse that suits it.
+//! The blocks of a text, each encoded with the better parse.
 
 use super::bits::BitWriter;
 use super::block::{Block, Codes};
 use super::fast_parse::FastParse;
 use super::optimal_parse::OptimalParse;
 
-/// Bytes of a sample, and what comes before it to learn prices from.
+/// The bytes of a sample, and the bytes before it that prime the prices.
 const SAMPLE: usize = 4 << 10;
 const LEAD: usize = 4 << 10;
-/// Blocks below this are tried rather than sampled.
+/// Smaller blocks are parsed as a whole instead of sampled.
 const SMALL: usize = 32 << 10;
-/// How far back matches of a sample reach.
+/// The reach of the matches of a sample.
 const SAMPLE_WINDOW: usize = 16 << 10;
-/// How much text a sample speaks for.
+/// The amount of text that a sample represents.
 const SAMPLE_EVERY: usize = 1 << 20;
 
-/// In thousandths of a bit a byte: below the first the quick parse is always good; above the
-/// second it is poor.
+/// Rates in thousandths of a bit per byte: below the first the quick parse is always good, above
+/// the second it is poor.
 const GOOD: u64 = 1000;
 const POOR: u64 = 2000;
-/// In percent of the quick parse, what the thorough one must reach on a sample to be worth ten
-/// times the time: where the quick one is poor some percent are, elsewhere only a list that the
-/// quick parse does not understand.
+/// In percent of the quick parse: the rate that the thorough one must reach on a sample to justify
+/// ten times the time. If the quick parse is poor, a few percent do; elsewhere only a list that the
+/// quick parse handles badly qualifies.
 const GAIN_WHERE_POOR: u64 = 94;
 const GAIN_ELSEWHERE: u64 = 60;
-/// What it must go on to reach, on each whole block.
+/// The rate that it must keep on each whole block.
 const GAIN_TO_STAY: u64 = 95;
 
 /// Appends `text` as deflate blocks and fills the last byte.
@@ -50,16 +50,16 @@ pub(super) fn deflate(text: &[u8], out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// Whether the thorough parse is worth its time here.
+/// The decision between the parses.
 #[derive(Default)]
 struct Choice {
     parser: Option<OptimalParse>,
-    /// Up to here, and to this rate, the last sample speaks.
+    /// The end of the text that the last sample represents, and its rate.
     sampled: Option<(usize, u64)>,
 }
 
 impl Choice {
-    /// The block by the thorough parse, where that is worth trying and shorter.
+    /// Returns the block of the thorough parse, if that is worth trying and shorter.
     fn thorough(
         &mut self,
         text: &[u8],
@@ -88,15 +88,16 @@ impl Choice {
         let codes = block.codes();
         let bits = block.bits(&codes);
         if bits * 100 > quick_bits * GAIN_TO_STAY {
-            // Not any more: the next sample decides anew.
+            // The thorough parse no longer pays off; the next sample decides again.
             self.parser = None;
         }
         (bits < quick_bits).then_some((block, codes))
     }
 }
 
-/// Whether the thorough parse does so much better than the rate of the quick one at the end of a
-/// block; without a header, since a sample's would weigh more than a block's.
+/// Returns `true` if the thorough parse is sufficiently better than the rate of the quick one at
+/// the end of a block. The header is ignored, because that of a sample would weigh more than that
+/// of a block.
 fn sample_gains(text: &[u8], end: usize, len: usize, rate: u64) -> bool {
     if len < SMALL {
         return rate > POOR;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The quick parse, for lists in which a name is the name before but for a few digits.
+//! The quick parse, for lists in which names differ from their predecessor in a few digits.
 //!
-//! A general encoder looks for the longest match anywhere in the window, and in a list of
-//! consecutive names that is some name ten or a thousand names back: a distance of 13 bits for
-//! one digit gained. Here the same distance is tried again and again, the length of a name: one
-//! short match and one literal digit a name, and both become the shortest codes of the block.
+//! A general encoder looks for the longest match anywhere in the window. In a list of consecutive
+//! names that is a name ten or a thousand names back: a distance of 13 bits for one more digit.
+//! This parse always tries the same distance first, the length of a name. Each name is one short
+//! match and one literal digit, and both get the shortest codes of the block.
 
 use super::block::Block;
 use super::symbols::{MAX_MATCH, MIN_MATCH, WINDOW};
 use super::window::{match_length, word};
 
-/// A block ends at so many tokens; a list that changes gets codes that change.
+/// The number of tokens at the end of a block; a list that changes gets new codes.
 const BLOCK_TOKENS: usize = 32 << 10;
 const TABLE_BITS: u32 = 13;
 /// Short texts do not pay for a table that they cannot fill.
 const SHORT_TEXT: usize = 16 << 10;
 const SHORT_TABLE_BITS: u32 = 10;
-/// From here on a match at a new distance is worth leaving the old one: a list that repeats.
+/// The length from which on a match at a new distance is preferred, for lists with repetitions.
 const LONG_MATCH: usize = 24;
-/// How far back the start of a name is looked for.
+/// The most bytes searched for the start of a name.
 const MAX_NAME: usize = 80;
-/// How many bytes must have led up to a place to find it again.
+/// The number of preceding bytes that identify an earlier place.
 const TRACE: usize = 8;
 
-/// Where the parse stands; one for all blocks of a text.
+/// The state of the parse, shared by all blocks of a text.
 pub(super) struct FastParse {
-    /// Where the bytes before a token were last seen before a token.
+    /// For a hash of the bytes before a token the last position with these bytes.
     table: Vec<u32>,
     shift: u32,
     /// The distance of the last match.
@@ -61,7 +61,7 @@ impl FastParse {
         at
     }
 
-    /// The length of the match to take at `at`; its distance is then the parse's.
+    /// Returns the length of the match to take at `at`, and sets `distance` to its distance.
     #[inline]
     fn find(&mut self, text: &[u8], at: usize, most: usize) -> usize {
         let mut length = match at.checked_sub(self.distance) {
@@ -72,7 +72,7 @@ impl FastParse {
             if !is_separator(text[at]) {
                 return 0;
             }
-            // Names changed their width: from here on they align again.
+            // The width of the names has changed: from here on they align again.
             if let Some(distance) = name_distance(text, at) {
                 self.distance = distance;
                 length = match_length(text, at - distance, at, most);
@@ -87,8 +87,8 @@ impl FastParse {
         length
     }
 
-    /// A long match where the same bytes led up to a token before. They hold the digits in which
-    /// the name differs from its neighbours, so in a list without repeats nothing is found.
+    /// Returns a long match at a place that the same bytes precede. They include the digits in
+    /// which the name differs from its neighbors, so a list without repetitions has no such place.
     #[inline]
     fn repeat(&mut self, text: &[u8], at: usize, most: usize) -> Option<(usize, usize)> {
         let trace = word(text, at.checked_sub(TRACE)?);
@@ -107,7 +107,7 @@ fn is_separator(byte: u8) -> bool {
     byte == b',' || byte == b';'
 }
 
-/// The distance from the separator at `at` to the one before it.
+/// Returns the distance from the separator at `at` to the previous one.
 fn name_distance(text: &[u8], at: usize) -> Option<usize> {
     let back = &text[at.saturating_sub(MAX_NAME)..at];
     let name = back.iter().rev().position(|b| is_separator(*b))?;

@@ -3,12 +3,12 @@
 
 use super::bits::Bits;
 
-/// The longest code of literals and distances, and of the code lengths themselves.
+/// The longest code of literals and distances, and of the code lengths.
 pub(super) const MAX_BITS: usize = 15;
 pub(super) const MAX_LENGTH_BITS: usize = 7;
 
-/// The length of each symbol's code, zero for a symbol that does not occur; at least two symbols
-/// get a code, as readers want complete codes.
+/// Returns the code length of each symbol, zero for a symbol that does not occur. At least two
+/// symbols get a code, because decoders require complete codes.
 pub(super) fn code_lengths(frequencies: &[u32], limit: usize) -> Vec<u8> {
     let mut lengths = vec![0; frequencies.len()];
     let mut used: Vec<(u32, usize)> = frequencies
@@ -33,7 +33,7 @@ pub(super) fn code_lengths(frequencies: &[u32], limit: usize) -> Vec<u8> {
     lengths
 }
 
-/// How many leaves Huffman's tree has at each depth; the frequencies come sorted.
+/// Returns the number of leaves of Huffman's tree at each depth; the frequencies must be sorted.
 fn depth_counts(leaves: &[(u32, usize)]) -> Vec<usize> {
     let n = leaves.len();
     let mut weights: Vec<u64> = leaves.iter().map(|(f, _)| u64::from(*f)).collect();
@@ -61,16 +61,17 @@ fn depth_counts(leaves: &[(u32, usize)]) -> Vec<usize> {
     counts
 }
 
-/// Moves leaves up until none is deeper than the limit, and makes room for them further up.
+/// Moves leaves up until none is deeper than the limit, and makes room for them.
 fn limited(mut counts: Vec<usize>, leaves: usize, limit: usize) -> Vec<usize> {
     let deep: usize = counts.iter().skip(limit + 1).sum();
     counts.resize(limit + 1, 0);
     counts[limit] += deep;
-    // In units of the deepest level, the code must use exactly what a complete tree offers.
+    // In units of the deepest level, the code must use exactly the capacity of a complete tree.
     let room = 1_usize << limit;
     let mut taken: usize = (1..=limit).map(|b| counts[b] << (limit - b)).sum();
     while taken > room {
-        // A leaf above the limit becomes a node for itself and one leaf of the deepest level.
+        // A leaf above the limit becomes an inner node with itself and one leaf of the deepest
+        // level.
         let above = (1..limit).rev().find(|b| counts[*b] > 0);
         let Some(above) = above else { break };
         counts[limit] -= 1;
@@ -82,7 +83,7 @@ fn limited(mut counts: Vec<usize>, leaves: usize, limit: usize) -> Vec<usize> {
     counts
 }
 
-/// The canonical codes of the lengths, bits reversed as they are written.
+/// Returns the canonical codes of the lengths, with their bits reversed for output.
 pub(super) fn codes(lengths: &[u8]) -> Vec<Bits> {
     let mut counts = [0_u32; MAX_BITS + 1];
     for length in lengths.iter().filter(|l| **l > 0) {
@@ -130,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_complete_even_of_one_symbol() {
+    fn codes_are_complete_even_for_one_symbol() {
         assert_eq!(code_lengths(&[0, 0, 9], 15), [1, 0, 1]);
         assert_eq!(code_lengths(&[9, 0, 0], 15), [1, 1, 0]);
         assert_eq!(code_lengths(&[0, 0, 0], 7), [1, 1, 0]);
     }
 
     #[test]
-    fn no_code_exceeds_the_limit_and_none_is_wasted() {
+    fn codes_respect_the_limit_and_waste_nothing() {
         let mut frequencies = vec![1_u32, 1];
         while frequencies.len() < 40 {
             let n = frequencies.len();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A deflate encoder for lists: RFC 1950 streams that every zlib inflates.
+//! A deflate encoder for lists, whose RFC 1950 streams every zlib can inflate.
 //!
-//! General encoders, at the effort that OpenPMIx asks for (level 9), are slow on lists and still
-//! miss what they repeat. Why there is one here, and the figures, is in
-//! `docs/decisions/0005-list-aware-deflate.md`. A text goes through in blocks:
+//! General encoders at the level of OpenPMIx (9) are slow on lists and still miss their
+//! repetitions. The reasons for this encoder, and figures, are in
+//! `docs/decisions/0005-list-aware-deflate.md`. A text is encoded in blocks:
 //!
-//! 1. [`fast_parse`] reads names against the name before. On lists in some order nothing beats it.
-//! 2. Where that saves little, a sample is read by [`optimal_parse`], which looks for the cheapest way
-//!    to write each stretch; where the sample gains, so does the block.
-//! 3. The tokens of the shorter answer get prefix codes of their own ([`block`], [`huffman`]).
+//! 1. [`fast_parse`] matches names against the previous name. It is the best for lists in some
+//!    order.
+//! 2. If that saves little, [`optimal_parse`] parses a sample; it looks for the cheapest encoding
+//!    of each stretch. If the sample gains, the block is parsed with it, too.
+//! 3. The tokens of the shorter result get their own prefix codes ([`block`], [`huffman`]).
 //!
-//! Time is linear in the text: every position is looked at a bounded number of times.
+//! The time is linear in the text: every position is examined a bounded number of times.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "an encoder of our own text: every narrowed value is masked or bounded by the format"
@@ -29,10 +30,10 @@ mod shortest_paths;
 mod symbols;
 mod window;
 
-/// RFC 1950: deflate with a window of 32 KiB, and the mark of most effort.
+/// The RFC 1950 header: deflate with a window of 32 KiB and maximum compression.
 const HEADER: [u8; 2] = [0x78, 0xda];
 
-/// Appends `text`, which is shorter than 4 GiB, as one zlib stream.
+/// Appends `text`, which must be shorter than 4 GiB, as one zlib stream.
 pub(crate) fn zlib_stream(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&HEADER);
     encoder::deflate(text, out);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thorough parse, for lists without order: of all ways to write a stretch of text, the one
-//! that takes the fewest bits.
+//! The thorough parse, for lists without order: it finds the encoding of a stretch of text with the
+//! fewest bits.
 //!
-//! Each position knows the cheapest way to reach it. From there it may be left by a literal or by
-//! a match: with one of the latest positions where the same four bytes stand, since what is near
-//! is cheap, or of the latest with the same ten, since those matches are long.
+//! Each position stores the cheapest way to reach it. A way leaves it with a literal or a match.
+//! Candidates for matches are the latest positions with the same four bytes, because near ones are
+//! cheap, and the latest with the same ten bytes, because those matches are long.
 
 use std::ops::Range;
 
@@ -14,17 +14,17 @@ use super::shortest_paths::{ShortestPaths, Step};
 use super::symbols::{MAX_MATCH, MIN_MATCH, WINDOW};
 use super::window::match_length;
 
-/// How much text is priced at once; prices are adapted in between.
+/// The length of a stretch; prices are adapted between stretches.
 const STRETCH: usize = 16 << 10;
-/// How many positions with the same four bytes, and with the same ten, are looked at.
+/// The number of examined positions with the same four bytes, and with the same ten.
 const DEPTH: (usize, usize) = (3, 8);
-/// The same behind the start of a good match, where most positions will be passed over.
+/// The same inside a good match, where most positions are skipped.
 const SHALLOW: (usize, usize) = (1, 2);
 const GOOD: usize = 8;
-/// A match of this length is taken as it is.
+/// The length from which on a match is taken without alternatives.
 const NICE: usize = 26;
 
-/// Where the parse stands; one for all blocks of a text.
+/// The state of the parse, shared by all blocks of a text.
 pub(super) struct OptimalParse {
     four: Chains<4>,
     ten: Chains<10>,
@@ -32,14 +32,14 @@ pub(super) struct OptimalParse {
     path: Vec<Step>,
 }
 
-/// A position that is to be left.
+/// A position that the parse leaves.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     text: &'a [u8],
     at: usize,
-    /// The same from the start of the stretch.
+    /// The offset from the start of the stretch.
     here: usize,
-    /// The longest match that stays in the stretch.
+    /// The longest match inside the stretch.
     most: usize,
 }
 
@@ -48,7 +48,7 @@ impl OptimalParse {
         Self::reaching(0)
     }
 
-    /// A parse whose matches reach back to `first` at most.
+    /// Creates a parse whose matches reach back to `first` at most.
     pub(super) fn reaching(first: usize) -> Self {
         Self {
             four: Chains::new(first),
@@ -58,7 +58,7 @@ impl OptimalParse {
         }
     }
 
-    /// Appends tokens for a part of the text to the block. Parts come in order.
+    /// Appends tokens for a part of the text to the block. Parts must be consecutive.
     pub(super) fn parse(&mut self, text: &[u8], part: Range<usize>, block: &mut Block) {
         self.four.catch_up(text, part.start);
         self.ten.catch_up(text, part.start);
@@ -134,7 +134,7 @@ impl OptimalParse {
     }
 }
 
-/// Follows a chain and offers what is longer than the matches before; returns the longest.
+/// Follows a chain and offers matches that are longer than the previous ones; returns the longest.
 #[inline]
 fn follow<const BYTES: u32>(
     chains: &Chains<BYTES>,

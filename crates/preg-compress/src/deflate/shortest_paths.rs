@@ -5,17 +5,17 @@ use std::ops::Range;
 
 use super::cost_model::CostModel;
 
-/// The price of a position that was not reached yet.
+/// The price of a position that has not been reached.
 const UNREACHED: u32 = u32::MAX;
 
-/// The step by which a position is reached most cheaply; a literal has length 1.
+/// The last step of the cheapest way to a position; a literal has length 1.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Step {
     pub(super) length: u16,
     pub(super) distance: u16,
 }
 
-/// Positions count from the start of the stretch.
+/// The cheapest ways; positions are relative to the start of the stretch.
 pub(super) struct ShortestPaths {
     pub(super) prices: CostModel,
     costs: Vec<u32>,
@@ -23,7 +23,7 @@ pub(super) struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// Paths through stretches of at most `most` bytes.
+    /// Creates paths through stretches of at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         Self {
             prices: CostModel::new(),
@@ -32,13 +32,13 @@ impl ShortestPaths {
         }
     }
 
-    /// Forgets all paths but the one to the start.
+    /// Clears all paths except the one to the start.
     pub(super) fn start(&mut self, len: usize) {
         self.costs[..=len].fill(UNREACHED);
         self.costs[0] = 0;
     }
 
-    /// From a position that was reached, the way by a literal.
+    /// Offers the way by a literal from a reached position.
     #[inline]
     pub(super) fn offer_literal(&mut self, here: usize, byte: u8) {
         let cost = self.costs[here] + self.prices.literal(byte);
@@ -51,7 +51,7 @@ impl ShortestPaths {
         }
     }
 
-    /// From a position that was reached, the ways by a match in each of these lengths.
+    /// Offers the ways by a match with each of these lengths from a reached position.
     #[inline]
     pub(super) fn offer_match(&mut self, here: usize, lengths: Range<usize>, distance: usize) {
         let cost = self.costs[here] + self.prices.distance(distance);
@@ -70,7 +70,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Puts the steps of the cheapest way to `end` into `path`, last step first.
+    /// Stores the steps of the cheapest way to `end` in `path`, last step first.
     pub(super) fn back_from(&self, end: usize, path: &mut Vec<Step>) {
         path.clear();
         let mut here = end;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a block is made of: literals and matches, and the symbols that stand for them
-//! (RFC 1951, section 3.2.5).
+//! The tokens of a block, literals and matches, and their symbols (RFC 1951, section 3.2.5).
 
-/// The shortest and the longest match, and the farthest.
+/// The shortest and the longest match, and the greatest distance.
 pub(super) const MIN_MATCH: usize = 3;
 pub(super) const MAX_MATCH: usize = 258;
 pub(super) const WINDOW: usize = 32 << 10;
@@ -14,7 +13,7 @@ pub(super) const END_OF_BLOCK: usize = 256;
 
 const FIRST_LENGTH: u16 = 257;
 
-/// First length and number of extra bits of each length symbol from 257 on.
+/// The first length and the number of extra bits of each length symbol from 257 on.
 const LENGTHS: [(u16, u8); 29] = [
     (3, 0),
     (4, 0),
@@ -47,7 +46,7 @@ const LENGTHS: [(u16, u8); 29] = [
     (258, 0),
 ];
 
-/// A symbol and the extra bits that follow its code.
+/// A symbol and the extra bits after its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) index: u16,
@@ -55,7 +54,7 @@ pub(super) struct Symbol {
     pub(super) extra_bits: u8,
 }
 
-/// The symbol of each length, by the length less [`MIN_MATCH`].
+/// The symbol of each length, indexed by the length minus [`MIN_MATCH`].
 static LENGTH_SYMBOLS: [Symbol; 256] = length_symbols();
 
 const fn length_symbols() -> [Symbol; 256] {
@@ -70,7 +69,7 @@ const fn length_symbols() -> [Symbol; 256] {
         let (first, extra_bits) = LENGTHS[code];
         let mut extra = 0;
         while extra < 1 << extra_bits && first + extra <= 258 {
-            // The last symbol overwrites length 258, which the one before could also spell.
+            // The last symbol overrides length 258, which the one before could also encode.
             table[(first + extra) as usize - MIN_MATCH] = Symbol {
                 index: FIRST_LENGTH + code as u16,
                 extra,
@@ -83,13 +82,13 @@ const fn length_symbols() -> [Symbol; 256] {
     table
 }
 
-/// The symbol of a match length, 3 to 258, given less [`MIN_MATCH`].
+/// Returns the symbol of a match length, 3 to 258, given minus [`MIN_MATCH`].
 #[inline]
 pub(super) fn length_symbol(length_less_3: u8) -> Symbol {
     LENGTH_SYMBOLS[usize::from(length_less_3)]
 }
 
-/// The symbol of a distance, 1 to 32768, given less one.
+/// Returns the symbol of a distance, 1 to 32768, given minus one.
 #[inline]
 pub(super) fn distance_symbol(distance_less_1: u16) -> Symbol {
     let n = distance_less_1;
@@ -100,7 +99,7 @@ pub(super) fn distance_symbol(distance_less_1: u16) -> Symbol {
             extra_bits: 0,
         };
     }
-    // Two symbols for each power of two: the highest bit and the one below it.
+    // Each power of two has two symbols: the highest bit and the one below it.
     let extra_bits = 14 - n.leading_zeros() as u16;
     Symbol {
         index: 2 * extra_bits + 2 + (n >> extra_bits & 1),
@@ -121,7 +120,7 @@ impl Token {
         Self(u32::from(byte))
     }
 
-    /// `length` is 3 to 258, `distance` 1 to 32768.
+    /// Creates a match; `length` is 3 to 258, `distance` 1 to 32768.
     #[inline]
     pub(super) fn copy(length: usize, distance: usize) -> Self {
         debug_assert!((MIN_MATCH..=MAX_MATCH).contains(&length));
@@ -129,7 +128,7 @@ impl Token {
         Self(MATCH | (length - MIN_MATCH) as u32 & 0xff | ((distance as u32 - 1) & 0x7fff) << 8)
     }
 
-    /// The literal, or the length less three and the distance less one.
+    /// Returns the literal, or the length minus three and the distance minus one.
     #[inline]
     pub(super) fn parts(self) -> Result<u8, (u8, u16)> {
         let low = (self.0 & 0xff) as u8;
@@ -146,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_symbols_are_those_of_the_table() {
+    fn length_symbols_agree_with_the_table() {
         let symbol = |length: usize| length_symbol(u8::try_from(length - 3).unwrap());
         for (length, index, extra, extra_bits) in [
             (3, 257, 0, 0),
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn distance_symbols_are_those_of_the_table() {
+    fn distance_symbols_agree_with_the_table() {
         for (distance, index, extra, extra_bits) in [
             (1, 0, 0, 0),
             (4, 3, 0, 0),

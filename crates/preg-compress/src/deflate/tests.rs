@@ -26,7 +26,7 @@ fn inflated(stream: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What a general encoder at level 9 makes of a text.
+/// Returns the size of a text that a general encoder at level 9 compressed.
 fn general(text: &[u8]) -> usize {
     let mut out = Vec::with_capacity(text.len() + 1000);
     let mut encoder = Compress::new(Compression::best(), true);
@@ -36,7 +36,7 @@ fn general(text: &[u8]) -> usize {
     out.len()
 }
 
-/// A permutation that is the same in every run.
+/// Returns a permutation that is the same in every run.
 fn shuffled(mut names: Vec<String>) -> Vec<String> {
     let mut state = 1_u64;
     for at in (1..names.len()).rev() {
@@ -63,7 +63,7 @@ fn map(nodes: usize, ranks: usize, rank: impl Fn(usize, usize) -> usize) -> Vec<
     nodes.join(";").into_bytes()
 }
 
-/// The lists of which the quick parse takes at most two thirds of level 9.
+/// The lists for which the quick parse takes at most two thirds of level 9.
 const IN_ORDER: &[&str] = &[
     "consecutive",
     "holes",
@@ -115,7 +115,7 @@ fn lists() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn every_list_inflates_to_itself_and_takes_what_it_should_of_level_9() {
+fn every_list_survives_within_its_bound_of_level_9() {
     for (name, text) in lists() {
         let stream = deflated(&text);
         assert!(inflated(&stream) == text, "{name}");
@@ -141,7 +141,7 @@ fn names_without_separators_inflate_to_themselves() {
 }
 
 #[test]
-fn a_match_reaches_back_a_window_and_no_further() {
+fn a_match_reaches_back_one_window_at_most() {
     let part: Vec<u8> = (0..64_u8).map(|i| i.wrapping_mul(37) ^ 0x5a).collect();
     for gap in [32_700, 32_703, 32_704, 32_705, 32_768, 33_000] {
         let noise: Vec<u8> = (0..gap)
@@ -153,7 +153,7 @@ fn a_match_reaches_back_a_window_and_no_further() {
 }
 
 #[test]
-fn a_list_that_changes_its_kind_inflates_to_itself() {
+fn a_list_of_changing_kinds_inflates_to_itself() {
     let mut text = Vec::new();
     for (_, list) in lists() {
         text.extend_from_slice(&list[..list.len().min(90_000)]);
@@ -163,7 +163,7 @@ fn a_list_that_changes_its_kind_inflates_to_itself() {
 }
 
 #[test]
-fn the_stream_is_appended_to_what_is_there() {
+fn the_stream_is_appended() {
     let mut out = vec![1, 2, 3, 4];
     zlib_stream(b"n1,n2,n3", &mut out);
     assert_eq!(out[..6], [1, 2, 3, 4, 0x78, 0xda]);

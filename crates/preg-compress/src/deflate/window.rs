@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looking at text by words.
+//! Word-wise access to text.
 
-/// The eight bytes from `at` on, zeros past the end.
+/// Returns the eight bytes from `at` on, with zeros past the end.
 #[inline]
 pub(super) fn word(text: &[u8], at: usize) -> u64 {
     match text.get(at..at + 8).and_then(<[u8]>::first_chunk) {
@@ -18,8 +18,8 @@ pub(super) fn word(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// How many bytes from `at` on are those from `from` on; `from` lies before `at`, `most` within
-/// the text.
+/// Returns the number of equal bytes from `at` and from `from` on; `from` is less than `at`, and
+/// `most` is within the text.
 #[inline]
 pub(super) fn match_length(text: &[u8], from: usize, at: usize, most: usize) -> usize {
     let mut length = 0;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a back end is, and how streams are told apart.
+//! The interface of a back end, and the recognition of streams.
 
 use std::fmt;
 
 use preg_core::Error;
 
-/// One compression library.
+/// A compression library.
 pub(crate) trait Backend: Sync {
-    /// What its streams are.
+    /// Returns the format of its streams.
     fn format(&self) -> Format;
 
-    /// More bytes than this cannot come out of one byte of a stream.
+    /// Returns the maximum number of bytes that one byte of a stream can expand to.
     fn max_expansion(&self) -> u64;
 
-    /// Appends `text`, compressed, to `out`; `false` when it cannot.
+    /// Appends `text`, compressed, to `out`; returns `false` if it cannot.
     fn compress(&self, text: &[u8], level: Option<u32>, out: &mut Vec<u8>) -> bool;
 
-    /// The text of a stream, which must end with the bytes given and hold at most `most` bytes.
+    /// Returns the text of a stream, which must have no bytes after its end and at most `most`
+    /// bytes of text.
     ///
-    /// Memory grows with what is decoded. Offsets of errors count from the stream's first byte.
+    /// Memory grows with the decoded bytes. Offsets of errors are relative to the stream.
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error>;
 
-    /// As [`Self::inflate`], for text that is read as it comes: `take` is called whenever the
-    /// buffer is full and takes away what it has read. Returns how long the text was, and what
-    /// of it is in the buffer at the end.
+    /// Inflates like [`Self::inflate`], for text that is parsed in parts. `take` is called whenever
+    /// the buffer is full and removes the bytes that it has parsed. Returns the length of the text,
+    /// and leaves the rest of it in the buffer.
     fn inflate_parts(
         &self,
         stream: &[u8],
@@ -38,14 +39,14 @@ pub(crate) trait Backend: Sync {
 /// A format of compressed streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// RFC 1950: what peers read.
+    /// RFC 1950, which peers parse.
     Zlib,
-    /// RFC 8878: what newer peers may write under the same label.
+    /// RFC 8878, which newer peers may write with the same label.
     Zstd,
 }
 
 impl Format {
-    /// The format of a stream, by its first bytes.
+    /// Returns the format of a stream, according to its first bytes.
     pub(crate) fn of(stream: &[u8]) -> Option<Self> {
         match *stream {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
@@ -54,14 +55,14 @@ impl Format {
         }
     }
 
-    /// RFC 1950, section 2.2: method deflate, a window of at most 32 KiB, no preset dictionary,
-    /// and the check bits.
+    /// Returns `true` for a header of RFC 1950, section 2.2: method deflate, a window of at most 32
+    /// KiB, no preset dictionary, and correct check bits.
     fn is_zlib_header(cmf: u8, flg: u8) -> bool {
         let check = u16::from_be_bytes([cmf, flg]) % 31;
         cmf & 0x0f == 8 && cmf >> 4 <= 7 && flg & 0x20 == 0 && check == 0
     }
 
-    /// The back end's name.
+    /// Returns the name of the back end.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Zlib => "zlib",

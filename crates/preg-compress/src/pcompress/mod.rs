@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compression back ends and which of them are active (framework `pcompress`).
+//! The compression back ends, and the selection of active ones (framework `pcompress`).
 
 mod backend;
 #[cfg(feature = "zlib")]
@@ -12,12 +12,12 @@ use preg_core::{Error, Params, Status};
 
 pub(crate) use backend::{Backend, Format};
 
-/// What the framework knows by name, built or not; `none` is the choice to have no back end.
+/// The back ends that the framework knows by name, built or not; `none` selects no back end.
 ///
-/// The priorities are OpenPMIx's: zstd is the better compressor, though it may not write here.
+/// The priorities are those of OpenPMIx: zstd compresses better, although it may not write here.
 const KNOWN: &[(&str, i32)] = &[("zstd", 90), ("zlib", 50), ("none", 0)];
 
-/// What this build can do.
+/// The back ends of this build.
 const BUILT: &[&dyn Backend] = &[
     #[cfg(feature = "zlib")]
     &zlib::Zlib,
@@ -25,10 +25,10 @@ const BUILT: &[&dyn Backend] = &[
     &zstd::Zstd,
 ];
 
-/// The effort of a general encoder, for back ends that have one.
+/// The levels of back ends with a general encoder.
 const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
 
-/// The selected back ends and the rule when to compress.
+/// The selected back ends, and the conditions for compression.
 pub(crate) struct Pcompress {
     readers: Vec<&'static dyn Backend>,
     writer: Option<&'static dyn Backend>,
@@ -37,9 +37,9 @@ pub(crate) struct Pcompress {
 }
 
 impl Pcompress {
-    /// Selects by the parameters; `None` when no back end is built or left.
+    /// Selects by the parameters; returns `None` if no back end is built or left.
     ///
-    /// DEVIATION: OpenPMIx's compress component stays active without a back end, against its
+    /// DEVIATION: OpenPMIx's compress component stays active without a back end, contrary to its
     /// documentation; here it disables itself; `without_a_back_end_there_is_no_scheme`.
     pub(crate) fn select(params: &Params) -> Result<Option<Self>, Error> {
         let headers: Vec<_> = KNOWN
@@ -67,18 +67,19 @@ impl Pcompress {
         }))
     }
 
-    /// Shorter lists are not worth it.
+    /// Returns the length below which lists are not compressed.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Appends `text`, compressed, to `out`; `false` when no active back end may write.
+    /// Appends `text`, compressed, to `out`; returns `false` if no active back end may write.
     pub(crate) fn compress(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
         self.writer
             .is_some_and(|w| w.compress(text, self.level, out))
     }
 
-    /// The back end that reads a stream, by its first bytes; the error says what they are.
+    /// Returns the back end that decodes a stream, according to its first bytes; the error names
+    /// its format.
     pub(crate) fn reader_of(&self, stream: &[u8]) -> Result<&'static dyn Backend, String> {
         let format = Format::of(stream).ok_or("expected a zlib or zstd stream here")?;
         self.readers
@@ -89,8 +90,8 @@ impl Pcompress {
     }
 }
 
-/// The active back ends that are built, best first. A stream that was excluded is not read either:
-/// excluding a back end is how an administrator keeps its code from running.
+/// Returns the active back ends that are built, best first. Streams of an excluded back end are not
+/// decoded either: administrators exclude a back end to keep its code from running.
 fn active(selection: &Selection) -> Vec<&'static dyn Backend> {
     let names = selection.active.iter().filter_map(|i| KNOWN.get(*i));
     names

@@ -12,7 +12,7 @@ fn select(settings: &[(&str, &str)]) -> Result<Option<Pcompress>, Error> {
 }
 
 #[test]
-fn a_level_that_is_none_is_an_error_that_names_its_source() {
+fn an_invalid_level_is_an_error_with_its_source() {
     for bad in ["0", "10", "fast", "-1"] {
         let error = select(&[("pcompress_zlib_level", bad)]).err().unwrap();
         assert!(error.message().contains(bad), "{error}");
@@ -22,7 +22,7 @@ fn a_level_that_is_none_is_an_error_that_names_its_source() {
 }
 
 #[test]
-fn a_limit_that_is_no_number_is_an_error() {
+fn an_invalid_limit_is_an_error() {
     assert!(select(&[("pcompress_base_limit", "4k")]).is_err());
 }
 
@@ -37,7 +37,7 @@ fn without_a_back_end_there_is_no_scheme() {
 }
 
 #[test]
-fn a_back_end_that_is_known_but_not_built_is_no_error() {
+fn a_known_back_end_may_be_missing_in_the_build() {
     let zstd = select(&[("pcompress", "zstd")]).unwrap();
     assert_eq!(zstd.is_some(), cfg!(feature = "zstd"));
 }
@@ -51,7 +51,7 @@ fn an_unknown_back_end_and_a_misplaced_caret_are_errors() {
 
 #[cfg(feature = "zlib")]
 #[test]
-fn zlib_is_what_goes_to_peers() {
+fn peers_get_zlib() {
     let pcompress = select(&[]).unwrap().unwrap();
     let mut out = Vec::new();
     assert!(pcompress.compress(&[b'a'; 1000], &mut out));
@@ -77,7 +77,7 @@ mod zstd_built {
     }
 
     #[test]
-    fn zstd_alone_reads_and_does_not_write_unasked() {
+    fn zstd_alone_decodes_and_writes_only_on_request() {
         let pcompress = select(&[("pcompress", "zstd")]).unwrap().unwrap();
         let mut out = Vec::new();
         assert!(!pcompress.compress(&[b'a'; 1000], &mut out));
@@ -85,14 +85,14 @@ mod zstd_built {
     }
 
     #[test]
-    fn zstd_is_written_on_request_and_read_by_its_content() {
+    fn zstd_is_written_on_request_and_recognized_by_content() {
         let stream = written();
         assert_eq!(Format::of(&stream), Some(Format::Zstd));
         assert_eq!(read(&stream, 9000).unwrap(), b"node0001,".repeat(1000));
     }
 
     #[test]
-    fn a_zstd_stream_is_bounded_cut_and_followed_by_nothing() {
+    fn rejects_long_truncated_and_followed_zstd_streams() {
         let stream = written();
         assert!(read(&stream, 8999).is_err());
         for len in 4..stream.len() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The zlib back end: flate2 over zlib-rs reads; the encoder for lists writes, or on request
-//! flate2 at a level.
+//! The zlib back end: flate2 over zlib-rs decodes; the encoder for lists writes, or, on request,
+//! flate2 with a level.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use pmix_types::memory;
@@ -10,18 +10,19 @@ use super::{Backend, Format};
 use crate::damage::damage;
 use crate::deflate;
 
-/// RFC 1950 streams.
+/// The back end for RFC 1950 streams.
 pub(crate) struct Zlib;
 
-/// Where growing starts, and how many times its own size a stream may reserve at once: lists
-/// rarely shrink further, and a lie costs a bounded multiple of the bytes that carry it.
+/// The initial capacity, and the multiple of its own size that a stream may reserve at once. Lists
+/// rarely shrink further, and a false length costs only a bounded multiple of its bytes.
 const FIRST_RESERVE: usize = 64 << 10;
 const FIRST_EXPANSION: usize = 16;
 
-/// The most bytes that an inflater takes: its window, twice, and its tables.
+/// The most bytes of an inflater: twice its window, and its tables.
 const INFLATER_BYTES: usize = 128 << 10;
 
-/// How much text is in memory when it is read in parts: what fits the caches beside the rest.
+/// The amount of text in memory when it is parsed in parts, so that it fits the caches besides
+/// other data.
 const PART: usize = 256 << 10;
 
 impl Backend for Zlib {
@@ -30,7 +31,7 @@ impl Backend for Zlib {
     }
 
     fn max_expansion(&self) -> u64 {
-        // A match of 258 bytes takes two bits.
+        // A match of 258 bytes takes at least two bits.
         1032
     }
 
@@ -45,7 +46,7 @@ impl Backend for Zlib {
     }
 
     fn inflate(&self, stream: &[u8], most: usize) -> Result<Vec<u8>, Error> {
-        // One byte more than may come out, so that a longer text shows.
+        // One byte more than allowed, so that a longer text is detected.
         let most_reserved = most.saturating_add(1);
         let expected = stream.len().saturating_mul(FIRST_EXPANSION);
         let mut text = Vec::new();
@@ -70,8 +71,8 @@ impl Backend for Zlib {
     }
 }
 
-/// Inflates a whole stream; `full` makes room in a buffer that has none. Returns how many bytes
-/// came out.
+/// Inflates a whole stream; `full` makes room in a full buffer. Returns the number of decoded
+/// bytes.
 fn inflate(
     stream: &[u8],
     most: usize,
@@ -116,7 +117,7 @@ fn damaged(inflater: &Decompress, what: &str) -> Error {
     )
 }
 
-/// Deflates at a level of zlib's scale.
+/// Deflates with a level of zlib's scale.
 fn at_level(text: &[u8], level: u32, out: &mut Vec<u8>) -> bool {
     let mut deflater = Compress::new(Compression::new(level), true);
     loop {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The zstd back end: newer OpenPMIx writes such streams under the zlib label.
+//! The zstd back end: newer OpenPMIx releases write such streams with the zlib label.
 
 use std::io::Read;
 
@@ -9,14 +9,14 @@ use preg_core::Error;
 use super::{Backend, Format};
 use crate::damage::damage;
 
-/// RFC 8878 streams.
+/// The back end for RFC 8878 streams.
 pub(crate) struct Zstd;
 
-/// zstd's own default; lists gain little from more.
+/// The default level of zstd; lists gain little from a higher one.
 const LEVEL: i32 = 3;
-/// No frame may ask for a larger window (2^27 bytes is what the format's readers must allow).
+/// The largest window that a frame may request (decoders of the format must support 2^27 bytes).
 const MAX_WINDOW_LOG: u32 = 27;
-/// How much is decoded before memory grows again.
+/// The bytes that are decoded before memory grows again.
 const STEP: usize = 256 << 10;
 
 impl Backend for Zstd {
@@ -25,7 +25,7 @@ impl Backend for Zstd {
     }
 
     fn max_expansion(&self) -> u64 {
-        // A block of one repeated byte: 128 KiB out of 4 bytes.
+        // A block of one repeated byte: 128 KiB from 4 bytes.
         32 << 10
     }
 
@@ -33,7 +33,7 @@ impl Backend for Zstd {
         let Ok(mut writer) = zstd::Encoder::new(out, LEVEL) else {
             return false;
         };
-        // The checksum is what tells a damaged list from a list.
+        // Only the checksum detects a damaged list.
         writer.include_checksum(true).is_ok()
             && std::io::Write::write_all(&mut writer, text).is_ok()
             && writer.finish().is_ok()

@@ -19,7 +19,7 @@ fn names(count: usize) -> Vec<u8> {
     names.join(",").into_bytes()
 }
 
-/// The payload of a text by the general encoder, with a length field of choice.
+/// Returns the payload of a text by the general encoder, with the given length field.
 fn payload(text: &[u8], declared: u32) -> Vec<u8> {
     let mut payload = Vec::new();
     let coder = scheme(&[("pcompress_zlib_level", "9")]);
@@ -53,11 +53,11 @@ fn a_list_round_trips_through_both_forms() {
 }
 
 #[test]
-fn node_lists_read_in_parts_are_those_of_the_whole_text() {
+fn node_lists_parsed_in_parts_equal_the_whole_text() {
     let (scheme, limits) = (scheme(&[]), Limits::default());
     let ends: [&dyn Fn(usize) -> usize; 3] = [&|n| n, &|n| n * 7919 % 100_003, &|n| n / 3];
     for (list, number) in ends.iter().enumerate() {
-        // Names that are longer than a part, and one that is not ended by a separator.
+        // Names that are longer than a part, and a last name without a separator.
         for long in [0, 1, 200_000, 300_000, 1_000_000] {
             let names = (0..120_000).map(|n| format!("node{:06}", number(n)));
             let mut names: Vec<_> = names.collect();
@@ -76,7 +76,7 @@ fn node_lists_read_in_parts_are_those_of_the_whole_text() {
 }
 
 #[test]
-fn faults_of_later_parts_are_placed_at_the_stream() {
+fn errors_of_later_parts_have_the_offset_of_the_stream() {
     let mut text = names(100_000);
     let value = |text: &[u8], more| {
         framing::write(&payload(text, u32::try_from(text.len()).unwrap() + more))
@@ -125,7 +125,7 @@ fn a_process_map_round_trips_with_its_empty_nodes() {
 }
 
 #[test]
-fn only_lists_from_the_limit_on_are_compressed() {
+fn compresses_only_lists_from_the_limit_on() {
     let list = [b'a'; 5000];
     let scheme_of = |limit| scheme(&[("pcompress_base_limit", limit)]);
     let taken = |s: &Compress, len: usize| s.generate_node_regex(&list[..len]).unwrap().is_some();
@@ -143,7 +143,7 @@ fn a_value_that_would_not_shrink_is_declined() {
     let scheme = scheme(&[("pcompress_base_limit", "0")]);
     assert_eq!(scheme.generate_regex(b"").unwrap(), None);
     assert_eq!(scheme.generate_regex(b"n1,n2").unwrap(), None);
-    // 4 + the stream must be smaller than the list, not just equal.
+    // 4 + the stream must be smaller than the list, not equal.
     for len in 1..100 {
         let list = vec![b'n'; len];
         if let Some(value) = scheme.generate_regex(&list).unwrap() {
@@ -210,7 +210,7 @@ fn a_bomb_is_bounded_by_the_limits() {
 }
 
 #[test]
-fn a_length_beyond_what_deflate_can_reach_is_refused_at_once() {
+fn rejects_lengths_beyond_the_reach_of_deflate_at_once() {
     let bytes = payload(&names(1000), 1 << 30);
     let (status, at, message) = refused(&bytes, &Limits::default());
     assert_eq!((status, at), (-47, 0));
@@ -218,7 +218,7 @@ fn a_length_beyond_what_deflate_can_reach_is_refused_at_once() {
 }
 
 #[test]
-fn a_cut_stream_is_refused_wherever_it_is_cut() {
+fn rejects_truncated_streams_of_every_length() {
     let (list, limits) = (names(500), Limits::default());
     let whole = payload(&list, 4999);
     for len in 0..whole.len() {
@@ -229,7 +229,7 @@ fn a_cut_stream_is_refused_wherever_it_is_cut() {
 }
 
 #[test]
-fn bytes_behind_the_stream_are_refused() {
+fn rejects_bytes_after_the_stream() {
     let list = names(500);
     let whole = payload(&list, 4999);
     let end = whole.len();
@@ -239,7 +239,7 @@ fn bytes_behind_the_stream_are_refused() {
 }
 
 #[test]
-fn what_is_no_zlib_stream_is_told_apart() {
+fn recognizes_streams_other_than_zlib() {
     let limits = Limits::default();
     for (stream, says) in [
         (
@@ -264,7 +264,7 @@ fn what_is_no_zlib_stream_is_told_apart() {
 }
 
 #[test]
-fn a_fault_of_the_list_says_where_in_the_list() {
+fn an_error_of_the_list_names_its_offset_in_the_list() {
     let map = format!("{}x", "0,1,2,3;".repeat(600));
     let value = scheme(&[]).generate_ppn(map.as_bytes()).unwrap().unwrap();
     let error = scheme(&[])
@@ -282,7 +282,7 @@ fn the_extent_is_the_header_and_the_size_and_no_terminator() {
     let len = |bytes: &[u8]| scheme.legacy_len(bytes).unwrap().unwrap().wire_len();
     assert_eq!(len(&value), value.len());
     assert_eq!(len(&[&value[..], b"next"].concat()), value.len());
-    // Whether that much is there is for the caller to see.
+    // The caller checks whether the bytes are available.
     assert_eq!(len(&value[..100]), value.len());
 }
 
@@ -306,7 +306,7 @@ fn the_fields_of_an_explanation_cover_the_value() {
 }
 
 #[test]
-fn an_explanation_ends_where_the_fault_is() {
+fn an_explanation_ends_at_the_error() {
     let scheme = scheme(&[]);
     let mut value = scheme.generate_node_regex(&names(1000)).unwrap().unwrap();
     let last = value.len() - 1;
@@ -324,7 +324,7 @@ fn an_explanation_ends_where_the_fault_is() {
 
 proptest! {
     #[test]
-    fn a_mutated_value_is_refused_or_the_same_list(
+    fn a_mutated_value_is_rejected_or_gives_the_same_list(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4),
     ) {
         let scheme = scheme(&[]);
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_behind_the_tag_panic(tail in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn no_bytes_after_the_tag_cause_a_panic(tail in proptest::collection::vec(any::<u8>(), 0..64)) {
         let scheme = scheme(&[]);
         for head in [&b"blob:\0"[..], b"blob:\0component=zlib:\0size=", b"blob:\0component=zlib:\0size=40:\0\xff\xff\0\0\x78\xda"] {
             let value = [head, &tail].concat();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The columns of a record, and whether another record has the same.
+//! The columns of a record, and their comparison with other records.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::value::push_number;
 /// A column: a run of digits, cut to its last 18.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
-    /// Where the literal before it starts, from the start of the record.
+    /// The literal before the column, relative to the start of the record.
     literal: Range<usize>,
-    /// Its digits in the first record.
+    /// The digits of the column in the first record.
     pub(crate) digits: Range<usize>,
-    /// Which name of the record it belongs to.
+    /// The index of its name in the record.
     pub(crate) name: usize,
-    /// Digits precede it: it has 18 digits in every record.
+    /// `true` if digits precede it; it then has 18 digits in every record.
     pub(crate) cut: bool,
-    /// The width that a leading zero proved.
+    /// The width, if a leading zero has shown it.
     pub(crate) width: Option<usize>,
     /// The fewest digits of a number without leading zeros.
     shortest: usize,
 }
 
-/// The literals and columns of a record of some names.
+/// The literals and columns of a record of one or more names.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout<'a> {
     text: &'a [u8],
@@ -34,7 +34,8 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// The layout of the record in `text[record]` and its values; none if it has too many columns.
+    /// Returns the layout of the record in `text[record]` and its values, or `None` if it has too
+    /// many columns.
     pub(crate) fn new(text: &'a [u8], record: Range<usize>, values: &mut Vec<i64>) -> Option<Self> {
         let bytes = &text[record.clone()];
         let mut layout = Self {
@@ -76,7 +77,8 @@ impl<'a> Layout<'a> {
         Some(layout)
     }
 
-    /// Reads the record at `at` if it has this layout: its columns into `values`, its end back.
+    /// Reads the record at `at` if it has this layout: stores its columns in `values` and returns
+    /// its end.
     #[inline]
     pub(crate) fn read(&mut self, mut at: usize, values: &mut [i64]) -> Option<usize> {
         let text = self.text;
@@ -97,19 +99,19 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// How many names a record has.
+    /// Returns the number of names of a record.
     pub(crate) fn names(&self) -> usize {
         let separators = self.text[self.record.clone()].iter();
         1 + separators.filter(|b| matches!(b, b',' | b';')).count()
     }
 
-    /// The byte before a place, if the text reaches so far.
+    /// Returns the byte before an offset, if the text contains it.
     pub(crate) fn separator_before(&self, at: usize) -> Option<u8> {
         self.text.get(at.checked_sub(1)?).copied()
     }
 
-    /// How many names at `at` are the first of the record with these columns, and where the last
-    /// of them ends.
+    /// Returns the number of names at `at` that equal the first names of the record with these
+    /// columns, and the end of the last one.
     pub(crate) fn matching_names(&self, values: &[i64], at: usize) -> (usize, usize) {
         let record = &self.text[self.record.clone()];
         let mut expected = Vec::with_capacity(record.len());
@@ -131,7 +133,7 @@ impl<'a> Layout<'a> {
         (names, at + end)
     }
 
-    /// The places of the columns in a record that was read before.
+    /// Returns the ranges of the columns in a record that has this layout.
     pub(crate) fn places(&self, mut at: usize) -> Vec<Range<usize>> {
         let mut places = Vec::with_capacity(self.slots.len());
         for slot in &self.slots {
@@ -143,13 +145,13 @@ impl<'a> Layout<'a> {
         places
     }
 
-    /// The columns of a record that was read before.
+    /// Returns the columns of a record that has this layout.
     pub(crate) fn values(&self, at: usize) -> Vec<i64> {
         let places = self.places(at);
         places.into_iter().map(|p| number(&self.text[p])).collect()
     }
 
-    /// The end of a record that was read before.
+    /// Returns the end of a record that has this layout.
     pub(crate) fn end(&self, mut at: usize) -> usize {
         for slot in &self.slots {
             at += slot.literal.len();
@@ -160,8 +162,8 @@ impl<'a> Layout<'a> {
 }
 
 impl Slot {
-    /// Whether a number of `len` digits can stand here beside those before; the width of a column
-    /// is at least the one that leading zeros prove.
+    /// Returns `true` if the column can have a number of `len` digits besides the previous ones;
+    /// the width of a column is at least the one that leading zeros show.
     #[inline]
     fn takes(&mut self, len: usize, zero: bool) -> bool {
         if len == 0 || len > 18 {
@@ -171,7 +173,7 @@ impl Slot {
             (Some(width), true) => len == width,
             (Some(width), false) => len == width || (len > width && !self.cut),
             (None, true) => {
-                // The first record is the one that is written: it must show the width.
+                // The template shows the first record, so that record must show the width.
                 let fits = len <= self.shortest && len == self.digits.len();
                 if fits {
                     self.width = Some(len);
@@ -186,13 +188,13 @@ impl Slot {
     }
 }
 
-/// Where the text goes on behind a literal of the first record, if it has it at `at`.
+/// Returns the end of a literal of the first record in the text, if the text has it at `at`.
 #[inline]
 fn literal(text: &[u8], base: usize, range: &Range<usize>, at: usize) -> Option<usize> {
     let end = at + range.len();
     let here = text.get(at..end)?;
     let wanted = &text[base + range.start..base + range.end];
-    // Literals are a few bytes: a call costs more than the comparison.
+    // Literals have a few bytes: a call costs more than the comparison.
     let same = if here.len() <= 8 {
         here.iter().zip(wanted).all(|(a, b)| a == b)
     } else {
@@ -201,7 +203,8 @@ fn literal(text: &[u8], base: usize, range: &Range<usize>, at: usize) -> Option<
     same.then_some(end)
 }
 
-/// The digits at `at` as a number, and how many there are; counts on past 18 without reading.
+/// Returns the number at `at` and its count of digits; counts digits beyond 18 without reading
+/// them.
 #[inline]
 fn leading_number(text: &[u8], at: usize) -> (i64, usize) {
     let (mut value, mut len) = (0_i64, 0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folds the differences of a region into products.
+//! The folding of the differences of a region into products.
 //!
-//! In an odometer the fastest wheel's difference is the most frequent, the next wheel's the
-//! second, and so on, wherever the list starts or ends. So the differences are taken in order of
-//! frequency, and each pass joins neighbours of equal shape into one loop around that shape. The
-//! first block of a loop may be the end of a shape and the last its beginning: the element is
-//! then a window of a product. Passes and comparisons are bounded, so the work is linear.
+//! In an odometer the difference of the fastest counter is the most frequent one, that of the next
+//! counter the second, and so on, wherever the list starts or ends. The differences are therefore
+//! processed in order of frequency, and each pass joins neighbors of equal shape into one loop
+//! around that shape. The first block of a loop may be the end of a shape, and the last its
+//! beginning: the element is then a window of a product. Passes and comparisons are bounded, so the
+//! work is linear.
 
 use super::region::{Region, Step, Symbol, index};
 use super::shape::{SINGLE, ShapeId, Shapes};
@@ -13,34 +14,35 @@ use crate::format::digits;
 
 /// The most differences that become loops, one pass each.
 const PASSES: usize = 16;
-/// A difference behind fewer than one of so many elements is not worth a pass.
+/// The minimum frequency: a difference that precedes fewer than one in `RARE` elements is not worth
+/// a pass.
 const RARE: u64 = 256;
-/// A loop of so many rounds always pays; below, the bytes are compared.
+/// The number of rounds from which on a loop always pays off; for fewer, the bytes are compared.
 const SURE: usize = 8;
-/// How many bytes a small product may cost more than its parts.
+/// The bytes that a small product may cost more than its parts.
 const SLACK: usize = 2;
 
 /// A window of a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element {
-    /// Where its first record starts in the text.
+    /// The offset of its first record in the text.
     pub(crate) offset: usize,
     pub(crate) shape: ShapeId,
     /// The number of its first record in the product.
     pub(crate) skip: u64,
-    /// How many records it has.
+    /// The number of records.
     pub(crate) total: u64,
-    /// The difference to the next element's first record.
+    /// The difference to the first record of the next element.
     pub(crate) joint: Option<Symbol>,
 }
 
-/// The products of a region in order.
+/// Returns the products of a region in order.
 pub(crate) fn fold(region: &Region<'_>, shapes: &mut Shapes<'_>) -> Vec<Element> {
     let counts = &region.symbols.counts;
     let mut order: Vec<Symbol> = (0..).take(region.symbols.len()).collect();
     let by_count = |s: &Symbol| std::cmp::Reverse(counts.get(index(*s)).copied());
     if order.len() > PASSES {
-        // Only the most frequent matter; the order among them is settled below.
+        // Only the most frequent differences are needed; their order is determined below.
         order.select_nth_unstable_by_key(PASSES - 1, |s| (by_count(s), *s));
         order.truncate(PASSES);
     }
@@ -64,8 +66,8 @@ pub(crate) fn fold(region: &Region<'_>, shapes: &mut Shapes<'_>) -> Vec<Element>
     elements
 }
 
-/// The runs of equal differences as elements; a record between two runs goes to the one whose
-/// difference is the fastest, otherwise to the first.
+/// Returns the runs of equal differences as elements. A record between two runs belongs to the one
+/// with the fastest difference, otherwise to the first one.
 fn runs(region: &Region<'_>, fastest: Symbol, shapes: &mut Shapes<'_>) -> Vec<Element> {
     let single = |offset| Element {
         offset,
@@ -93,8 +95,8 @@ fn runs(region: &Region<'_>, fastest: Symbol, shapes: &mut Shapes<'_>) -> Vec<El
     elements
 }
 
-/// A run of a difference that is not the fastest: takes the open record before it if that stands
-/// alone, and leaves its last record to a run of the fastest behind it.
+/// Handles a run of a difference that is not the fastest: it takes the open record before it if
+/// that is a single one, and leaves its last record to a following run of the fastest difference.
 fn other_run(
     region: &Region<'_>,
     step: &Step,
@@ -139,7 +141,7 @@ fn other_run(
     }
 }
 
-/// One pass: joins what a difference joins.
+/// A pass: joins the elements that a difference separates.
 struct Pass<'p, 's, 'a> {
     region: &'p Region<'a>,
     shapes: &'p mut Shapes<'s>,
@@ -161,7 +163,8 @@ impl Pass<'_, '_, '_> {
         elements.truncate(write);
     }
 
-    /// The product that starts with the first element, if one does, and how many it takes.
+    /// Returns the product that starts with the first element, if any, and the number of elements
+    /// in it.
     fn chain(&mut self, elements: &[Element]) -> Option<(Element, usize)> {
         let [first, second, ..] = elements else {
             return None;
@@ -198,7 +201,7 @@ impl Pass<'_, '_, '_> {
         Some((self.product(&elements[..used], shape)?, used))
     }
 
-    /// The elements as rounds of one loop around `shape`, if that is valid and pays.
+    /// Returns the elements as rounds of one loop around `shape`, if that is valid and pays off.
     fn product(&mut self, parts: &[Element], shape: ShapeId) -> Option<Element> {
         let (first, last) = (parts.first()?, parts.last()?);
         let count = u64::try_from(parts.len()).ok()?;
@@ -210,7 +213,7 @@ impl Pass<'_, '_, '_> {
             let cost = self.shapes.cost(shape, count, self.symbol) + window(skip, total, size);
             let joint = self.shapes.joint_cost(self.symbol);
             let apart: usize = parts.iter().map(|p| self.cost(p)).sum();
-            // A whole product may be a round of an outer one, which repays a little.
+            // A whole product may become a round of an outer one, which repays the slack.
             let slack = if total == size { SLACK } else { 0 };
             if cost > apart + joint * (parts.len() - 1) + slack {
                 return None;
@@ -241,14 +244,14 @@ impl Pass<'_, '_, '_> {
         element.skip == 0 && element.total == self.shapes.get(element.shape).size
     }
 
-    /// Whether the element is the last records of a shape, or all of them.
+    /// Returns `true` if the element is the last records of a shape, or all of them.
     fn is_end(&self, element: &Element, shape: ShapeId) -> bool {
         element.total <= self.shapes.get(shape).size
             && self.shapes.part(shape, element.total) == Some(element.shape)
             && element.skip + element.total == self.shapes.get(element.shape).size
     }
 
-    /// Whether the element is the first records of a shape, or all of them.
+    /// Returns `true` if the element is the first records of a shape, or all of them.
     fn is_start(&self, element: &Element, shape: ShapeId) -> bool {
         element.total <= self.shapes.get(shape).size
             && self.shapes.part(shape, element.total) == Some(element.shape)
@@ -256,7 +259,7 @@ impl Pass<'_, '_, '_> {
     }
 }
 
-/// The bytes of a window.
+/// Returns the length of a window.
 fn window(skip: u64, total: u64, size: u64) -> usize {
     let skipped = if skip > 0 { 1 + digits(skip) } else { 0 };
     let taken = if skip + total < size {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many names make a record: the shortest period of the look of the next few names.
+//! The number of names of a record: the shortest period in the shapes of the next names.
 
 use std::collections::VecDeque;
 
 /// The most names of a record.
 const LONGEST: usize = 8;
-/// How many names are looked at: bounded, so that the encoder stays linear.
+/// The number of names that are examined; it is bounded, so that the encoder stays linear.
 const WINDOW: usize = 2 * LONGEST;
 
-/// A name ahead: where it is, and a hash of it with each run of digits taken as one.
+/// A name ahead: its offset, and a hash of it in which each run of digits counts as one.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     start: usize,
@@ -16,7 +16,7 @@ struct Look {
     hash: u64,
 }
 
-/// Looks at each name once, however often it is asked.
+/// A window over the next names, each of which is hashed only once.
 #[derive(Debug)]
 pub(crate) struct Ahead<'a> {
     text: &'a [u8],
@@ -31,8 +31,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// The names that make a record from `at` on: their number and the end of the first record.
-    /// One name is the answer where nothing repeats.
+    /// Returns the number of names of a record at `at` and the end of the first record. The number
+    /// is one if nothing repeats.
     pub(crate) fn record(&mut self, at: usize) -> (usize, usize) {
         self.fill(at);
         let hash = |index: usize| self.looks.get(index).map(|l| l.hash);

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A region: consecutive records of one layout, as the differences from record to record.
+//! A region: consecutive records of one layout, as the differences between records.
 
 use std::collections::HashMap;
 
 use super::layout::Layout;
 use crate::format::{MAX_COLUMNS, VALUE_END};
 
-/// The most differences that are looked for again: a list with more is irregular, and a table
-/// beyond the caches makes it slow.
+/// The most differences in the lookup table: a list with more of them is irregular, and a table
+/// beyond the caches is slow.
 const TABLE: usize = 1 << 15;
 
-/// How many differences are looked at for a period.
+/// The number of differences that are examined for a period.
 const PERIODS: usize = 3 * MAX_COLUMNS;
 
-/// A difference between two records; the same difference always has the same number.
+/// A difference between two records; equal differences have the same number.
 pub(crate) type Symbol = u32;
 
-/// The differences of a region: a separator and what each column grows by.
+/// The differences of a region: a separator and the increments of the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     columns: usize,
     separators: Vec<u8>,
     /// One row of `columns` numbers for each symbol.
     diffs: Vec<i64>,
-    /// How often each occurs.
+    /// The number of occurrences of each symbol.
     pub(crate) counts: Vec<u64>,
-    /// The symbols by a hash of what they stand for, while there are few enough.
+    /// The symbols by a hash of their difference, up to a limit.
     numbers: HashMap<u64, Symbol>,
-    /// The symbols met last: lists repeat themselves.
+    /// The last symbols, because lists repeat themselves.
     recent: [Symbol; 4],
 }
 
-/// The same difference so many times in a row.
+/// A difference with its number of consecutive repetitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// Where the record before the first of these differences starts.
+    /// The offset of the record before the first of these differences.
     pub(crate) offset: usize,
     pub(crate) symbol: Symbol,
     pub(crate) count: u32,
@@ -46,11 +46,11 @@ pub(crate) struct Region<'a> {
     pub(crate) layout: Layout<'a>,
     pub(crate) symbols: Symbols,
     pub(crate) steps: Vec<Step>,
-    /// How many names a record has.
+    /// The number of names of a record.
     pub(crate) names: usize,
-    /// How many names the last record lacks; such a record is always one of a run.
+    /// The number of names missing in the last record; such a record always belongs to a run.
     pub(crate) cut: usize,
-    /// Where its last record ends.
+    /// The end of its last record.
     pub(crate) end: usize,
 }
 
@@ -62,12 +62,12 @@ impl Symbols {
         }
     }
 
-    /// The separator before the next record.
+    /// Returns the separator before the next record.
     pub(crate) fn separator(&self, symbol: Symbol) -> u8 {
         self.separators.get(index(symbol)).copied().unwrap_or(b',')
     }
 
-    /// What each column grows by.
+    /// Returns the increments of the columns.
     pub(crate) fn diff(&self, symbol: Symbol) -> &[i64] {
         let start = index(symbol) * self.columns;
         self.diffs
@@ -82,7 +82,7 @@ impl Symbols {
     #[inline]
     fn is(&self, symbol: Symbol, separator: u8, diff: &[i64]) -> bool {
         let known = self.diff(symbol);
-        // Rows are a few numbers: a call to compare them costs more than the comparison.
+        // Rows have a few numbers: a call for a comparison costs more than the comparison.
         self.separators.get(index(symbol)) == Some(&separator)
             && known.len() == diff.len()
             && known.iter().zip(diff).all(|(a, b)| a == b)
@@ -112,8 +112,8 @@ impl Symbols {
         symbol
     }
 
-    /// A new symbol. Two that stand for the same may exist where the table is full or hashes
-    /// collide: that folds less, and is right.
+    /// Adds a symbol. Two symbols for the same difference are possible if the table is full or
+    /// hashes collide: the result folds less, but is correct.
     fn add(&mut self, hash: u64, separator: u8, diff: &[i64]) -> Symbol {
         let symbol = Symbol::try_from(self.separators.len()).unwrap_or(Symbol::MAX);
         self.separators.push(separator);
@@ -138,8 +138,8 @@ fn hash(separator: u8, diff: &[i64]) -> u64 {
     })
 }
 
-/// Takes the names at `at` as the first of one more record, if that continues the last run: how
-/// many it lacks and where they end.
+/// Accepts the names at `at` as the beginning of one more record, if that continues the last run.
+/// Returns the number of missing names and the end of the names.
 fn cut_record(
     layout: &Layout<'_>,
     symbols: &Symbols,
@@ -155,7 +155,7 @@ fn cut_record(
     }
     let (names, end) = layout.matching_names(&values, at);
     let valid = layout.slots.iter().zip(values).all(|(slot, value)| {
-        // What is not written may leave the range, as the reader allows.
+        // Names that are not written may be out of range, as the decoder allows.
         let least = if slot.name < names { 0 } else { 1 - VALUE_END };
         (least..VALUE_END).contains(&value)
     });
@@ -167,8 +167,8 @@ fn cut_record(
 }
 
 impl<'a> Region<'a> {
-    /// Reads on from the first record, as long as the layout stays; none if it has too many
-    /// columns or nothing follows it.
+    /// Reads records from the first one on, as long as the layout is the same. Returns `None` if it
+    /// has too many columns or no record follows.
     pub(crate) fn read(text: &'a [u8], start: usize, end: usize) -> Option<Self> {
         let mut last = Vec::new();
         let mut layout = Layout::new(text, start..end, &mut last)?;
@@ -186,7 +186,7 @@ impl<'a> Region<'a> {
             }
             let symbol = symbols.number(separator, &diff);
             match steps.last_mut() {
-                // A longer run goes on as another step.
+                // A run that exceeds the counter continues as another step.
                 Some(step) if step.symbol == symbol && step.count < u32::MAX => step.count += 1,
                 _ => steps.push(Step {
                     offset,
@@ -219,8 +219,8 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// The shortest period of the first differences, or else of the separators, if they have one
-    /// that is short enough.
+    /// Returns the shortest period of the first differences, or else of the separators, if one is
+    /// short enough.
     pub(crate) fn period(&self) -> Option<usize> {
         let first: Vec<Symbol> = (self.steps.iter().take(PERIODS))
             .flat_map(|s| (0..s.count).map(|_| s.symbol))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Products of loops, each kept once, so that two of them are equal when their numbers are.
+//! Products of loops; equal products share one number, so that they can be compared by it.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ pub(crate) const SINGLE: ShapeId = 0;
 pub(crate) struct Shape {
     pub(crate) inner: ShapeId,
     pub(crate) count: u64,
-    /// The difference from the last record of one round to the first of the next.
+    /// The difference from the last record of a round to the first of the next.
     pub(crate) symbol: Symbol,
-    /// How many records it has.
+    /// The number of records.
     pub(crate) size: u64,
-    /// About how many bytes its loops take.
+    /// The approximate length of its loops in bytes.
     pub(crate) cost: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Shapes<'s> {
     pub(crate) symbols: &'s Symbols,
     columns: usize,
     shapes: Vec<Shape>,
-    /// For each shape the way from its first record to its last, a row of `columns` numbers.
+    /// For each shape the total move from its first record to its last, a row of `columns` numbers.
     spans: Vec<i64>,
     numbers: HashMap<(ShapeId, u64, Symbol), ShapeId>,
     last: Option<((ShapeId, u64, Symbol), ShapeId)>,
@@ -64,13 +64,13 @@ impl<'s> Shapes<'s> {
         &self.spans[id * self.columns..(id + 1) * self.columns]
     }
 
-    /// What a loop over `inner`, whose rounds differ by `symbol`, adds to each column each round.
+    /// Returns the increments per round of a loop over `inner` whose rounds differ by `symbol`.
     pub(crate) fn step(&self, inner: ShapeId, symbol: Symbol) -> impl Iterator<Item = i64> + '_ {
         let diff = self.symbols.diff(symbol);
         (diff.iter().zip(self.span(inner))).map(|(d, s)| d.saturating_add(*s))
     }
 
-    /// The shape of `count` rounds of `inner` that differ by `symbol`.
+    /// Returns the shape of `count` rounds of `inner` that differ by `symbol`.
     pub(crate) fn intern(&mut self, inner: ShapeId, count: u64, symbol: Symbol) -> ShapeId {
         let key = (inner, count, symbol);
         if let Some((last, id)) = self.last
@@ -108,7 +108,7 @@ impl<'s> Shapes<'s> {
         id
     }
 
-    /// About how many bytes the loops of a shape take, that need not exist.
+    /// Returns the approximate length of the loops of a shape, which need not exist.
     pub(crate) fn cost(&self, inner: ShapeId, count: u64, symbol: Symbol) -> usize {
         let mut moving = self.step(inner, symbol).filter(|s| *s != 0);
         let moves = match (moving.next(), moving.next()) {
@@ -120,7 +120,7 @@ impl<'s> Shapes<'s> {
         self.shapes[inner].cost + 1 + digits(count) + moves
     }
 
-    /// About how many bytes a joint takes.
+    /// Returns the approximate length of a joint.
     pub(crate) fn joint_cost(&self, symbol: Symbol) -> usize {
         let diff = self.symbols.diff(symbol).iter().copied();
         let mut moving = diff.clone().filter(|d| *d != 0);
@@ -132,7 +132,7 @@ impl<'s> Shapes<'s> {
         1 + moves
     }
 
-    /// The shape that the first or last `records` records of a shape have by themselves.
+    /// Returns the shape of the first or last `records` records of a shape.
     pub(crate) fn part(&self, mut id: ShapeId, records: u64) -> Option<ShapeId> {
         loop {
             let shape = self.get(id);
@@ -148,7 +148,8 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// Whether all values of a product stay within bounds, given those of record `skip` of it.
+    /// Returns `true` if all values of a product are within bounds, given those of its record
+    /// `skip`.
     pub(crate) fn fits(&self, id: ShapeId, skip: u64, values: &[i64]) -> bool {
         let mut low: Vec<i128> = values.iter().map(|v| i128::from(*v)).collect();
         let mut high = low.clone();
@@ -168,7 +169,7 @@ impl<'s> Shapes<'s> {
         low.iter().all(|v| *v >= 0) && high.iter().all(|v| *v < i128::from(VALUE_END))
     }
 
-    /// The loops of a shape, innermost first: inner shape, count, symbol.
+    /// Returns the loops of a shape, innermost first: inner shape, count, symbol.
     pub(crate) fn loops(&self, mut id: ShapeId) -> Vec<Shape> {
         let mut loops = Vec::new();
         while id != SINGLE {

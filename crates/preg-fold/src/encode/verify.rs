@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a value back beside the list it was made from.
+//! The comparison of a new value with its list.
 //!
-//! A wrong map sends ranks to wrong hosts, so no value leaves that does not say its list byte for
-//! byte; it costs about as much as making the value. Builds with debug assertions, the fuzz
-//! targets among them, stop instead of falling back.
+//! A wrong map would send ranks to wrong hosts, so every value must decode to its list byte by
+//! byte. The comparison costs about as much as the encoding. On a mismatch the encoder falls back
+//! to the verbatim list; builds with debug assertions, such as the fuzz targets, panic instead.
 
 use preg_core::{Error, Status};
 
 use crate::expand::{Run, Sink, each_record, expand};
 use crate::value::Template;
 
-/// Whether the items of a value, from `at` on, are exactly this text.
+/// Returns `true` if the items of a value, from `at` on, decode to exactly this text.
 pub(crate) fn says(value: &[u8], at: usize, text: &[u8]) -> bool {
     let mut rest = Rest { text };
     expand(value, at, &mut rest).is_ok() && rest.text.is_empty()
 }
 
-/// The text that is still to come.
+/// The text that is still to be compared.
 struct Rest<'t> {
     text: &'t [u8],
 }
@@ -29,7 +29,7 @@ impl Rest<'_> {
         };
         self.text = rest
             .and_then(|rest| rest.strip_prefix(part))
-            .ok_or_else(|| Error::new(Status::ERROR, "the value says something else"))?;
+            .ok_or_else(|| Error::new(Status::ERROR, "the value decodes to a different list"))?;
         Ok(())
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::says;
 
     #[test]
-    fn only_the_very_text_is_said() {
+    fn accepts_only_the_exact_text() {
         assert!(says(b"n1*3,x", 0, b"n1,n2,n3,x"));
         for other in [
             &b"n1,n2,n3,y"[..],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the grammar: templates, loops, windows and joints.
+//! The writer of the grammar: templates, loops, windows and joints.
 
 use super::layout::Layout;
 use super::merge::Element;
@@ -8,7 +8,7 @@ use super::shape::{SINGLE, Shapes};
 use crate::format::{Cursor, Move, SPECIAL, joint_mark, letter, loop_mark};
 use crate::value::push_number;
 
-/// Appends text as it stands.
+/// Appends verbatim text.
 pub(crate) fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         if SPECIAL.contains(byte) {
@@ -18,7 +18,7 @@ pub(crate) fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Writes the items of one region.
+/// The writer of the items of one region.
 pub(crate) struct Writer<'w, 'a> {
     layout: &'w Layout<'a>,
     shapes: &'w Shapes<'w>,
@@ -27,7 +27,7 @@ pub(crate) struct Writer<'w, 'a> {
     shown: Vec<Option<usize>>,
     cursor: Cursor,
     group: bool,
-    /// How many names a record has, and how many the last record of all lacks.
+    /// The number of names of a record, and the number missing in the very last record.
     names: usize,
     cut: usize,
 }
@@ -43,7 +43,8 @@ impl<'w, 'a> Writer<'w, 'a> {
             })
         };
         let moving: Vec<bool> = (0..slots.len()).map(moving).collect();
-        // A column left of all that move is out of the loops' way and needs no backslash.
+        // A column to the left of all moving columns does not affect the loops and needs no
+        // backslash.
         let is_shown = |column: usize| {
             moving[column]
                 || ((column + 1..slots.len())
@@ -113,7 +114,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         out.len()
     }
 
-    /// A template that nothing follows is a plain record.
+    /// Ends an item; a template without pieces is written as a plain record.
     fn end_item(
         &self,
         elements: &[Element],
@@ -131,7 +132,8 @@ impl<'w, 'a> Writer<'w, 'a> {
         }
     }
 
-    /// The record at an offset as a template; none if its numbers do not show the width.
+    /// Returns the record at an offset as a template, or `None` if its numbers do not show the
+    /// width.
     fn template(&self, offset: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         if self.group {
@@ -179,7 +181,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         let shape = *self.shapes.get(element.shape);
         let start = out.len();
         self.push_loops(element, cut, out);
-        // A joint says the same in fewer bytes, but its record is always whole.
+        // A joint is shorter, but its record is always complete.
         if cut == 0 && shape.inner == SINGLE && element.total == 2 && shape.size == 2 {
             let mut way = Vec::new();
             self.push_joint(shape.symbol, &mut way);
@@ -249,7 +251,7 @@ impl<'w, 'a> Writer<'w, 'a> {
         }
     }
 
-    /// The columns that move, by their shown numbers.
+    /// Returns the moving columns, by their shown numbers.
     fn moves(&self, steps: impl Iterator<Item = i64>) -> Vec<Move> {
         (self.shown.iter().zip(steps))
             .filter(|(_, step)| *step != 0)
@@ -258,7 +260,7 @@ impl<'w, 'a> Writer<'w, 'a> {
     }
 }
 
-/// Whether two sets of moves, the first in order of columns, are equal.
+/// Returns `true` if two sets of moves are equal; the first one is in column order.
 fn same(moves: &[Move], mut others: Vec<Move>) -> bool {
     others.sort_unstable();
     moves == others

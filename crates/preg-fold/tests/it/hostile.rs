@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged values: an error with a place, within the limits, and never a panic.
+//! Damaged values give an error with an offset, within the limits and without a panic.
 
 use crate::lists::{Dice, encoded, fold, odometer, procs, xnames};
 use preg_core::{Limits, Regex2Ref, Status};
@@ -20,7 +20,7 @@ fn value(bytes: &[u8]) -> Regex2Ref<'_> {
     }
 }
 
-/// Reads a value in every way under tight limits.
+/// Decodes a value in every way under tight limits.
 fn read(bytes: &[u8]) {
     let fold = fold();
     if let Ok(text) = fold.parse_regex(value(bytes), &TIGHT) {
@@ -50,7 +50,7 @@ fn fault(bytes: &[u8], offset: usize, words: &str) {
 }
 
 #[test]
-fn faults_name_the_place_and_what_was_expected() {
+fn errors_name_the_offset_and_the_expected_text() {
     fault(b"", 0, "expected the version");
     fault(b"2n1", 0, "expected the version");
     fault(b"1n1*", 4, "expected a count");
@@ -80,7 +80,7 @@ fn faults_name_the_place_and_what_was_expected() {
 }
 
 #[test]
-fn too_many_loops_and_columns_are_refused() {
+fn rejects_too_many_loops_and_columns() {
     let deep = [b"1n1".to_vec(), b"*1".repeat(33)].concat();
     fault(&deep, 3 + 64, "more than 32 loops");
     let wide = [b"1".to_vec(), b"a1".repeat(53), b"*2".to_vec()].concat();
@@ -88,7 +88,7 @@ fn too_many_loops_and_columns_are_refused() {
 }
 
 #[test]
-fn limits_are_met_before_the_work() {
+fn limits_are_checked_before_the_work() {
     let fold = fold();
     for bytes in [
         &b"1n1*999999999999"[..],
@@ -112,7 +112,7 @@ fn limits_are_met_before_the_work() {
 }
 
 #[test]
-fn words_are_no_ranks() {
+fn rejects_words_as_ranks() {
     let fold = fold();
     for bytes in [&b"1n1*3"[..], b"0a,b", b"14294967290*9", b"10*3,x"] {
         let error = fold.regex_procs(value(bytes), &TIGHT).unwrap_err();
@@ -151,7 +151,7 @@ fn mutated_values_never_panic() {
 }
 
 #[test]
-fn only_values_with_the_tag_or_the_type_are_ours() {
+fn claims_only_values_with_its_tag_or_type() {
     let fold = fold();
     let other = Regex2Ref {
         kind: "raw",
@@ -167,7 +167,7 @@ fn only_values_with_the_tag_or_the_type_are_ours() {
 }
 
 #[test]
-fn explanations_show_the_fields_and_the_fault() {
+fn explanations_have_the_fields_and_the_error() {
     let explanation = fold().explain(b"fold:1n01*3+2^5*x").unwrap();
     let fields: Vec<_> = (explanation.fields.iter())
         .map(|f| (f.name, f.range.clone()))

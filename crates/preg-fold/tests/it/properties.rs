@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every list: it comes back, and the folded parsers agree with the text.
+//! Properties for every list: it survives encoding, and the folded parsers agree with the text.
 
 use crate::lists::{encoded, fold, shown};
 use preg_core::{Limits, NodeList, ProcMap};
 use proptest::prelude::*;
 
-/// Checks a list over every way out of its value.
+/// Checks a list with every decoder of its value.
 fn check(list: &[u8]) {
     let limits = Limits::default();
     let value = encoded(list);
@@ -40,7 +40,7 @@ fn check(list: &[u8]) {
     assert_eq!(at, value.bytes.len(), "{shown}");
 }
 
-/// A wheel: text, first number, width, step, rounds, and whether a `;` follows each round.
+/// A counter: text, first number, width, step, rounds, and `true` if a `;` follows each round.
 type Wheel = (String, i64, usize, i64, usize, bool);
 
 fn wheel() -> impl Strategy<Value = Wheel> {
@@ -50,7 +50,7 @@ fn wheel() -> impl Strategy<Value = Wheel> {
     (text, 0_i64..120, 0_usize..4, step, 1_usize..6, semicolon)
 }
 
-/// All names of a product, with its separators.
+/// Returns all names of a product, with their separators.
 fn product(wheels: &[Wheel]) -> Vec<(u8, String)> {
     let mut names = vec![(b',', String::new())];
     for (text, first, width, step, rounds, semicolon) in wheels {
@@ -84,7 +84,7 @@ fn joined(names: &[(u8, String)]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn products_with_noise_come_back(
+    fn products_with_noise_survive(
         wheels in prop::collection::vec(wheel(), 1..5),
         noise in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8), 0..6),
         window in (0_usize..50, 50_usize..100),
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn turns_of_names_come_back(
+    fn alternating_names_survive(
         record in prop::collection::vec("[a-c]{0,2}[0-9]{0,3}[a-c]?", 1..10),
         steps in prop::collection::vec(0_i64..12, 10),
         rounds in 1_usize..12,
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn process_maps_come_back(
+    fn process_maps_survive(
         nodes in prop::collection::vec((0_u32..5000, 0_u32..9, 0_u32..5), 0..30),
     ) {
         let node = |(first, count, step): &(u32, u32, u32)| -> String {
@@ -145,17 +145,17 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_but_nul_come_back(list in prop::collection::vec(1_u8.., 0..200)) {
+    fn any_bytes_but_nul_survive(list in prop::collection::vec(1_u8.., 0..200)) {
         check(&list);
     }
 
     #[test]
-    fn lists_of_few_characters_come_back(list in "[019,;a*/^~%()\\\\<>+-]{0,80}") {
+    fn lists_of_few_characters_survive(list in "[019,;a*/^~%()\\\\<>+-]{0,80}") {
         check(list.as_bytes());
     }
 
     #[test]
-    fn long_numbers_come_back(
+    fn long_numbers_survive(
         names in prop::collection::vec("n?[09]{0,4}[0-9]{15,21}", 1..8),
     ) {
         check(names.join(",").as_bytes());
@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn a_cut_record_behind_a_joint_keeps_its_names() {
+fn a_truncated_record_after_a_joint_keeps_its_names() {
     check(
         b"a03-1100h,a03-1200c,a03-1300s,a03-1400d,a03-1500h,a03-1600c,a03-1700s,a03-1800d,\
           a03-1900h,a03-2000c,a03-2100s,a03-2200d,a03-2300h,a00-2430c,a03-2500s,a03-2600d,\
@@ -179,7 +179,7 @@ fn a_list_with_a_nul_is_declined() {
 }
 
 #[test]
-fn numbers_of_18_digits_fold_and_longer_ones_keep_their_head() {
+fn numbers_fold_in_their_last_18_digits() {
     check(b"n999999999999999998,n999999999999999999");
     check(b"n999999999999999999,n1000000000000000000,n1000000000000000001");
     let list: Vec<_> = (0..50)

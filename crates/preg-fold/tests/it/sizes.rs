@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What large regular lists cost, and what irregular ones cost at most.
+//! The sizes of large regular lists, and upper bounds for irregular ones.
 
 use crate::lists::{Dice, encoded, kept, odometer, procs, shown, shuffled, xnames};
 
-/// Process maps of the promised size hold 104 MB of text; without optimisation they are smaller.
+/// Process maps have the documented size of 104 MB only in optimized builds.
 const SLOTS: u64 = if cfg!(debug_assertions) { 8 } else { 128 };
 const NODES: u64 = if cfg!(debug_assertions) {
     20_000
@@ -23,7 +23,7 @@ fn at_most(list: &[u8], bytes: usize) {
 }
 
 #[test]
-fn a_million_xnames_take_40_bytes_wherever_they_start() {
+fn a_million_xnames_take_40_bytes_from_any_start() {
     at_most(&xnames(0, 1_000_000), 40);
     for start in [1, 2, 3, 77, 255, 256 * 3 + 129] {
         at_most(&xnames(start, 50_000), 40);
@@ -116,7 +116,7 @@ fn holes_cost_a_few_bytes_each() {
     let mut dice = Dice(7);
     let all = odometer(&[("n", 0..=999_999, 6)], 0, 100_000);
     let list = kept(&all, || dice.below(100) >= 3);
-    // 3,000 holes.
+    // The list has 3,000 holes.
     at_most(&list, 16_000);
 }
 
@@ -128,7 +128,7 @@ fn shuffled_lists_cost_less_than_their_text() {
 }
 
 #[test]
-fn no_list_costs_more_than_one_byte_above_its_text() {
+fn no_value_exceeds_its_list_by_more_than_one_byte() {
     let mut dice = Dice(99);
     let alphabets: [&[u8]; 4] = [b"ab01,", b"*/^~%()\\0,", b"0123456789,;", b"n19,;-.\xff "];
     for alphabet in alphabets {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lists of the recorded vectors: all come back, and the regular ones beat every other form.
+//! The lists of the recorded vectors: all survive, and regular ones are shorter than in every other
+//! form.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +11,7 @@ use pmix_mca::Source;
 use preg_core::{Limits, NodeList, Params, ProcMap};
 use serde_json::Value;
 
-/// Every list of the vectors by its case.
+/// Returns every list of the vectors by its case.
 fn lists() -> BTreeMap<String, Vec<u8>> {
     let mut lists = BTreeMap::new();
     for file in [
@@ -43,7 +44,7 @@ fn zlib(list: &[u8]) -> usize {
     encoder.finish().unwrap().len()
 }
 
-/// A case whose list follows one rule from end to end, and has more than one name.
+/// Returns `true` if the whole list of a case follows one rule and has more than one name.
 fn is_regular(case: &str, list: &[u8]) -> bool {
     let shapes = [
         "contig",
@@ -57,10 +58,10 @@ fn is_regular(case: &str, list: &[u8]) -> bool {
 }
 
 #[test]
-fn every_vector_comes_back_and_never_exceeds_raw() {
+fn every_vector_survives_and_never_exceeds_raw() {
     for (case, list) in lists() {
         let value = encoded(&list).bytes;
-        // The raw form is the text and a NUL; on a tie the higher priority stands.
+        // The raw form is the text and a NUL; of equal lengths the higher priority is used.
         assert!(value.len() <= list.len() + 1, "{case}: {}", shown(&value));
     }
 }
@@ -80,10 +81,10 @@ fn regular_vectors_beat_raw_and_zlib() {
 }
 
 #[test]
-fn enabled_it_wins_the_contest_on_regular_vectors() {
+fn when_enabled_it_is_selected_for_regular_vectors() {
     let params = Params::builder()
         .set("preg", "native,raw,compress,fold", Source::Api)
-        // So that compress takes part with short lists too.
+        // Makes the compress scheme accept short lists as well.
         .set("pcompress_base_limit", "1", Source::Api)
         .build()
         .unwrap();
@@ -103,7 +104,7 @@ fn enabled_it_wins_the_contest_on_regular_vectors() {
 #[test]
 fn two_names_that_follow_each_other_beat_raw() {
     for (case, list) in lists() {
-        // Two names of fugaku differ in a letter too.
+        // Two names of fugaku also differ in a letter.
         if case.ends_with("/two") && !case.contains("fugaku") {
             let len = encoded(&list).bytes.len();
             assert!(len < list.len(), "{case}: {len} bytes, raw {}", list.len());

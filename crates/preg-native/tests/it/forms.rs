@@ -74,7 +74,7 @@ fn process_maps_that_peers_would_misread_or_that_grow_are_declined() {
     ] {
         assert_eq!(ppn(list), None, "{list:?}");
     }
-    // As long as the text is accepted, one byte more is not.
+    // As long as the text is accepted, one byte longer is declined.
     assert_eq!(ppn("0,1,2,3,4,5").as_deref(), Some("pmix[0-5]"));
     assert_eq!(ppn("0,1,2,3,4").as_deref(), Some("pmix[0-4]"));
     assert_eq!(ppn("0,1,2,3"), None);
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn regex2_is_offered_only_where_it_is_asked_for() {
+fn regex2_is_offered_only_on_request() {
     assert_eq!(scheme().generate_regex(b"n1,n2,n3"), Ok(None));
     let regex = writing_regex2()
         .generate_regex(b"n1,n2,n3")
@@ -122,7 +122,7 @@ fn regex2_is_offered_only_where_it_is_asked_for() {
 }
 
 #[test]
-fn regex2_maps_that_could_be_read_two_ways_are_not_written() {
+fn ambiguous_regex2_maps_are_not_written() {
     let scheme = writing_regex2();
     let bytes = |list: &[u8]| scheme.generate_regex(list).expect("ok").map(|r| r.bytes);
     let procs = bytes(b"0,1,2,3;4,5,6,7").expect("a process map");
@@ -180,7 +180,7 @@ fn regex2_text_is_expanded_with_and_without_its_terminator() {
 }
 
 #[test]
-fn regex2_maps_are_read_folded() {
+fn regex2_maps_stay_folded() {
     let limits = Limits::default();
     let regex = |bytes| Regex2Ref {
         kind: "pmix",
@@ -245,7 +245,7 @@ fn explanations_cover_every_field() {
 }
 
 #[test]
-fn explanations_stop_where_the_parser_stops() {
+fn explanations_and_the_parser_stop_at_the_same_byte() {
     let told = scheme().explain(b"pmix[n[2:1-3],m[2:5-]]").expect("mine");
     assert_eq!(told.fields.last().map(|f| f.name), Some("width"));
     let fault = told.fault.expect("an open range");
@@ -263,7 +263,7 @@ fn explanations_stop_where_the_parser_stops() {
 }
 
 #[test]
-fn explanations_of_large_maps_are_summed_up() {
+fn explanations_of_large_maps_are_summarized() {
     let ranges = (0..50_000)
         .map(|i| (i * 2).to_string())
         .collect::<Vec<_>>()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged and hostile values: exact names or an error with its byte, never a guess.
+//! Damaged and hostile values give exact names or an error with an offset.
 
 use preg_core::{Limits, Regex2Ref, Status};
 
@@ -70,7 +70,7 @@ fn a_number_wider_than_its_width_is_an_error() {
     refused("pmix[n[1:8-12]]", BAD, 11);
     refused("pmix[n[3:1234]]", BAD, 9);
     refused("pmix[[5:123456]]", BAD, 8);
-    // Leading zeros are no digits of the number.
+    // Leading zeros are not digits of the number.
     assert_eq!(
         nodes(b"pmix[n[2:0007-0009]]").map(|l| text(&l)),
         Ok(b"n07,n08,n09".to_vec())
@@ -82,10 +82,10 @@ fn brackets_without_a_partner_are_errors() {
     refused("pmix[n[2:1-3]]]", BAD, 13);
     refused("pmix[n[2:1-3]a[b]", BAD, 14);
     refused("pmix[n[2:1-3]]x]", BAD, 13);
-    // A second group with both its brackets is text, as in OpenPMIx.
+    // A second group with both brackets is text, as in OpenPMIx.
     let two = nodes(b"pmix[r[1:1-2]n[1:1-2]]").map(|l| text(&l));
     assert_eq!(two, Ok(b"r1n[1:1-2],r2n[1:1-2]".to_vec()));
-    // A verbatim name may hold a closing bracket: OpenPMIx writes and reads it.
+    // A verbatim name may contain a closing bracket: OpenPMIx writes and parses it.
     assert_eq!(
         nodes(b"pmix[a],n[1:1-2]]").map(|l| text(&l)),
         Ok(b"a],n1,n2".to_vec())
@@ -172,11 +172,11 @@ fn limits_hold_before_anything_is_allocated() {
     refused(b"pmix[a,n[1:1-3]]", &limits(3, 1 << 20));
     refused(b"pmix[a,b,c,d]", &limits(3, 1 << 20));
     assert!(parse(b"pmix[a,n[1:1-2]]", &limits(3, 1 << 20)).is_ok());
-    // 3 names of 6 bytes and the commas between them are 20.
+    // 3 names of 6 bytes and the commas between them are 20 bytes.
     refused(b"pmix[node[2:1-3]]", &limits(3, 19));
     assert!(parse(b"pmix[node[2:1-3]]", &limits(3, 20)).is_ok());
     refused(b"pmix[long-name]", &limits(3, 8));
-    // A wide number is padded, but not at any price.
+    // A wide number is padded, but only up to a limit.
     let wide = parse(b"pmix[n[1000000:1-2]]", &Limits::default()).expect("fits");
     assert_eq!(wide.expect("mine").nth(1).map(|n| n.len()), Some(1_000_001));
     refused(b"pmix[n[2000000000:1]]", &Limits::default());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random lists and mutated values against a model of what the parsers of OpenPMIx read.
+//! Random lists and mutated values, compared with a model of OpenPMIx's parsers.
 
 use preg_core::{Limits, ProcMap};
 
 use crate::component::{nodes, proc_text, procs, scheme, text};
 use proptest::prelude::*;
 
-/// What the parsers of OpenPMIx make of a node map, where all of them make the same.
+/// Returns the result of OpenPMIx's parsers for a node map, if all of them agree.
 fn upstream(value: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (_, text) = value.split_last()?;
     let mut text = text.strip_prefix(b"pmix[")?;
@@ -52,7 +52,7 @@ fn upstream(value: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Values as encoders write them, with a few bytes changed, dropped or put in.
+/// Generates values as encoders write them, with a few bytes changed, dropped or inserted.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let element = prop_oneof![
         "[a-z]{0,3}\\[[1-4]:[0-9]{1,2}(-[0-9]{1,2})?(,[0-9]{1,3}){0,2}\\](ib)?",
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(quiet())]
 
     #[test]
-    fn whatever_is_accepted_is_what_upstream_reads(value in mutated()) {
+    fn accepted_values_have_the_names_of_upstream(value in mutated()) {
         let limits = Limits { max_nodes: 10_000, ..Limits::default() };
         let ours = scheme().parse_nodes(&value, &limits);
         let told = scheme().explain(&value);
@@ -111,7 +111,7 @@ proptest! {
         let empty = body.split(|b| *b == b',').any(<[u8]>::is_empty);
         let names: Vec<_> = list.iter().collect();
         if empty {
-            // Upstream refuses empty names; each is still literally there.
+            // Upstream rejects empty names; here each is literally in the value.
             let commas = body.iter().filter(|b| **b == b',').count();
             prop_assert!(names.iter().filter(|n| n.is_empty()).count() <= commas + 1);
         } else {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn any_list_comes_back_or_is_declined(list in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn any_list_survives_or_is_declined(list in prop::collection::vec(any::<u8>(), 0..40)) {
         if let Some(value) = scheme().generate_node_regex(&list).expect("never fails") {
             prop_assert_eq!(nodes(&value).map(|l| text(&l)), Ok(list.clone()));
             prop_assert_eq!(upstream(&value).map(|n| n.join(&b',')), Some(list.clone()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The generator against slow, obviously right ways to find the shortest text.
+//! The generator, compared with slow but simple algorithms for the shortest text.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ fn scheme() -> Box<dyn Scheme> {
         .expect("the scheme works everywhere")
 }
 
-/// The runs of digits of a name, cut to their last 18 digits; with zeros in front of the cut.
+/// Returns the runs of digits of a name, cut to their last 18 digits, including zeros before the
+/// cut.
 fn fields(name: &str) -> Vec<Range<usize>> {
     let bytes = name.as_bytes();
     let mut fields = Vec::new();
@@ -36,7 +37,7 @@ fn fields(name: &str) -> Vec<Range<usize>> {
     fields
 }
 
-/// The text of one element for these names, if there is one on this field.
+/// Returns the text of one element for these names, if this field allows one.
 fn group(names: &[&str], field: &Range<usize>) -> Option<String> {
     let around = |name: &str| (name[..field.start].to_owned(), name[field.end..].to_owned());
     let first = around(names[0]);
@@ -69,7 +70,7 @@ fn group(names: &[&str], field: &Range<usize>) -> Option<String> {
     ))
 }
 
-/// The length of the shortest single element for these names.
+/// Returns the length of the shortest single element for these names.
 fn element_len(names: &[&str]) -> Option<usize> {
     let verbatim = (names.len() == 1).then(|| names[0].len());
     let groups = fields(names[0])
@@ -78,7 +79,7 @@ fn element_len(names: &[&str]) -> Option<usize> {
     groups.chain(verbatim).min()
 }
 
-/// Every way to cut the list into elements.
+/// Tries every division of the list into elements.
 fn exhaustive(names: &[&str]) -> usize {
     if names.is_empty() {
         return 0;
@@ -89,7 +90,7 @@ fn exhaustive(names: &[&str]) -> usize {
         .expect("one name is always an element")
 }
 
-/// The same by a table over all pairs of ends, for longer lists.
+/// Computes the same with a table over all pairs of ends, for longer lists.
 fn tabled(names: &[&str]) -> usize {
     let mut best = vec![0];
     for end in 1..=names.len() {
@@ -124,7 +125,8 @@ fn check(list: &str, best: impl Fn(&[&str]) -> usize) {
     assert_eq!(value.len(), "pmix[".len() + best(&names), "{list}: {value}");
 }
 
-/// Lists in which neighbours often differ in one field: a walk over a template's numbers.
+/// Generates lists in which neighbors often differ in one field: a walk over the numbers of a
+/// template.
 fn walks(steps: Range<usize>) -> impl Strategy<Value = String> {
     let template = prop_oneof![
         Just(("", vec![1], "")),
@@ -171,7 +173,8 @@ fn walks(steps: Range<usize>) -> impl Strategy<Value = String> {
     )
 }
 
-/// Lists of stretches in which one field takes numbers in any order, with repeats and runs.
+/// Generates lists of parts in which one field takes numbers in any order, with repetitions and
+/// runs.
 fn scattered() -> impl Strategy<Value = String> {
     let template = prop_oneof![
         Just(("n", vec![3], "")),
@@ -208,7 +211,7 @@ fn cut(list: &str, names: usize) -> String {
     list.split(',').take(names).collect::<Vec<_>>().join(",")
 }
 
-/// Failures become cases of the tests below, not files.
+/// Keeps failures out of files; they become cases of the tests below.
 fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -235,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn unrelated_names_are_divided_best_too(
+    fn unrelated_names_are_divided_optimally(
         names in prop::collection::vec("[ab]?[0-2]{1,6}(n[01]{1,2})?", 1..9),
     ) {
         check(&names.join(","), exhaustive);
@@ -276,7 +279,7 @@ fn names_fold_on_whichever_number_folds_best() {
 }
 
 #[test]
-fn a_name_alone_is_written_as_upstream_only_where_that_is_not_longer() {
+fn a_single_name_has_the_form_of_upstream_unless_longer() {
     assert_eq!(encode("frontier00001"), "pmix[frontier[5:1]]");
     assert_eq!(encode("frontier00012"), "pmix[frontier00012]");
     assert_eq!(encode("a00001b00001"), "pmix[a[5:1]b00001]");
@@ -341,7 +344,7 @@ fn long_lists_fold_the_same_at_every_length() {
 }
 
 #[test]
-fn lists_that_peers_would_misread_are_declined() {
+fn declines_lists_that_peers_would_misread() {
     let scheme = scheme();
     for list in [
         &b""[..],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What OpenPMIx 4.2.2, 5.0.11 and the snapshot of the specification did, against this scheme.
+//! The results of OpenPMIx 4.2.2, 5.0.11 and the snapshot of the specification, compared with this
+//! scheme.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -68,7 +69,7 @@ fn proc_text(map: &ProcMap) -> String {
     String::from_utf8(text).expect("ranks are ASCII")
 }
 
-/// Upstream's text for this list is right if it stands for the list.
+/// Returns `true` if upstream's text for this list decodes to the list.
 fn upstream_is_right(value: &[u8], list: &str) -> bool {
     nodes(value).is_ok_and(|nodes| {
         let mut text = Vec::new();
@@ -78,7 +79,7 @@ fn upstream_is_right(value: &[u8], list: &str) -> bool {
 }
 
 #[test]
-fn node_maps_are_right_and_never_longer_than_upstreams() {
+fn node_maps_are_correct_and_never_longer_than_upstream() {
     let inputs = inputs();
     let (mut equal, mut shorter, mut right) = (0, 0, 0);
     for record in records("native.jsonl") {
@@ -99,7 +100,8 @@ fn node_maps_are_right_and_never_longer_than_upstreams() {
             assert!(ours.len() <= theirs.len(), "{}", record["case"]);
             equal += usize::from(ours == theirs);
             shorter += usize::from(ours.len() < theirs.len());
-            // Upstream takes no name with a colon apart; here raw:1,raw:2 folds, as long as it was.
+            // Upstream does not fold names with a colon; here `raw:1,raw:2` folds to the same
+            // length.
             let tie = ours.len() == theirs.len() && record["case"] != "node/hand/36";
             assert!(!tie || ours == theirs, "{}", record["case"]);
         }
@@ -111,7 +113,7 @@ fn node_maps_are_right_and_never_longer_than_upstreams() {
 }
 
 #[test]
-fn process_maps_are_right_where_upstreams_are_and_decline_alike() {
+fn process_maps_agree_with_correct_ones_of_upstream() {
     let inputs = inputs();
     let (mut equal, mut declined) = (0, 0);
     for record in records("native.jsonl") {
@@ -122,14 +124,14 @@ fn process_maps_are_right_where_upstreams_are_and_decline_alike() {
         let ours = scheme().generate_ppn(list.as_bytes()).expect("never fails");
         if record["status"] == 0 {
             let theirs = hex(&record["output_hex"]).expect("an output");
-            // Ranks above 2^31-1 come out negative there; the case declines here.
+            // Ranks above 2^31-1 are negative in upstream's value; this scheme declines.
             match ours {
                 Some(ours) => assert_eq!(ours, theirs, "{}", record["case"]),
                 None => assert_eq!(record["case"], "proc/hand/20"),
             }
             equal += 1;
         } else if let Some(ours) = ours {
-            // 0-3,4-7 and the like: the ranges join here.
+            // In lists such as 0-3,4-7 the ranges are joined here.
             assert!(ours.len() <= list.len());
             let meant = ProcMap::parse_text(list.as_bytes(), &Limits::default()).expect("ranks");
             let read = procs(&ours).expect("parses");
@@ -142,7 +144,7 @@ fn process_maps_are_right_where_upstreams_are_and_decline_alike() {
 }
 
 #[test]
-fn what_upstream_wrote_is_read_as_upstream_reads_it() {
+fn values_of_upstream_are_parsed_as_by_upstream() {
     let (inputs, written) = (inputs(), written());
     let mut read = 0;
     for record in records("parse.jsonl") {
@@ -171,7 +173,7 @@ fn what_upstream_wrote_is_read_as_upstream_reads_it() {
                     .filter_map(Value::as_str)
                     .collect::<Vec<_>>()
                     .join(","),
-                // Upstream's generator drops one comma at the end before it writes anything.
+                // Upstream's generator drops one comma at the end of the list.
                 None => {
                     let list = input_of(&record, &inputs).expect("an input");
                     list.strip_suffix(',').unwrap_or(&list).to_owned()
@@ -188,7 +190,7 @@ fn what_upstream_wrote_is_read_as_upstream_reads_it() {
     assert!(read > 200, "{read}");
 }
 
-/// The values of native.jsonl by case: parse.jsonl names the long ones by their checksum only.
+/// Returns the values of native.jsonl by case: parse.jsonl has only the checksums of long ones.
 fn written() -> HashMap<String, Vec<u8>> {
     records("native.jsonl")
         .iter()
@@ -196,7 +198,8 @@ fn written() -> HashMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The values that upstream splits on their commas: empty names are names, the rest is refused.
+/// Checks the values that upstream splits at their commas: empty names are names, the rest is
+/// rejected.
 fn not_split_into_garbage(case: &str, value: &[u8]) {
     match case {
         "node/hand/22" => assert_eq!(node_text(value), b"n1,n2,"),
@@ -206,9 +209,9 @@ fn not_split_into_garbage(case: &str, value: &[u8]) {
     }
 }
 
-/// What this parser says to the hostile values, where upstream's own differs or is silent.
+/// The results of this parser for hostile values, if upstream's result differs or is missing.
 ///
-/// The texts are the answer, or `error STATUS OFFSET`.
+/// Each text is the result, or `error STATUS OFFSET`.
 const NASTY: &[(&str, &str)] = &[
     ("pn/width-empty", "error -27 7"),
     ("pn/width-word", "error -27 7"),
@@ -245,7 +248,7 @@ const NASTY: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn hostile_values_are_read_exactly_or_refused() {
+fn hostile_values_are_parsed_exactly_or_rejected() {
     let mut checked = 0;
     for record in records("nasty.jsonl") {
         let api = record["api"].as_str().expect("an api");
@@ -289,7 +292,7 @@ fn upstream_answer(record: &Value) -> String {
                 .join(separator),
             None => format!("{} names from", record["result"]["count"]),
         },
-        // Values without the tag are declined; upstream says -27 for those without a bracket.
+        // Values without the tag are declined; upstream returns -27 for those without a bracket.
         Some(status) if !hex(&record["input_hex"]).is_some_and(|v| v.starts_with(b"pmix[")) => {
             assert!(matches!(status, -27 | -1366));
             "declined".to_owned()

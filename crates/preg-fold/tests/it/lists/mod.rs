@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists as machines have them, and the scheme under test.
+//! Lists as on real machines, and the scheme under test.
 #![allow(dead_code)]
 
 use std::fmt::Write;
 
 use preg_core::{Limits, Params, Regex2, Scheme};
 
-/// The scheme.
+/// Returns the scheme.
 pub(crate) fn fold() -> Box<dyn Scheme> {
     (preg_fold::COMPONENT.query)(&Params::default())
         .expect("the scheme takes no settings")
         .expect("the scheme works everywhere")
 }
 
-/// Encodes, checks the way back over every entry point, and returns the value.
+/// Encodes a list, checks every decoder, and returns the value.
 pub(crate) fn encoded(list: &[u8]) -> Regex2 {
     let fold = fold();
     let limits = Limits::default();
@@ -27,15 +27,15 @@ pub(crate) fn encoded(list: &[u8]) -> Regex2 {
     value
 }
 
-/// A value for messages.
+/// Returns a value as text for messages.
 pub(crate) fn shown(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..value.len().min(200)]).into_owned()
 }
 
-/// A wheel of an odometer: what is written before its number, the numbers, their width.
+/// A counter of an odometer: the text before its number, its numbers, and their width.
 pub(crate) type Wheel = (&'static str, std::ops::RangeInclusive<u64>, usize);
 
-/// `count` names of an odometer from name `start` on; the last wheel is the fastest.
+/// Returns `count` names of an odometer from name `start` on; the last counter is the fastest.
 pub(crate) fn odometer(wheels: &[Wheel], start: u64, count: u64) -> Vec<u8> {
     let mut text = String::new();
     for index in start..start + count {
@@ -57,7 +57,7 @@ pub(crate) fn odometer(wheels: &[Wheel], start: u64, count: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Cray x-names.
+/// Returns xnames, the names of nodes of Cray machines.
 pub(crate) fn xnames(start: u64, count: u64) -> Vec<u8> {
     let wheels = [
         ("x", 1000..=9999, 1),
@@ -69,7 +69,7 @@ pub(crate) fn xnames(start: u64, count: u64) -> Vec<u8> {
     odometer(&wheels, start, count)
 }
 
-/// A process map, from the rank at (node, slot).
+/// Returns a process map; `rank` returns the rank at (node, slot).
 pub(crate) fn procs(nodes: u64, slots: u64, rank: impl Fn(u64, u64) -> u64) -> Vec<u8> {
     let mut text = String::new();
     for node in 0..nodes {
@@ -85,11 +85,11 @@ pub(crate) fn procs(nodes: u64, slots: u64, rank: impl Fn(u64, u64) -> u64) -> V
     text.into_bytes()
 }
 
-/// A repeatable source of numbers.
+/// A reproducible source of random numbers.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -98,13 +98,13 @@ impl Dice {
     }
 }
 
-/// Splits, keeps some, joins again.
+/// Splits a list, keeps some names, and joins them again.
 pub(crate) fn kept(list: &[u8], mut keep: impl FnMut() -> bool) -> Vec<u8> {
     let names: Vec<_> = list.split(|b| *b == b',').filter(|_| keep()).collect();
     names.join(&b","[..])
 }
 
-/// The names in random order.
+/// Returns the names in random order.
 pub(crate) fn shuffled(list: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut names: Vec<_> = list.split(|b| *b == b',').collect();
     for last in (1..names.len()).rev() {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The component as its tests see it: values in, text out.
+//! Access to the component for tests.
 
 use preg_core::{Error, Limits, NodeList, Params, ProcMap, Scheme};
 
-/// The scheme with its defaults.
+/// Returns the scheme with its defaults.
 pub(crate) fn scheme() -> Box<dyn Scheme> {
     (preg_native::COMPONENT.query)(&Params::default())
         .expect("the defaults are valid")
         .expect("the scheme works everywhere")
 }
 
-/// Reads a node map that carries the tag.
+/// Parses a node map that has the tag.
 pub(crate) fn nodes(value: &[u8]) -> Result<NodeList, Error> {
     let list = scheme().parse_nodes(value, &Limits::default());
     list.map(|list| list.expect("the value carries the tag"))
 }
 
-/// Reads a process map that carries the tag.
+/// Parses a process map that has the tag.
 pub(crate) fn procs(value: &[u8]) -> Result<ProcMap, Error> {
     let map = scheme().parse_procs(value, &Limits::default());
     map.map(|map| map.expect("the value carries the tag"))
 }
 
-/// The names, separated by commas.
+/// Returns the names, separated by commas.
 pub(crate) fn text(list: &NodeList) -> Vec<u8> {
     let mut text = Vec::new();
     list.write_text(b',', &mut text);
     text
 }
 
-/// The ranks, expanded.
+/// Returns the expanded ranks.
 pub(crate) fn proc_text(map: &ProcMap) -> String {
     let mut text = Vec::new();
     map.write_text(&mut text);
