@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side of `cargo xtask bench bfrops`: times packing and unpacking on data from a file.
+//! The part of `cargo xtask bench bfrops` for this project: times packing and unpacking of data
+//! from a file.
 //!
-//! `bfrops OPERATION TYPE FILE COUNT RUNS CAP_MS` prints `STATUS MIN_NS MEDIAN_NS RUNS BYTES`, as
-//! the peers' programs do. FILE holds calls of TYPE: one of COUNT data for `pack`, `borrow` and
+//! `bfrops OPERATION TYPE FILE COUNT RUNS CAP_MS` prints `STATUS MIN_NS MEDIAN_NS RUNS BYTES`, like
+//! the programs of the peers. FILE has calls of TYPE: one of COUNT data for `pack`, `borrow` and
 //! `own`, COUNT calls of one datum for `pack-one`, `borrow-one` and `own-one`. `borrow` unpacks
-//! data that borrow from the message and looks at each, `own` unpacks data that outlive it. Making
-//! the message and dropping the data are outside of the time, as they are for the peers. Callgrind
-//! counts what is inside of `measured`.
+//! data that borrow from the message and reads each, `own` unpacks owned data. The time does not
+//! include the creation of the message and the destruction of the data, as for the peers. Callgrind
+//! counts the instructions in `measured`.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use pmix_types::IntoOwned;
 
 const LAYOUT: Layout = Layout::new(Module::V41);
 
-/// What is timed, on which bytes.
+/// The timed operation and its input.
 struct Work<'a> {
     operation: &'a str,
     message: &'a [u8],
@@ -26,20 +27,20 @@ struct Work<'a> {
     cap: Duration,
 }
 
-/// The times of all runs, and how many bytes were packed or unpacked.
+/// The times of all runs, and the number of bytes packed or unpacked.
 struct Times {
     runs: Vec<Duration>,
     bytes: usize,
 }
 
-/// The one function whose instructions are counted.
+/// Runs the work; this is the only function whose instructions are counted.
 #[inline(never)]
 fn measured<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
 impl Work<'_> {
-    /// Repeats an operation; what it returns is dropped outside of the time.
+    /// Repeats an operation; its result is dropped outside of the measured time.
     fn repeat<T>(&self, operation: impl Fn() -> Result<T, Error>) -> Result<Times, Error> {
         let mut runs = Vec::new();
         let spent = |runs: &[Duration]| runs.iter().sum::<Duration>();
@@ -58,7 +59,7 @@ impl Work<'_> {
         for<'m> K::Item<'m>: IntoOwned,
     {
         let message = self.message;
-        // A hundred thousand values take ten times their bytes, more than a peer is trusted with.
+        // A hundred thousand values take ten times their bytes, which exceeds the default limit.
         let limits = Limits {
             memory_factor: 64,
             ..Limits::default()
@@ -112,7 +113,7 @@ impl Work<'_> {
         }
     }
 
-    /// Packs into a message of its own each time; it must be the one that was given.
+    /// Packs into a new message each time; the result must equal the given message.
     fn packs(&self, pack: impl Fn(&mut Vec<u8>) -> Result<(), Error>) -> Result<Times, Error> {
         let mut once = Vec::new();
         pack(&mut once)?;
@@ -163,7 +164,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    // Cargo adds an argument of its own to what it runs.
+    // Cargo adds an argument when it runs a benchmark.
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| a != "--bench")

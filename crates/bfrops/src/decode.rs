@@ -19,21 +19,21 @@ use crate::{
     BufferKind, Error, FieldTrace, Layout, Limits, Module, RegexFramer, WireType, wire_type,
 };
 
-/// Unpacks pack calls from the bytes of a message.
+/// A decoder of pack calls from the bytes of a message.
 ///
-/// After an error the position is unspecified: what a message holds beyond a fault cannot be
-/// read, and the next message is not touched by it.
+/// After an error the position is unspecified: the rest of the message cannot be unpacked. Later
+/// messages are not affected.
 pub struct Decoder<'a> {
     rest: &'a [u8],
     total: usize,
     layout: Layout,
-    /// The types that need no closer look.
+    /// The types that need no further check.
     types: Types,
     limits: Limits,
-    /// The memory that may be taken, and what is left of it.
+    /// The memory that may be taken, and the remainder of it.
     most_memory: usize,
     memory: usize,
-    /// The numbers of processes and of infos that lists may have, and how many of them are left.
+    /// The numbers of processes and of infos that lists may have, and the remainders.
     max_procs: usize,
     procs_left: usize,
     max_infos: usize,
@@ -66,7 +66,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Sets the limits of what unpacking may cost.
+    /// Sets the limits on the cost of unpacking.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -74,15 +74,15 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets how many bytes of memory what is unpacked from here on may take, whatever was taken
-    /// before: for a caller that does not keep what it unpacks.
+    /// Sets the bytes of memory that data may take from here on, regardless of earlier data: for a
+    /// caller that does not keep the data.
     pub const fn allow_memory(&mut self, bytes: usize) {
         self.most_memory = bytes;
         self.memory = bytes;
     }
 
-    /// Sets how many processes all lists of the message may name together, arrays in values included. Without it
-    /// the memory of the message is the only limit.
+    /// Sets the number of processes that all lists of the message may have together, including
+    /// arrays in values. Without it, only the memory is limited.
     #[must_use]
     pub const fn with_max_procs(mut self, count: usize) -> Self {
         self.max_procs = count;
@@ -90,8 +90,8 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets how many infos all lists of the message may have together, arrays in values included. Without it the memory
-    /// of the message is the only limit.
+    /// Sets the number of infos that all lists of the message may have together, including arrays
+    /// in values. Without it, only the memory is limited.
     #[must_use]
     pub const fn with_max_infos(mut self, count: usize) -> Self {
         self.max_infos = count;
@@ -99,14 +99,16 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Sets what tells the length of old encoded maps; without it they cannot be unpacked.
+    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// most of them cannot be unpacked.
     #[must_use]
     pub fn with_framer(mut self, framer: &'a dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// Unpacks types that the module does not have, as [`crate::Encoder::with_all_types`] packs them.
+    /// Unpacks types that the module does not have, in the form of
+    /// [`crate::Encoder::with_all_types`].
     #[must_use]
     pub const fn with_all_types(mut self) -> Self {
         self.types = self.types.union(self.layout.module.beyond());
@@ -138,34 +140,34 @@ impl<'a> Decoder<'a> {
         self.layout.module
     }
 
-    /// Returns the number of bytes that were unpacked.
+    /// Returns the number of unpacked bytes.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.total - self.rest.len()
     }
 
-    /// Returns the bytes that are left.
+    /// Returns the remaining bytes.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Returns whether no bytes are left.
+    /// Returns `true` if no bytes remain.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Checks that no bytes are left.
+    /// Checks that no bytes remain.
     ///
     /// # Errors
     ///
-    /// If bytes are left: how many, and where they start.
+    /// Bytes remain: the message has their number and offset.
     pub fn finish(&self) -> Result<(), Error> {
         match self.rest.len() {
             0 => Ok(()),
             left => {
-                let message = format!("{left} bytes are left behind the last datum");
+                let message = format!("{left} bytes are left after the last datum");
                 Err(Error::malformed(self.offset(), message))
             }
         }
@@ -175,7 +177,7 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// What the bytes have wrong and where, or that the call has more or fewer data than one.
+    /// The bytes are invalid, or the call has more or fewer data than one.
     #[inline]
     pub fn one<K: WireType>(&mut self) -> Result<K::Item<'a>, Error> {
         self.one_head(K::TYPE)?;
@@ -183,7 +185,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// What stands in front of the only datum of a call.
+    /// Reads the head of a call that must have exactly one datum.
     #[inline]
     pub(crate) fn one_head(&mut self, data_type: DataType) -> Result<(), Error> {
         let start = self.offset();
@@ -196,12 +198,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Starts to unpack a call: an iterator over its data, which takes nothing from the heap
-    /// itself.
+    /// Starts to unpack a call: returns an iterator over its data, which allocates nothing itself.
     ///
     /// # Errors
     ///
-    /// What the bytes in front of the data have wrong and where.
+    /// The bytes before the data are invalid.
     #[inline]
     pub fn call<K: WireType>(&mut self) -> Result<Call<'_, 'a, K>, Error> {
         let left = self.head(K::TYPE)?;
@@ -219,27 +220,27 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// What the bytes have wrong and where.
+    /// The bytes are invalid.
     pub fn all<K: WireType>(&mut self) -> Result<Vec<K::Item<'a>>, Error> {
         let count = self.head(K::TYPE)?;
         self.run::<K>(count)
     }
 
-    /// Unpacks a call of data of a type that is chosen at run time.
+    /// Unpacks a call of data of a type that is known only at run time.
     ///
     /// # Errors
     ///
-    /// What the bytes have wrong and where.
+    /// The bytes are invalid.
     pub fn array(&mut self, data_type: DataType) -> Result<DataArray<'a>, Error> {
         let count = self.head(data_type)?;
         wire_type::decode_elements(self, data_type, count)
     }
 
-    /// Unpacks a call of a described buffer, whatever type it says it has.
+    /// Unpacks a call of a described buffer with the type that it states.
     ///
     /// # Errors
     ///
-    /// What the bytes have wrong and where, or that the buffer is not described.
+    /// The bytes are invalid, or the buffer is not described.
     pub fn described(&mut self) -> Result<DataArray<'a>, Error> {
         let count = self.described_count()?;
         let start = self.offset();
@@ -263,7 +264,7 @@ impl<'a> Decoder<'a> {
         self.count("count")
     }
 
-    /// Refuses a type that cannot stand at this place.
+    /// Rejects a type that is not allowed at this place.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -277,7 +278,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What stands before the data of a call: how many there are.
+    /// Reads the head of a call, and returns the number of its data.
     #[inline]
     fn head(&mut self, data_type: DataType) -> Result<usize, Error> {
         let start = self.offset();
@@ -296,20 +297,20 @@ impl<'a> Decoder<'a> {
         Ok(count)
     }
 
-    /// A type that no value of a peer can have.
+    /// Creates the error for a type that no value of a peer can have.
     #[cold]
     pub(crate) fn not_in_a_value(&self, data_type: DataType, offset: usize) -> Error {
         Error::not_in_a_value(Some(offset), data_type)
     }
 
-    /// A type that the module has and the data model does not.
+    /// Creates the error for a type that the module has but the data model does not.
     #[cold]
     pub(crate) fn unknown_type(&self, data_type: DataType) -> Error {
         let status = Status::ERR_UNKNOWN_DATA_TYPE;
         Error::unknown_type(status, Some(self.offset()), data_type, self.module())
     }
 
-    /// One of several data.
+    /// Unpacks one of several data.
     #[inline(always)]
     fn element<K: WireType>(&mut self, run: Run, index: usize) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
@@ -318,7 +319,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// A run of one datum: a part of a structure.
+    /// Unpacks a run of one datum, a field of a structure.
     #[inline(always)]
     pub(crate) fn field<K: WireType>(&mut self, name: &str) -> Result<K::Item<'a>, Error> {
         if self.notes.is_some() {
@@ -330,7 +331,7 @@ impl<'a> Decoder<'a> {
         K::decode(self, run)
     }
 
-    /// Reads a part whose fields are noted under its name.
+    /// Unpacks a field whose parts are recorded under its name.
     #[cold]
     #[inline(never)]
     fn inside<T>(
@@ -346,7 +347,7 @@ impl<'a> Decoder<'a> {
         item
     }
 
-    /// Notes what was read since `start`.
+    /// Records the field that was unpacked since `start`.
     #[inline]
     pub(crate) fn note(&mut self, start: usize, meaning: impl FnOnce() -> String) {
         if self.notes.is_some() {
@@ -363,7 +364,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Unpacks the elements of an array; refuses more levels than the limits allow.
+    /// Unpacks the elements of an array; rejects more levels than the limits allow.
     #[inline]
     pub(crate) fn nested<T>(
         &mut self,
@@ -380,7 +381,7 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Checks that so many data can be in the bytes that are left, and takes memory for them.
+    /// Checks that the remaining bytes can hold `count` data, and takes memory for them.
     #[inline]
     fn claim_items(&mut self, count: usize, least: usize, size: usize) -> Result<(), Error> {
         let needed = count.saturating_mul(least);
@@ -394,11 +395,11 @@ impl<'a> Decoder<'a> {
                 &what,
             ));
         }
-        // What takes no memory takes time.
+        // Data without memory still take time, so each counts at least one byte.
         self.claim(count.saturating_mul(size.max(1)))
     }
 
-    /// Counts processes that a list names. The list is refused before one of them is read.
+    /// Counts the processes of a list. The list is rejected before any of them is unpacked.
     fn claim_procs(&mut self, count: usize) -> Result<(), Error> {
         match self.procs_left.checked_sub(count) {
             Some(left) => {
@@ -417,7 +418,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Counts infos of a list. The list is refused before one of them is read.
+    /// Counts the infos of a list. The list is rejected before any of them is unpacked.
     fn claim_infos(&mut self, count: usize) -> Result<(), Error> {
         match self.infos_left.checked_sub(count) {
             Some(left) => {
@@ -435,14 +436,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns how many bytes of memory what was unpacked takes, beyond the message, since the limit
-    /// was set.
+    /// Returns the bytes of memory that the data take beyond the message, since the limit was set.
     #[must_use]
     pub fn memory_taken(&self) -> usize {
         self.most_memory.saturating_sub(self.memory)
     }
 
-    /// Takes memory.
+    /// Takes memory from the limit.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Result<(), Error> {
         match self.memory.checked_sub(bytes) {
@@ -460,7 +460,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Iterates over the data of one pack call.
+/// An iterator over the data of one pack call.
 pub struct Call<'d, 'a, K> {
     decoder: &'d mut Decoder<'a>,
     run: Run,
@@ -484,14 +484,14 @@ impl<'a, K: WireType> Iterator for Call<'_, 'a, K> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // What is said is not believed: a count that the bytes do not hold reserves nothing.
+        // The stated count is not trusted: a count that exceeds the bytes reserves nothing.
         let least = K::MIN_LEN.max(1);
         (0, Some(self.left.min(self.decoder.rest.len() / least)))
     }
 }
 
 impl<K> Call<'_, '_, K> {
-    /// Returns the number of data that are left, as the message states it.
+    /// Returns the number of remaining data, as the message states it.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.left

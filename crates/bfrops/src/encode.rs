@@ -14,18 +14,18 @@ use crate::{
     BufferKind, Error, Integers, Layout, Limits, Module, RegexFramer, WireType, flex, wire_type,
 };
 
-/// Packs data, in pack calls that it appends to a buffer.
+/// An encoder that appends data to a buffer in pack calls.
 ///
-/// A call that fails leaves the bytes as they were.
+/// A failed call leaves the buffer unchanged.
 pub struct Encoder<'o> {
     out: &'o mut Vec<u8>,
     layout: Layout,
     framer: Option<&'o dyn RegexFramer>,
-    /// Types that the module does not have and that are packed nevertheless.
+    /// The types that are packed although the module does not have them.
     beyond: Types,
-    /// In how many arrays the next datum stands.
+    /// The number of arrays around the next datum.
     depth: u32,
-    /// Set when the process has no memory for the bytes of the call, which then fails as a whole.
+    /// Set if the process had no memory for bytes of the call, which then fails as a whole.
     shortage: Option<OutOfMemory>,
 }
 
@@ -42,22 +42,24 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Sets what tells the length of old encoded maps; without it they cannot be packed.
+    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// they cannot be packed.
     #[must_use]
     pub fn with_framer(mut self, framer: &'o dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// Packs types that the module does not have as the newest module does: for a reader of this release. The bytes of
-    /// all other types stay those of the module. Modules before the fourth have another form and stay as they are.
+    /// Packs types that the module does not have as the newest module does, for a reader of this
+    /// release. Other types keep the form of the module. Modules before the fourth have another
+    /// form and are unchanged.
     #[must_use]
     pub const fn with_all_types(mut self) -> Self {
         self.beyond = self.layout.module.beyond();
         self
     }
 
-    /// Refuses a type that cannot be at this place.
+    /// Rejects a type that is not allowed at this place.
     #[inline]
     pub(crate) fn check(&self, data_type: DataType, place: Place) -> Result<(), Error> {
         match self.module().check(data_type, place, None) {
@@ -78,13 +80,13 @@ impl<'o> Encoder<'o> {
         self.layout.module
     }
 
-    /// Packs one datum in a call of its own.
+    /// Packs one datum in its own call.
     ///
     /// # Errors
     ///
-    /// If the module does not have the type, or if no peer could read the datum; `PMIX_ERR_BAD_PARAM` if more
-    /// arrays stand in one another than [`Limits::DEPTH`]; `PMIX_ERR_NOMEM` if the process has no memory for the
-    /// bytes. This holds for all calls.
+    /// As for all calls: the module does not have the type, or no peer could unpack the datum;
+    /// `PMIX_ERR_BAD_PARAM` for arrays nested deeper than [`Limits::DEPTH`]; `PMIX_ERR_NOMEM` if
+    /// the process has no memory for the bytes.
     #[inline]
     pub fn one<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
@@ -97,7 +99,7 @@ impl<'o> Encoder<'o> {
     ///
     /// # Errors
     ///
-    /// If the module does not have the type, or if no peer could read one of the data.
+    /// The module does not have the type, or no peer could unpack one of the data.
     #[inline]
     pub fn call<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         self.whole(|encoder| {
@@ -106,7 +108,7 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// Packs what stands before the bytes of a call of one `PMIX_BYTE_OBJECT`. The caller appends so many bytes to it.
+    /// Packs the head of a call of one `PMIX_BYTE_OBJECT`. The caller appends its `len` bytes.
     ///
     /// # Errors
     ///
@@ -118,11 +120,11 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// Packs the data of an array, of whatever type they are, in one call.
+    /// Packs the data of an array of any type in one call.
     ///
     /// # Errors
     ///
-    /// If the module does not have the type, or if no peer could read one of the data.
+    /// The module does not have the type, or no peer could unpack one of the data.
     pub fn array(&mut self, array: &DataArray<'_>) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(array.data_type(), array.len())?;
@@ -130,21 +132,21 @@ impl<'o> Encoder<'o> {
         })
     }
 
-    /// A run of one datum: a part of a structure.
+    /// Packs a run of one datum, a field of a structure.
     #[inline]
     pub(crate) fn field<K: WireType>(&mut self, item: &K::Item<'_>) -> Result<(), Error> {
         K::begin(self)?;
         K::encode(self, item)
     }
 
-    /// A run of data, one behind the other.
+    /// Packs a run of consecutive data.
     #[inline]
     pub(crate) fn run<K: WireType>(&mut self, items: &[K::Item<'_>]) -> Result<(), Error> {
         K::begin(self)?;
         K::encode_run(self, items)
     }
 
-    /// Packs the elements of an array; refuses what our decoder would not read.
+    /// Packs the elements of an array; rejects a depth that this crate's decoder would not accept.
     #[inline]
     pub(crate) fn nested(
         &mut self,
@@ -159,7 +161,7 @@ impl<'o> Encoder<'o> {
         result
     }
 
-    /// Takes back what a failed call wrote.
+    /// Runs `pack`, and removes its bytes again if it fails.
     #[inline]
     pub(crate) fn whole(
         &mut self,
@@ -183,8 +185,8 @@ impl<'o> Encoder<'o> {
             .map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Makes room for bytes. Returns `false` if the process has no memory for them; [`whole`](Self::whole) reports
-    /// that, so that the methods that write numbers need no result.
+    /// Reserves room for bytes. Returns `false` if the process has no memory for them.
+    /// [`whole`](Self::whole) reports that, so the methods for numbers need no result.
     #[inline(always)]
     fn has_room(&mut self, len: usize) -> bool {
         self.out.capacity() - self.out.len() >= len || self.grow(len)
@@ -200,7 +202,7 @@ impl<'o> Encoder<'o> {
         grown.is_ok()
     }
 
-    /// What stands before the data of a call.
+    /// Packs the head of a call.
     #[inline]
     pub(crate) fn head(&mut self, data_type: DataType, count: usize) -> Result<(), Error> {
         self.check(data_type, Place::Pack)?;
@@ -217,7 +219,7 @@ impl<'o> Encoder<'o> {
         Ok(())
     }
 
-    /// The code of a type.
+    /// Packs the code of a type.
     #[inline]
     pub(crate) fn type_code(&mut self, data_type: DataType) {
         match self.layout.integers {
@@ -226,7 +228,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// The code of the type that integers of a C type really have.
+    /// Packs the code of the actual type of an integer with a C type.
     #[inline]
     pub(crate) fn real_type(&mut self, data_type: DataType) {
         self.type_code(data_type);
@@ -295,7 +297,7 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// How many elements a list has, as a number of 32 bits.
+    /// Packs the number of elements of a list in 32 bits.
     #[inline]
     pub(crate) fn count(&mut self, count: usize) -> Result<(), Error> {
         let count = i32::try_from(count)
@@ -304,13 +306,13 @@ impl<'o> Encoder<'o> {
         Ok(())
     }
 
-    /// How many elements or bytes there are, as a size.
+    /// Packs the number of elements or bytes as a size.
     #[inline]
     pub(crate) fn size(&mut self, size: usize) -> Result<(), Error> {
         self.field::<wire_type::Size>(&u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Appends an old encoded map, if an encoder owns it.
+    /// Appends an encoded map of the string form; returns `false` if it belongs to no encoder.
     pub(crate) fn framed(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let Some(framer) = self.framer else {
             return Ok(false);
@@ -335,14 +337,14 @@ impl<'o> Encoder<'o> {
         Ok(true)
     }
 
-    /// A run of bytes.
+    /// Packs a run of bytes.
     pub(crate) fn byte_run(&mut self, bytes: impl ExactSizeIterator<Item = u8>) {
         if self.has_room(bytes.len()) {
             self.out.extend(bytes);
         }
     }
 
-    /// A run of integers in groups of seven bits.
+    /// Packs a run of integers in groups of seven bits.
     pub(crate) fn flex_run<T: flex::Flexible>(
         &mut self,
         numbers: impl ExactSizeIterator<Item = T>,
@@ -350,7 +352,7 @@ impl<'o> Encoder<'o> {
         flex::encode_run(numbers.map(T::to_flex), |bytes| self.bytes(bytes));
     }
 
-    /// Most numbers of a message are small: a length, a type, a flag.
+    /// Most numbers of a message are small (lengths, types, flags), so they are inlined.
     #[inline]
     fn flex(&mut self, number: u64) {
         match u8::try_from(number) {
@@ -359,7 +361,8 @@ impl<'o> Encoder<'o> {
         }
     }
 
-    /// Eight bytes are always appended and the rest taken back: cheaper than to copy so many.
+    /// Appends eight bytes and removes the unused ones, which is cheaper than a copy of variable
+    /// length.
     fn long_flex(&mut self, number: u64) {
         let (low, top, len) = flex::encode(number);
         if !self.has_room(flex::MAX_LEN) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Packing and Unpacking", for the statuses; offsets are in
 //! bytes of the message.
@@ -10,9 +10,9 @@ use pmix_types::{DataType, ErrorDetail, Status};
 use crate::{Limits, Module};
 
 pmix_types::error_type! {
-    /// Reports why a datum was not packed or unpacked, and at which byte.
+    /// The reason that a datum was not packed or unpacked, with the offset.
     ///
-    /// The offset is one in the bytes that were unpacked; there is none where something was packed.
+    /// The offset is relative to the unpacked bytes; errors of packing have none.
     pub struct Error;
     passes on OutOfMemory;
 }
@@ -26,13 +26,13 @@ impl Error {
         })
     }
 
-    /// Bytes that are not what they should be.
+    /// Creates an error for invalid bytes.
     #[cold]
     pub(crate) fn malformed(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_UNPACK_FAILURE, Some(offset), message.into())
     }
 
-    /// The bytes end too early.
+    /// Creates an error for truncated bytes.
     #[cold]
     pub(crate) fn past_end(offset: usize, needed: u64, left: usize, what: &str) -> Self {
         let message = format!("{what} needs {needed} bytes and there are {left}");
@@ -43,22 +43,22 @@ impl Error {
         )
     }
 
-    /// A limit of [`crate::Limits`].
+    /// Creates an error for an exceeded limit of [`crate::Limits`].
     #[cold]
     pub(crate) fn limit(offset: usize, message: impl Into<String>) -> Self {
         Self::new(Status::ERR_OUT_OF_RESOURCE, Some(offset), message.into())
     }
 
-    /// Arrays of which so many stand in one another that this library does not read them.
+    /// Creates an error for arrays that are nested deeper than this library unpacks.
     #[cold]
     pub(crate) fn too_deep() -> Self {
         let most = Limits::DEPTH;
         let message =
-            format!("arrays are nested more than {most} deep, which this library does not read");
+            format!("arrays are nested more than {most} deep, which is the limit of this library");
         Self::new(Status::ERR_BAD_PARAM, None, message)
     }
 
-    /// A type that the module of the peer does not have.
+    /// Creates an error for a type that the module of the peer does not have.
     #[cold]
     pub(crate) fn unknown_type(
         status: Status,
@@ -71,42 +71,42 @@ impl Error {
         Self::new(status, offset, message)
     }
 
-    /// A code that is no type's.
+    /// Creates an error for a number that is not the code of a type.
     #[cold]
     pub(crate) fn unknown_code(offset: usize, code: i32) -> Self {
         let message = format!("{code} is not the code of a type");
         Self::new(Status::ERR_UNKNOWN_DATA_TYPE, Some(offset), message)
     }
 
-    /// An array that a value of PMIx 1.2 cannot hold.
+    /// Creates an error for an array that a value of PMIx 1.2 cannot hold.
     #[cold]
     pub(crate) fn only_infos(found: DataType) -> Self {
         let message = format!("a value of module v12 holds arrays of infos only, not of {found}");
         Self::new(Status::ERR_NOT_SUPPORTED, None, message)
     }
 
-    /// A datum of another type than the caller asked for.
+    /// Creates an error for a datum of another type than requested.
     #[cold]
     pub(crate) fn mismatch(offset: usize, expected: DataType, found: DataType) -> Self {
         let message = format!("expected {expected}, found {found}");
         Self::new(Status::ERR_PACK_MISMATCH, Some(offset), message)
     }
 
-    /// A type that a value cannot have.
+    /// Creates an error for a type that a value cannot have.
     #[cold]
     pub(crate) fn not_in_a_value(offset: Option<usize>, data_type: DataType) -> Self {
         let message = format!("a value cannot hold {data_type}");
         Self::new(Status::ERR_BAD_PARAM, offset, message)
     }
 
-    /// A run that says its integers are of a type that is none.
+    /// Creates an error for a run whose stated type is not that of an integer.
     #[cold]
     pub(crate) fn no_integer(offset: usize, found: DataType) -> Self {
         let message = format!("expected the type of an integer, found {found}");
         Self::new(Status::ERR_NOT_FOUND, Some(offset), message)
     }
 
-    /// A datum that no peer could read.
+    /// Creates an error for a datum that no peer could unpack.
     #[cold]
     pub(crate) fn unpackable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_PACK_FAILURE, None, message.into())

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// Describes one field of a message.
+/// A field of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedField {
     /// The range of its bytes in the message.
@@ -16,7 +16,7 @@ pub struct TracedField {
     pub meaning: String,
 }
 
-/// Lists the fields of a message in the order of their bytes.
+/// The fields of a message in the order of their bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FieldTrace {
     notes: Vec<TracedField>,
@@ -39,7 +39,7 @@ impl FieldTrace {
         });
     }
 
-    /// Goes into a part and tells how to come back.
+    /// Appends a part to the path, and returns the length to restore.
     pub(crate) fn enter(&mut self, part: &str) -> usize {
         let len = self.path.len();
         if len > 0 && !part.starts_with('[') {

@@ -5,9 +5,9 @@
 //! | --- | --- |
 //! | each but the last | seven bits of the number, lowest first; the top bit set |
 //! | the last | the remaining bits; the top bit clear |
-//! | the ninth, if there is one | the top eight bits |
+//! | the ninth, if any | the top eight bits |
 //!
-//! Frozen: append only. A signed number is folded first, so that small ones of either sign are
+//! Frozen: append only. A signed number is folded first, so that small numbers of either sign are
 //! short: 0, -1, 1, -2 become 0, 1, 2, 3. (OpenPMIx, framework `psquash`, component `flex128`.)
 
 /// The most bytes of a number.
@@ -15,7 +15,7 @@ pub(crate) const MAX_LEN: usize = 9;
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The number as bytes, in the low end, and how many there are; the ninth stands apart.
+/// Returns the number as up to eight bytes in the low end, the ninth byte, and the number of bytes.
 #[inline]
 pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
     let len = LENGTHS[(number | 1).leading_zeros() as usize];
@@ -23,12 +23,12 @@ pub(crate) const fn encode(number: u64) -> ([u8; 8], u8, usize) {
         let spread = spread(number & (u64::MAX >> 8)) | HIGH_BITS;
         return (spread.to_le_bytes(), (number >> 56) as u8, MAX_LEN);
     }
-    // Every byte but the last says that another follows.
+    // Every byte but the last has its top bit set.
     let more = HIGH_BITS & ((1_u64 << (8 * len - 8)) - 1);
     ((spread(number) | more).to_le_bytes(), 0, len)
 }
 
-/// How many bytes a number takes, by the zeros in front of it.
+/// The number of bytes of a number, by its leading zeros.
 const LENGTHS: [usize; 64] = {
     let mut lengths = [MAX_LEN; 64];
     let mut zeros = 8;
@@ -39,7 +39,7 @@ const LENGTHS: [usize; 64] = {
     lengths
 };
 
-/// Moves eight groups of seven bits to eight bytes.
+/// Spreads eight groups of seven bits over eight bytes.
 #[inline]
 const fn spread(number: u64) -> u64 {
     let x = ((number & 0x00ff_ffff_f000_0000) << 4) | (number & 0x0fff_ffff);
@@ -47,7 +47,7 @@ const fn spread(number: u64) -> u64 {
     ((x & 0x3f80_3f80_3f80_3f80) << 1) | (x & 0x007f_007f_007f_007f)
 }
 
-/// Moves eight bytes of seven bits together.
+/// Joins the seven bits of eight bytes.
 #[inline]
 const fn gather(bytes: u64) -> u64 {
     let x = ((bytes & 0x7f00_7f00_7f00_7f00) >> 1) | (bytes & 0x007f_007f_007f_007f);
@@ -55,7 +55,7 @@ const fn gather(bytes: u64) -> u64 {
     ((x & 0x0fff_ffff_0000_0000) >> 4) | (x & 0x0fff_ffff)
 }
 
-/// The number at the front of the bytes and how many bytes it takes; none if they end inside it.
+/// Returns the number at the start of the bytes and its length, or `None` if it is truncated.
 #[inline]
 pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let Some(front) = bytes.first_chunk::<8>() else {
@@ -73,7 +73,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((gather(word & mine), len))
 }
 
-/// The same where fewer than eight bytes are left.
+/// Decodes a number if fewer than eight bytes remain.
 fn decode_short(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (place, byte) in bytes.iter().enumerate() {
@@ -85,24 +85,24 @@ fn decode_short(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Folds a signed number.
+/// Folds a signed number into an unsigned one.
 #[inline]
 pub(crate) const fn fold(number: i64) -> u64 {
     (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned()
 }
 
-/// Unfolds a signed number.
+/// Restores a signed number.
 #[inline]
 pub(crate) const fn unfold(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// A type that is written in groups of seven bits.
+/// A type that is packed in groups of seven bits.
 pub(crate) trait Flexible: Copy + Default {
-    /// The number as it is written.
+    /// Returns the packed number.
     fn to_flex(self) -> u64;
 
-    /// The number that was written, if it is one of this type.
+    /// Returns the value of a packed number, if the type can hold it.
     fn from_flex(number: u64) -> Option<Self>;
 }
 
@@ -138,10 +138,10 @@ macro_rules! flexible {
 flexible!(unsigned u16, u32, u64);
 flexible!(signed i16, i32, i64);
 
-/// Writes a run of numbers, a block of bytes at a time.
+/// Packs a run of numbers, a block of bytes at a time.
 #[inline]
 pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnMut(&[u8])) {
-    // Eight bytes are always written; what a shorter number does not need is written over.
+    // Eight bytes are always written; the next number overwrites the unused ones.
     let mut block = [0; 1024];
     let mut at = 0;
     for number in numbers {
@@ -159,24 +159,24 @@ pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnM
     write(&block[..at]);
 }
 
-/// Reads a run of numbers.
+/// A reader of a run of numbers.
 ///
-/// Where a number starts is known only when the one before is read. Most runs have numbers of one
-/// length, so that length is guessed: a right guess costs nothing, a wrong one is noticed.
+/// The start of a number is known only after the previous one. Most runs have numbers of one
+/// length, so the length is guessed: a correct guess costs nothing, and a wrong one is detected.
 pub(crate) struct Run<'a> {
     rest: &'a [u8],
     guess: Guess,
 }
 
-/// A length and what a number of that length looks like.
+/// A length, and the bit masks of a number with that length.
 #[derive(Clone, Copy)]
 struct Guess {
     len: usize,
-    /// The bytes of the number.
+    /// The mask of the bytes of the number.
     mine: u64,
-    /// The top bits of those bytes.
+    /// The mask of the top bits of those bytes.
     tops: u64,
-    /// The top bit of the last one.
+    /// The mask of the top bit of the last byte.
     last: u64,
 }
 
@@ -191,7 +191,8 @@ impl Guess {
         }
     }
 
-    /// Keeps the compiler from replacing the guess by what it waits for.
+    /// The call prevents the compiler from replacing the guess by a dependency on the actual
+    /// length.
     #[cold]
     #[inline(never)]
     fn learn(len: usize) -> Self {
@@ -207,13 +208,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The bytes behind the numbers read so far.
+    /// Returns the bytes after the numbers read so far.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Fills a block with the next numbers and says how many there are: fewer than it holds where
-    /// one is not of this type or not all of it is there.
+    /// Fills a block with the next numbers and returns their count. The count is less than the
+    /// block if a number does not fit the type or is truncated.
     pub(crate) fn fill<T: Flexible>(&mut self, block: &mut [T]) -> usize {
         let (mut rest, mut guess) = (self.rest, self.guess);
         let mut filled = 0;
@@ -239,7 +240,7 @@ impl<'a> Run<'a> {
         filled + self.fill_slowly(block.get_mut(filled..).unwrap_or_default())
     }
 
-    /// The same for numbers of nine bytes and for the last bytes of a message.
+    /// Fills a block with numbers of nine bytes or from the last bytes of a message.
     fn fill_slowly<T: Flexible>(&mut self, block: &mut [T]) -> usize {
         let mut filled = 0;
         for slot in block.iter_mut() {
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_width_comes_back_with_and_without_bytes_behind_it() {
+    fn every_width_survives_with_and_without_following_bytes() {
         for place in 0..64 {
             for number in [1_u64 << place, (1_u64 << place) - 1, u64::MAX >> place] {
                 let mut packed = bytes(number);

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trait that tells the length of old encoded maps, implemented by a crate above.
+//! The interface for the length of encoded maps of the string form, which a higher crate
+//! implements.
 //!
-//! Source: OpenPMIx `regex.rst`, "Wire Format", for the old form that has no length.
+//! Source: OpenPMIx `regex.rst`, "Wire Format", for the deprecated form without a length.
 
-/// Says how many bytes an old encoded map has on the wire.
+/// The length of an encoded map of the string form on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegexExtent {
     /// The length in bytes, without a terminating NUL.
     pub len: usize,
-    /// Whether a NUL follows them on the wire.
+    /// `true` if a NUL follows the bytes on the wire.
     pub terminated: bool,
 }
 
-/// Tells the length of old encoded maps, which have none on the wire; `preg-core` implements it.
+/// A source of the lengths of encoded maps of the string form; `preg-core` implements it.
 ///
-/// A datum of type `PMIX_REGEX` has no length on the wire: only the encoder that wrote it knows
-/// where it ends. In C the two frameworks call each other; here this trait is owned by the lower
-/// one and implemented by the upper one.
+/// A datum of type `PMIX_REGEX` has no length on the wire: only the encoder that wrote it can
+/// determine its end. In C the two frameworks call each other; here the lower crate defines this
+/// trait, and the upper one implements it.
 pub trait RegexFramer {
-    /// How far the encoded map at the front of `bytes` reaches; none if no encoder owns it, and
-    /// then it is a string.
+    /// Returns the extent of the encoded map at the start of `bytes`, or `None` if it belongs to no
+    /// encoder and so is a string.
     ///
     /// # Errors
     ///
-    /// What is wrong with a map that an encoder recognises as its own.
+    /// An encoder recognizes the map, but it is damaged.
     fn regex_extent(&self, bytes: &[u8]) -> Result<Option<RegexExtent>, String>;
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Layouts: the module of a peer, and the choices it makes on top.
+//! Layouts: the module of a peer, and the options that it has besides.
 //!
 //! Source: OpenPMIx, the framework `bfrops`: components `v12` to `v61`, and the two kinds of
 //! buffers.
 
 use crate::module::{Integers, Module};
 
-/// Says whether a buffer names the type of each call.
+/// The kind of a buffer: with or without the type of each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BufferKind {
-    /// The reader knows what comes. What every released library does by default.
+    /// No types: the reader knows them. This is the default of every released library.
     #[default]
     NonDescribed,
-    /// A type code stands before each count and before the data.
+    /// A type code precedes each count and the data.
     Described,
 }
 
@@ -37,19 +37,19 @@ impl BufferKind {
     }
 }
 
-/// Describes how a peer packs: its module, its buffers and its integers.
+/// The packing of a peer: its module, its buffers and its integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// The module of the peer.
     pub module: Module,
-    /// Whether its buffers name the type of each call.
+    /// The kind of its buffers.
     pub buffer: BufferKind,
-    /// The form of its integers. Modules before the fourth know one way only.
+    /// The form of its integers. Modules before the fourth have one form only.
     pub integers: Integers,
 }
 
 impl Layout {
-    /// Creates the layout that peers with a module have by default.
+    /// Creates the default layout of a module.
     #[must_use]
     pub const fn new(module: Module) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Layout {
         self
     }
 
-    /// Sets the form of integers, where the module leaves the choice.
+    /// Sets the form of integers, if the module has a choice.
     #[must_use]
     pub const fn with_integers(mut self, integers: Integers) -> Self {
         if matches!(self.module.integers(), Integers::Flex) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packing and unpacking of PMIx data, byte for byte as every OpenPMIx release does.
+//! Packing and unpacking of PMIx data, byte by byte as every OpenPMIx release does.
 //!
-//! The framework is called "buffer operations" in the C library. A peer names the [`Module`] it
-//! speaks when it connects; modules differ in the types they know and, before the fourth, in how
-//! wide an integer is. A [`Layout`] is a module and the choices a process makes on top of it.
+//! The C library calls the framework "buffer operations". A peer names its [`Module`] when it
+//! connects; modules differ in the types that they have and, before the fourth, in the width of
+//! integers. A [`Layout`] is a module and the options of a process besides.
 //!
-//! An [`Encoder`] appends *pack calls* to bytes, a [`Decoder`] takes them off again: a count, then
-//! so many data of one [`WireType`]. Text and bytes that come off are borrowed from the message; a
-//! caller who keeps them calls [`pmix_types::IntoOwned`].
+//! An [`Encoder`] appends *pack calls* to bytes, and a [`Decoder`] unpacks them: each is a count
+//! and that number of data of one [`WireType`]. Unpacked text and bytes borrow from the message; a
+//! caller that keeps them calls [`pmix_types::IntoOwned`].
 //!
 //! ```
 //! use bfrops::{Decoder, Encoder, Layout, Module, wire_type};
@@ -28,9 +28,9 @@
 //! # Ok::<(), bfrops::Error>(())
 //! ```
 //!
-//! Bytes of a peer are hostile: counts and lengths are checked against the bytes that are left
-//! before anything is reserved, nesting and memory are bounded by [`Limits`], and an error names
-//! the byte. What a message contains cannot change where the next one starts.
+//! Bytes of a peer may be hostile: counts and lengths are compared with the remaining bytes before
+//! memory is reserved, [`Limits`] bound nesting and memory, and an error has the offset. The
+//! content of a message cannot change the start of the next one.
 #![forbid(unsafe_code)]
 
 mod decode;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of what unpacking a message may cost.
+//! Limits on the cost of unpacking a message.
 //!
 //! Source: none outside; the limits are this project's own, in bytes and in levels.
 
-/// Bounds what unpacking may cost, whatever the bytes state.
+/// The limits on the cost of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The number of arrays that may stand in one another; a message without arrays needs 0.
+    /// The greatest depth of nested arrays; a message without arrays needs 0.
     pub depth: u32,
-    /// The bytes of memory that a message may take for each byte it has.
+    /// The bytes of memory that a message may take for each of its bytes.
     pub memory_factor: usize,
-    /// The bytes of memory that any message may take beyond that.
+    /// The additional bytes of memory that any message may take.
     pub memory_base: usize,
 }
 
 impl Default for Limits {
-    /// 64 levels; eight times the message and 63 KiB, which with an error makes less than 64 KiB.
+    /// Returns 64 levels, and eight times the message plus 63 KiB, which is less than 64 KiB
+    /// including an error.
     fn default() -> Self {
         Self {
             depth: Self::DEPTH,
@@ -26,10 +27,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The number of arrays that may stand in one another in what others are sent, by default.
+    /// The default depth of nested arrays in packed data.
     pub const DEPTH: u32 = 64;
 
-    /// The memory that a message of this length may take.
+    /// Returns the memory that a message of this length may take.
     pub(crate) const fn memory(&self, len: usize) -> usize {
         len.saturating_mul(self.memory_factor)
             .saturating_add(self.memory_base)

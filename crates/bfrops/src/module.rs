@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules: one for each form of the wire that a release brought.
+//! The modules, one for each form of packed data that a release introduced.
 //!
-//! Source: OpenPMIx, the components of the framework `bfrops`; no document describes them, so what
-//! they pack is recorded in `testdata/bfrops`.
+//! Source: OpenPMIx, the components of the framework `bfrops`; no document describes them, so their
+//! output is recorded in `testdata/bfrops`.
 
 use std::fmt;
 
 use pmix_types::DataType;
 
-/// Says how integers of more than one byte are packed.
+/// The packed form of integers of more than one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Integers {
     /// Groups of seven bits, as many as the number needs (`psquash` component `flex128`).
     Flex,
-    /// As many bytes as the type has, highest first (`psquash` component `native`).
+    /// The full width of the type, highest byte first (`psquash` component `native`).
     Fixed,
 }
 
-/// Names a module of bfrops: the types and the form in which a range of releases packs them, called
-/// after the first of these releases.
+/// A module of bfrops: the types of a range of releases and their packed form, named after the
+/// first of these releases.
 ///
-/// From the fourth on the bytes are the same for all and only the types differ.
+/// From the fourth module on the bytes are the same, and only the types differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Module {
@@ -34,7 +34,7 @@ pub enum Module {
     V3,
     /// PMIx 4.0.
     V4,
-    /// PMIx 4.1 up to 5.0: what every current client speaks.
+    /// PMIx 4.1 up to 5.0: the module of all current clients.
     V41,
     /// PMIx 5.1.
     V51,
@@ -43,7 +43,7 @@ pub enum Module {
 }
 
 impl Module {
-    /// Lists all modules, the oldest first.
+    /// All modules, oldest first.
     pub const ALL: [Self; 8] = [
         Self::V12,
         Self::V20,
@@ -55,7 +55,7 @@ impl Module {
         Self::V61,
     ];
 
-    /// Returns the name that peers give the module in a handshake.
+    /// Returns the name of the module in a handshake.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,9 +76,9 @@ impl Module {
         Self::ALL.into_iter().find(|m| m.name() == name)
     }
 
-    /// Returns the newest module of a comma-separated list that exists here, as OpenPMIx chooses: a
-    /// peer names what it can speak, in any order. A peer that names nothing speaks the newest;
-    /// none if nothing of what it names is known.
+    /// Returns the newest module of a comma-separated list that this crate has, as OpenPMIx does: a
+    /// peer lists its modules in any order. An empty list selects the newest module. Returns `None`
+    /// if no listed module is known.
     #[must_use]
     pub fn select(names: &str) -> Option<Self> {
         let mut names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
@@ -91,7 +91,7 @@ impl Module {
             .max()
     }
 
-    /// Returns the form in which the module packs integers unless the peers agree on another.
+    /// Returns the form of integers in the module, unless the peers agree on another.
     #[must_use]
     pub const fn integers(self) -> Integers {
         match self {
@@ -100,13 +100,13 @@ impl Module {
         }
     }
 
-    /// Returns whether the module has a type.
+    /// Returns `true` if the module has a type.
     #[must_use]
     pub const fn registers(self, data_type: DataType) -> bool {
         self.types().contains(data_type)
     }
 
-    /// The types the module knows.
+    /// Returns the types of the module.
     pub(crate) const fn types(self) -> Types {
         let mut types = match self {
             Self::V12 => Types::up_to(41),
@@ -117,18 +117,20 @@ impl Module {
             Self::V51 => Types::up_to(72),
             Self::V61 => Types::up_to(75),
         };
-        // Nothing; a blob of the first days and an array of infos, which as numbers went with v3.
+        // No type, the early blob and the array of infos; the latter two numbers were dropped in
+        // v3.
         types.0[0] &= !(1 | 1 << 29 | 1 << 44);
         if !matches!(self, Self::V41) {
-            // Statistics came with v41 and went after it.
+            // Only v41 has the statistics.
             types.0[0] &= !(0b111 << 61);
             types.0[1] &= !1;
         }
         types
     }
 
-    /// The types that a reader of this release knows beyond those of the module, for data that no other release reads:
-    /// those of the newest module, in the form that is the same since the fourth.
+    /// Returns the types that a reader of this release has beyond those of the module, for data
+    /// that no other release reads: the types of the newest module, whose form has been the same
+    /// since the fourth.
     pub(crate) const fn beyond(self) -> Types {
         match self {
             Self::V12 | Self::V20 | Self::V21 | Self::V3 => Types::NONE,
@@ -138,21 +140,21 @@ impl Module {
         }
     }
 
-    /// Whether the number of data follows the type of an array that has none.
+    /// Returns `true` if the number of data follows the type of an array without a type.
     pub(crate) const fn sends_size_of_untyped(self) -> bool {
         !matches!(self, Self::V51 | Self::V61)
     }
 }
 
-/// A set of types, a bit for each.
+/// A set of types, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types([u64; 2]);
 
 impl Types {
-    /// No type.
+    /// The empty set.
     pub(crate) const NONE: Self = Self([0, 0]);
 
-    /// All types up to a number from 0 to 127.
+    /// Returns all types up to a number from 0 to 127.
     const fn up_to(newest: u32) -> Self {
         match newest {
             0..=63 => Self([u64::MAX >> (63 - newest), 0]),
@@ -160,12 +162,12 @@ impl Types {
         }
     }
 
-    /// The types of both sets.
+    /// Returns the union of both sets.
     pub(crate) const fn union(self, other: Self) -> Self {
         Self([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
-    /// Whether a type is one of them.
+    /// Returns `true` if the set contains a type.
     #[inline]
     pub(crate) const fn contains(self, data_type: DataType) -> bool {
         match data_type.as_raw() {
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_module_that_a_peer_names_is_taken() {
+    fn selects_the_newest_module_that_a_peer_names() {
         assert_eq!(Module::select("v12,v41,v3"), Some(Module::V41));
         assert_eq!(Module::select("v99, v20"), Some(Module::V20));
         assert_eq!(Module::select(""), Some(Module::V61));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The status with which a module refuses a type, by the place where it stands.
+//! The status with which a module rejects a type, by its place.
 //!
 //! | place | v12 | v20 | v21 and later |
 //! | --- | --- | --- | --- |
 //! | packed in a call or an array | -21 | -21 | -16 |
-//! | packed in a value | -1 | -1 | -16 where the value holds a pointer to the datum, else -1 |
+//! | packed in a value | -1 | -1 | -16 if the value holds a pointer to the datum, else -1 |
 //! | unpacked in a call | -16 | -16 | -16 |
-//! | unpacked in an array | none there | -47 | -16 |
+//! | unpacked in an array | no arrays | -47 | -16 |
 //! | unpacked in a value | -1 | -1 | -16 |
 //!
-//! v12 has a few types by name only and answers -47 for them. (Measured on OpenPMIx 4.2.2.)
+//! v12 has only the names of a few types and returns -47 for them. (Measured on OpenPMIx 4.2.2.)
 
 use pmix_types::{DataType, Status};
 
 use crate::module::Types;
 use crate::{Error, Module, legacy};
 
-/// Where a type stands.
+/// The place of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Pack,
@@ -28,7 +28,7 @@ pub(crate) enum Place {
 }
 
 impl Module {
-    /// Checks that data of a type can stand at this place.
+    /// Checks that data of a type are allowed at this place.
     #[inline]
     pub(crate) fn check(
         self,
@@ -42,7 +42,8 @@ impl Module {
         self.check_closely(data_type, place, offset)
     }
 
-    /// The types that can stand at every place: those the module has, for all but the first two.
+    /// Returns the types that are allowed at every place: those of the module, except in the first
+    /// two modules.
     pub(crate) const fn everywhere(self) -> Types {
         match self {
             Self::V12 | Self::V20 => Types::NONE,
@@ -63,7 +64,7 @@ impl Module {
         }
     }
 
-    /// The status for a type that cannot stand at this place.
+    /// Returns the status for a type that is not allowed at this place.
     fn refusal(self, data_type: DataType, place: Place) -> Option<Status> {
         let in_value = matches!(place, Place::PackValue | Place::UnpackValue);
         if self <= Self::V20 && in_value {
@@ -83,7 +84,7 @@ impl Module {
         by_name_only.then_some(Status::ERR_NOT_SUPPORTED)
     }
 
-    /// The status for a type that the module does not have.
+    /// Returns the status for a type that the module does not have.
     fn unknown(self, data_type: DataType, place: Place) -> Status {
         match place {
             Place::Pack | Place::PackElement if self <= Self::V20 => Status::ERR_PACK_FAILURE,
@@ -94,7 +95,7 @@ impl Module {
     }
 }
 
-/// Whether a C value holds a pointer to a datum of this type instead of the datum.
+/// Returns `true` if a C value holds a pointer to a datum of this type instead of the datum.
 const fn is_pointed_to(data_type: DataType) -> bool {
     matches!(
         data_type,

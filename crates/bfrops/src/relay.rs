@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that are handed on as the peer packed them.
+//! Values that are passed on in their packed form.
 //!
-//! A server passes on what a process puts: to its own clients, to other servers, and there to
-//! their clients. Unpacking a value and packing it again costs both each time, and the bytes are
-//! the same in the end. So a value is checked where it arrives, and its bytes are kept.
+//! A server passes on the values that a process puts: to its clients, to other servers, and through
+//! them to their clients. Unpacking and packing each time would cost time and give the same bytes.
+//! A value is therefore checked on arrival, and its bytes are kept.
 //!
-//! Source: none outside; the bytes are those of the value as its type packs it.
+//! Source: none outside; the bytes are those of the packed value.
 
 use pmix_types::{DataType, Key, Kval, Value};
 
@@ -13,8 +13,8 @@ use crate::refusal::Place;
 use crate::{Decoder, Encoder, Error, Layout, Module, wire_type};
 
 impl Layout {
-    /// Returns whether values have the same bytes in both layouts, but for types that one of the
-    /// modules does not have. Modules before v3 pack values in forms of their own.
+    /// Returns `true` if values have the same bytes in both layouts, except for types that one of
+    /// the modules does not have. Modules before v3 pack values in forms of their own.
     #[must_use]
     pub fn packs_alike(self, other: Self) -> bool {
         let is_current = |layout: Self| layout.module >= Module::V3;
@@ -30,7 +30,7 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Self::one`].
+    /// As for [`Self::one`].
     pub fn kval_with_bytes(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
         self.one_head(DataType::KVAL)?;
         let key = self.field::<wire_type::Key>("key")?;
@@ -42,18 +42,18 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Self::one`].
+    /// As for [`Self::one`].
     pub fn value_with_bytes(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
         self.one_head(DataType::VALUE)?;
         self.value_and_bytes()
     }
 
     /// Unpacks a value from bytes that [`Self::kval_with_bytes`] or [`Self::value_with_bytes`]
-    /// handed out.
+    /// returned.
     ///
     /// # Errors
     ///
-    /// What the bytes have wrong and where.
+    /// The bytes are invalid.
     pub fn value_of_bytes(&mut self) -> Result<Value<'a>, Error> {
         self.field::<wire_type::Value>("value")
     }
@@ -67,12 +67,12 @@ impl<'a> Decoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Packs a call of one `PMIX_KVAL` with a value that is packed already, in a layout that
-    /// [packs alike](Layout::packs_alike).
+    /// Packs a call of one `PMIX_KVAL` with a value that is already packed, in a layout that [packs
+    /// alike](Layout::packs_alike).
     ///
     /// # Errors
     ///
-    /// If the module does not have the type, or if no peer could read the key.
+    /// The module does not have the type, or no peer could unpack the key.
     pub fn kval_of_bytes(
         &mut self,
         key: &Key<'_>,
@@ -88,12 +88,12 @@ impl Encoder<'_> {
         })
     }
 
-    /// Packs a call of one `PMIX_VALUE` that is packed already, in a layout that
-    /// [packs alike](Layout::packs_alike).
+    /// Packs a call of one `PMIX_VALUE` that is already packed, in a layout that [packs
+    /// alike](Layout::packs_alike).
     ///
     /// # Errors
     ///
-    /// If the module does not have the type.
+    /// The module does not have the type.
     pub fn value_of_bytes(&mut self, data_type: DataType, value: &[u8]) -> Result<(), Error> {
         self.whole(|encoder| {
             encoder.head(DataType::VALUE, 1)?;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn relayed_bytes_are_those_of_the_value_wherever_layouts_pack_alike() {
+    fn relayed_bytes_equal_the_packed_value_in_compatible_layouts() {
         let key = Key::new("app.card");
         let mut pairs = 0;
         for from in layouts() {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_the_reader_does_not_have_is_refused_and_nothing_written() {
+    fn rejects_types_that_the_reader_does_not_have() {
         let mut out = vec![9];
         let mut encoder = Encoder::new(Layout::new(Module::V3), &mut out);
         let key = Key::new("k");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages that repeat the same calls with other data.
+//! Messages that repeat the same calls with different data.
 //!
-//! Source: none outside; the bytes are those that the encoder writes, which is the oracle of its
-//! tests.
+//! Source: none outside; the tests compare the bytes with those of the encoder.
 
 #[cfg(test)]
 mod tests;
@@ -14,12 +13,13 @@ use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value,
 use crate::wire_type::dispatch;
 use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
 
-/// Packs messages that repeat the same calls with other data, as the processes of job info do.
+/// A packer of messages that repeat the same calls with different data, such as the processes in
+/// job info.
 ///
-/// What stands in front of each datum is packed once, as a [`Slot`]. Each time the data are put in
-/// order, and [`Self::write`] appends the whole to a message. What was put the time before is kept
-/// up to the first datum that has another slot; a datum before that which is equal costs nothing,
-/// and a number of as many bytes or a text of the same length is written over the old one.
+/// The bytes before each datum are packed once, as a [`Slot`]. For each message the data are put in
+/// order, and [`Self::write`] appends the whole to the message. The previous data are kept up to
+/// the first datum with a different slot. Before that, an equal datum costs nothing, and a number
+/// with as many bytes or a text of the same length overwrites the old one.
 ///
 /// ```
 /// use bfrops::{Encoder, Layout, Module, MessageTemplate, wire_type};
@@ -51,69 +51,69 @@ pub struct MessageTemplate<'f> {
     framer: Option<&'f dyn RegexFramer>,
     container: Option<Container>,
     slots: Vec<Prefix>,
-    /// The front of the container and its size, if there is one, then the parts.
+    /// The start of the container and its size, if there is a container, then the parts.
     bytes: Vec<u8>,
-    /// Where the first part starts.
+    /// The offset of the first part.
     first: usize,
-    /// What is in the bytes, one behind the other.
-    parts: Vec<Part>,
-    /// The part that is put next.
+    /// The parts in the bytes, in order.
+    parts: Vec<FilledSlot>,
+    /// The index of the next part.
     at: usize,
-    /// The buffer a datum is packed in.
+    /// A reusable buffer for packing a datum.
     datum: Vec<u8>,
 }
 
-/// What stands in front of the parts, if they are the datum of a call of one kval.
+/// The bytes before the parts, if they are the datum of a call of one kval.
 struct Container {
     content: Content,
-    /// The bytes in front of the size.
+    /// The bytes before the size.
     before: Box<[u8]>,
     /// The bytes between the size and the first part.
     after: Box<[u8]>,
-    /// The size that was written last.
+    /// The last written size.
     size: usize,
 }
 
-/// What a container holds, and so what its size counts.
+/// The content of a container, which determines the unit of its size.
 enum Content {
     /// A byte object: the size counts bytes.
     Bytes,
-    /// An array of infos: the size counts the parts, each an info. These are the bytes in place of
-    /// an array of none.
+    /// An array of infos: the size counts the parts, each an info. `none` is the packed form of an
+    /// empty array.
     Infos { none: Box<[u8]> },
 }
 
-/// Names a place for a datum in a [`MessageTemplate`].
+/// A place for a datum in a [`MessageTemplate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(usize);
 
-/// A slot.
+/// The bytes of a slot.
 struct Prefix {
     data_type: DataType,
     bytes: Box<[u8]>,
 }
 
-/// A slot and a datum.
-struct Part {
+/// A slot with a datum.
+struct FilledSlot {
     slot: Slot,
-    /// Where the slot starts, from the first part on.
+    /// The offset of the slot, relative to the first part.
     start: usize,
-    /// Where the datum does.
+    /// The offset of the datum, relative to the first part.
     datum: usize,
     len: usize,
-    /// Equal marks stand for equal data of a slot.
+    /// The mark; equal marks mean equal data of a slot.
     mark: u64,
     patch_range: PatchRange,
 }
 
-/// Which data can be written over the one that is there.
+/// The data that can overwrite a datum in place.
 #[derive(Clone, Copy)]
 enum PatchRange {
-    /// None but by packing.
+    /// None; the datum must be packed.
     Other,
-    /// So many numbers from the first on, in groups of seven bits.
+    /// `count` numbers from `first` on, in groups of seven bits.
     Numbers { first: u64, count: u64 },
-    /// Texts of this length, with a NUL behind them.
+    /// Texts of this length, with a NUL.
     Text { len: usize },
 }
 
@@ -138,7 +138,7 @@ impl<'f> MessageTemplate<'f> {
     ///
     /// # Errors
     ///
-    /// If the module does not have byte objects.
+    /// The module does not have byte objects.
     pub fn in_object(layout: Layout, key: &Key<'_>) -> Result<Self, Error> {
         let mut template = Self::new(layout);
         let none = Value::ByteObject(Bytes::Borrowed(&[]));
@@ -152,11 +152,11 @@ impl<'f> MessageTemplate<'f> {
     }
 
     /// Creates an empty template that is written as an array of infos in a call of one `PMIX_KVAL`.
-    /// Its slots are those of [`Self::kval`]; each of them is an info of the array.
+    /// Its slots are created by [`Self::kval`]; each is an info of the array.
     ///
     /// # Errors
     ///
-    /// If the module does not have arrays of infos.
+    /// The module does not have arrays of infos.
     pub fn in_info_array(layout: Layout, key: &Key<'_>) -> Result<Self, Error> {
         let mut template = Self::new(layout);
         let one = Info::new("", Value::Bool(false));
@@ -171,7 +171,7 @@ impl<'f> MessageTemplate<'f> {
         let item = template.pack(|encoder| encoder.field::<wire_type::Info>(&one))?;
         let zero = template.pack(|encoder| encoder.size(0))?;
         let first = template.pack(|encoder| encoder.size(1))?;
-        // The size starts as many bytes before the first that differs as it does in itself.
+        // The size starts as many bytes before the first difference as in its own packed form.
         let start = common(&none, &whole).saturating_sub(common(&zero, &first));
         let end = whole.len().saturating_sub(item.len());
         let (before, rest) = whole.split_at_checked(start).unwrap_or_default();
@@ -185,19 +185,20 @@ impl<'f> MessageTemplate<'f> {
         Ok(template)
     }
 
-    /// Sets what tells the length of old encoded maps; without it they cannot be packed.
+    /// Sets the framer that determines the length of encoded maps of the string form; without it
+    /// they cannot be packed.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'f dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// Creates a slot for a call of one `PMIX_KVAL` with a value of the type that `like` has; of an
-    /// info where the template is an array of infos.
+    /// Creates a slot for a call of one `PMIX_KVAL`, or for an info if the template is an array of
+    /// infos. Its value has the type of `like`.
     ///
     /// # Errors
     ///
-    /// If the module does not have the type.
+    /// The module does not have the type.
     pub fn kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Slot, Error> {
         let container = self.container.as_ref();
         let is_info = container.is_some_and(|c| matches!(c.content, Content::Infos { .. }));
@@ -212,18 +213,18 @@ impl<'f> MessageTemplate<'f> {
     ///
     /// # Errors
     ///
-    /// If the module does not have the type.
+    /// The module does not have the type.
     pub fn call<K: WireType>(&mut self) -> Result<Slot, Error> {
         let prefix = self.pack(|encoder| encoder.head(K::TYPE, 1))?;
         Ok(self.slot(K::TYPE, prefix))
     }
 
-    /// Creates the slots of a call of one `PMIX_KVAL` that holds an array of infos, one for the
-    /// datum of each: their keys and types are those of `like`. All are put, in this order.
+    /// Creates the slots of a call of one `PMIX_KVAL` with an array of infos, one slot for the
+    /// datum of each. `like` gives their keys and types. All must be put, in this order.
     ///
     /// # Errors
     ///
-    /// If the module does not have one of the types.
+    /// The module does not have one of the types.
     pub fn infos(&mut self, key: &Key<'_>, like: &[Info<'_>]) -> Result<Vec<Slot>, Error> {
         let mut prefix = self.pack(|encoder| {
             encoder.one::<wire_type::Kval>(&Kval {
@@ -236,7 +237,7 @@ impl<'f> MessageTemplate<'f> {
             let item = self.pack(|encoder| encoder.field::<wire_type::Info>(info))?;
             items.push((item, self.packed(&info.value)?.len()));
         }
-        // What stands in front of the first info.
+        // The bytes before the first info.
         let len: usize = items.iter().map(|(item, _)| item.len()).sum();
         prefix.truncate(prefix.len().saturating_sub(len));
         let slots = like.iter().zip(items).map(|(info, (item, datum))| {
@@ -248,13 +249,13 @@ impl<'f> MessageTemplate<'f> {
         Ok(slots.collect())
     }
 
-    /// Puts a number behind a slot whose type is `PMIX_UINT16`, `PMIX_UINT32`, `PMIX_UINT64` or
-    /// `PMIX_PROC_RANK`; the number is its mark.
+    /// Puts a number into a slot of type `PMIX_UINT16`, `PMIX_UINT32`, `PMIX_UINT64` or
+    /// `PMIX_PROC_RANK`; the number is its own mark.
     ///
     /// # Errors
     ///
-    /// The slot is not of this template or of another type, or the number is none of the type. Nothing
-    /// is put then.
+    /// The slot belongs to another template or has another type, or the number does not fit the
+    /// type. Nothing is put then.
     #[inline]
     pub fn put_number(&mut self, slot: Slot, number: u64) -> Result<(), Error> {
         let part = self.parts.get_mut(self.at);
@@ -284,12 +285,12 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Puts a datum behind a slot, unless the one that was put there has the same mark.
+    /// Puts a datum into a slot, unless the previous datum of the slot has the same mark.
     ///
     /// # Errors
     ///
-    /// The slot is not of this template or of another type, or no peer could read the datum. Nothing
-    /// is put then.
+    /// The slot belongs to another template or has another type, or no peer could unpack the datum.
+    /// Nothing is put then.
     #[inline]
     pub fn put<'v>(
         &mut self,
@@ -307,11 +308,11 @@ impl<'f> MessageTemplate<'f> {
         self.put_other(slot, mark, &value())
     }
 
-    /// Puts a text behind a slot, unless the one that was put there has the same mark.
+    /// Puts a text into a slot, unless the previous text of the slot has the same mark.
     ///
     /// # Errors
     ///
-    /// As [`Self::put`].
+    /// As for [`Self::put`].
     #[inline]
     pub fn put_text<'v>(
         &mut self,
@@ -343,11 +344,11 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Appends everything that was put to a message, and starts again.
+    /// Appends all data to a message, and starts again.
     ///
     /// # Errors
     ///
-    /// The message is of another layout.
+    /// The message has another layout.
     #[inline]
     pub fn write(&mut self, message: &mut Encoder<'_>) -> Result<(), Error> {
         if message.layout() != self.layout {
@@ -391,12 +392,12 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Drops what was put since the last message, without writing it.
+    /// Discards the data put since the last message, without writing them.
     pub const fn start_again(&mut self) {
         self.at = 0;
     }
 
-    /// Takes away what was put the time before and not this time.
+    /// Removes parts of the previous message that were not put again.
     #[inline]
     fn cut(&mut self) {
         if let Some(part) = self.parts.get(self.at) {
@@ -422,7 +423,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// Puts a datum that was not there.
+    /// Puts a datum that differs from the previous one.
     fn put_other(&mut self, slot: Slot, mark: u64, value: &Value<'_>) -> Result<(), Error> {
         let data_type = self.prefix(slot)?.data_type;
         if data_type != value.data_type() {
@@ -439,7 +440,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// Which data can be written over this one, which takes so many bytes.
+    /// Returns the data that can overwrite this datum, which takes `len` bytes.
     fn patch_range(&self, value: &Value<'_>, len: usize) -> PatchRange {
         let limit: u64 = match value {
             Value::String(Some(text)) => {
@@ -453,7 +454,7 @@ impl<'f> MessageTemplate<'f> {
             Value::Uint64(_) => 1 << 56,
             _ => return PatchRange::Other,
         };
-        // What so many groups of seven bits hold.
+        // Returns the exclusive limit of the numbers in a number of groups of seven bits.
         let below = |groups: usize| match groups {
             0 => 0,
             1..=8 => limit.min(1 << (7 * groups)),
@@ -466,7 +467,7 @@ impl<'f> MessageTemplate<'f> {
         }
     }
 
-    /// Another datum at the same place; the parts behind it move.
+    /// Replaces the datum at the current place; later parts move.
     fn replace(&mut self, datum: &[u8], mark: u64, patch_range: PatchRange) -> Result<(), Error> {
         memory::reserve(&mut self.bytes, datum.len())?;
         let mut parts = self.parts.iter_mut().skip(self.at);
@@ -493,7 +494,8 @@ impl<'f> MessageTemplate<'f> {
         Ok(())
     }
 
-    /// A datum behind another slot than the time before: what follows is put anew.
+    /// Adds a datum whose slot differs from that of the previous message; all later parts are
+    /// dropped.
     fn append(
         &mut self,
         slot: Slot,
@@ -511,7 +513,7 @@ impl<'f> MessageTemplate<'f> {
         if let Some(prefix) = self.slots.get(slot.0) {
             self.bytes.extend_from_slice(&prefix.bytes);
         }
-        self.parts.push(Part {
+        self.parts.push(FilledSlot {
             slot,
             start,
             datum: self.bytes.len() - self.first,
@@ -536,7 +538,7 @@ impl<'f> MessageTemplate<'f> {
         prefix.ok_or_else(|| Error::unpackable("a slot of another template"))
     }
 
-    /// What stands in front of the datum of a kval.
+    /// Returns the bytes before the datum of a kval.
     fn prefix_of_kval(&mut self, key: &Key<'_>, like: &Value<'_>) -> Result<Vec<u8>, Error> {
         let kval = Kval {
             key: key.clone(),
@@ -548,7 +550,7 @@ impl<'f> MessageTemplate<'f> {
         Ok(prefix)
     }
 
-    /// What stands in front of the datum of an info.
+    /// Returns the bytes before the datum of an info.
     fn prefix_of_info(&mut self, info: &Info<'_>) -> Result<Vec<u8>, Error> {
         let mut prefix = self.pack(|encoder| encoder.field::<wire_type::Info>(info))?;
         let datum = self.packed(&info.value)?.len();
@@ -556,12 +558,12 @@ impl<'f> MessageTemplate<'f> {
         Ok(prefix)
     }
 
-    /// A datum alone, in the buffer for it.
+    /// Packs a single datum into the reusable buffer.
     fn packed(&mut self, value: &Value<'_>) -> Result<Vec<u8>, Error> {
         self.pack(|encoder| dispatch::encode_value(encoder, value))
     }
 
-    /// What a closure packs, in the buffer for a datum.
+    /// Runs a closure that packs into the reusable buffer.
     fn pack(
         &mut self,
         pack: impl FnOnce(&mut Encoder<'_>) -> Result<(), Error>,
@@ -577,12 +579,12 @@ impl<'f> MessageTemplate<'f> {
     }
 }
 
-/// How many bytes two texts begin with alike.
+/// Returns the length of the common prefix.
 fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A slot is not for this.
+/// Creates the error for a datum that does not match its slot.
 #[cold]
 fn refused(expected: DataType, found: impl Display) -> Error {
     Error::unpackable(format!("a slot for {expected} with {found}"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The wire types: how each PMIx type is packed and unpacked.
+//! The wire types: the packed form of each PMIx type.
 //!
-//! A wire type is a name without a value: `decoder.one::<wire_type::Proc>()`. Where two types hold the same
-//! Rust type (`PMIX_SIZE` and `PMIX_UINT64`) the kind tells them apart.
+//! A wire type is a name without a value, as in `decoder.one::<wire_type::Proc>()`. It
+//! distinguishes types with the same Rust type (`PMIX_SIZE` and `PMIX_UINT64`).
 //!
 //! Source: PMIx Standard, chapter "Data Packing and Unpacking", for the types; OpenPMIx for their
 //! bytes, recorded in `testdata/bfrops`.
@@ -35,18 +35,18 @@ pub use text::{Key, Nspace, String};
 
 pub(crate) use dispatch::{decode_elements, encode_elements};
 
-/// Packs and unpacks data of one PMIx type.
+/// The packing and unpacking of one PMIx type.
 ///
-/// No other crate can implement it.
+/// Other crates cannot implement it.
 pub trait WireType: sealed::Sealed + Sized {
-    /// The PMIx type that it packs.
+    /// The PMIx type.
     const TYPE: Type;
-    /// The fewest bytes a datum takes, which bounds how many a message can hold.
+    /// The fewest bytes of a datum, which bound the number of data in a message.
     const MIN_LEN: usize;
-    /// The datum in Rust.
+    /// The Rust type of a datum.
     type Item<'a>;
 
-    /// Packs what stands once in front of a run of data.
+    /// Packs the bytes that precede a run of data once.
     #[doc(hidden)]
     #[inline]
     fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
@@ -58,7 +58,7 @@ pub trait WireType: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error>;
 
-    /// Packs data one behind the other.
+    /// Packs consecutive data.
     #[doc(hidden)]
     #[inline]
     fn encode_run(encoder: &mut Encoder<'_>, items: &[Self::Item<'_>]) -> Result<(), Error> {
@@ -67,7 +67,7 @@ pub trait WireType: sealed::Sealed + Sized {
             .try_for_each(|item| Self::encode(encoder, item))
     }
 
-    /// Unpacks what stands once in front of a run of data.
+    /// Unpacks the bytes that precede a run of data once.
     #[doc(hidden)]
     #[inline]
     fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
@@ -79,7 +79,7 @@ pub trait WireType: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn decode<'a>(decoder: &mut Decoder<'a>, run: Run) -> Result<Self::Item<'a>, Error>;
 
-    /// Unpacks data one behind the other; memory for so many is taken already.
+    /// Unpacks consecutive data; the memory for them has already been counted.
     #[doc(hidden)]
     #[inline]
     fn decode_run<'a>(
@@ -91,7 +91,7 @@ pub trait WireType: sealed::Sealed + Sized {
     }
 }
 
-/// Says what stands in front of a run of data: the type they really have, if it is said.
+/// The head of a run of data: the actual type, if it is stated.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run(pub(crate) Option<Type>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program of its own: its allocator counts what every thread takes.
 //!
-//! What unpacking costs, whatever the bytes say: eight times the message and 64 KiB.
+//! The memory for unpacking is at most eight times the message and 64 KiB, whatever the bytes are.
 
 #[path = "it/records/mod.rs"]
 #[allow(dead_code, reason = "not every test of the records needs all of them")]
@@ -19,7 +19,7 @@ use records::{Framer, Record};
 #[global_allocator]
 static METER: meter::Meter = meter::Meter;
 
-/// Every way to pack.
+/// Returns every layout.
 fn layouts() -> Vec<Layout> {
     let mut layouts = Vec::new();
     for module in Module::ALL {
@@ -34,7 +34,7 @@ fn layouts() -> Vec<Layout> {
     layouts
 }
 
-/// Unpacks and says whether it succeeded; it may not cost more than it should.
+/// Unpacks data, checks the memory, and returns `true` on success.
 #[track_caller]
 fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
     let (result, cost) = meter::of(|| {
@@ -53,7 +53,7 @@ fn affordable(layout: Layout, data_type: DataType, bytes: &[u8]) -> bool {
     result.is_ok()
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Numbers(Seeded);
 
 impl Numbers {
@@ -71,7 +71,7 @@ impl Numbers {
     }
 }
 
-/// Bytes that make a length or a count large, in groups of seven bits and of a fixed width.
+/// Bytes of large lengths or counts, in groups of seven bits and of fixed width.
 const LARGE: [&[u8]; 6] = [
     &[0xfe, 0xff, 0xff, 0xff, 0x0f],
     &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
@@ -81,38 +81,38 @@ const LARGE: [&[u8]; 6] = [
     &[0, 0x0f, 0xff, 0xff],
 ];
 
-/// A record as it is after something went wrong.
+/// Returns a damaged copy of a record.
 fn mutation(numbers: &mut Numbers, records: &[Record], bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=numbers.below(4) {
         let at = numbers.below(bytes.len());
         match numbers.below(5) {
-            // A bit flips.
+            // One bit flips.
             0 => {
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte ^= 1 << numbers.below(8);
                 }
             }
-            // The rest is that of another record.
+            // The end is replaced by that of another record.
             1 => {
                 let other = &numbers.of(records).bytes;
                 let from = numbers.below(other.len());
                 bytes.truncate(at);
                 bytes.extend_from_slice(&other[from..]);
             }
-            // A length lies.
+            // A length is false.
             2 => {
                 let large = *numbers.of(&LARGE);
                 let end = bytes.len().min(at + numbers.below(large.len() + 1));
                 bytes.splice(at..end, large.iter().copied());
             }
-            // The count lies.
+            // The count is false.
             3 => {
                 let large = *numbers.of(&LARGE);
                 let end = bytes.len().min(large.len());
                 bytes.splice(..end, large.iter().copied());
             }
-            // A part comes again and again.
+            // A part is repeated.
             _ => {
                 let end = bytes.len().min(at + 1 + numbers.below(12));
                 let part = bytes[at.min(end)..end].to_vec();
@@ -154,12 +154,12 @@ fn ten_thousand_mutations_of_each_file_are_affordable() {
             };
             unpacked += u32::from(affordable(layout, record.data_type, &bytes));
         }
-        // Some still say something, most do not.
+        // Some mutations are still valid, most are not.
         assert!((1_000..9_000).contains(&unpacked), "{file}: {unpacked}");
     }
 }
 
-/// What a fuzzer found, and what it went on from if one ran here.
+/// Returns the findings of fuzzers, and the local corpus if there is one.
 fn fuzzed() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let folders = ["regressions", "corpus"].map(|name| std::fs::read_dir(top.join(name)));
@@ -177,11 +177,11 @@ fn fuzzed() -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_a_fuzzer_found_is_affordable() {
+fn findings_of_fuzzers_are_affordable() {
     let types = [DataType::VALUE, DataType::INFO, DataType::DATA_ARRAY];
     for path in fuzzed() {
         let input = std::fs::read(path).expect("a readable file");
-        // The first two bytes of an input choose the layout and the type.
+        // The first two bytes of an input select the layout and the type.
         let (choice, bytes) = input.split_at(input.len().min(2));
         let chosen = choice.get(1).map(|byte| DataType::from_raw((*byte).into()));
         for layout in layouts() {
@@ -192,7 +192,7 @@ fn what_a_fuzzer_found_is_affordable() {
     }
 }
 
-/// How many bytes the count of a call has while it is small.
+/// Returns the number of bytes of a small count of a call.
 fn count_len(layout: Layout) -> usize {
     match layout.integers {
         Integers::Fixed => 4,
@@ -200,7 +200,7 @@ fn count_len(layout: Layout) -> usize {
     }
 }
 
-/// A number as a layout writes it.
+/// Returns a packed number.
 fn number<K: WireType>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
     let layout = layout.with_buffer(BufferKind::NonDescribed);
     let mut out = Vec::new();
@@ -209,7 +209,7 @@ fn number<K: WireType>(layout: Layout, item: K::Item<'_>) -> Vec<u8> {
     out.split_off(count_len(layout))
 }
 
-/// A call that says it has so many data; none if the module does not know the type.
+/// Returns a call with a stated number of data, or `None` if the module does not have the type.
 fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     let mut encoder = Encoder::new(layout, &mut head);
@@ -225,7 +225,7 @@ fn said(layout: Layout, data_type: DataType, count: i32) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// What stands behind a head that lies.
+/// Returns contents for calls with a false head.
 fn fills(len: usize) -> [Vec<u8>; 5] {
     [
         vec![0; len],
@@ -237,7 +237,7 @@ fn fills(len: usize) -> [Vec<u8>; 5] {
 }
 
 #[test]
-fn counts_that_lie_are_affordable_for_every_type() {
+fn false_counts_are_affordable_for_every_type() {
     let fills = fills(1 << 12);
     for layout in layouts() {
         for data_type in (1..=75).map(DataType::from_raw) {
@@ -254,7 +254,7 @@ fn counts_that_lie_are_affordable_for_every_type() {
 }
 
 #[test]
-fn a_megabyte_that_is_all_the_same_is_affordable() {
+fn a_megabyte_of_equal_bytes_is_affordable() {
     let fills = fills(1 << 20);
     for layout in layouts() {
         for data_type in [
@@ -280,10 +280,10 @@ fn small_things_in_large_numbers_are_affordable() {
     let most = 20_000;
     let count = i32::try_from(most).expect("a small number");
     for (data_type, item) in [
-        // A view, no dimensions; a view, one dimension.
+        // A view without dimensions; a view with one dimension.
         (DataType::COORD, &[0, 0][..]),
         (DataType::COORD, &[0, 1, 7]),
-        // An app of nulls, a query of nothing, an array of one pointer, an array of one coord.
+        // An app of nulls, an empty query, an array of one pointer, an array of one coord.
         (DataType::APP, &[0, 0, 0, 0, 0, 0]),
         (DataType::QUERY, &[0, 0]),
         (DataType::DATA_ARRAY, &[31, 1, 1]),
@@ -303,14 +303,14 @@ fn small_things_in_large_numbers_are_affordable() {
 }
 
 #[test]
-fn towers_of_arrays_are_affordable() {
+fn nested_arrays_are_affordable() {
     let layout = Layout::new(Module::V41);
     for levels in [1, 10, 63, 64, 65, 10_000, 300_000] {
         let mut bytes = vec![2];
         bytes.extend([39, 1].repeat(levels));
         let fits = affordable(layout, DataType::DATA_ARRAY, &bytes);
         assert!(!fits, "{levels} levels and nothing in them");
-        // Each level says it is as wide as the bytes that are left.
+        // Each level states a size equal to the remaining bytes.
         let mut bytes = vec![2];
         for level in (0..levels.min(2_000)).rev() {
             let left = u64::try_from(3 * level).expect("a small number");
@@ -321,7 +321,7 @@ fn towers_of_arrays_are_affordable() {
     }
 }
 
-/// Packs items, unpacks them one by one and counts.
+/// Packs items, unpacks them one by one and checks that this allocates nothing.
 #[track_caller]
 fn costs_nothing<K: WireType>(items: &[K::Item<'_>]) {
     let mut measured = 0;
@@ -329,7 +329,7 @@ fn costs_nothing<K: WireType>(items: &[K::Item<'_>]) {
         let mut bytes = Vec::new();
         let packed = Encoder::new(layout, &mut bytes).call::<K>(items);
         if let Err(error) = packed {
-            // Not every module has every type.
+            // Some modules do not have the type.
             assert_ne!(error.status(), Status::ERR_BAD_PARAM, "{error}");
             continue;
         }
@@ -347,7 +347,7 @@ fn costs_nothing<K: WireType>(items: &[K::Item<'_>]) {
 }
 
 #[test]
-fn what_is_borrowed_costs_nothing() {
+fn borrowed_data_allocate_nothing() {
     costs_nothing::<wire_type::String>(&[Some("a string".into()), Some("".into()), None]);
     costs_nothing::<wire_type::ByteObject>(&[b"some bytes".as_slice().into()]);
     costs_nothing::<wire_type::Proc>(&[
@@ -371,7 +371,7 @@ fn what_is_borrowed_costs_nothing() {
     });
     costs_nothing::<wire_type::Info>(&infos);
     costs_nothing::<wire_type::Uint32>(&[0, 1, u32::MAX]);
-    // These two are no types of a value everywhere.
+    // Not every module allows these two types in a value.
     costs_nothing::<wire_type::Value>(&[Value::Proc(Proc::new("job", Rank::new(0)))]);
     costs_nothing::<wire_type::Value>(&[Value::Rank(Rank::new(0)), Value::Status(Status::SUCCESS)]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reading of bytes, numbers and lengths, on which all wire types stand.
+//! The reading of bytes, numbers and lengths, on which all wire types rely.
 
 use pmix_types::DataType;
 
@@ -7,7 +7,7 @@ use super::Decoder;
 use crate::{Error, Integers, flex, wire_type};
 
 impl<'a> Decoder<'a> {
-    /// Takes bytes.
+    /// Takes bytes from the input.
     #[inline]
     pub(crate) fn take(&mut self, len: usize, what: &str) -> Result<&'a [u8], Error> {
         match self.rest.split_at_checked(len) {
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
         self.fixed::<1>(what).map(|[byte]| byte)
     }
 
-    /// Most numbers of a message are small: a length, a type, a flag.
+    /// Most numbers of a message are small (lengths, types, flags), so they are inlined.
     #[inline]
     fn flex(&mut self, what: &str) -> Result<u64, Error> {
         match self.rest.split_first() {
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
         self.flex(what).map(flex::unfold)
     }
 
-    /// The code of a type.
+    /// Reads the code of a type.
     #[inline]
     pub(crate) fn type_code(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// How many elements follow, as a number of 32 bits.
+    /// Reads a number of elements in 32 bits.
     #[inline]
     pub(crate) fn count(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
@@ -154,7 +154,7 @@ impl<'a> Decoder<'a> {
             .map_err(|_| Error::malformed(start, format!("{what} {number} is negative")))
     }
 
-    /// How many elements or bytes follow, as a size.
+    /// Reads a number of elements or bytes as a size.
     #[inline]
     pub(crate) fn size(&mut self, what: &str) -> Result<usize, Error> {
         let start = self.offset();
@@ -162,7 +162,7 @@ impl<'a> Decoder<'a> {
         usize::try_from(number).map_err(|_| self.too_large(start, number.into(), what, usize::BITS))
     }
 
-    /// The code of the type that integers of a C type really have.
+    /// Reads the code of the actual type of an integer with a C type.
     #[inline]
     pub(crate) fn real_type(&mut self) -> Result<DataType, Error> {
         let start = self.offset();
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// An integer of the type that a run says it has, as the bits of 64.
+    /// Reads an integer of the type that a run states, as 64 bits.
     pub(crate) fn integer(&mut self, data_type: DataType, what: &str) -> Result<u64, Error> {
         let start = self.offset();
         Ok(match data_type {
@@ -192,11 +192,13 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Returns the text of an old encoded map at the front, for a reader without encoders: all bytes before the NUL. The
-    /// count of a pack call is no letter or sign, so there is no text in front of one.
+    /// Reads the text of an encoded map of the string form up to its NUL, for a reader without
+    /// encoders. The count of a pack call is neither a letter nor punctuation, so it is never
+    /// mistaken for text.
     ///
     /// # Errors
-    /// The text is nothing but a tag, so that the map goes on after the NUL, as its encoder alone knows how far.
+    /// The text is only a tag: the map continues after the NUL, and only its encoder can determine
+    /// the end.
     pub(crate) fn tagged_text(&mut self) -> Result<Option<&'a [u8]>, Error> {
         if self.framer.is_some() || !self.rest.first().is_some_and(u8::is_ascii_graphic) {
             return Ok(None);
@@ -214,7 +216,7 @@ impl<'a> Decoder<'a> {
         Ok(Some(text))
     }
 
-    /// The bytes of an old encoded map at the front, if an encoder owns them.
+    /// Reads the bytes of an encoded map of the string form, if it belongs to an encoder.
     pub(crate) fn framed(&mut self) -> Result<Option<&'a [u8]>, Error> {
         let Some(framer) = self.framer else {
             return Ok(None);

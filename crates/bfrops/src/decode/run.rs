@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs: data of one wire type, one behind the other.
+//! Runs: consecutive data of one wire type.
 
 use pmix_types::{DataType, memory};
 
@@ -8,7 +8,7 @@ use crate::wire_type::Run;
 use crate::{Error, WireType, flex};
 
 impl<'a> Decoder<'a> {
-    /// A run of data, one behind the other.
+    /// Unpacks a run of consecutive data.
     pub(crate) fn run<K: WireType>(&mut self, count: usize) -> Result<Vec<K::Item<'a>>, Error> {
         let run = K::start(self)?;
         self.claim_items(count, K::MIN_LEN, size_of::<K::Item<'a>>())?;
@@ -26,7 +26,7 @@ impl<'a> Decoder<'a> {
             .collect()
     }
 
-    /// A run of data, one after the other.
+    /// Unpacks a run of data one by one.
     pub(crate) fn one_by_one<K: WireType>(
         &mut self,
         run: Run,
@@ -39,7 +39,7 @@ impl<'a> Decoder<'a> {
         Ok(items)
     }
 
-    /// A run of integers in groups of seven bits; where it has a fault, one by one.
+    /// Unpacks a run of integers in groups of seven bits; after an error, one by one to locate it.
     pub(crate) fn flex_run<K: WireType, T: flex::Flexible>(
         &mut self,
         count: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Codes of types as the first releases write them.
+//! The codes of types in the first releases.
 //!
 //! | type | code since v20 | code in v12 |
 //! | --- | --- | --- |
@@ -8,25 +8,25 @@
 //! | `PMIX_PROC` to `PMIX_PERSIST` | 22 to 30 | 23 to 31, one more |
 //! | any other | | the same |
 //!
-//! In described buffers v12 and v20 write some codes once more: that of the real type in front of
-//! integers of a C type, that of the datum of a value, and that of the elements of an array.
+//! In described buffers v12 and v20 repeat some codes: that of the actual type before integers of a
+//! C type, that of the datum of a value, and that of the elements of an array.
 
 use pmix_types::DataType;
 
 use crate::{BufferKind, Decoder, Encoder, Error, Layout, Module};
 
-/// The type that an array of infos had before there were arrays of anything.
+/// The type of an array of infos before general arrays existed.
 pub(crate) const INFO_ARRAY: DataType = DataType::from_raw(44);
 
-/// What v12 wrote for [`INFO_ARRAY`].
+/// The code of [`INFO_ARRAY`] in v12.
 const OLD_INFO_ARRAY: i32 = 22;
 
-/// Whether codes are written once more.
+/// Returns `true` if codes are repeated.
 pub(crate) fn repeats(layout: Layout) -> bool {
     layout.buffer == BufferKind::Described && layout.module <= Module::V20
 }
 
-/// The type that a described call says instead of the one it has.
+/// Returns the type that a described call states, which may differ from its actual type.
 pub(crate) const fn declared(module: Module, data_type: DataType) -> DataType {
     match (module, data_type) {
         (Module::V12 | Module::V20, DataType::COMMAND) => DataType::UINT32,
@@ -36,10 +36,10 @@ pub(crate) const fn declared(module: Module, data_type: DataType) -> DataType {
     }
 }
 
-/// The code of a type in v12.
+/// Returns the code of a type in v12.
 ///
-/// DEVIATION: OpenPMIx leaves the code of a process at 22, which the readers of v12, its own
-/// included, take for an array of infos. We write 23, as PMIx 1.2 does, and read both;
+/// DEVIATION: OpenPMIx leaves the code of a process at 22, which readers of v12, including its own,
+/// treat as an array of infos. This project writes 23, as PMIx 1.2 does, and accepts both;
 /// `a_described_process_of_v12_says_its_own_code`.
 pub(crate) fn to_v12(data_type: DataType) -> i32 {
     let number = i32::from(data_type.as_raw());
@@ -51,7 +51,7 @@ pub(crate) fn to_v12(data_type: DataType) -> i32 {
     }
 }
 
-/// The type with this code in v12; none if no type has it.
+/// Returns the type with a code in v12, or `None` if no type has it.
 pub(crate) fn from_v12(code: i32) -> Option<DataType> {
     let number = match code {
         20 => 0,
@@ -63,7 +63,7 @@ pub(crate) fn from_v12(code: i32) -> Option<DataType> {
 }
 
 impl Encoder<'_> {
-    /// The code of a type in a module before the fourth.
+    /// Packs the code of a type in a module before the fourth.
     #[inline(never)]
     pub(crate) fn fixed_type_code(&mut self, data_type: DataType) {
         match self.module() {
@@ -72,7 +72,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The code of a type, where v12 and v20 say it once more.
+    /// Packs the code of a type again, in v12 and v20.
     #[inline]
     pub(crate) fn repeated_type_code(&mut self, data_type: DataType) {
         if repeats(self.layout()) {
@@ -82,7 +82,7 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    /// The code of a type in a module before the fourth.
+    /// Unpacks the code of a type in a module before the fourth.
     #[inline(never)]
     pub(crate) fn fixed_type_code(&mut self) -> Result<DataType, Error> {
         if self.module() != Module::V12 {
@@ -93,7 +93,7 @@ impl Decoder<'_> {
         from_v12(code).ok_or_else(|| Error::unknown_code(start, code))
     }
 
-    /// The code of a type, where v12 and v20 say it once more.
+    /// Unpacks the repeated code of a type, in v12 and v20.
     #[inline]
     pub(crate) fn repeated_type_code(&mut self, expected: DataType) -> Result<(), Error> {
         if !repeats(self.layout()) {
@@ -107,9 +107,9 @@ impl Decoder<'_> {
         Err(Error::mismatch(start, expected, found))
     }
 
-    /// Whether a code that was found is that of the type that is expected.
+    /// Returns `true` if a code is that of the expected type.
     pub(crate) fn is_code_of(&self, found: DataType, expected: DataType) -> bool {
-        // What OpenPMIx writes for a process reads as an array of infos.
+        // OpenPMIx's code for a process is that of an array of infos.
         let process = self.module() == Module::V12 && expected == DataType::PROC;
         found == expected || (process && found == INFO_ARRAY)
     }
@@ -122,7 +122,7 @@ mod tests {
     use pmix_types::{Proc, Rank};
 
     #[test]
-    fn codes_of_v12_come_back_unless_two_types_share_one() {
+    fn codes_of_v12_survive_unless_two_types_share_one() {
         for number in 1..=46 {
             let data_type = DataType::from_raw(number);
             let back = from_v12(to_v12(data_type));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Members of structures that the first releases send otherwise or not at all.
+//! Fields of structures that the first releases pack differently or not at all.
 
 use pmix_types::{DataType, Rank, Text};
 
@@ -7,7 +7,7 @@ use crate::wire_type::sealed::Sealed;
 use crate::wire_type::{self, Run, WireType};
 use crate::{BufferKind, Decoder, Encoder, Error, Module};
 
-/// The rank of a process. v12 has the special ranks at the top of the signed numbers.
+/// The rank of a process. In v12 the special ranks are at the top of the signed numbers.
 pub(crate) enum ProcRank {}
 
 impl Sealed for ProcRank {}
@@ -72,7 +72,7 @@ impl WireType for Cwd {
 }
 
 impl Encoder<'_> {
-    /// The kind of a buffer in front of its size, which v12 and v20 leave out.
+    /// Packs the kind of a buffer before its size, which v12 and v20 omit.
     pub(crate) fn buffer_kind(&mut self) {
         if self.module() > Module::V20 {
             self.u8(self.layout().buffer.as_raw());
@@ -81,7 +81,7 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
-    /// The kind of a buffer in front of its size, which v12 and v20 leave out.
+    /// Unpacks the kind of a buffer before its size, which v12 and v20 omit.
     pub(crate) fn buffer_kind(&mut self) -> Result<(), Error> {
         if self.module() <= Module::V20 {
             return Ok(());

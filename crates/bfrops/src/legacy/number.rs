@@ -8,21 +8,21 @@ use crate::{Decoder, Encoder, Error};
 
 /// The form of a number in an old module.
 ///
-/// DEVIATION: OpenPMIx reads 32 bits for each number although the caller's have 8 or 16, so bytes
-/// of other numbers travel along and all but the first are lost. We write each number with zeros
-/// in front; `old_numbers_have_zeros_in_front`. When we read, those bytes are left out, as they
-/// are in the memory of a C reader.
+/// DEVIATION: OpenPMIx reads 32 bits from each number in the caller's memory even if it has 8 or 16
+/// bits, so bytes of other numbers are packed, and all but the first number are lost. This project
+/// packs each number with leading zeros; `old_numbers_have_zeros_in_front`. On unpacking those
+/// bytes are ignored, as in the memory of a C reader.
 #[derive(Clone, Copy)]
-pub(crate) enum Old {
-    /// As a run of `PMIX_INT`: the code of its real type, then 32 bits each.
+pub(crate) enum LegacyForm {
+    /// A run of `PMIX_INT`: the code of the actual type, then 32 bits each.
     Coded,
     /// 32 bits each.
     Wide,
-    /// Not at all.
+    /// Not packed.
     Absent,
 }
 
-impl Old {
+impl LegacyForm {
     pub(crate) fn begin(self, encoder: &mut Encoder<'_>) {
         if matches!(self, Self::Coded) {
             encoder.real_type(DataType::INT32);
@@ -52,17 +52,17 @@ impl Old {
     }
 }
 
-/// The low 32 bits, as C converts.
+/// Returns the low 32 bits, as a C conversion does.
 pub(crate) fn low_u32(bits: u64) -> u32 {
     u32::try_from(bits & u64::from(u32::MAX)).unwrap_or_default()
 }
 
-/// The low 16 bits, as C converts.
+/// Returns the low 16 bits, as a C conversion does.
 pub(crate) fn low_u16(bits: u32) -> u16 {
     u16::try_from(bits & u32::from(u16::MAX)).unwrap_or_default()
 }
 
-/// The low 8 bits, as C converts.
+/// Returns the low 8 bits, as a C conversion does.
 pub(crate) fn low_u8(bits: u32) -> u8 {
     u8::try_from(bits & u32::from(u8::MAX)).unwrap_or_default()
 }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_other_numbers_in_front_are_left_out() {
+    fn ignores_bytes_of_other_numbers() {
         for module in [Module::V12, Module::V20] {
             let bytes = [0, 0, 0, 1, 0xff, 4, 1, 27];
             let mut decoder = Decoder::new(Layout::new(module), &bytes);

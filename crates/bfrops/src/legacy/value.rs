@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values as the first releases write them.
+//! Values in the form of the first releases.
 
 use pmix_types::{DataArray, DataType, Value};
 
@@ -8,16 +8,16 @@ use crate::legacy::number::low_u16;
 use crate::refusal::Place;
 use crate::{Decoder, Encoder, Error, Module, wire_type};
 
-/// What a value is a part of.
+/// The context of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Of nothing, or of a key with a value.
+pub(crate) enum ValueContext {
+    /// A value alone, or with a key.
     Alone,
-    /// Of an info or a published datum.
+    /// The value of an info or a published datum.
     OfInfo,
 }
 
-/// Whether a value of v12 or v20 can have a type.
+/// Returns `true` if a value of v12 or v20 can have a type.
 pub(crate) const fn holds(module: Module, data_type: DataType) -> bool {
     let number = data_type.as_raw();
     match module {
@@ -26,7 +26,7 @@ pub(crate) const fn holds(module: Module, data_type: DataType) -> bool {
     }
 }
 
-/// The type that a value says it has, and the type that its datum says it has.
+/// Returns the type that a value states, and the type that its datum states.
 fn said(module: Module, value: &Value<'_>) -> (DataType, DataType) {
     match (module, value.data_type()) {
         (Module::V12, DataType::PROC_RANK) => (DataType::INT, DataType::INT),
@@ -37,16 +37,20 @@ fn said(module: Module, value: &Value<'_>) -> (DataType, DataType) {
 }
 
 impl Encoder<'_> {
-    /// What stands in front of the datum of a value in v12 and v20.
+    /// Packs the bytes before the datum of a value in v12 and v20.
     #[inline(never)]
-    pub(crate) fn old_value_head(&mut self, value: &Value<'_>, part: Part) -> Result<(), Error> {
+    pub(crate) fn old_value_head(
+        &mut self,
+        value: &Value<'_>,
+        context: ValueContext,
+    ) -> Result<(), Error> {
         let module = self.module();
         module.check(value.data_type(), Place::PackValue, None)?;
         let (own, datum) = said(module, value);
-        match (module, part) {
+        match (module, context) {
             (Module::V12, _) => self.field::<wire_type::Int>(&super::code::to_v12(own))?,
-            (_, Part::OfInfo) => self.field::<wire_type::Int>(&own.as_raw().into())?,
-            (_, Part::Alone) => self.type_code(own),
+            (_, ValueContext::OfInfo) => self.field::<wire_type::Int>(&own.as_raw().into())?,
+            (_, ValueContext::Alone) => self.type_code(own),
         }
         if value.data_type() != DataType::UNDEF {
             self.repeated_type_code(datum);
@@ -54,7 +58,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// An array in a value of v12.
+    /// Packs an array in a value of v12.
     pub(crate) fn info_array(&mut self, array: &DataArray<'_>) -> Result<(), Error> {
         match array {
             DataArray::Info(infos) => {
@@ -67,14 +71,14 @@ impl Encoder<'_> {
 }
 
 impl<'a> Decoder<'a> {
-    /// What stands in front of the datum of a value in v12 and v20: its type.
+    /// Unpacks the bytes before the datum of a value in v12 and v20, and returns the type.
     #[inline(never)]
-    pub(crate) fn old_value_head(&mut self, part: Part) -> Result<DataType, Error> {
+    pub(crate) fn old_value_head(&mut self, context: ValueContext) -> Result<DataType, Error> {
         let start = self.offset();
-        let own = self.old_value_type(part)?;
+        let own = self.old_value_type(context)?;
         let data_type = match (self.module(), own) {
             (Module::V12, INFO_ARRAY) => DataType::DATA_ARRAY,
-            // These are what we make of others, not what a peer can say.
+            // These types are substituted while packing; a peer cannot state them.
             (Module::V12, DataType::DATA_ARRAY | DataType::PROC_RANK) => INFO_ARRAY,
             (_, own) => own,
         };
@@ -88,9 +92,9 @@ impl<'a> Decoder<'a> {
         Ok(data_type)
     }
 
-    /// The type of a value, of which peers fill the low 16 bits only.
-    fn old_value_type(&mut self, part: Part) -> Result<DataType, Error> {
-        if self.module() == Module::V20 && part == Part::Alone {
+    /// Unpacks the type of a value; peers fill only its low 16 bits.
+    fn old_value_type(&mut self, context: ValueContext) -> Result<DataType, Error> {
+        if self.module() == Module::V20 && context == ValueContext::Alone {
             return self.type_code();
         }
         let start = self.offset();
@@ -102,7 +106,7 @@ impl<'a> Decoder<'a> {
         super::code::from_v12(number.into()).ok_or_else(|| Error::unknown_code(start, bits))
     }
 
-    /// An array in a value of v12.
+    /// Unpacks an array in a value of v12.
     pub(crate) fn info_array(&mut self) -> Result<DataArray<'a>, Error> {
         let count = self.size("count")?;
         self.nested(|decoder| decoder.run::<wire_type::Info>(count))

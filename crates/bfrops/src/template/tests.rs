@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is written is what single calls write.
+//! Templates write the bytes of separate calls.
 
 use super::*;
 use crate::{BufferKind, Module};
@@ -22,14 +22,14 @@ fn kval(layout: Layout, key: &Key<'_>, value: &Value<'_>, out: &mut Vec<u8>) {
         .unwrap();
 }
 
-/// Lengths around which the length of a text takes another byte, and two of one length.
+/// Texts around a length at which the length field takes another byte, and two of equal length.
 const LONG: [&str; 3] = [
     "a text of 62 bytes, whose length with the NUL is 63, so 1 byte",
     "a text of 63 bytes, whose length with the NUL is 64, so 2 bytes",
     "A TEXT OF 63 BYTES, WHOSE LENGTH WITH THE NUL IS 64, SO 2 BYTES",
 ];
 
-/// Data of each slot, time by time; with none where a slot is left out.
+/// Returns the data of each slot for each message; `None` if the slot is skipped.
 fn times() -> Vec<[Option<Value<'static>>; 5]> {
     let number = |n| Some(Value::Uint16(n));
     let rank = |n| Some(Value::Rank(Rank::new(n)));
@@ -56,7 +56,7 @@ fn times() -> Vec<[Option<Value<'static>>; 5]> {
 }
 
 #[test]
-fn what_is_written_is_what_single_calls_write_in_every_layout() {
+fn a_template_writes_the_bytes_of_single_calls() {
     let keys = ["number", "rank", "text", "array", "size"].map(Key::new);
     for layout in layouts() {
         let mut template = MessageTemplate::new(layout);
@@ -91,7 +91,7 @@ fn what_is_written_is_what_single_calls_write_in_every_layout() {
 }
 
 #[test]
-fn a_datum_of_the_same_mark_is_not_asked_for() {
+fn a_datum_with_an_equal_mark_is_not_requested() {
     let layout = Layout::new(Module::V41);
     let mut template = MessageTemplate::new(layout);
     let slot = template.kval(&Key::new("k"), &Value::from("")).unwrap();
@@ -108,7 +108,7 @@ fn a_datum_of_the_same_mark_is_not_asked_for() {
 }
 
 #[test]
-fn a_call_and_an_object_are_the_whole_call_in_every_layout() {
+fn calls_and_objects_equal_the_whole_call() {
     for layout in layouts() {
         let (mut calls, mut whole) = (Vec::new(), Vec::new());
         let key = Key::new("some.key");
@@ -132,7 +132,7 @@ fn a_call_and_an_object_are_the_whole_call_in_every_layout() {
 }
 
 #[test]
-fn infos_are_the_whole_call_in_every_layout() {
+fn infos_equal_the_whole_call() {
     let infos = |name: &'static str, number| {
         vec![
             Info::new("some.name", name),
@@ -161,7 +161,7 @@ fn infos_are_the_whole_call_in_every_layout() {
 }
 
 #[test]
-fn a_slot_takes_no_other_type_and_a_template_no_other_layout() {
+fn rejects_other_types_for_slots_and_other_layouts() {
     let layout = Layout::new(Module::V41);
     let mut template = MessageTemplate::new(layout);
     let number = template.kval(&Key::new("k"), &Value::Uint16(0)).unwrap();
@@ -179,7 +179,7 @@ fn a_slot_takes_no_other_type_and_a_template_no_other_layout() {
 }
 
 #[test]
-fn an_array_of_infos_is_the_whole_call_in_every_layout() {
+fn an_array_of_infos_equals_the_whole_call() {
     let key = Key::new("pmix.pdata");
     let widths = [Integers::Fixed, Integers::Flex];
     for layout in layouts().flat_map(|layout| widths.map(|integers| Layout { integers, ..layout }))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the wire type of a type that is chosen at run time.
+//! The dispatch from a type at run time to its wire type.
 
 use pmix_types::{DataArray, DataType, Value};
 
@@ -7,13 +7,13 @@ use crate::refusal::Place;
 use crate::wire_type::WireType;
 use crate::{Decoder, Encoder, Error, wire_type};
 
-/// Data above this size are boxed in a value.
+/// The size above which data are boxed in a value.
 const INLINE: usize = 40;
 
 macro_rules! values {
     (often { $($often:ident = $often_type:ident),* $(,)? }
      seldom { $($seldom:ident = $seldom_type:ident),* $(,)? }) => {
-        /// Writes the datum of a value.
+        /// Packs the datum of a value.
         #[inline]
         pub(crate) fn encode_value(
             encoder: &mut Encoder<'_>,
@@ -26,10 +26,10 @@ macro_rules! values {
             }
         }
 
-        /// Reads the datum of a value whose type code starts at `start`.
+        /// Unpacks the datum of a value whose type code starts at `start`.
         ///
-        /// A function that can read everything keeps so much at hand that it is slow at anything;
-        /// this one reads what nearly all values are.
+        /// A function for all types would keep so much in registers that it would be slow for each.
+        /// This one handles the types of nearly all values.
         #[inline]
         pub(super) fn decode_value<'a>(
             decoder: &mut Decoder<'a>,
@@ -49,8 +49,8 @@ macro_rules! values {
             }
         }
 
-        /// Reads values one behind the other. Each is made where it stays: a value that is moved
-        /// soon after it is made waits for its own bytes.
+        /// Unpacks consecutive values. Each is constructed in place, because moving a new value
+        /// would wait for its bytes.
         pub(super) fn decode_values<'a>(
             decoder: &mut Decoder<'a>,
             count: usize,
@@ -98,7 +98,7 @@ macro_rules! values {
 
 macro_rules! elements {
     ($($variant:ident = $data_type:ident),* $(,)?) => {
-        /// Writes a run of data.
+        /// Packs a run of data.
         pub(crate) fn encode_elements(
             encoder: &mut Encoder<'_>,
             array: &DataArray<'_>,
@@ -109,7 +109,7 @@ macro_rules! elements {
             }
         }
 
-        /// Reads a run of data of a type that the module has.
+        /// Unpacks a run of data of a type that the module has.
         pub(crate) fn decode_elements<'a>(
             decoder: &mut Decoder<'a>,
             data_type: DataType,

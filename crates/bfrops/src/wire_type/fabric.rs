@@ -2,7 +2,7 @@
 //! Coordinates, devices, processors and topologies.
 //!
 //! Source: PMIx Standard, chapter "Fabric Support Definitions", for the fields; OpenPMIx for their
-//! order on the wire.
+//! packed order.
 
 use pmix_types::{CoordView, DataType, Text};
 
@@ -33,7 +33,7 @@ impl WireType for View {
 }
 
 structure! {
-    /// `PMIX_COORD`: the view, how many dimensions there are, a number for each.
+    /// `PMIX_COORD`: the view, the number of dimensions, a number for each.
     Coord: Coord = COORD { view: View, coord: List<Size, Uint32>, }
 }
 
@@ -72,7 +72,7 @@ structure! {
     ResourceUnit: ResourceUnit = RESOURCE_UNIT { device_type: DeviceType, count: Size, }
 }
 
-/// Packs `PMIX_PROC_CPUSET`: the list as a string; who describes it does not travel and is `hwloc`.
+/// `PMIX_PROC_CPUSET`: the list as a string. The source is not packed and is `hwloc`.
 #[derive(Clone, Copy, Debug)]
 pub enum Cpuset {}
 
@@ -89,28 +89,28 @@ impl WireType for Cpuset {
 
     fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
         let bitmap = decoder.text()?;
-        // Even of no processors, as every release unpacks it.
+        // The source is set even for an empty cpuset, as in every release.
         let source = Some(Text::without_nul(b"hwloc"));
         Ok(pmix_types::Cpuset { source, bitmap })
     }
 }
 
-/// Packs `PMIX_TOPO`: the description as a string, then what its library supports; who describes it
-/// does not travel and is `hwloc`.
+/// `PMIX_TOPO`: the description as a string, then the features that its library supports. The
+/// source is not packed and is `hwloc`.
 ///
 /// | field | content | in |
 /// | --- | --- | --- |
 /// | topology | the description as a string | every module |
-/// | support | 32 bytes of 0 or 1, not there if the description is a null pointer | PMIx 4 to 6 |
+/// | support | 32 bytes of 0 or 1, missing if the description is a null pointer | PMIx 4 to 6 |
 ///
-/// DEVIATION: the releases that send the support copy structures of their hwloc, whose size is not
-/// said, and the newest ones send none. Bytes that can be such flags are read as support; to a
-/// module older than v61 they are always written, as zeros if they are not known;
+/// DEVIATION: the releases that pack the support copy structures of their hwloc without stating
+/// their size, and the newest ones pack none. Bytes that can be such flags are unpacked as support;
+/// for a module older than v61 they are always packed, as zeros if they are unknown;
 /// `a_topology_is_read_with_and_without_support`.
 #[derive(Clone, Copy, Debug)]
 pub enum Topology {}
 
-/// How many flags the structures of hwloc 2 have.
+/// The number of flags in the structures of hwloc 2.
 const SUPPORT_LEN: usize = 32;
 
 impl Sealed for Topology {}

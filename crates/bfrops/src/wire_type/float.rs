@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers with a point, which travel as text.
+//! Floating point numbers, which are packed as text.
 //!
-//! The text is what C prints for `%f`, as a string.
+//! The text is the output of C's `%f`, as a string.
 //!
-//! DEVIATION: a number nearer to zero than a millionth is written with an exponent instead of
-//! six decimals: every peer reads both, and the value is not lost; `small_floats_keep_their_digits`.
+//! DEVIATION: a number with an absolute value below a millionth is written with an exponent instead
+//! of six decimals: every peer parses both, and the value is not lost;
+//! `small_floats_keep_their_digits`.
 //!
 //! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
@@ -62,14 +63,14 @@ floats! {
 
 /// The text of a number with six decimals.
 struct Decimal {
-    /// The text stands at the end.
+    /// The text, aligned to the end.
     bytes: [u8; 32],
     start: usize,
 }
 
 impl Decimal {
-    /// Rounds as C does: to the nearest, of two equally near ones to the even one. None for what
-    /// is not between a millionth and 2^63, zero aside.
+    /// Rounds as C does: to the nearest number, and ties to the even one. Returns `None` for
+    /// numbers outside of a millionth to 2^63, except zero.
     fn new(number: f64) -> Option<Self> {
         const MANTISSA: u64 = (1 << 52) - 1;
         let bits = number.abs().to_bits();
@@ -129,7 +130,7 @@ impl Decimal {
     }
 }
 
-/// A number divided by two to a power, to the nearest whole, of two equally near ones the even one.
+/// Divides a number by a power of two and rounds to the nearest, ties to the even one.
 fn nearest(number: u128, power: u64) -> u64 {
     let floor = number >> power;
     let (rest, half) = (number & ((1 << power) - 1), 1 << (power - 1));
@@ -137,10 +138,10 @@ fn nearest(number: u128, power: u64) -> u64 {
     u64::try_from(floor).unwrap_or_default() + u64::from(up)
 }
 
-/// The longest text that an error repeats.
+/// The most bytes of a text that an error quotes.
 const QUOTED: usize = 32;
 
-/// A text that is no number, or none at all.
+/// Creates the error for a text that is not a number, or for a missing text.
 #[cold]
 fn no_float(start: usize, text: Option<&Text<'_>>) -> Error {
     let found = match text.map(Text::as_bytes) {
@@ -152,7 +153,7 @@ fn no_float(start: usize, text: Option<&Text<'_>>) -> Error {
 }
 
 fn read_float<T: std::str::FromStr + std::ops::Neg<Output = T>>(text: &str) -> Option<T> {
-    // C prints a sign in front of what is no number; Rust reads it only with the sign away.
+    // C prints a sign before NaN; Rust parses NaN only without it.
     match text {
         "-nan" | "-nan(ind)" => "nan".parse().ok().map(T::neg),
         text => text.parse().ok(),

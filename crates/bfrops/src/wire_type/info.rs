@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values, arrays, and what is built of keys and values.
+//! Values, arrays, and structures of keys and values.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the fields; OpenPMIx for their
-//! order on the wire.
+//! packed order.
 
 use pmix_types::DataType;
 
 use crate::legacy::code;
 use crate::legacy::member::Cwd;
-use crate::legacy::value::Part;
+use crate::legacy::value::ValueContext;
 use crate::refusal::Place;
 use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
@@ -17,7 +17,7 @@ use crate::wire_type::text::Word;
 use crate::wire_type::{self, InfoFlags, Int, Int32, Key, Proc, Size, dispatch};
 use crate::{Decoder, Encoder, Error, Module, WireType};
 
-/// A wire type that is a value, as a part of something.
+/// Defines a wire type that is a value in a context.
 macro_rules! values {
     ($($(#[$doc:meta])* $visibility:vis $kind:ident = $part:ident;)*) => {
         $($(#[$doc])*
@@ -35,7 +35,7 @@ macro_rules! values {
             fn encode(encoder: &mut Encoder<'_>, item: &Self::Item<'_>) -> Result<(), Error> {
                 let data_type = item.data_type();
                 if encoder.module() <= Module::V20 {
-                    encoder.old_value_head(item, Part::$part)?;
+                    encoder.old_value_head(item, ValueContext::$part)?;
                 } else {
                     if data_type != DataType::UNDEF {
                         encoder.check(data_type, Place::PackValue)?;
@@ -49,7 +49,7 @@ macro_rules! values {
             fn decode<'a>(decoder: &mut Decoder<'a>, _: Run) -> Result<Self::Item<'a>, Error> {
                 let start = decoder.offset();
                 let data_type = match decoder.module() {
-                    Module::V12 | Module::V20 => decoder.old_value_head(Part::$part)?,
+                    Module::V12 | Module::V20 => decoder.old_value_head(ValueContext::$part)?,
                     _ => decoder.type_code()?,
                 };
                 dispatch::decode_value(decoder, data_type, start)
@@ -70,14 +70,14 @@ macro_rules! values {
 }
 
 values! {
-    /// Packs `PMIX_VALUE`: the code of the type, then the datum.
+    /// `PMIX_VALUE`: the code of the type, then the datum.
     pub Value = Alone;
-    /// The value of an info or a published datum. Modules since v21 make no difference.
+    /// The value of an info or a published datum. Only modules before v21 distinguish it.
     pub(crate) InfoValue = OfInfo;
 }
 
 impl Encoder<'_> {
-    /// What follows the code of the type where there are no data.
+    /// Packs the bytes after the code of the type of an array without data.
     fn no_data(&mut self, data_type: DataType, len: u64) -> Result<(), Error> {
         match data_type {
             DataType::UNDEF if !self.module().sends_size_of_untyped() => Ok(()),
@@ -91,10 +91,10 @@ impl Encoder<'_> {
     }
 }
 
-/// Packs `PMIX_DATA_ARRAY`: the code of the type, how many data there are as `PMIX_SIZE`, the data.
+/// `PMIX_DATA_ARRAY`: the code of the type, the number of data as `PMIX_SIZE`, the data.
 ///
-/// Nothing follows the number if it is zero or the type is `PMIX_UNDEF`. Behind that type v51 and
-/// later modules have no number either.
+/// No data follow if the number is zero or the type is `PMIX_UNDEF`. For the latter, v51 and later
+/// modules have no number either.
 #[derive(Clone, Copy, Debug)]
 pub enum DataArray {}
 
@@ -102,7 +102,7 @@ impl Sealed for DataArray {}
 
 impl WireType for DataArray {
     const TYPE: DataType = DataType::DATA_ARRAY;
-    // The code alone, where no number follows it.
+    // The code alone, if no number follows it.
     const MIN_LEN: usize = 1;
     type Item<'a> = pmix_types::DataArray<'a>;
 

@@ -5,14 +5,14 @@
 
 use pmix_types::{DataType as Type, Rank as RankNumber, Status as StatusNumber};
 
-use crate::legacy::number::{Old, low_u8, low_u16, low_u32};
+use crate::legacy::number::{LegacyForm, low_u8, low_u16, low_u32};
 use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
 use crate::wire_type::structure::structure;
 use crate::{Decoder, Encoder, Error, Integers, Layout, Module, WireType};
 
-/// How a wire type writes and reads a run: at once where integers are groups of seven bits and of
-/// the type they should be, else one by one.
+/// Implements packing of a run: at once if integers are groups of seven bits and of the expected
+/// type, otherwise one by one.
 macro_rules! runs {
     ($item:ty, $method:ident, $to:expr, $from:expr) => {
         fn encode_run(encoder: &mut Encoder<'_>, items: &[$item]) -> Result<(), Error> {
@@ -38,7 +38,7 @@ macro_rules! runs {
     };
 }
 
-/// A wire type that is written by one method of the encoder and read by one of the decoder.
+/// Defines wire types that one method of the encoder packs and one of the decoder unpacks.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $min:literal,
         $to:expr, $from:expr;)*) => {
@@ -72,7 +72,7 @@ macro_rules! numbers {
     };
 }
 
-/// What numbers are made of; a run of them is faster than one by one.
+/// The representation of numbers; a run of them is faster than single ones.
 trait Word: Sized {
     fn put_run(encoder: &mut Encoder<'_>, words: impl ExactSizeIterator<Item = Self>);
 
@@ -120,7 +120,7 @@ macro_rules! words {
 
 words!(u16, u32, u64, i16, i32, i64);
 
-/// A wire type that is an open number of the data model.
+/// Defines wire types for open numbers of the data model.
 macro_rules! open_numbers {
     ($($(#[$doc:meta])* $kind:ident = $data_type:ident, $method:ident;)*) => {
         numbers! {
@@ -135,7 +135,7 @@ const fn same<T: Copy>(number: T) -> T {
 }
 
 numbers! {
-    /// `PMIX_BOOL`: one byte, zero or not.
+    /// `PMIX_BOOL`: one byte, zero or nonzero.
     Bool: bool = BOOL, u8, 1, u8::from, |byte| byte != 0;
     /// `PMIX_BYTE`: one byte.
     Byte: u8 = BYTE, u8, 1, same, same;
@@ -186,7 +186,7 @@ open_numbers! {
     AllocInheritance = ALLOC_INHERIT, u8;
 }
 
-/// A wire type that had another form in the first releases.
+/// Defines wire types that had another form in the first releases.
 macro_rules! aged_numbers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident, $method:ident, $to:expr,
         $from:expr; up to $last:ident: $old:ident, $wide:expr, $narrow:expr;)*) => {
@@ -204,7 +204,7 @@ macro_rules! aged_numbers {
             #[inline]
             fn begin(encoder: &mut Encoder<'_>) -> Result<(), Error> {
                 if encoder.module() <= Module::$last {
-                    Old::$old.begin(encoder);
+                    LegacyForm::$old.begin(encoder);
                 }
                 Ok(())
             }
@@ -213,7 +213,7 @@ macro_rules! aged_numbers {
             fn encode(encoder: &mut Encoder<'_>, item: &$item) -> Result<(), Error> {
                 let number = $to(*item);
                 if encoder.module() <= Module::$last {
-                    Old::$old.put(encoder, $wide(number));
+                    LegacyForm::$old.put(encoder, $wide(number));
                 } else {
                     encoder.$method(number);
                 }
@@ -223,7 +223,7 @@ macro_rules! aged_numbers {
             #[inline]
             fn start(decoder: &mut Decoder<'_>) -> Result<Run, Error> {
                 match decoder.module() <= Module::$last {
-                    true => Old::$old.start(decoder),
+                    true => LegacyForm::$old.start(decoder),
                     false => Ok(Run::default()),
                 }
             }
@@ -232,7 +232,7 @@ macro_rules! aged_numbers {
             fn decode(decoder: &mut Decoder<'_>, run: Run) -> Result<$item, Error> {
                 let start = decoder.offset();
                 let number = match decoder.module() <= Module::$last {
-                    true => $narrow(Old::$old.get(decoder, run, stringify!($kind))?),
+                    true => $narrow(LegacyForm::$old.get(decoder, run, stringify!($kind))?),
                     false => decoder.$method(stringify!($kind))?,
                 };
                 decoder.note(start, || format!("{} {number}", Self::TYPE));
@@ -274,8 +274,8 @@ aged_numbers! {
         up to V12: Wide, u32::from, low_u16;
 }
 
-/// Kinds whose C type has another width on other machines: where integers have a fixed width, the
-/// code of the type they really have stands in front of a run. A process id always says it.
+/// Defines wire types whose C type has another width on other machines. With a fixed width of
+/// integers, the code of the actual type precedes a run. A process id always has that code.
 macro_rules! native_integers {
     ($($(#[$doc:meta])* $kind:ident: $item:ty = $data_type:ident as $real:ident, $method:ident,
         $says:ident, $to:expr, $from:expr, $foreign:expr;)*) => {
@@ -330,7 +330,7 @@ macro_rules! native_integers {
     };
 }
 
-/// Whether integers of a C type are preceded by the code of the type they really have.
+/// Returns `true` if the code of the actual type precedes integers of a C type.
 fn fixed(layout: Layout) -> bool {
     layout.integers == Integers::Fixed
 }
@@ -346,11 +346,11 @@ fn low_i32(bits: u64) -> i32 {
 native_integers! {
     /// `PMIX_INT`, a C `int` of 32 bits.
     Int: i32 = INT as INT32, i32, fixed, same, same, low_i32;
-    /// `PMIX_UINT`, a C `unsigned int` of 32 bits; it travels as a signed number.
+    /// `PMIX_UINT`, a C `unsigned int` of 32 bits; it is packed as a signed number.
     Uint: u32 = UINT as INT32, i32, fixed, u32::cast_signed, i32::cast_unsigned, low_u32;
     /// `PMIX_SIZE`, a C `size_t` of 64 bits.
     Size: u64 = SIZE as UINT64, u64, fixed, same, same, same;
-    /// `PMIX_PID`, a C `pid_t` of 32 bits; it travels as an unsigned number.
+    /// `PMIX_PID`, a C `pid_t` of 32 bits; it is packed as an unsigned number.
     Pid: i32 = PID as UINT32, u32, always, i32::cast_unsigned, u32::cast_signed, low_i32;
 }
 

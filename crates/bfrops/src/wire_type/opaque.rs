@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes that mean something to others: byte objects, buffers, encoded maps, pointers.
+//! Opaque bytes: byte objects, buffers, encoded maps, pointers.
 //!
-//! `PMIX_BYTE_OBJECT` and its likes, frozen: append only.
+//! `PMIX_BYTE_OBJECT` and similar types, frozen: append only.
 //!
 //! | field | content |
 //! | --- | --- |
-//! | size | how many bytes there are, as `PMIX_SIZE` |
+//! | size | the number of bytes, as `PMIX_SIZE` |
 //! | bytes | the bytes |
 //!
 //! `PMIX_REGEX2`, frozen: append only (OpenPMIx `regex.rst`, "Wire Format").
 //!
 //! | field | content | since |
 //! | --- | --- | --- |
-//! | type | the encoding tag as a string, a null pointer if there is none | v61 |
-//! | len | how many bytes there are, as `PMIX_SIZE` | v61 |
+//! | type | the encoding tag as a string, a null pointer if missing | v61 |
+//! | len | the number of bytes, as `PMIX_SIZE` | v61 |
 //! | bytes | the bytes; not text, no NUL is added | v61 |
 //!
-//! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them, with
-//! the NUL of those that are text. What no encoder owns is a pack call of one string, with its count. A reader without
-//! encoders takes what begins with a letter or sign for text: no count does.
+//! `PMIX_REGEX` has no length: the bytes of a value are copied as its encoder framed them,
+//! including the NUL of the text forms. A value that belongs to no encoder is a pack call of one
+//! string, with its count. A reader without encoders treats bytes that begin with a letter or
+//! punctuation as text, because a count does not.
 
 use std::borrow::Cow;
 
@@ -72,9 +73,9 @@ objects! {
     DataBuffer = DATA_BUFFER;
 }
 
-/// Packs `PMIX_BUFFER`: which kind of buffer it is as one byte, then as a byte object.
+/// `PMIX_BUFFER`: the kind of buffer as one byte, then the bytes as a byte object.
 ///
-/// The model has no place for the kind: a buffer in a message is of the kind of the message.
+/// The model does not store the kind: a buffer in a message has the kind of the message.
 #[derive(Clone, Copy, Debug)]
 pub enum Buffer {}
 
@@ -96,8 +97,8 @@ impl WireType for Buffer {
     }
 }
 
-/// Packs `PMIX_POINTER`: a pointer means nothing to another process, so one byte with the number 1
-/// stands for a whole run of them.
+/// `PMIX_POINTER`: a pointer is meaningless in another process, so one byte with the number 1
+/// represents a whole run of them.
 #[derive(Clone, Copy, Debug)]
 pub enum Pointer {}
 
@@ -136,7 +137,7 @@ structure! {
     Regex2: WireRegex2<'a> = REGEX2 { kind: wire_type::String, bytes: ByteObject, }
 }
 
-/// Packs `PMIX_REGEX`: an encoded map of the string form, without a length.
+/// `PMIX_REGEX`: an encoded map of the string form, without a length.
 #[derive(Clone, Copy, Debug)]
 pub enum Regex {}
 

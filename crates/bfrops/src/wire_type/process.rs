@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes and what belongs to one.
+//! Processes and related structures.
 
 use crate::legacy::member::ProcRank;
 use crate::wire_type::structure::structure;
@@ -11,7 +11,7 @@ structure! {
 }
 
 structure! {
-    /// `PMIX_PROC_INFO`. The exit code does not travel.
+    /// `PMIX_PROC_INFO`. The exit code is not packed.
     ProcInfo: ProcInfo<'a> = PROC_INFO {
         proc: Proc,
         hostname: wire_type::String,

@@ -41,7 +41,7 @@ structure! {
 }
 
 structure! {
-    /// `PMIX_PROC_STATS`. The share of a processor and the peak of memory do not travel.
+    /// `PMIX_PROC_STATS`. The share of a processor and the peak of memory are not packed.
     ProcStats: ProcStats<'a> = PROC_STATS {
         node: wire_type::String,
         proc: Proc,
@@ -60,7 +60,7 @@ structure! {
 }
 
 structure! {
-    /// `PMIX_NODE_STATS`. The statistics of disks and interfaces are read and not sent.
+    /// `PMIX_NODE_STATS`. The statistics of disks and interfaces are unpacked, but not packed.
     NodeStats: NodeStats<'a> = NODE_STATS {
         node: wire_type::String,
         la: Float,
@@ -80,7 +80,7 @@ structure! {
     }
 }
 
-/// An unsigned number of 16 bits that travels as a signed one.
+/// An unsigned number of 16 bits that is packed as a signed one.
 enum ThreadCount {}
 
 impl wire_type::sealed::Sealed for ThreadCount {}
@@ -99,11 +99,10 @@ impl WireType for ThreadCount {
     }
 }
 
-/// A list that is read and not sent.
+/// A list that is unpacked, but not packed.
 ///
-/// DEVIATION: the releases that have this type do not agree on the bytes of these lists, not even
-/// with themselves, so an empty list is what each of them reads;
-/// `lists_of_node_statistics_are_read_and_not_sent`.
+/// DEVIATION: the releases with this type do not agree on the bytes of these lists, not even with
+/// themselves, but all unpack an empty list; `lists_of_node_statistics_are_read_and_not_sent`.
 struct Unsent<K>(PhantomData<K>);
 
 impl<K> wire_type::sealed::Sealed for Unsent<K> {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Structures: their fields one behind the other, without anything between.
+//! Structures: consecutive fields without separators.
 //!
 //! Source: OpenPMIx, recorded in `testdata/bfrops`.
 
@@ -9,8 +9,8 @@ use pmix_types::DataType;
 
 use crate::{Decoder, Encoder, Error, WireType, wire_type};
 
-/// A wire type whose datum is a structure. The fields are listed in the order of the wire; a field
-/// that does not travel is not listed and keeps its default.
+/// Defines a wire type for a structure. The fields are listed in packed order; a field that is not
+/// packed is not listed and keeps its default.
 macro_rules! structure {
     ($(#[$doc:meta])* $kind:ident: $type:ident<'a> = $data_type:ident { $($fields:tt)* }) => {
         structure!(@kind $(#[$doc])* $kind, pmix_types::$type<'a>, $type, $data_type, $($fields)*);
@@ -41,7 +41,7 @@ macro_rules! structure {
             }
 
             #[inline]
-            #[allow(clippy::needless_update, reason = "of some structures every field travels")]
+            #[allow(clippy::needless_update, reason = "some structures pack every field")]
             fn decode<'a>(
                 decoder: &mut crate::Decoder<'a>,
                 _: crate::wire_type::Run,
@@ -56,10 +56,10 @@ macro_rules! structure {
 }
 pub(crate) use structure;
 
-/// A list inside a structure: how many data there are as a number of kind `C`, then the data.
+/// A list in a structure: the number of data as a number of kind `C`, then the data.
 pub(crate) struct List<C, K>(PhantomData<(C, K)>);
 
-/// A kind of number that counts the data of a list.
+/// A kind of number for the length of a list.
 pub(crate) trait Count {
     fn put(encoder: &mut Encoder<'_>, count: usize) -> Result<(), Error>;
     fn get(decoder: &mut Decoder<'_>) -> Result<usize, Error>;

@@ -3,7 +3,7 @@
 //!
 //! | field | content |
 //! | --- | --- |
-//! | length | the bytes with the NUL, as `PMIX_INT32`; 0 is a null pointer |
+//! | length | the number of bytes including the NUL, as `PMIX_INT32`; 0 is a null pointer |
 //! | bytes | the text and its NUL |
 //!
 //! Frozen: append only.
@@ -16,7 +16,7 @@ use crate::wire_type::Run;
 use crate::wire_type::sealed::Sealed;
 use crate::{Decoder, Encoder, Error, WireType};
 
-/// Packs `PMIX_STRING`: a length with the NUL, then the bytes.
+/// `PMIX_STRING`: a length including the NUL, then the bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum String {}
 
@@ -41,7 +41,7 @@ impl WireType for String {
     }
 }
 
-/// A string that cannot be a null pointer, inside a structure.
+/// A string in a structure that cannot be a null pointer.
 pub(crate) enum Word {}
 
 impl Sealed for Word {}
@@ -108,12 +108,12 @@ macro_rules! names {
 names! {
     /// `PMIX_PROC_NSPACE`: a string of at most 255 bytes.
     Nspace = PROC_NSPACE;
-    /// A key: a string of at most 511 bytes. There is no type of its own for it.
+    /// A key: a string of at most 511 bytes. Keys have no type of their own.
     Key = STRING;
 }
 
 impl Encoder<'_> {
-    /// A string that is there.
+    /// Packs a string that is not a null pointer.
     #[inline]
     pub(crate) fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         self.count(text.len().saturating_add(1))?;
@@ -124,7 +124,7 @@ impl Encoder<'_> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A string or a null pointer.
+    /// Unpacks a string or a null pointer.
     #[inline]
     pub(crate) fn text(&mut self) -> Result<Option<Text<'a>>, Error> {
         let start = self.offset();
@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> {
                 "a string without the NUL at its end",
             ));
         };
-        // C ends a string at its first NUL, whatever its length says.
+        // C ends a string at its first NUL, whatever its length field says.
         let text = match memchr::memchr(0, text) {
             Some(end) => text.get(..end).unwrap_or_default(),
             None => text,

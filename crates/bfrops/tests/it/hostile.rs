@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes that no honest peer sends: each is refused with a status, the byte and the reason.
+//! Bytes that no correct peer sends: each is rejected with a status, the offset and the reason.
 
 use crate::records;
 use crate::records::Framer;
@@ -9,7 +9,7 @@ use pmix_types::{DataArray, DataType, Info, NodePid, Proc, Rank, Status, Value};
 const PAST_END: Status = Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER;
 const V41: Layout = Layout::new(Module::V41);
 
-/// What is wrong with one datum.
+/// Returns the error for one datum.
 fn refused<K: bfrops::WireType>(layout: Layout, bytes: &[u8]) -> Error {
     match Decoder::new(layout, bytes).one::<K>() {
         Ok(_) => panic!("{bytes:02x?} was unpacked as {}", K::TYPE),
@@ -25,13 +25,13 @@ fn says(error: &Error, status: Status, offset: usize, message: &str) {
     assert!(text.contains(message), "{text}");
 }
 
-/// Every prefix of every record of a file, and how many were tried.
+/// Checks every prefix of every record of a file, and returns their number.
 fn truncated(file: &str) -> usize {
     let mut tried = 0;
     for record in records::of(file) {
         let mut whole = Decoder::new(record.layout, &record.bytes).with_framer(&Framer);
         if let Err(error) = whole.array(record.data_type) {
-            // Of these v12 writes how many there are and nothing else, and nobody reads them.
+            // v12 packs only the number of these data, and no release unpacks them.
             assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{}", record.name);
             continue;
         }
@@ -39,12 +39,12 @@ fn truncated(file: &str) -> usize {
             let mut decoder =
                 Decoder::new(record.layout, &record.bytes[..len]).with_framer(&Framer);
             let error = match decoder.array(record.data_type) {
-                // What the library supports may be missing behind a topology.
+                // The supported features are optional after a topology.
                 Ok(_) if record.name.contains("PMIX_TOPO") => continue,
                 Ok(array) => panic!("{}: {len} bytes gave {array:?}", record.name),
                 Err(error) => error,
             };
-            // The front of an encoded map is no map, and what is no map is read as a string.
+            // A truncated encoded map is not a map, and so it is unpacked as a string.
             if !record.name.contains("PMIX_REGEX") {
                 assert_eq!(error.status(), PAST_END, "{}: {error}", record.name);
             }
@@ -65,7 +65,7 @@ fn no_prefix_of_a_message_is_a_message() {
 }
 
 #[test]
-fn bytes_behind_a_message_are_reported() {
+fn bytes_after_a_message_are_reported() {
     let mut decoder = Decoder::new(V41, &[2, 7, 0xaa, 0xbb]);
     decoder.one::<wire_type::Uint32>().expect("one number");
     assert_eq!(decoder.rest(), [0xaa, 0xbb]);
@@ -101,7 +101,7 @@ fn a_type_that_no_value_can_hold_is_a_bad_parameter() {
     }
 }
 
-/// An array in an array in an array: each level is a type and a size of one.
+/// Returns nested arrays: each level is a type and a size of one.
 fn towers(levels: usize) -> Vec<u8> {
     let mut bytes = vec![2];
     bytes.extend([39, 1].repeat(levels));
@@ -109,7 +109,7 @@ fn towers(levels: usize) -> Vec<u8> {
     bytes
 }
 
-/// An info whose value is an array of one info whose value is an array, and so on.
+/// Returns an info whose value is an array of one info whose value is an array, and so on.
 fn infos(levels: usize) -> Vec<u8> {
     let mut bytes = vec![2];
     bytes.extend([4, b'k', 0, 0, 39, 24, 1].repeat(levels));
@@ -118,7 +118,7 @@ fn infos(levels: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_no_peer_reads_is_not_packed() {
+fn rejects_packing_of_data_that_no_peer_unpacks() {
     let most = usize::try_from(Limits::default().depth).expect("a small number");
     for module in [V41, Layout::new(Module::V12), Layout::new(Module::V20)] {
         let packed = |levels: usize| {
@@ -141,7 +141,7 @@ fn what_no_peer_reads_is_not_packed() {
 }
 
 #[test]
-fn nesting_has_a_limit_that_can_be_set() {
+fn nesting_has_a_configurable_limit() {
     let most = usize::try_from(Limits::default().depth).expect("a small number");
     for levels in [1, 2, most] {
         Decoder::new(V41, &towers(levels))
@@ -183,7 +183,7 @@ fn nesting_has_a_limit_that_can_be_set() {
 }
 
 #[test]
-fn lists_name_so_many_processes_together_and_no_more() {
+fn the_limit_of_processes_counts_all_lists() {
     let proc = Proc::new("job", Rank::new(1));
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(V41, &mut bytes);
@@ -224,7 +224,7 @@ fn an_integer_wider_than_its_type_is_refused() {
     says(&error, failure, 1, "65537 does not fit 16 bits");
     let error = refused::<wire_type::Bool>(V41, &[0xff; 9]);
     says(&error, failure, 0, "does not fit 32 bits");
-    // The widest that fit.
+    // The widest numbers that fit.
     let top = Decoder::new(V41, &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).one::<wire_type::Uint32>();
     assert_eq!(top, Ok(u32::MAX));
     let top =
@@ -242,7 +242,7 @@ fn an_integer_that_never_ends_is_past_the_end() {
 }
 
 #[test]
-fn negative_lengths_and_counts_are_refused_where_they_stand() {
+fn rejects_negative_lengths_and_counts_with_their_offset() {
     let failure = Status::ERR_UNPACK_FAILURE;
     let negative = Decoder::new(V41, &[1]).all::<wire_type::Bool>();
     says(
@@ -264,7 +264,7 @@ fn negative_lengths_and_counts_are_refused_where_they_stand() {
 }
 
 #[test]
-fn a_length_past_the_end_is_refused_before_it_is_believed() {
+fn rejects_lengths_past_the_end_before_reserving_memory() {
     let error = refused::<wire_type::String>(V41, b"\x02\xfe\xff\xff\xff\x0fabc");
     says(&error, PAST_END, 6, "2147483647 bytes and there are 3");
     let error =
@@ -278,11 +278,11 @@ fn a_length_past_the_end_is_refused_before_it_is_believed() {
             .array(data_type)
             .expect_err("2^31-1 data in 64 bytes");
         let expected = match data_type {
-            // Pointers take no bytes; what would hold them is bounded all the same.
+            // Pointers take no bytes, but their memory is bounded as well.
             DataType::POINTER => Status::ERR_OUT_OF_RESOURCE,
-            // The type they really have comes first, and here it is none.
+            // The actual type comes first, and here it is not a type.
             DataType::PID => Status::ERR_NOT_FOUND,
-            // These are not types any more.
+            // These types were dropped.
             DataType::MODEX | DataType::INFO_ARRAY => Status::ERR_UNKNOWN_DATA_TYPE,
             _ => PAST_END,
         };
@@ -296,20 +296,20 @@ fn a_string_without_its_nul_is_refused() {
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "without the NUL");
     let error = refused::<wire_type::Proc>(V41, b"\x02\x06abc\x01");
     says(&error, Status::ERR_UNPACK_FAILURE, 1, "without the NUL");
-    // What stands behind a NUL inside is not part of the text, and is not read as what follows.
+    // Bytes after an inner NUL are neither part of the text nor unpacked as the next datum.
     let mut decoder = Decoder::new(V41, b"\x04\x08a\0b\0\x04c\0");
     let texts = decoder.all::<wire_type::String>().expect("two strings");
     assert_eq!(texts, [Some("a".into()), Some("c".into())]);
 }
 
 #[test]
-fn a_null_pointer_where_none_can_be_is_refused() {
+fn rejects_null_pointers_that_are_not_allowed() {
     let error = refused::<wire_type::Query>(V41, &[2, 2, 0, 0]);
     says(&error, Status::ERR_UNPACK_FAILURE, 2, "null pointer");
 }
 
 #[test]
-fn names_longer_than_any_peer_keeps_are_refused() {
+fn rejects_names_longer_than_peers_accept() {
     let text = |len: usize| {
         let folded = 2 * (len + 1);
         let low = u8::try_from(folded & 0x7f).expect("seven bits");
@@ -339,10 +339,10 @@ fn a_described_call_of_another_type_is_a_mismatch() {
         2,
         "expected PMIX_UINT32, found PMIX_UINT64",
     );
-    // The count has a type too.
+    // The count has a type as well.
     let error = refused::<wire_type::Uint32>(described, &[14, 2, 14, 1]);
     says(&error, Status::ERR_UNPACK_FAILURE, 0, "PMIX_INT32");
-    // Who does not know the type asks the buffer.
+    // The buffer states the type for a reader that does not know it.
     let mut decoder = Decoder::new(described, &[9, 2, 15, 1]);
     assert_eq!(decoder.described(), Ok(DataArray::Uint64(vec![1])));
     let error = Decoder::new(V41, &[2, 1]).described();
@@ -358,7 +358,7 @@ fn a_described_call_of_another_type_is_a_mismatch() {
 fn the_real_type_of_an_integer_must_be_one() {
     let error = refused::<wire_type::Pid>(V41, &[2, 3, 1]);
     says(&error, Status::ERR_NOT_FOUND, 1, "found PMIX_STRING");
-    // Another width than ours is converted as C does.
+    // Another width is converted as C does.
     let narrow = Decoder::new(V41, &[2, 7, 0xfb]).one::<wire_type::Pid>();
     assert_eq!(narrow, Ok(-5));
 }
@@ -372,7 +372,7 @@ fn one_datum_is_one_datum() {
 }
 
 #[test]
-fn a_float_that_is_no_number_is_refused_in_few_words() {
+fn rejects_text_that_is_not_a_number_with_a_short_message() {
     let mut bytes = [&[2, 0x82, 0x80, 0x08][..], &[0xff; 1 << 16]].concat();
     bytes.push(0);
     let error = refused::<wire_type::Double>(V41, &bytes);
@@ -381,8 +381,8 @@ fn a_float_that_is_no_number_is_refused_in_few_words() {
 }
 
 #[test]
-fn no_data_of_an_unknown_type_go_on_as_they_came() {
-    // Type 300, nothing of it.
+fn empty_arrays_of_unknown_types_are_passed_on() {
+    // Type 300 without data.
     let bytes = [2, 0xac, 0x02, 0];
     for module in [Module::V4, Module::V41, Module::V51, Module::V61] {
         let layout = Layout::new(module);
@@ -394,7 +394,7 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
             .one::<wire_type::DataArray>(&array)
             .expect("the same");
         assert_eq!(out, bytes, "{module}");
-        // What is announced must be there.
+        // The stated data must be present.
         let empty = DataArray::Untyped {
             data_type: DataType::from_raw(300),
             len: 5,
@@ -409,7 +409,7 @@ fn no_data_of_an_unknown_type_go_on_as_they_came() {
 }
 
 #[test]
-fn arrays_of_no_type_take_one_byte_where_no_number_follows() {
+fn arrays_of_no_type_without_a_number_take_one_byte() {
     let bytes = [4, 0, 0];
     let mut decoder = Decoder::new(Layout::new(Module::V51), &bytes);
     let arrays = decoder.all::<wire_type::DataArray>().expect("two arrays");
@@ -418,7 +418,7 @@ fn arrays_of_no_type_take_one_byte_where_no_number_follows() {
 }
 
 #[test]
-fn a_message_with_a_fault_does_not_touch_the_next() {
+fn a_damaged_message_does_not_affect_the_next() {
     let good = [2, 4, b'k', 0, 0, 1, 1];
     let bad = [2, 0xc8, 1, 9, 9];
     for message in [&good[..], &bad, &good] {
@@ -431,7 +431,7 @@ fn a_message_with_a_fault_does_not_touch_the_next() {
 }
 
 #[test]
-fn a_reader_of_this_release_is_sent_types_that_the_module_lacks_and_others_as_before() {
+fn with_all_types_adds_types_and_keeps_the_form_of_others() {
     let pid = NodePid {
         hostname: Some("n1".into()),
         nodeid: 3,
@@ -442,7 +442,7 @@ fn a_reader_of_this_release_is_sent_types_that_the_module_lacks_and_others_as_be
     let refused = Encoder::new(V41, &mut out).one::<wire_type::Value>(&newer);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
     assert!(out.is_empty());
-    // An array of no type has its number in this module alone, statistics are in this module alone.
+    // Only this module has the number of an array of no type, and only this one has statistics.
     let older = Value::DataArray(DataArray::Untyped {
         data_type: DataType::UNDEF,
         len: 2,
@@ -461,20 +461,20 @@ fn a_reader_of_this_release_is_sent_types_that_the_module_lacks_and_others_as_be
     assert_eq!(back.unwrap(), all);
     let refused = Decoder::new(V41, &out).array(DataType::VALUE);
     assert_eq!(refused.unwrap_err().status(), Status::ERR_UNKNOWN_DATA_TYPE);
-    // The first modules have another form, and no type beyond their own.
+    // The first modules have another form, and no additional types.
     let mut old = Vec::new();
     let mut encoder = Encoder::new(Layout::new(Module::V3), &mut old).with_all_types();
     assert!(encoder.array(&all).is_err());
 }
 
 #[test]
-fn a_reader_without_encoders_reads_maps_of_text_alone() {
+fn a_reader_without_encoders_unpacks_only_text_maps() {
     let read = |bytes: &[u8]| {
         let value = Decoder::new(V41, bytes).one::<wire_type::Value>();
         value.map(pmix_types::IntoOwned::into_owned)
     };
     let text = |map: &'static [u8]| Value::Regex(pmix_types::RegexBytes(map.into()));
-    // As an encoder framed them, and as no encoder did.
+    // One value as an encoder framed it, and one that no encoder framed.
     assert_eq!(read(b"\x02\x31raw:n1,n2\0").unwrap(), text(b"raw:n1,n2"));
     assert_eq!(read(b"\x02\x31\x02\x0cn1,n2\0").unwrap(), text(b"n1,n2"));
     let error = read(b"\x02\x31blob:\0component=zlib:\0").unwrap_err();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers of PMIx 1.2 to 3: what only they send, and what they are refused.
+//! Peers of PMIx 1.2 to 3: the forms that only they use, and the types that they do not have.
 
 use bfrops::{BufferKind, Decoder, Encoder, Error, Layout, Module, WireType, wire_type};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -12,7 +12,7 @@ fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).unwrap()
 }
 
-/// The datum of a call in hexadecimal digits, all of it.
+/// Unpacks the only datum of a call in hexadecimal digits.
 fn unpack<K: WireType>(layout: Layout, hex: &str, check: impl FnOnce(Result<K::Item<'_>, Error>)) {
     let bytes = unhex(hex);
     let mut decoder = Decoder::new(layout, &bytes);
@@ -105,7 +105,7 @@ fn values_of_v12_and_v20_are_of_few_types() {
     refused(V12, Value::Time(1));
     refused(V20, Value::DataType(DataType::INT));
     refused(V20, Value::AllocDirective(Default::default()));
-    // 20 was the topology of hwloc, 40 is no code of 1.2.
+    // 20 was the topology of hwloc, 40 is not a code of 1.2.
     for code in ["00000014", "00000028", "00000027", "0000002a"] {
         let hex = format!("00000001 00000009 {code} 00000000");
         unpack::<wire_type::Value>(V12, &hex, |value| {
@@ -115,7 +115,7 @@ fn values_of_v12_and_v20_are_of_few_types() {
 }
 
 #[test]
-fn a_type_that_a_module_lacks_is_refused_as_its_library_does() {
+fn rejects_missing_types_with_the_status_of_the_library() {
     let array = |items| DataArray::DataArray(vec![items]);
     let coord = || DataArray::Coord(vec![Default::default()]);
     let jobs = || DataArray::Value(vec![Value::JobState(Default::default())]);
@@ -145,7 +145,7 @@ fn a_type_that_a_module_lacks_is_refused_as_its_library_does() {
 }
 
 #[test]
-fn what_travels_comes_back_from_every_old_module_and_buffer() {
+fn packed_fields_survive_in_every_old_module_and_buffer() {
     let infos = vec![Info {
         flags: InfoFlags::from_raw(1),
         ..Info::new("k", Value::Proc(Proc::new("ns", Rank::new(1))))
@@ -182,7 +182,7 @@ fn what_travels_comes_back_from_every_old_module_and_buffer() {
 }
 
 #[test]
-fn a_buffer_says_its_kind_since_v21() {
+fn a_buffer_has_its_kind_since_v21() {
     let buffer = DataArray::Buffer(vec![vec![0xab].into()]);
     let size = "000f 0000000000000001 ab";
     for (layout, expected) in [

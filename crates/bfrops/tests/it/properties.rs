@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of all data: what is packed is read as it was, a call that fails leaves nothing
-//! behind, and a bad datum stays alone.
+//! Properties of all data: packed data survive, a failed call leaves no bytes, and a damaged datum
+//! does not affect others.
 
 use crate::losses::Losses;
 use crate::records::Framer;
@@ -9,7 +9,7 @@ use pmix_random::{Bytes, Carried, Random};
 use pmix_types::{DataArray, DataType, Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value};
 use proptest::prelude::*;
 
-/// The types that modules have, without those of the first days.
+/// The types of the modules, without the early ones.
 const TYPES: std::ops::RangeInclusive<u16> = 1..=75;
 
 fn layout() -> impl Strategy<Value = Layout> {
@@ -23,12 +23,12 @@ fn layout() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// Bytes that data are made of.
+/// Generates bytes from which data are built.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..400)
 }
 
-/// Data of a type, made of bytes.
+/// Builds data of a type from bytes.
 fn made(data_type: DataType, noise: &[u8]) -> DataArray<'static> {
     let types: Vec<DataType> = (0..=*TYPES.end()).map(DataType::from_raw).collect();
     let carried = Carried {
@@ -54,7 +54,7 @@ fn unpack(
     data_type: DataType,
     bytes: &[u8],
 ) -> Result<(DataArray<'_>, usize), Error> {
-    // Small data take more memory than bytes, and what is packed here may be all small.
+    // Small data take more memory than bytes, and the packed data may all be small.
     let limits = Limits {
         memory_factor: 64,
         ..Limits::default()
@@ -66,7 +66,7 @@ fn unpack(
     Ok((array, decoder.offset()))
 }
 
-/// Packs and reads; none if the layout has not all of the types.
+/// Packs and unpacks data; returns `None` if the layout does not have all of the types.
 fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestCaseError> {
     let data_type = array.data_type();
     let mut expected = array.clone();
@@ -85,7 +85,7 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
     let (mut read, end) = match unpack(layout, data_type, &bytes) {
         Ok(read) => read,
         Err(error) => {
-            // v12 has three types by name only: their data do not travel.
+            // v12 has only the names of three types: their data are not packed.
             let by_name =
                 layout.module == Module::V12 && matches!(data_type.as_raw(), 31 | 35 | 37);
             prop_assert!(by_name, "{array:?} in {layout:?}: {error}");
@@ -94,7 +94,7 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
         }
     };
     prop_assert_eq!(end, bytes.len());
-    // In v12 two ranks are read as others.
+    // In v12 two ranks are unpacked as others.
     if layout.module > Module::V12 {
         let again = pack(layout, &read);
         prop_assert_eq!(again.as_ref(), Ok(&bytes));
@@ -105,7 +105,7 @@ fn round_trip(layout: Layout, array: &DataArray<'_>) -> Result<Option<()>, TestC
     Ok(Some(()))
 }
 
-/// Every module packs and reads data of each type it has.
+/// Every module packs and unpacks data of each of its types.
 #[test]
 fn every_type_makes_the_round_trip_in_every_module() {
     let scattered = |number: u32| number.wrapping_mul(0x9e37_79b1).to_be_bytes()[1];
@@ -166,14 +166,14 @@ proptest! {
     }
 
     #[test]
-    fn a_call_that_fails_leaves_the_bytes_as_they_were(
+    fn a_failed_call_leaves_the_buffer_unchanged(
         layout in layout(),
         noise in noise(),
         before in prop::collection::vec(any::<u8>(), 0..20),
         place in any::<prop::sample::Index>(),
         fault in 0..3,
     ) {
-        // Somewhere among good infos, one that no peer keeps or that is not what it says.
+        // One of the infos is too long for any peer, or inconsistent.
         let DataArray::Info(mut infos) = made(DataType::INFO, &noise) else {
             unreachable!("data are of the type that was asked for");
         };
@@ -193,14 +193,14 @@ proptest! {
         let mut encoder = Encoder::new(layout, &mut out).with_framer(&Framer);
         prop_assert!(encoder.array(&DataArray::Info(infos.clone())).is_err());
         prop_assert!(encoder.call::<wire_type::Info>(&infos).is_err());
-        // The next call goes where it would have gone.
+        // The next call is not affected.
         encoder.one::<wire_type::Uint32>(&7).expect("a number");
         let expected = [before, pack(layout, &DataArray::Uint32(vec![7])).expect("a number")];
         prop_assert_eq!(out, expected.concat());
     }
 
     #[test]
-    fn a_bad_datum_stays_alone(
+    fn a_damaged_datum_does_not_affect_others(
         layout in layout(),
         messages in prop::collection::vec((TYPES, noise()), 1..6),
         bad in any::<prop::sample::Index>(),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How what something costs grows with its size.
+//! Measures how the cost of an operation grows with its size.
 //!
-//! Time alone says nothing on a busy machine, so three sizes of one run are compared, in the time
-//! that this thread had the processor: sixteen times the size may cost up to 64 times as much,
-//! which no noise of a cache or of a neighbour reaches and every square does.
+//! The time alone is unreliable on a busy machine. Three sizes of one run are therefore compared by
+//! the processor time of this thread: sixteen times the size may cost up to 64 times as much, which
+//! noise of caches and other processes does not reach, but quadratic growth does.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The sizes of a cost test: the first and four and sixteen times as much.
+/// The sizes of a cost test: once, four times and sixteen times the first one.
 const FACTORS: [usize; 3] = [1, 4, 16];
 
-/// What sixteen times the size may cost: four times as much as in proportion.
+/// The limit for sixteen times the size: four times the proportional cost.
 const MOST: f64 = 64.0;
 
-/// Runs of which the fastest counts.
+/// The number of runs, of which the fastest counts.
 const RUNS: usize = 3;
 
 fn processor_seconds() -> f64 {
@@ -23,9 +23,10 @@ fn processor_seconds() -> f64 {
     f64::from(seconds) + f64::from(nanos) * 1e-9
 }
 
-/// Fails unless the cost of `run` is about in proportion to what `prepare` makes of a size.
+/// Checks that the cost of `run` is about proportional to the size for which `prepare` creates the
+/// input.
 ///
-/// `first` is so large that a run takes a millisecond or more.
+/// `first` must be large enough for a run of a millisecond or more.
 pub(crate) fn is_linear<T>(
     what: &str,
     first: usize,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An allocator that counts what each thread holds, so that tests may run side by side.
+//! An allocator that counts the memory of each thread, so that tests may run concurrently.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counted.
+/// The system's allocator with counters.
 pub(crate) struct Meter;
 
 #[derive(Clone, Copy)]
@@ -18,20 +18,20 @@ thread_local! {
     static COUNT: Cell<Count> = const { Cell::new(Count { live: 0, peak: 0, calls: 0 }) };
 }
 
-/// What something cost.
+/// The cost of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// The most bytes held at once, beyond what was held before.
+    /// The peak of the held bytes, beyond those held before.
     pub(crate) peak: usize,
-    /// How often memory was asked for.
+    /// The number of allocations.
     pub(crate) calls: usize,
 }
 
-/// The alignment of memory that `pmix_types::memory` asks for and gives back at once, to see whether it is there: no
-/// part of what something costs.
+/// The alignment of the probes of `pmix_types::memory`, which are freed at once; they are not part
+/// of the cost.
 const ASKED: usize = 128;
 
-/// What `run` costs, and what it returned, which counts as held.
+/// Runs `run`, and returns its result, which counts as held, and its cost.
 pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Cost) {
     let before = COUNT.get();
     COUNT.set(Count {
@@ -48,7 +48,7 @@ pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Cost) {
 }
 
 fn grew(bytes: usize) {
-    // A thread that is ending has no count any more, and nobody asks for it.
+    // A thread that is ending has no counter any more.
     let _ = COUNT.try_with(|cell| {
         let Count { live, peak, calls } = cell.get();
         let live = live.wrapping_add(bytes);
@@ -63,20 +63,21 @@ fn grew(bytes: usize) {
 fn shrank(bytes: usize) {
     let _ = COUNT.try_with(|cell| {
         let count = cell.get();
-        // What another thread asked for may be given back here.
+        // Another thread may have allocated this memory.
         let live = count.live.saturating_sub(bytes);
         cell.set(Count { live, ..count });
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches no memory of it
-// and asks for none, as the count needs neither to be made nor to be dropped.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counters are
+// thread-local cells without initializer or destructor, so counting neither allocates nor touches
+// the memory.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() != ASKED {
             grew(layout.size());
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -84,7 +85,7 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != ASKED {
             grew(layout.size());
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -92,14 +93,14 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != ASKED {
             shrank(layout.size());
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grew(size);
         shrank(layout.size());
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

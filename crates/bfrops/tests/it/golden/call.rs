@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A record of the vectors: a call and what a library made of it.
+//! A record of the vectors: a call and the result of a library.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) struct Call {
     pub(crate) type_name: String,
     pub(crate) data_type: DataType,
     pub(crate) producer: String,
-    /// What was packed, as JSON text.
+    /// The packed data as JSON text.
     pub(crate) value: String,
     pub(crate) status: i32,
     pub(crate) bytes: Option<Vec<u8>>,
@@ -39,7 +39,7 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfrops")
 }
 
-/// The records of a file.
+/// Returns the records of a file.
 pub(crate) fn of(file: &'static str) -> Vec<Call> {
     let text = std::fs::read_to_string(folder().join(file)).expect("the vectors are there");
     let records = text.lines().enumerate();
@@ -51,7 +51,7 @@ pub(crate) fn of(file: &'static str) -> Vec<Call> {
 fn read(file: &'static str, line: usize, json: &Json) -> Call {
     let mut value = json["value"].clone();
     if json["type"] == "PMIX_NODE_STATS" {
-        // The vectors only say what would stand here.
+        // The vectors have only a note in place of these members.
         value[0]["diskstats"] = json!([]);
         value[0]["netstats"] = json!([]);
     }

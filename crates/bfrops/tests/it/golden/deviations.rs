@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where we differ on purpose: `testdata/bfrops/deviations.toml`.
+//! Intended deviations: `testdata/bfrops/deviations.toml`.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::call::{Call, folder};
 use crate::records::unhex;
 
-/// What became of a record.
+/// The result of a record.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Bytes(Vec<u8>),
@@ -15,7 +15,7 @@ pub(crate) enum Outcome {
     Status(i32),
 }
 
-/// Which way a record was taken.
+/// The direction of a test: packing or unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
@@ -23,29 +23,29 @@ pub(crate) enum Way {
     Unpack,
 }
 
-/// The file.
+/// The content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deviations {
     deviation: Vec<Deviation>,
 }
 
-/// One reason to differ, the records it explains and what we answer to each of them.
+/// A reason for a deviation, the records to which it applies, and this project's result for each.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Deviation {
-    /// Why.
+    /// The reason.
     reason: String,
     way: Way,
-    /// The files; a `*` stands for any text.
+    /// The files; a `*` matches any text.
     files: Vec<String>,
-    /// The types; all if left out.
+    /// The types; all if omitted.
     #[serde(default)]
     types: Vec<String>,
-    /// The values as JSON; all if left out.
+    /// The values as JSON; all if omitted.
     #[serde(default)]
     values: Vec<String>,
-    /// The releases whose bytes these are; all if left out.
+    /// The releases that packed the bytes; all if omitted.
     #[serde(default)]
     producers: Vec<String>,
     answer: Stated,
@@ -54,7 +54,7 @@ struct Deviation {
     needed: Vec<String>,
 }
 
-/// What we answer.
+/// The stated result of this project.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Stated {
@@ -66,11 +66,11 @@ enum Stated {
     Then(String),
     /// Exactly this value, as JSON.
     Value(String),
-    /// A value that gives the bytes of the library again.
+    /// A value that gives the library's bytes when it is packed.
     Again,
     /// The count, then these bytes, then each number of the value in 32 bits.
     Words(String),
-    /// Not asked: the bytes of the library hold what only it can tell.
+    /// Not tested: only the library can interpret its bytes.
     NotAsked,
 }
 
@@ -89,7 +89,7 @@ impl Deviations {
         file
     }
 
-    /// What is wrong with our answer, if anything.
+    /// Returns the fault in this project's result, if any.
     pub(crate) fn judge(
         &mut self,
         call: &Call,
@@ -111,7 +111,7 @@ impl Deviations {
         }
     }
 
-    /// What is stated for a record, by the first deviation that covers it.
+    /// Returns the stated result for a record from the first deviation that covers it.
     fn find(&mut self, call: &Call, way: Way) -> Option<&Stated> {
         let listed = |list: &[String], item: &str| {
             list.is_empty() || list.iter().any(|pattern| matches(pattern, item))
@@ -128,7 +128,7 @@ impl Deviations {
         Some(&deviation.answer)
     }
 
-    /// Every pattern that no differing record needed.
+    /// Returns every pattern that no record needed.
     pub(crate) fn unneeded(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for deviation in &self.deviation {
@@ -177,7 +177,7 @@ impl Stated {
     }
 }
 
-/// The count, then `front`, then each number of the value in 32 bits.
+/// Returns the count, then `front`, then each number of the value in 32 bits.
 fn words(call: &Call, front: &str) -> Vec<u8> {
     let numbers: Vec<u32> = serde_json::from_str(&call.value).unwrap();
     let mut bytes = u32::try_from(numbers.len()).unwrap().to_be_bytes().to_vec();
@@ -186,7 +186,7 @@ fn words(call: &Call, front: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether a text is of a pattern in which `*` stands for any text.
+/// Returns `true` if a text matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What real libraries packed, both ways: the value gives the bytes and the bytes give the value,
-//! or both are refused with the same status. Where we differ on purpose,
-//! `testdata/bfrops/deviations.toml` says why and what we answer instead.
+//! Compares packing and unpacking with real libraries: the value gives the bytes and the bytes give
+//! the value, or both are rejected with the same status. `testdata/bfrops/deviations.toml` has the
+//! intended deviations with their reasons and results.
 
 mod call;
 mod deviations;
@@ -16,7 +16,7 @@ use crate::records::Framer;
 use call::Call;
 use deviations::{Deviations, Outcome, Way};
 
-/// Every file of the vectors.
+/// The files of the vectors.
 const FILES: [&str; 10] = [
     "nondescribed.jsonl",
     "described.jsonl",
@@ -30,7 +30,7 @@ const FILES: [&str; 10] = [
     "legacy_described.jsonl",
 ];
 
-/// Data of the type of a record in the model.
+/// Returns the data of a record as the model has them.
 fn value(call: &Call, json: &str) -> DataArray<'static> {
     let mut text = serde_json::Deserializer::from_str(json);
     let list = ListOf::new(call.data_type);
@@ -63,7 +63,7 @@ fn unpack(call: &Call, bytes: &[u8]) -> Outcome {
     }
 }
 
-/// Judges a record both ways.
+/// Checks a record in both directions.
 fn judge(call: &Call, deviations: &mut Deviations, faults: &mut Vec<String>) {
     let array = value(call, &call.value);
     let expected = match &call.bytes {

@@ -21,16 +21,16 @@ pub(crate) const FILES: [&str; 9] = [
     "legacy_v12.jsonl",
 ];
 
-/// One call and the bytes that a library made of it.
+/// A call and the bytes that a library packed.
 pub(crate) struct Record {
     pub(crate) layout: Layout,
     pub(crate) data_type: DataType,
     pub(crate) bytes: Vec<u8>,
-    /// What was packed, for a message.
+    /// The packed data, for a message.
     pub(crate) name: String,
 }
 
-/// The records of a file that hold all of a call and nothing else.
+/// Returns the records of a file that contain exactly one complete call.
 pub(crate) fn of(file: &str) -> Vec<Record> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfrops");
     let text = std::fs::read_to_string(path.join(file)).expect("the vectors are there");
@@ -39,7 +39,7 @@ pub(crate) fn of(file: &str) -> Vec<Record> {
 }
 
 fn record(json: &Json) -> Option<Record> {
-    // One release cut an encoded map short.
+    // One release truncated an encoded map.
     if json["note"]
         .as_str()
         .is_some_and(|note| note.contains("cut"))
@@ -58,7 +58,7 @@ pub(crate) fn layout(json: &Json) -> Layout {
     let variant = json["variant"].as_str().unwrap_or_default();
     let module = match variant.strip_prefix("bfrops=") {
         Some(name) => Module::from_name(name).unwrap(),
-        // The snapshot and the releases differ in the types they know, not in the bytes.
+        // The snapshot and the releases differ in their types, not in the bytes.
         None if json["producer"] == "seed" => Module::V61,
         None => Module::V41,
     };
@@ -79,7 +79,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
 }
 
-/// Knows the encoded maps of the vectors.
+/// A framer for the encoded maps of the vectors.
 pub(crate) struct Framer;
 
 impl RegexFramer for Framer {
