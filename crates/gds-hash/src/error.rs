@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", for the statuses of `PMIx_Get`.
 
@@ -9,36 +9,37 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status, ValueError};
 
 pmix_types::error_type! {
-    /// Reports why a registration was refused, a value is not there, or bytes of a peer cannot be read.
+    /// The reason that a registration was rejected, a value was not found, or bytes of a peer are
+    /// invalid.
     ///
-    /// The offset is one in the message that was read.
+    /// The offset is relative to the message that was read.
     pub struct Error;
     passes on bfrops::Error, pmix_map::Error, ValueError, OutOfMemory;
 }
 
-/// What stands in front of the entry that is at fault.
+/// The prefix of the place of an entry.
 const ENTRY: &str = "entry ";
 
 impl Error {
-    /// A fault in an entry of a registration.
+    /// Creates an error about an entry of a registration.
     #[cold]
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
         ErrorDetail::new(status, message).into()
     }
 
-    /// An entry that is not as it should be.
+    /// Creates an error for an invalid entry.
     #[cold]
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_BAD_PARAM, message)
     }
 
-    /// A value that is not there, and where it was looked for.
+    /// Creates an error for a value that was not found, with the place of the search.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
-    /// The same fault inside an entry, for example `[2] pmix.app.arr`.
+    /// Prefixes the place with an enclosing entry, for example `[2] pmix.app.arr`.
     #[cold]
     pub(crate) fn inside(self, place: usize, key: &dyn fmt::Display) -> Self {
         let inner = self.entry();
@@ -47,14 +48,14 @@ impl Error {
         ErrorDetail::from(self).with_place(entry).into()
     }
 
-    /// The same fault at a byte of a message.
+    /// Sets the offset in a message.
     #[cold]
     pub(crate) fn at(self, offset: usize) -> Self {
         ErrorDetail::from(self).at(offset).into()
     }
 
-    /// Returns the entry of the registration, from the outermost array inwards; empty where none is
-    /// meant.
+    /// Returns the entry of the registration, from the outermost array inwards; empty if the error
+    /// is not about an entry.
     #[must_use]
     pub fn entry(&self) -> &str {
         let place = self.0.place();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exchange of data: what processes put, and the job info that servers send to clients.
+//! The exchange of data: the data that processes put, and the job info that servers send to
+//! clients.
 
 mod codec;
 mod collected;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job info of one job, as it was registered.
+//! The job info of a registered job.
 //!
-//! Source: PMIx Standard, chapter "Reserved Keys"; how it is kept is
-//! `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
+//! Source: PMIx Standard, chapter "Reserved Keys";
+//! `docs/decisions/0008-a-job-is-two-maps-and-columns.md` describes the storage.
 
 mod anl;
 mod answers;
@@ -39,33 +39,33 @@ pub use self::subject::Subject;
 use self::table::Table;
 use crate::LocalNode;
 
-/// Holds the job info of one job: what the host stated, and the folded maps from which the rest is
-/// derived.
+/// The job info of a job: the values that the host stated, and the folded maps from which the
+/// others are derived.
 ///
-/// It does not change: an update is another job in its place. All reads go through `&self` and may
-/// run on any number of threads at once.
+/// A job is immutable: an update replaces it by another job. All reads take `&self` and may run on
+/// any number of threads at once.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub(crate) nspace: Nspace<'static>,
     pub(crate) host: LocalNode,
     pub(crate) job: Table,
-    /// The session it belongs to.
+    /// The session of the job.
     pub(crate) session: Session,
     pub(crate) apps: BTreeMap<u32, App>,
     pub(crate) nodes: Nodes,
     pub(crate) procs: Columns,
 }
 
-/// What is known of a session.
+/// The values of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
-    /// Its number, if the host stated one.
+    /// The session number, if the host stated one.
     pub(crate) id: Option<u32>,
     pub(crate) values: Table,
     pub(crate) nodes: Nodes,
 }
 
-/// What is known of an application.
+/// The values of an application.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct App {
     pub(crate) values: Table,
@@ -79,7 +79,7 @@ impl Job {
         &self.nspace
     }
 
-    /// Returns whether the job has a rank: the map has it, or the host described it.
+    /// Returns `true` if the job has a rank: the map contains it, or the host described it.
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.nodes.of_rank(rank).is_some() || self.procs.all(rank.as_raw()).next().is_some()
@@ -92,14 +92,14 @@ impl Job {
         maps.map_or(0, |maps| maps.procs.num_ranks())
     }
 
-    /// Returns whether the maps place a process on the node of this server.
+    /// Returns `true` if the maps place a process on the node of this server.
     #[must_use]
     pub fn is_here(&self, rank: Rank) -> bool {
         self.own_node()
             .is_some_and(|own| self.nodes.of_rank(rank) == Some(own))
     }
 
-    /// Returns the bytes of heap that the job takes.
+    /// Returns the bytes of heap memory of the job.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.nodes.memory_bytes()

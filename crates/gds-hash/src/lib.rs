@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job datastore: what a resource manager registers about a job, kept folded and answered at
-//! once.
+//! The job datastore: the registrations of a resource manager, kept folded, with fast gets.
 //!
-//! A host hands a [`Job`] its infos: values of the session, the job, its applications, nodes and
-//! processes, alone or in arrays of arrays, and the two maps that say which process runs where.
-//! The maps stay as they are folded ([`pmix_map`]); what follows from them (the peers on a node, the
-//! node of a rank) is computed when it is asked for. What the host states outranks what follows.
+//! A host registers a [`Job`] with infos: values of the session, the job, its applications, nodes
+//! and processes, alone or in nested arrays, and the two maps that place processes on nodes. The
+//! maps stay folded ([`pmix_map`]). Values that follow from them (the peers on a node, the node of
+//! a rank) are derived on demand. Values that the host states take precedence over derived ones.
 //!
 //! ```
 //! use gds_hash::{LocalNode, Job, Request};

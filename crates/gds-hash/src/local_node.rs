@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node this server runs on.
+//! The node of this server.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", `PMIX_HOSTNAME`, `PMIX_HOSTNAME_ALIASES` and
 //! `PMIX_NODEID`.
 
-/// Names the node that this server runs on: the one that is meant where a request names none.
+/// The node of this server, which is the default node of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalNode {
     name: Vec<u8>,
@@ -20,7 +20,7 @@ impl LocalNode {
         }
     }
 
-    /// Adds another name by which the node is known.
+    /// Adds an alias of the node.
     #[must_use]
     pub fn alias(mut self, name: impl Into<Vec<u8>>) -> Self {
         self.aliases.push(name.into());
@@ -33,7 +33,7 @@ impl LocalNode {
         &self.name
     }
 
-    /// All its names, the first one in front.
+    /// Returns all names of the node, starting with the primary one.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.name)
             .chain(&self.aliases)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The qualifiers of a value as a set of hashes.
 //!
-//! A peer chooses how many qualifiers a value has and how alike they are. Two sets of hashes are
-//! told apart by a walk along both, so storing and finding a value costs as much as its
-//! qualifiers, not each of them compared with each of another value.
+//! A peer chooses the number and the similarity of the qualifiers of a value. Two sets of hashes
+//! are compared in a single pass, so storing or finding a value takes time in proportion to its
+//! qualifiers, without pairwise comparisons.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -11,15 +11,15 @@ use std::sync::LazyLock;
 use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::{Info, Value};
 
-/// Keyed anew in each process, so that no peer can choose two qualifiers with one hash.
+/// A random key per process, so that no peer can choose two qualifiers with equal hashes.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The qualifiers of a value: in ascending order, each once.
+/// The qualifiers of a value as ascending hashes without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Qualifiers(Box<[u64]>);
 
 impl Qualifiers {
-    /// The set of these qualifiers; order and repetition do not count.
+    /// Returns the set of these qualifiers, regardless of order and repetitions.
     pub(crate) fn of<'i, 'a: 'i>(infos: impl IntoIterator<Item = &'i Info<'a>>) -> Self {
         let mut scratch = Vec::new();
         let hashes = infos.into_iter().map(|info| hash(info, &mut scratch));
@@ -29,13 +29,13 @@ impl Qualifiers {
         Self(hashes.into())
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a value with these qualifiers is one for somebody who names the others: it has
-    /// all of them, and has none if none are named.
+    /// Returns `true` if a value with these qualifiers answers a get with the qualifiers `asked`:
+    /// it must have all of them, and none if none are given.
     pub(crate) fn answer(&self, asked: &Self) -> bool {
         if asked.is_empty() || asked.0.len() > self.0.len() {
             return asked.is_empty() && self.is_empty();
@@ -44,26 +44,26 @@ impl Qualifiers {
         asked.0.iter().all(|hash| own.any(|own| own == hash))
     }
 
-    /// The bytes of heap that the set takes.
+    /// Returns the bytes of heap memory of the set.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 }
 
-/// A hash of a qualifier: the same for the same key with values that compare equal.
+/// Returns the hash of a qualifier, which is equal for the same key with values that compare equal.
 fn hash(info: &Info<'_>, scratch: &mut Vec<u8>) -> u64 {
     let mut hasher = HASHER.build_hasher();
     info.key.as_bytes().hash(&mut hasher);
     info.value.data_type().as_raw().hash(&mut hasher);
     match &info.value {
         Value::String(text) => text.as_ref().map(|text| text.as_bytes()).hash(&mut hasher),
-        // Zero has two signs and is one number.
+        // Positive and negative zero compare equal.
         Value::Float(number) => (*number + 0.0).to_bits().hash(&mut hasher),
         Value::Double(number) => (*number + 0.0).to_bits().hash(&mut hasher),
         other => {
             scratch.clear();
             let mut encoder = Encoder::new(Layout::new(Module::V61), scratch);
-            // What cannot be packed is known by its type alone.
+            // A value that cannot be packed is identified by its type only.
             if encoder.one::<wire_type::Value>(other).is_ok() {
                 scratch.hash(&mut hasher);
             }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_some_is_answered_by_who_has_all_of_them() {
+    fn a_value_must_have_all_requested_qualifiers() {
         let own = set(&[1, 2, 3]);
         assert!(own.answer(&set(&[2])) && own.answer(&set(&[1, 3])) && own.answer(&own));
         assert!(!own.answer(&set(&[4])) && !own.answer(&set(&[1, 4])));
@@ -108,7 +108,7 @@ mod tests {
         assert_ne!(of(Value::Uint32(1)), of(Value::Uint64(1)));
         assert_ne!(of(Value::from("1")), of(Value::Uint64(1)));
         assert_ne!(of(Value::String(None)), of(Value::from("")));
-        // A mark that something is a qualifier is no part of it.
+        // The mark of a qualifier is not part of the qualifier.
         let marked = Info::new("k", "v").qualifier();
         assert_eq!(Qualifiers::of(&[marked]), of(Value::from("v")));
     }

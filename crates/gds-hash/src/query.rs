@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same answers in the form of a query.
+//! Queries of the datastore.
 //!
 //! Source: PMIx Standard, chapter "Query Operations".
 
@@ -7,10 +7,10 @@ use pmix_types::{Info, IntoOwned, Key, Nspace, Query, Rank, Status, Value, keys}
 
 use crate::{Error, Request, Store};
 
-/// Holds what a query found (PMIx Standard, `PMIx_Query_info`).
+/// The result of a query (PMIx Standard, `PMIx_Query_info`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueryResults {
-    /// The values, under the keys that were asked for, in the order of the query.
+    /// The values, with the requested keys, in the order of the query.
     pub found: Vec<Info<'static>>,
     /// The keys without a value, each with the reason.
     pub missing: Vec<(Key<'static>, Error)>,
@@ -18,7 +18,7 @@ pub struct QueryResults {
 
 impl QueryResults {
     /// Returns `PMIX_SUCCESS` if every key has a value, `PMIX_ERR_PARTIAL_SUCCESS` if some have,
-    /// else `PMIX_ERR_NOT_FOUND`.
+    /// and `PMIX_ERR_NOT_FOUND` otherwise.
     #[must_use]
     pub fn status(&self) -> Status {
         match (self.found.is_empty(), self.missing.is_empty()) {
@@ -30,15 +30,16 @@ impl QueryResults {
 }
 
 impl Store {
-    /// Answers a query: its keys for the job or process that its qualifiers name.
+    /// Answers a query for the values of its keys, for the job or process that its qualifiers name.
     ///
-    /// `PMIX_NSPACE` names the job, with `PMIX_RANK` a process of it; `PMIX_PROCID` names both. Not
-    /// naming a process asks about the job. The other qualifiers mean what they mean to
-    /// [`Self::get`].
+    /// `PMIX_NSPACE` names the job, and with `PMIX_RANK` a process of it; `PMIX_PROCID` names both.
+    /// A query without a process is about the job. The other qualifiers have the same meaning as
+    /// for [`Self::get`].
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the query has no keys, or no job, or one in a value of another type.
+    /// `PMIX_ERR_BAD_PARAM` if the query has no keys, names no job, or names it with a value of
+    /// another type.
     pub fn query(&self, query: &Query<'_>) -> Result<QueryResults, Error> {
         if query.keys.is_empty() {
             return Err(Error::bad("a query without keys"));
@@ -49,7 +50,7 @@ impl Store {
             let owned = Key::new(key.clone().into_owned());
             let name = key
                 .as_str()
-                .ok_or_else(|| Error::bad(format!("{key:?} is no key")))?;
+                .ok_or_else(|| Error::bad(format!("{key:?} is not a valid key")))?;
             let request = Request::new(rank, name).with(&query.qualifiers);
             match self.get(&nspace, &request) {
                 Ok(value) => findings
@@ -62,7 +63,7 @@ impl Store {
     }
 }
 
-/// The job or process that the qualifiers name.
+/// Returns the job or process that the qualifiers name.
 fn subject<'q>(qualifiers: &[Info<'q>]) -> Result<(Nspace<'q>, Rank), Error> {
     let value = |key| {
         qualifiers

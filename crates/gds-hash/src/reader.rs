@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who reads encoded maps for a store.
+//! The parser of encoded maps that a store uses.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_generate_regex` and
-//! `PMIx_generate_ppn`, whose results it reads.
+//! `PMIx_generate_ppn`, whose results it parses.
 
 use bfrops::{RegexExtent, RegexFramer};
 use pmix_map::{Error, Limits, MapParser, NodeList, ProcMap};
 use pmix_types::{ErrorDetail, Regex2Ref, Status};
 
-/// Reads encoded maps and tells how long one is where it has no length on the wire.
+/// A parser of encoded maps that also determines the length of maps without a length on the wire.
 ///
-/// The framework of encoders (`preg_core::Preg`) is one, and so is [`PlainMaps`].
+/// The framework of encoders (`preg_core::Preg`) and [`PlainMaps`] implement it.
 pub trait MapReader: MapParser + RegexFramer {}
 
 impl<T: MapParser + RegexFramer> MapReader for T {}
 
-/// Reads maps that are text, and refuses encoded ones.
+/// A parser of text maps, which rejects encoded ones.
 ///
-/// It is for clients, which servers tell the names of nodes, not encoded maps.
+/// It is for clients: servers send them the names of nodes, not encoded maps.
 #[derive(Clone, Debug, Default)]
 pub struct PlainMaps(Limits);
 
 impl PlainMaps {
     fn refuse_encoded(text: &[u8]) -> Result<(), Error> {
-        // A tag is letters and a mark, neither of which is found in a list of names or ranks.
+        // A tag consists of letters and a punctuation mark, which lists of names or ranks do not
+        // contain.
         let letters = text.iter().take_while(|b| b.is_ascii_alphabetic()).count();
         let is_tagged = letters > 0 && matches!(text.get(letters), Some(b'[' | b':'));
         match is_tagged || text.contains(&0) {
@@ -34,7 +35,7 @@ impl PlainMaps {
 }
 
 fn not_read(why: &str) -> Error {
-    let what = format!("{why}, and only text is read here");
+    let what = format!("{why}, but only text is accepted here");
     ErrorDetail::new(Status::ERR_NOT_SUPPORTED, what).into()
 }
 
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_read_and_what_is_encoded_is_refused() {
+    fn accepts_text_and_rejects_encoded_maps() {
         let maps = PlainMaps::default();
         assert_eq!(maps.parse_nodes(b"n1,n2,10.0.0.1").unwrap().len(), 3);
         assert_eq!(maps.parse_procs(b"0-3;4").unwrap().num_ranks(), 5);
@@ -89,7 +90,7 @@ mod tests {
         let error = maps.resolve_nodes(regex).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "it is of type \"raw\", and only text is read here"
+            "it is of type \"raw\", but only text is accepted here"
         );
     }
 }

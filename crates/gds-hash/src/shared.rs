@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values that one thread replaces while others read them.
 //!
-//! In unit tests each of them is a model that knows every order in which threads may take turns
-//! ([`model`]), and the tests in `store/schedules.rs` go through those orders. Tests of what a store
-//! answers stand in `tests/`, where it is the real one.
+//! In unit tests each is a model that explores every order of threads ([`model`]), and the tests in
+//! `store/schedules.rs` use it. Tests of the results of a store are in `tests/`, where the real
+//! types are used.
 
 #[cfg(test)]
 mod model;

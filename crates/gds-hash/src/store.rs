@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The datastore: all jobs that a server or client knows.
+//! The datastore: all jobs of a server or client.
 //!
 //! Source: PMIx Standard, chapters "Data Access and Sharing" and "Server-Specific Interfaces".
 
@@ -17,32 +17,32 @@ use crate::{
 };
 
 /// The number of parts that hold the jobs. A registration copies one part, so its cost hardly grows
-/// up to 100,000 jobs. Tests use fewer, since the model of schedules creates all parts each time.
+/// up to 100,000 jobs. Tests use fewer, because the model of schedules creates all parts each time.
 const PARTS: usize = if cfg!(test) { 64 } else { 1024 };
 
-/// The jobs of a part by their names, which a copy of the part shares.
+/// The jobs of a part by name; a copy of the part shares them.
 type Jobs = HashMap<Arc<[u8]>, Arc<Registered>>;
 
-/// Holds all jobs that a server or client knows, with what their processes put: the datastore.
-/// Readers take no lock.
+/// The datastore: all jobs of a server or client, with the data that their processes put. Readers
+/// take no lock.
 ///
-/// Any number of threads may read while one registers: a reader takes a snapshot and waits for
-/// nobody, a writer replaces the part that changes. A registration that fails changes nothing.
+/// Any number of threads may read while one registers: a reader takes a snapshot without waiting,
+/// and a writer replaces the part that changes. A failed registration changes nothing.
 pub struct Store {
     local_node: LocalNode,
     maps: Arc<dyn MapReader>,
     parts: Box<[ArcSwap<Jobs>]>,
     hasher: NameHasher,
-    /// One writer at a time.
+    /// The lock of writers, and the jobs that other registrations described.
     writer: Mutex<Described>,
 }
 
 /// The jobs that registrations of other jobs described.
 #[derive(Default)]
 struct Described {
-    /// By the nspace of the job in whose registration it was, each once.
+    /// The described jobs by the job whose registration described them, without duplicates.
     by: HashMap<Nspace<'static>, Vec<Nspace<'static>>>,
-    /// The other way round.
+    /// The inverse of `by`.
     of: HashMap<Nspace<'static>, HashSet<Nspace<'static>>>,
 }
 
@@ -53,7 +53,7 @@ impl Described {
         }
     }
 
-    /// Takes back what a job's registrations described; returns what no other describes.
+    /// Removes the descriptions by a job; returns the jobs that no other job describes.
     fn remove(&mut self, by: &Nspace<'_>) -> Vec<Nspace<'static>> {
         let mut others = self.by.remove(by.as_bytes()).unwrap_or_default();
         others.retain(|other| {
@@ -71,18 +71,20 @@ impl Described {
     }
 }
 
-/// A job that the registration of another describes: its nspace, the job as it was known, and as it is now.
+/// A job that the registration of another one describes: its nspace, its previous state, and its
+/// new state.
 type DescribedJob = (Nspace<'static>, Option<Arc<Registered>>, Job);
 
-/// Holds a registered job, what its processes put, and the packed job info for its clients.
+/// A registered job, the data that its processes put, and the packed job info for its clients.
 #[derive(Debug)]
 pub struct Registered {
     job: Job,
     num_local_procs: u32,
-    /// Shared with the registrations before and after an update.
+    /// The store is kept when an update replaces the job.
     puts: Arc<ArcSwap<ModexStore>>,
     replies: JobInfoReplies,
-    /// Whether the job is known from the session arrays of other jobs alone, and not registered by the host.
+    /// `true` if only session arrays of other jobs describe the job, and the host has not
+    /// registered it.
     is_described: bool,
 }
 
@@ -93,24 +95,24 @@ impl Registered {
         &self.job
     }
 
-    /// Returns the number of its processes on the node of this server, as the host stated it.
+    /// Returns the number of processes on the node of this server, as the host stated it.
     #[must_use]
     pub const fn num_local_procs(&self) -> u32 {
         self.num_local_procs
     }
 
-    /// Returns a snapshot of what its processes have put.
+    /// Returns a snapshot of the data that its processes have put.
     #[must_use]
     pub fn modex_store(&self) -> Arc<ModexStore> {
         self.puts.load_full()
     }
 
-    /// Returns the packed job info for a client of a release. It is packed for the first client
-    /// that asks, and shared by all of the same release, layout and extent.
+    /// Returns the packed job info for a client of a release. The first request packs it, and all
+    /// clients of the same release, layout and extent share it.
     ///
     /// # Errors
     ///
-    /// As [`Job::reply`].
+    /// As for [`Job::reply`].
     pub fn reply(
         &self,
         codec: &Codec<'_>,
@@ -120,15 +122,15 @@ impl Registered {
         self.replies.get(&self.job, codec, release, remote)
     }
 
-    /// Drops the packed job info, when no more clients are expected; for another client it is
-    /// packed again.
+    /// Drops the packed job info, when no more clients are expected. A later request packs it
+    /// again.
     pub fn forget_replies(&self) {
         self.replies.clear();
     }
 }
 
 impl Store {
-    /// Creates a store without jobs. Encoded maps are parsed by `maps`.
+    /// Creates a store without jobs. `maps` parses encoded maps.
     #[must_use]
     pub fn new(maps: Arc<dyn MapReader>, local_node: LocalNode) -> Self {
         let none = Arc::<Jobs>::default();
@@ -143,34 +145,33 @@ impl Store {
         }
     }
 
-    /// Returns the node that this server runs on.
+    /// Returns the node of this server.
     #[must_use]
     pub const fn local_node(&self) -> &LocalNode {
         &self.local_node
     }
 
-    /// Returns what parses encoded maps and tells their length.
+    /// Returns the parser of encoded maps.
     #[must_use]
     pub fn maps(&self) -> &dyn MapReader {
         &*self.maps
     }
 
-    /// Registers a job, or updates it: what is stated now outranks what was stated before, and the
-    /// rest stays (PMIx Standard, `PMIx_server_register_nspace`).
+    /// Registers or updates a job. New values take precedence over previous ones, and the others
+    /// are kept (PMIx Standard, `PMIx_server_register_nspace`).
     ///
-    /// With `PMIX_REGISTER_NODATA` the job is known and nothing about it.
+    /// With `PMIX_REGISTER_NODATA` only the name of the job is registered.
     ///
-    /// Other jobs that arrays of its session describe are known from now on, too, until it is removed
-    /// (the same chapter, "Assembling information"). What the host registers about such a job itself
-    /// outranks that, and is not removed with it.
+    /// Other jobs that arrays of the session describe are known as well until this job is removed
+    /// (the same chapter, "Assembling information"). A registration of such a job by the host takes
+    /// precedence, and is not removed with this job.
     ///
-    /// Returns what the host is to be warned of: what contradicts itself ([`Job::contradictions`]), and
-    /// that the job has no maps.
+    /// Returns warnings for the host: contradictions ([`Job::contradictions`]), and missing maps.
     ///
     /// # Errors
     ///
-    /// As [`Job::register`], and `PMIX_ERR_BAD_PARAM` for a contradiction where the registration refuses
-    /// them ([`Registration::refuse_contradictions`]); nothing has changed then.
+    /// As for [`Job::register`], and `PMIX_ERR_BAD_PARAM` for a contradiction if the registration
+    /// rejects them ([`Registration::refuse_contradictions`]); the store is unchanged then.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
@@ -200,7 +201,7 @@ impl Store {
         if !has_no_data && !job.has_maps() {
             let (nodes, procs) = (keys::NODE_MAP, keys::PROC_MAP);
             warnings.push(Error::not_found(format!(
-                "neither {nodes} nor {procs} is given: which process is where is not known"
+                "neither {nodes} nor {procs} is given: the nodes of processes are unknown"
             )));
         }
         for (other, known, job) in others {
@@ -211,12 +212,12 @@ impl Store {
         Ok(warnings)
     }
 
-    /// The other jobs that a registration describes and that the host has not registered itself, as
-    /// they were known and as they are now.
+    /// Returns the other jobs that a registration describes and that the host has not registered,
+    /// with their previous and their new state.
     ///
     /// # Errors
     ///
-    /// As [`Job::register`], with the job that it is about.
+    /// As for [`Job::register`], with the name of the described job.
     fn described(
         &self,
         nspace: &Nspace<'static>,
@@ -247,12 +248,11 @@ impl Store {
         Ok(all)
     }
 
-    /// Registers or updates a job with those of the infos that can be understood, and returns why
-    /// the others cannot.
+    /// Registers or updates a job with the valid infos, and returns the errors of the others.
     ///
-    /// For a client, whose server may be newer and say what nobody here understands: an entry
-    /// with a fault is left out as a whole, of two that contradict each other the second. The cost
-    /// is in proportion to the infos, however many of them have a fault.
+    /// This is for a client, whose server may be newer and send entries that this library does not
+    /// know. An entry with an error is omitted as a whole; of two contradicting entries the second
+    /// is omitted. The cost is in proportion to the infos, for any number of errors.
     ///
     /// # Errors
     ///
@@ -272,7 +272,7 @@ impl Store {
         Ok(refused)
     }
 
-    /// Makes a job known, or what it is now.
+    /// Publishes a job, or its new state.
     fn publish(
         &self,
         nspace: Nspace<'static>,
@@ -293,7 +293,8 @@ impl Store {
         });
     }
 
-    /// Returns the other jobs that registrations of a job described, in the order in which they did.
+    /// Returns the other jobs that registrations of a job described, in the order of their
+    /// description.
     #[must_use]
     pub fn described_by(&self, nspace: &Nspace<'_>) -> Vec<Nspace<'static>> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -301,12 +302,12 @@ impl Store {
         described.cloned().unwrap_or_default()
     }
 
-    /// Removes a job and what its processes put, and the other jobs that nothing but its registration
-    /// described.
+    /// Removes a job and the data that its processes put, and the other jobs that only its
+    /// registration described.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it is not known.
+    /// `PMIX_ERR_NOT_FOUND` if the job is unknown.
     pub fn deregister_nspace(&self, nspace: &Nspace<'_>) -> Result<(), Error> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if self.job(nspace).is_none() {
@@ -326,7 +327,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a snapshot of a job; later changes do not reach it.
+    /// Returns a snapshot of a job; later changes do not affect it.
     #[must_use]
     pub fn job(&self, nspace: &Nspace<'_>) -> Option<Arc<Registered>> {
         self.part(nspace).load().get(nspace.as_bytes()).cloned()
@@ -336,7 +337,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`Job::get`], and `PMIX_ERR_NOT_FOUND` if the job is not known.
+    /// As for [`Job::get`], and `PMIX_ERR_NOT_FOUND` if the job is unknown.
     pub fn get(&self, nspace: &Nspace<'_>, request: &Request<'_>) -> Result<Value<'static>, Error> {
         let jobs = self.part(nspace).load();
         let known = jobs.get(nspace.as_bytes()).ok_or_else(|| unknown(nspace))?;
@@ -346,15 +347,15 @@ impl Store {
         }
     }
 
-    /// Returns all that is known of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
-    /// its job as a whole: what the host registered and what follows from it, then what the process put for
-    /// others of this node or was brought here by a fence. Qualifiers may name another realm, as for
-    /// [`Job::known`].
+    /// Returns all values of a process, or, with [`Rank::WILDCARD`](pmix_types::Rank::WILDCARD), of
+    /// its whole job: values that the host registered, derived values, then the data that the
+    /// process put for others of this node or that a fence collected. Qualifiers may select another
+    /// realm, as for [`Job::known`].
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing is known; `PMIX_ERR_BAD_PARAM` if a qualifier has a type that it
-    /// cannot have.
+    /// `PMIX_ERR_NOT_FOUND` if there are no values; `PMIX_ERR_BAD_PARAM` if a qualifier has an
+    /// invalid type.
     pub fn known(
         &self,
         proc: &Proc<'_>,
@@ -382,12 +383,12 @@ impl Store {
         }
     }
 
-    /// Changes what the processes of a job put; readers see the whole change or none of it.
+    /// Changes the data that processes of a job put, atomically for readers.
     ///
     /// # Errors
     ///
-    /// That of the change, and nothing has changed then; `PMIX_ERR_NOT_FOUND` if the job is not
-    /// known.
+    /// The error of the change, which then has no effect; `PMIX_ERR_NOT_FOUND` if the job is
+    /// unknown.
     pub fn update_modex<T>(
         &self,
         nspace: &Nspace<'_>,
@@ -401,12 +402,12 @@ impl Store {
         Ok(answer)
     }
 
-    /// Stores the modex of a fence, for every job that is registered.
+    /// Stores the modex of a fence, for every registered job.
     pub fn absorb(&self, modex: &Modex) {
         let mut nspaces: Vec<_> = modex.procs().map(|(nspace, _)| nspace).collect();
         nspaces.dedup();
         for nspace in nspaces {
-            // A job that is not known has nobody here who could ask for its data.
+            // No process here can ask for the data of an unknown job.
             let _ = self.update_modex(nspace, |puts| {
                 puts.absorb(nspace, modex);
                 Ok(())
@@ -414,7 +415,7 @@ impl Store {
         }
     }
 
-    /// Returns the names of all jobs, in no order.
+    /// Returns the names of all jobs, unordered.
     #[must_use]
     pub fn nspaces(&self) -> Vec<Nspace<'static>> {
         let name = |name: &Arc<[u8]>| Nspace::new(name.to_vec());
@@ -424,8 +425,8 @@ impl Store {
             .collect()
     }
 
-    /// Returns the processes of every job on the node of this server, for `PMIX_LOCAL_PROCS` of no
-    /// job.
+    /// Returns the processes of all jobs on the node of this server, for `PMIX_LOCAL_PROCS` without
+    /// a job.
     #[must_use]
     pub fn local_procs(&self) -> Vec<Proc<'static>> {
         let mut procs = Vec::new();
@@ -437,7 +438,7 @@ impl Store {
         procs
     }
 
-    /// What is known of a session that another job belongs to.
+    /// Returns a value of a session to which another job belongs.
     fn foreign_session(&self, request: &Request<'_>) -> Option<Value<'static>> {
         let id = request.session()?;
         for part in &self.parts {
@@ -464,7 +465,7 @@ impl Store {
     }
 }
 
-/// An nspace that a job can have.
+/// Checks that a job can have an nspace.
 fn registrable(nspace: &Nspace<'_>) -> Result<Nspace<'static>, Error> {
     let nspace = Nspace::new(nspace.as_bytes().to_vec());
     if nspace.is_empty() || nspace.as_bytes().len() > Nspace::MAX_LEN {
@@ -484,7 +485,7 @@ fn unknown(nspace: &Nspace<'_>) -> Error {
 }
 
 impl Job {
-    /// The value of a session key if the job belongs to that session.
+    /// Returns the value of a session key if the job belongs to that session.
     fn session_of(&self, id: u32, request: &Request<'_>) -> Option<Value<'static>> {
         let Session { id: own, .. } = self.session;
         let found = (own == Some(id)).then(|| self.get(request).ok())??;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program of its own: its allocator counts what every thread takes.
 //!
-//! The job information of another job is written as it is sent: nothing of it is packed, unpacked
-//! and packed again. An unpacked process is an array on the heap, so the test counts allocations.
+//! The job information for another job is packed in one pass, without intermediate unpacking. An
+//! unpacked process would be an array on the heap, so the test counts allocations.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
@@ -14,8 +14,7 @@ use pmix_types::{Info, Release, keys};
 #[global_allocator]
 static METER: meter::Meter = meter::Meter;
 
-/// How often memory is asked for to pack the information of a job of two nodes, and how many bytes
-/// it has.
+/// Returns the number of allocations for packing a job of two nodes, and the length of the result.
 fn cost_of_kvals(procs_per_node: u32) -> (usize, usize) {
     let preg = pmix_builtin::open_preg(&preg_core::Params::default()).unwrap();
     let procs = format!(
@@ -34,10 +33,10 @@ fn cost_of_kvals(procs_per_node: u32) -> (usize, usize) {
 }
 
 #[test]
-fn a_job_of_others_is_told_without_unpacking_its_processes() {
+fn another_job_is_packed_without_unpacking_its_processes() {
     let (few_calls, few_bytes) = cost_of_kvals(10);
     let (calls, bytes) = cost_of_kvals(1_000);
     assert!(bytes > few_bytes + 2 * 990 * 60, "{few_bytes} to {bytes}");
-    // What grows is the reply itself, by doubling, and the list of peers of a node.
+    // Only the reply itself, which doubles, and the list of peers of a node grow.
     assert!(calls < few_calls + 40, "{few_calls} to {calls} allocations");
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our side of `cargo xtask bench gds`: what a job costs a store.
+//! The part of `cargo xtask bench gds` for this project: the cost of a job in a store.
 //!
-//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [folded] [reply RELEASE]` does what
-//! `benches/peers/gds.c` does to a real server, and prints the same lines: a name, the least and
-//! the median, in nanoseconds or bytes. It adds `calls_...`, how often a get asks for memory, and
-//! `scan`, how long it takes to look at each byte of both maps. With `procs` every process has an
-//! array of its own, too. With `folded` the maps are read before and handed over as they are folded,
-//! and `peak` is the most that a registration holds at once. With `reply` the figures of what a client of that release is told are
-//! added. Memory is what the allocator was asked for and still holds.
+//! `gds NODE_MAP PROC_MAP NUM_NODES NUM_PROCS GETS CYCLES [procs] [folded] [reply RELEASE]` does
+//! what `benches/peers/gds.c` does to a real server, and prints the same lines: a name, the minimum
+//! and the median, in nanoseconds or bytes. In addition, `calls_...` is the number of allocations
+//! of a get, and `scan` the time to read each byte of both maps. With `procs` every process has its
+//! own array. With `folded` the maps are parsed before the registration and passed folded, and
+//! `peak` is the peak memory of a registration. With `reply` the figures of the job info for a
+//! client of that release are added. Memory is the allocated memory that is still held.
 
 mod meter;
 mod reply;
@@ -29,7 +29,7 @@ fn nspace() -> Nspace<'static> {
     Nspace::new("bench-gds@1")
 }
 
-/// So many gets are timed together, as the clock takes as long as one.
+/// The number of gets that are timed together, because reading the clock takes as long as a get.
 const TOGETHER: u32 = 50;
 
 type Fault = Box<dyn std::error::Error>;
@@ -59,7 +59,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, took as f64)
 }
 
-/// A map in the form in which its text says it is given.
+/// Returns a map in the form that its text indicates.
 fn map(key: &'static str, text: &[u8]) -> Info<'static> {
     let encoded = ["pmix[", "raw:", "blob:", "fold:"];
     let is_encoded = encoded.iter().any(|tag| text.starts_with(tag.as_bytes()));
@@ -71,7 +71,7 @@ fn map(key: &'static str, text: &[u8]) -> Info<'static> {
     Info::new(key, value)
 }
 
-/// What a host may state of every process of a job placed by blocks.
+/// Returns process arrays as a host might state them for a job placed by blocks.
 fn proc_arrays(size: Size) -> Vec<Info<'static>> {
     let each = size.procs / size.nodes;
     let array = |rank: u32| {
@@ -93,13 +93,13 @@ fn proc_arrays(size: Size) -> Vec<Info<'static>> {
     (0..size.procs).map(array).collect()
 }
 
-/// A key of some ranks, or of some nodes by their number; each get asks for another one.
+/// A key of some ranks or of some nodes by number; each get uses a different one.
 struct Question {
     name: &'static str,
     key: &'static str,
-    /// None: the job itself.
+    /// The number of ranks; `None` for the job itself.
     ranks: Option<u32>,
-    /// None: no node is named.
+    /// The number of nodes; `None` if no node is named.
     nodes: Option<u32>,
 }
 
@@ -120,7 +120,7 @@ impl Question {
         for batch in 0..gets.div_ceil(TOGETHER) {
             let turns = (batch * TOGETHER..).take(TOGETHER as usize);
             let (results, took) = timed(|| {
-                // A step without a pattern that any table could follow.
+                // An irregular step, so that no table can predict it.
                 let mut turns = turns.map(|i| i.wrapping_mul(2_654_435_761));
                 turns.try_for_each(|turn| self.get(store, turn).map(|v| drop(black_box(v))))
             });
@@ -137,7 +137,7 @@ impl Question {
     }
 }
 
-/// Registers, and the bytes that are held then and were not before.
+/// Registers the job; returns the time and the additional bytes of memory.
 fn register(store: &Store, given: &RankSet) -> Result<(f64, usize), Fault> {
     let registration = given.registration();
     meter::forget_peak();
@@ -148,10 +148,10 @@ fn register(store: &Store, given: &RankSet) -> Result<(f64, usize), Fault> {
     Ok((took, after.saturating_sub(before)))
 }
 
-/// What is registered.
+/// The data of a registration.
 struct RankSet {
     infos: Vec<Info<'static>>,
-    /// The maps, where they are handed over folded.
+    /// The folded maps, if they are passed folded.
     maps: Option<(NodeList, ProcMap)>,
 }
 
@@ -208,7 +208,7 @@ fn run(arguments: &[String]) -> Result<(), Fault> {
     let given = RankSet { infos, maps };
     let store = Store::new(preg, LocalNode::new("server"));
 
-    // The first job pays for what the store sets up once.
+    // The first job includes the one-time setup of the store.
     let (took, _) = register(&store, &given)?;
     let mut registered = vec![took];
     let mut deregistered = vec![deregister(&store)?];

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An allocator that counts what this thread holds and how often it asks.
+//! An allocator that counts the memory and the allocations of this thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The alignment of memory that `pmix_types::memory` asks for and gives back at once, to see whether it is there. It is
-/// no part of a cost.
+/// The alignment of the probes of `pmix_types::memory`, which are freed at once; they are not part
+/// of a cost.
 const PROBE: usize = 128;
 
-/// The system's allocator, counted.
+/// The system's allocator with counters.
 pub(crate) struct Meter;
 
 thread_local! {
-    /// Bytes held, and how often memory was asked for.
+    /// The bytes held, and the number of allocations.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
-    /// The bytes held when the peak was forgotten, and the most since.
+    /// The bytes held at the last reset of the peak, and the peak since then.
     static PEAK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// Begins to look for the most bytes held at once.
+/// Resets the peak.
 pub(crate) fn forget_peak() {
     let (held, _) = COUNT.get();
     PEAK.set((held, held));
 }
 
-/// The most bytes held at once since then, beyond what was held before.
+/// Returns the peak since the reset, beyond the bytes held at that time.
 pub(crate) fn peak() -> usize {
     let (before, most) = PEAK.get();
     most - before
 }
 
-/// Bytes held by this thread, and how often it asked for memory.
+/// Returns the bytes held by this thread, and its number of allocations.
 pub(crate) fn now() -> (usize, u64) {
     COUNT.get()
 }
@@ -47,14 +47,15 @@ fn count(more: usize, less: usize, asked: u64) {
     });
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches no memory of it
-// and asks for none, as the count needs neither to be made nor to be dropped.
+// SAFETY: every call is passed on to the system's allocator unchanged; the counters are
+// thread-local cells without initializer or destructor, so counting neither allocates nor touches
+// the memory.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() != PROBE {
             count(layout.size(), 0, 1);
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -62,7 +63,7 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != PROBE {
             count(layout.size(), 0, 1);
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -70,13 +71,13 @@ unsafe impl GlobalAlloc for Meter {
         if layout.align() != PROBE {
             count(0, layout.size(), 0);
         }
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size(), 1);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

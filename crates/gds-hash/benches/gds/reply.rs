@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long it takes to build what a client is told about its job, and to hand it out again.
+//! The time to build the job info for a client, and to return it again.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use pmix_types::Release;
 
 use crate::{Fault, TOGETHER, nspace, show, timed};
 
-/// How often it is built.
+/// The number of times that it is built.
 const BUILT: usize = 200;
 
 /// Prints `reply`, `reply_shared` and `reply_bytes` for clients of a release.

@@ -10,11 +10,11 @@ use super::limits::CommitLimits;
 use super::modex_store::Entry;
 use crate::Error;
 
-/// Inflates compressed bytes; none if they are damaged or too large.
+/// A function that inflates compressed bytes; returns `None` if they are damaged or too large.
 pub type Inflate = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// Describes how bytes for a peer or from one are packed, and what reads old maps and compressed
-/// data in them.
+/// The layout of packed data for or from a peer, with the helpers for encoded maps and compressed
+/// data.
 #[derive(Clone, Copy)]
 pub struct Codec<'w> {
     layout: Layout,
@@ -22,28 +22,29 @@ pub struct Codec<'w> {
     inflate: Option<Inflate>,
 }
 
-/// What nested bytes may cost: in proportion to them, without an allowance that many small
-/// objects could add up.
+/// The limits of nested bytes: in proportion to their length, without a constant allowance, which
+/// many small objects could add up.
 const LIMITS: Limits = Limits {
     depth: 64,
     memory_factor: 64,
     memory_base: 0,
 };
 
-/// A decoded value may take as much memory as the bytes that are left of its message, and this
-/// many bytes more.
+/// The additional bytes of memory that a decoded value may take, beyond the remaining length of its
+/// message.
 const VALUE_MEMORY: usize = 16 << 20;
 
-/// The bytes of memory that a value may take where so many bytes are left: what a value takes does
-/// not count against the next, which is read when the first is stored.
+/// Returns the memory limit of a value for a remaining length. The memory of a value does not count
+/// against the next one, because each value is stored before the next is read.
 fn memory(len: usize) -> usize {
     let most = len.saturating_add(VALUE_MEMORY);
     len.saturating_mul(LIMITS.memory_factor).min(most)
 }
 
-/// How many values of one key qualifiers may tell apart in a message of a commit.
+/// The most values of one key with different qualifiers in a message of a commit.
 pub(crate) const MAX_VARIANTS: usize = 256;
-/// The same with those that are stored for the processes of this node, or for others.
+/// The most stored values of one key with different qualifiers, for each of local and remote
+/// processes.
 pub(crate) const MAX_STORED_VARIANTS: usize = 4 * MAX_VARIANTS;
 
 impl<'w> Codec<'w> {
@@ -57,14 +58,14 @@ impl<'w> Codec<'w> {
         }
     }
 
-    /// Sets what tells the length of old encoded maps.
+    /// Sets the framer that determines the length of encoded maps of the string form.
     #[must_use]
     pub const fn with_framer(mut self, framer: &'w dyn RegexFramer) -> Self {
         self.framer = Some(framer);
         self
     }
 
-    /// Sets what inflates the data that newer servers compress.
+    /// Sets the function that inflates the data that newer servers compress.
     #[must_use]
     pub const fn with_inflate(mut self, inflate: Inflate) -> Self {
         self.inflate = Some(inflate);
@@ -92,12 +93,12 @@ impl<'w> Codec<'w> {
         }
     }
 
-    /// An empty template.
+    /// Returns an empty template.
     pub(crate) fn template(&self) -> MessageTemplate<'w> {
         self.framed(MessageTemplate::new(self.layout))
     }
 
-    /// An empty template that is written as a byte object under a key.
+    /// Returns an empty template that is written as a byte object with a key.
     pub(crate) fn template_in_object(
         &self,
         key: &Key<'_>,
@@ -105,7 +106,7 @@ impl<'w> Codec<'w> {
         MessageTemplate::in_object(self.layout, key).map(|template| self.framed(template))
     }
 
-    /// An empty template that is written as an array of infos under a key.
+    /// Returns an empty template that is written as an array of infos with a key.
     pub(crate) fn template_in_info_array(
         &self,
         key: &Key<'_>,
@@ -120,7 +121,7 @@ impl<'w> Codec<'w> {
         }
     }
 
-    /// Packs what a closure says, apart from the message it will stand in.
+    /// Runs a closure that packs into a separate buffer, and returns the bytes.
     pub(crate) fn pack(
         &self,
         write: impl FnOnce(&mut Encoder<'_>) -> Result<(), bfrops::Error>,
@@ -147,13 +148,13 @@ impl<'w> Codec<'w> {
     }
 }
 
-/// Takes calls off bytes that may be a part of a message, and names faults by the message.
+/// A reader of calls from a part of a message, whose errors have offsets in the message.
 pub(crate) struct Reader<'a> {
     codec: Codec<'a>,
     decoder: Decoder<'a>,
-    /// Where the bytes start in the message.
+    /// The offset of the bytes in the message.
     start: usize,
-    /// Where the compressed object starts that they come from.
+    /// The offset of the compressed object that contained the bytes.
     inside: Option<usize>,
 }
 
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         self.decoder.is_empty()
     }
 
-    /// Where the next call starts in the message.
+    /// Returns the offset of the next call in the message.
     pub(crate) const fn offset(&self) -> usize {
         match self.inside {
             Some(object) => object,
@@ -175,19 +176,19 @@ impl<'a> Reader<'a> {
         read.map_err(|error| self.fault(&error))
     }
 
-    /// How the bytes are packed.
+    /// Returns the layout of the bytes.
     pub(crate) const fn layout(&self) -> Layout {
         self.codec.layout
     }
 
-    /// A call of one `PMIX_KVAL`, and the bytes of its value.
+    /// Reads a call of one `PMIX_KVAL`, and returns the bytes of its value as well.
     pub(crate) fn kval(&mut self) -> Result<(Kval<'a>, &'a [u8]), Error> {
         self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.kval_with_bytes();
         read.map_err(|error| self.fault(&error))
     }
 
-    /// A call of one `PMIX_VALUE`, and the bytes of the value.
+    /// Reads a call of one `PMIX_VALUE`, and returns the bytes of the value as well.
     pub(crate) fn value(&mut self) -> Result<(Value<'a>, &'a [u8]), Error> {
         self.decoder.allow_memory(memory(self.rest().len()));
         let read = self.decoder.value_with_bytes();
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
         read.map_err(|error| self.fault(&error))
     }
 
-    /// A byte object or a buffer, to be read on its own.
+    /// Reads a byte object or a buffer, and returns a reader of its content.
     pub(crate) fn object<K>(&mut self) -> Result<Self, Error>
     where
         K: for<'b> WireType<Item<'b> = Bytes<'b>>,
@@ -214,19 +215,18 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// The bytes that are left.
+    /// Returns the remaining bytes.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.decoder.rest()
     }
 
-    /// All faults are in a compressed object that starts here.
+    /// Sets the offset of the compressed object, which all errors then have.
     pub(crate) fn inside(mut self, object: usize) -> Self {
         self.inside = Some(object);
         self
     }
 
-    /// Calls of one kval each up to the end, while they are within limits, which become narrower by
-    /// them.
+    /// Reads calls of one kval each up to the end, within limits, from which they are deducted.
     pub(crate) fn kvals(
         &mut self,
         entries: &mut Vec<Entry>,
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the values that have qualifiers, in the order of their keys.
+/// Returns the values with qualifiers, in the order of their keys.
 pub(crate) fn qualified<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<&'e Entry> {
     let entries = entries.into_iter().filter(|entry| entry.is_qualified());
     let mut qualified: Vec<_> = entries.collect();
@@ -268,7 +268,7 @@ pub(crate) fn qualified<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec
     qualified
 }
 
-/// Checks that a message does not have so many values of a key that finding one takes long.
+/// Checks that a message has no more values of a key than a search can handle quickly.
 pub(crate) fn check_variants<'e>(
     entries: impl IntoIterator<Item = &'e Entry>,
     most: usize,
@@ -280,7 +280,7 @@ pub(crate) fn check_variants<'e>(
         .map_or(Ok(()), |count| check_num_variants(count, most))
 }
 
-/// Checks that so many values of one key that qualifiers tell apart are not too many.
+/// Checks the number of values of one key with different qualifiers.
 pub(crate) fn check_num_variants(count: usize, most: usize) -> Result<(), Error> {
     if count <= most {
         return Ok(());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job information of several jobs in one piece, which a host carries to another node.
+//! The job information of several jobs in one buffer, which a host transfers to another node.
 //!
 //! | part | call | content |
 //! | --- | --- | --- |
-//! | job | `PMIX_BYTE_OBJECT` each | what follows |
+//! | job | `PMIX_BYTE_OBJECT` each | the following calls |
 //! | nspace | `PMIX_STRING` | name of the job |
 //! | job information | `PMIX_KVAL` each | as [`Job::kvals`](crate::Job::kvals) packs it |
 //!
@@ -19,11 +19,11 @@ use super::reply::job_infos;
 use crate::{Codec, Error, Store};
 
 impl Store {
-    /// Packs what is known of jobs, each once; those that are not known are left out.
+    /// Packs the job information of jobs, each once; unknown jobs are omitted.
     ///
     /// # Errors
     ///
-    /// None with a layout that a server has.
+    /// None for the layouts of servers.
     pub fn collect_job_info<'n>(
         &self,
         codec: &Codec<'_>,
@@ -46,13 +46,13 @@ impl Store {
         Ok(out)
     }
 
-    /// Takes what [`collect_job_info`](Self::collect_job_info) packed on another node. Returns the jobs that are
-    /// known by it, or known better, each with why something of it cannot be understood and is left out. A job
-    /// for which `has_own` is true is left as it is.
+    /// Stores the output of [`collect_job_info`](Self::collect_job_info) of another node. Returns
+    /// the jobs that it added or updated, each with the errors of the entries that were omitted. A
+    /// job for which `has_own` returns `true` is left unchanged.
     ///
     /// # Errors
     ///
-    /// The status of the decoder and an offset; jobs in front of it have been taken.
+    /// The status and the offset of the decoder; the jobs before the offset have been stored.
     pub fn absorb_collected(
         &self,
         codec: &Codec<'_>,
@@ -85,5 +85,5 @@ impl Store {
     }
 }
 
-/// A job that another node told of, and why something of it cannot be understood.
+/// A job from another node, and the errors of the entries that were omitted.
 pub type Told = (Nspace<'static>, Vec<Error>);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modex: what servers contribute to a fence that collects data.
+//! The modex: the contributions of servers to a fence that collects data.
 //!
-//! The host carries the bytes and does not look into them: each server contributes one byte
-//! object, and every server gets all of them, one behind the other. Only servers of one
-//! implementation and form must agree. Frozen: append only.
+//! The host transfers the bytes without examining them: each server contributes one byte object,
+//! and every server receives the concatenation of all. Only servers with one implementation and
+//! form must agree. Frozen: append only.
 //!
 //! | part, 4.2 and 5.0 | call | content |
 //! | --- | --- | --- |
 //! | contribution | `PMIX_BYTE_OBJECT` | flags, keys, processes |
 //! | flags | `PMIX_BYTE` | 1: data were collected; 2: keys are numbered |
 //! | number of keys | `PMIX_UINT32` | only with flag 2 |
-//! | keys | `PMIX_STRING`, so many | only with flag 2 |
+//! | keys | `PMIX_STRING` each | only with flag 2 |
 //! | process | `PMIX_BYTE_OBJECT` each | rank, data |
-//! | rank | `PMIX_PROC_RANK` | behind all ranks of the jobs that stand before its own in the fence |
+//! | rank | `PMIX_PROC_RANK` | rank in the fence: counted after the ranks of all jobs before its own |
 //! | datum | `PMIX_UINT32`, `PMIX_VALUE` | number of the key and value, with flag 2 |
 //! | datum | `PMIX_KVAL` | without flag 2 |
 //!
 //! | part, 6.1 and later | call | content |
 //! | --- | --- | --- |
-//! | contribution | `PMIX_BYTE_OBJECT` | the two following |
-//! | compressed | `PMIX_BOOL` | whether the next object is |
+//! | contribution | `PMIX_BYTE_OBJECT` | the following two calls |
+//! | compressed | `PMIX_BOOL` | `true` if the next object is compressed |
 //! | data | `PMIX_BYTE_OBJECT` | flag, processes |
-//! | flag | `PMIX_BYTE` | 0: no data were collected; 1: all data; 2: what changed |
+//! | flag | `PMIX_BYTE` | 0: no data were collected; 1: all data; 2: changes only |
 //! | process | `PMIX_BYTE_OBJECT` each | process, data |
 //! | process | `PMIX_PROC` | |
 //! | datum | `PMIX_KVAL` | a value of no type: the key is removed (since 7.0) |
 //!
-//! Source: OpenPMIx, `gds/base`; no document describes the contributions, and
-//! `docs/decisions/0013-one-owner-for-each-layout.md` says who owns them here.
+//! Source: OpenPMIx, `gds/base`; no document describes the contributions.
+//! `docs/decisions/0013-one-owner-for-each-layout.md` assigns them to this crate.
 
 mod decode;
 mod encode;
@@ -38,25 +38,27 @@ use pmix_types::{Nspace, Rank};
 use super::modex_store::{Entry, ScopeSet};
 use crate::{Error, ModexStore};
 
-/// Names the form in which the servers of a fence pack their contributions.
+/// The form of the contributions to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModexForm {
-    /// As OpenPMIx 4.2 and 5.0: processes by number, keys by number where that is shorter.
+    /// The form of OpenPMIx 4.2 and 5.0: processes by number, and keys by number if that is
+    /// shorter.
     Numbered,
-    /// As OpenPMIx 6.1 and later: processes by name. The form that can say that a key is removed.
+    /// The form of OpenPMIx 6.1 and later: processes by name. Only this form can state that a key
+    /// is removed.
     Named,
 }
 
-/// Names a job whose processes take part in a fence. All servers list the jobs in the same order.
+/// A job whose processes participate in a fence. All servers list the jobs in the same order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participant<'m> {
     /// The nspace of the job.
     pub nspace: Nspace<'m>,
-    /// The number of processes of the job that take part.
+    /// The number of participating processes of the job.
     pub num_procs: u32,
 }
 
-/// Holds what the servers of a fence contributed, checked as a whole before any of it is stored.
+/// The contributions of the servers of a fence, validated as a whole before any of them is stored.
 #[derive(Clone, Debug, Default)]
 pub struct Modex {
     parts: Vec<Part>,
@@ -70,13 +72,13 @@ struct Part {
 }
 
 impl Modex {
-    /// Returns the processes whose data are in the modex.
+    /// Returns the processes with data in the modex.
     pub fn procs(&self) -> impl Iterator<Item = (&Nspace<'static>, Rank)> {
         self.parts.iter().map(|part| (&part.nspace, part.rank))
     }
 
-    /// Keeps the data of some processes only: those of a server's own processes are there already,
-    /// and may be newer than what it contributed.
+    /// Keeps only the data of some processes. A server excludes its own processes, whose stored
+    /// data may be newer than its contribution.
     pub fn retain(&mut self, mut keep: impl FnMut(&Nspace<'static>, Rank) -> bool) {
         self.parts.retain(|part| keep(&part.nspace, part.rank));
     }
@@ -85,7 +87,7 @@ impl Modex {
 impl ModexStore {
     /// Stores the data of a modex for the processes of this job.
     ///
-    /// What the processes put before stays unless it is replaced or said to be removed.
+    /// Data that the processes put earlier are kept unless they are replaced or removed.
     pub fn absorb(&mut self, nspace: &Nspace<'_>, modex: &Modex) {
         let parts = modex.parts.iter().filter(|part| part.nspace == *nspace);
         for part in parts {
@@ -94,7 +96,7 @@ impl ModexStore {
     }
 }
 
-/// How many ranks stand before those of a participant.
+/// Returns the number of ranks before those of a participant.
 fn ranks_before(participants: &[Participant<'_>], place: usize) -> u64 {
     let before = participants.iter().take(place);
     before
@@ -103,7 +105,7 @@ fn ranks_before(participants: &[Participant<'_>], place: usize) -> u64 {
 }
 
 fn no_member(nspace: &Nspace<'_>) -> Error {
-    Error::bad(format!("{nspace} takes no part in the fence"))
+    Error::bad(format!("{nspace} does not participate in the fence"))
 }
 
 #[cfg(test)]

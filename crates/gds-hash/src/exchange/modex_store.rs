@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The data that processes put, by process and scope.
 //!
-//! A scope says for storing who may see a value and for fetching who asks, in one table
-//! ([`ScopeSet`](scope_set::ScopeSet)), so that nothing is stored where no fetch looks:
+//! When data are stored, a scope names the processes that may see them; when data are fetched, it
+//! names the processes that ask. One table ([`ScopeSet`](scope_set::ScopeSet)) defines both, so
+//! that stored data can always be fetched:
 //!
-//! | scope | a put is seen by | a fetch sees what is for |
+//! | scope | a put is seen by | a fetch finds the data for |
 //! | --- | --- | --- |
 //! | `PMIX_LOCAL` | processes of the same node | processes of the same node |
 //! | `PMIX_REMOTE` | processes of other nodes | processes of other nodes |
 //! | `PMIX_GLOBAL` | both | both |
-//! | `PMIX_INTERNAL` | nobody else | everybody and nobody: all that the process put |
-//! | `PMIX_SCOPE_UNDEF` | refused | the same |
-//! | `PMIX_DEL_…` | the key is removed for the same scopes | refused |
+//! | `PMIX_INTERNAL` | no other process | all data of the process |
+//! | `PMIX_SCOPE_UNDEF` | rejected | rejected |
+//! | `PMIX_DEL_…` | the key is removed for the same scopes | rejected |
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and the scopes.
 
@@ -41,7 +42,7 @@ pub(crate) use self::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 use crate::{Answer, Error};
 
-/// Holds a put whose key, value and scope have been checked: it stores a value or removes a key.
+/// A put with a valid key, value and scope: it stores a value or removes a key.
 #[derive(Clone)]
 enum Put {
     Store(Entry, ScopeSet),
@@ -59,16 +60,16 @@ impl Put {
     }
 }
 
-/// How many ranks share a block, as a power of two.
+/// The number of ranks in a block, as a power of two.
 const BLOCK_BITS: u32 = 8;
 
 type Block = BTreeMap<u32, Arc<ProcData>>;
 
-/// Holds the data that the processes of one job put.
+/// The data that the processes of one job put.
 ///
-/// A clone is a snapshot: it costs nothing and does not change when the original does. The one
-/// writer keeps the original and publishes clones; readers never wait for it. A write after that
-/// copies what the snapshot still holds of one process and its block, not the rest.
+/// A clone is a snapshot: it is cheap and does not change with the original. The only writer keeps
+/// the original and publishes clones; readers never wait for it. A later write copies the shared
+/// data of one process and its block, not the rest.
 ///
 /// ```
 /// use gds_hash::ModexStore;
@@ -81,28 +82,28 @@ type Block = BTreeMap<u32, Arc<ProcData>>;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ModexStore {
-    /// By the upper bits of the rank.
+    /// The blocks by the upper bits of the rank.
     blocks: Arc<BTreeMap<u32, Arc<Block>>>,
-    /// Whether some process has put another value under a key that it had put before, has removed one, or was
+    /// `true` if a process has put another value with an existing key, has removed a key, or was
     /// removed with its values.
     has_changed: bool,
 }
 
 impl ModexStore {
-    /// Stores a value for the processes that the scope names, or removes the key for them.
+    /// Stores a value for the processes in the scope, or removes the key for them.
     ///
-    /// The last put of a key counts: who is not in its scope no longer sees the key. Values that
-    /// different qualifiers tell apart ([`pmix_types::QualifiedValue`]) are stored side by side; a
-    /// deletion removes them all. Deleting what is not there is no error.
+    /// The last put of a key counts: processes outside of its scope no longer see the key. Values
+    /// with different qualifiers ([`pmix_types::QualifiedValue`]) are stored separately; a deletion
+    /// removes all of them. Deleting a missing key is not an error.
     ///
-    /// DEVIATION: a put with another scope moves the key; OpenPMIx leaves the old value with those
-    /// who saw it before, and both sides go on with different values;
+    /// DEVIATION: a put with another scope moves the key; OpenPMIx leaves the old value visible to
+    /// the processes of the old scope, so both groups continue with different values;
     /// `the_last_put_of_a_key_moves_it`.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a key, with one that is too long, with a value of no type
-    /// (which means a deletion to other servers), or with a scope that is none.
+    /// `PMIX_ERR_BAD_PARAM` for a missing or too long key, for a value of no type (which means a
+    /// deletion in messages to other servers), and for an invalid scope.
     pub fn put(&mut self, rank: Rank, scope: Scope, info: Info<'_>) -> Result<(), Error> {
         self.do_put(rank, Put::new(scope, kval_of(info))?);
         Ok(())
@@ -115,7 +116,7 @@ impl ModexStore {
         }
     }
 
-    /// All values of a key of a process that qualifiers tell apart, whoever sees them.
+    /// Returns all values of a key of a process with their qualifiers, for any scope.
     fn of_key(&self, rank: Rank, key: &Key<'_>) -> &[Entry] {
         let data = self.data(rank);
         data.map_or(&[], |data| data.of_key(key.as_bytes()))
@@ -132,13 +133,15 @@ impl ModexStore {
         values.filter(move |entry| entry.scopes.meets(scopes))
     }
 
-    /// Returns how many values of a key of a process are stored for some scopes that qualifiers tell apart.
+    /// Returns the number of values of a key of a process with different qualifiers that are stored
+    /// for some scopes.
     fn num_variants(&self, rank: Rank, key: &Key<'_>, scopes: ScopeSet) -> usize {
         let values = self.of_key_for(rank, key, scopes);
         values.filter(|entry| entry.is_qualified()).count()
     }
 
-    /// Stores values for a set of scopes and leaves what others see: how commits and modexes say it.
+    /// Stores values for a set of scopes and leaves those of other scopes unchanged, as commits and
+    /// modexes require.
     pub(crate) fn merge(&mut self, rank: Rank, scopes: ScopeSet, entries: Vec<Entry>) {
         if !entries.is_empty() {
             self.change(rank, |data| data.merge(entries, scopes));
@@ -154,16 +157,16 @@ impl ModexStore {
         }
     }
 
-    /// Returns the value of a key that the scope lets the caller see.
+    /// Returns the value of a key that the scope makes visible to the caller.
     ///
-    /// Who asks with qualifiers is answered by a value that has them all; who asks without, by the
-    /// value without. With [`Rank::UNDEF`] the first process that has the key answers.
+    /// A get with qualifiers finds a value that has all of them; a get without finds the value
+    /// without. With [`Rank::UNDEF`] the first process that has the key answers.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE` if the process put the key for the other of the local and
-    /// the remote processes only, so that there is nothing to wait for; `PMIX_ERR_NOT_FOUND`
-    /// otherwise; `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE` if the process put the key only for the other of local and
+    /// remote processes, so that waiting is pointless; `PMIX_ERR_BAD_PARAM` for a scope that no
+    /// fetch can use; `PMIX_ERR_NOT_FOUND` otherwise.
     pub fn get(
         &self,
         rank: Rank,
@@ -178,7 +181,7 @@ impl ModexStore {
     ///
     /// # Errors
     ///
-    /// As [`Self::get`].
+    /// As for [`Self::get`].
     pub fn check(
         &self,
         rank: Rank,
@@ -207,7 +210,7 @@ impl ModexStore {
         if let Some(entry) = found(scopes) {
             return Ok(entry);
         }
-        let message = format!("{key} was not put by rank {rank} with {scope}");
+        let message = format!("rank {rank} has not put {key} with {scope}");
         if rank.is_valid() && scopes.other_side().and_then(found).is_some() {
             let status = pmix_types::Status::ERR_EXISTS_OUTSIDE_SCOPE;
             return Err(Error::new(status, message));
@@ -215,14 +218,14 @@ impl ModexStore {
         Err(Error::not_found(message))
     }
 
-    /// Returns all that a process put and the scope lets the caller see, in the order of the keys.
+    /// Returns all data of a process that the scope makes visible, in the order of the keys.
     ///
-    /// A qualified value comes as it travels: under `pmix.qual.val` with its qualifiers.
+    /// A qualified value has its packed form: with the key `pmix.qual.val` and its qualifiers.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found; `PMIX_ERR_NOMEM` if the process has no memory
-    /// for copies of all that was put.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use; `PMIX_ERR_NOMEM` if the process has
+    /// no memory for copies of all data.
     pub fn all(
         &self,
         rank: Rank,
@@ -233,14 +236,14 @@ impl ModexStore {
         Ok(self.entries(rank, scopes).map(Entry::kval))
     }
 
-    /// Returns whether any data of a process are there.
+    /// Returns `true` if there are data of a process.
     #[must_use]
     pub fn has_rank(&self, rank: Rank) -> bool {
         self.entries(rank, ScopeSet::ALL).next().is_some()
     }
 
-    /// Returns the ranks of the other processes that put something: first those above a rank, in their
-    /// order, then those below it.
+    /// Returns the other ranks that have put data: first those above a rank, in ascending order,
+    /// then those below it.
     pub fn others_after(&self, rank: Rank) -> impl Iterator<Item = Rank> + '_ {
         let (upper, lower) = place(rank);
         let above = self.blocks.range(upper..);
@@ -250,15 +253,15 @@ impl ModexStore {
         above.chain(below).map(|(rank, _)| Rank::new(*rank))
     }
 
-    /// Returns whether a process ever replaced or removed a value, or was forgotten with its values: a client
-    /// that got such a value before may hold an outdated one. A new key is no change, and neither is the
-    /// commit of an equal value.
+    /// Returns `true` if a process ever replaced or removed a value, or was removed with its
+    /// values: a client that received such a value may hold an outdated one. A new key is not a
+    /// change, and neither is the commit of an equal value.
     #[must_use]
     pub const fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// Removes all that a process put.
+    /// Removes all data of a process.
     pub fn forget(&mut self, rank: Rank) {
         self.has_changed = true;
         let (upper, _) = place(rank);
@@ -275,17 +278,17 @@ impl ModexStore {
         }
     }
 
-    /// Returns the bytes of heap that the data take. Equal values of several processes that a fence
-    /// brought count once.
+    /// Returns the bytes of heap memory of the data. Equal values of several processes from a fence
+    /// count once.
     ///
-    /// A figure for who watches a server: it goes through all data, and of a value that is neither
-    /// text nor bytes it takes what a C program would need.
+    /// The figure is meant for monitoring a server: it traverses all data, and for a value that is
+    /// neither text nor bytes it uses the size in a C program.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let mut seen = HashSet::new();
         let mut total = 0;
         for (_, data) in self.all_data() {
-            // Its place in the block, and its own counts.
+            // The entry in the block, and the reference counts.
             total += size_of::<(u32, Arc<ProcData>)>() + 2 * size_of::<usize>();
             total += size_of::<ProcData>() + data.memory_bytes();
             for entry in data.held() {
@@ -298,30 +301,30 @@ impl ModexStore {
         total
     }
 
-    /// The entries a set of scopes sees of a process.
+    /// Returns the entries of a process that a set of scopes sees.
     pub(crate) fn entries(&self, rank: Rank, scopes: ScopeSet) -> impl Iterator<Item = &Entry> {
         let data = self.data(rank);
         data.into_iter().flat_map(move |data| data.entries(scopes))
     }
 
-    /// Returns the bytes that the data of a process take, which count against a limit: on the wire
-    /// or, where elements of arrays take more there, in memory.
+    /// Returns the bytes of the data of a process that count against a limit: their packed size, or
+    /// the size in memory if elements of arrays take more there.
     ///
-    /// It is kept up with each change, so that asking for it costs nothing.
+    /// The sum is updated with each change, so the call is cheap.
     #[must_use]
     pub fn num_bytes(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::bytes)
     }
 
-    /// Returns how many keys a process has put, each of the values of a key that qualifiers tell
-    /// apart counted. It is kept up with each change.
+    /// Returns the number of keys that a process has put; values with different qualifiers count
+    /// separately. The number is updated with each change.
     #[must_use]
     pub fn num_keys(&self, rank: Rank) -> usize {
         self.data(rank).map_or(0, ProcData::num_keys)
     }
 
-    /// The keys that processes of other nodes saw and are to see no longer; if they are very many, those that were
-    /// removed last.
+    /// Returns the removed keys that processes of other nodes may still see; if there are very
+    /// many, only the last ones.
     pub(crate) fn removed(&self, rank: Rank) -> impl Iterator<Item = &Key<'static>> {
         self.data(rank).into_iter().flat_map(ProcData::removed)
     }
@@ -336,7 +339,8 @@ impl ModexStore {
         blocks.map(|(rank, data)| (Rank::new(*rank), data.as_ref()))
     }
 
-    /// Changes what a process put; the closure says whether something that was there is so no longer.
+    /// Changes the data of a process; the closure returns `true` if existing data were replaced or
+    /// removed.
     fn change(&mut self, rank: Rank, write: impl FnOnce(&mut ProcData) -> bool) {
         let (upper, lower) = place(rank);
         let blocks = Arc::make_mut(&mut self.blocks);
@@ -347,7 +351,7 @@ impl ModexStore {
     }
 }
 
-/// The block of a rank and its key there.
+/// Returns the block of a rank and its key in the block.
 const fn place(rank: Rank) -> (u32, u32) {
     (rank.as_raw() >> BLOCK_BITS, rank.as_raw())
 }
@@ -364,7 +368,7 @@ fn kval_of(info: Info<'_>) -> Kval<'_> {
     }
 }
 
-/// A key that names something.
+/// Checks a key and returns it.
 fn named(key: Key<'_>) -> Result<Key<'_>, Error> {
     check_name(&key).map(|()| key)
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job info that a client gets when it connects.
+//! The job info in the reply to a client that connects.
 //!
 //! | part | call | content |
 //! | --- | --- | --- |
 //! | nspace | `PMIX_STRING` | name of the job |
-//! | job | `PMIX_KVAL` each | what is stated of the job and what follows |
+//! | job | `PMIX_KVAL` each | stated and derived values of the job |
 //! | session | `PMIX_KVAL` | `pmix.ssn.arr`: infos, the session number first |
 //! | node | `PMIX_KVAL` each | `pmix.node.arr`: infos, name and number first |
 //! | application | `PMIX_KVAL` each | `pmix.app.arr`: infos, the application number first |
 //! | process | `PMIX_KVAL` each | `pmix.pblob`: a byte object with a call of `PMIX_PROC_RANK`, then `PMIX_KVAL` each |
 //!
-//! The form of the data store `hash`, which clients since 3.2 take. Frozen: append only.
+//! The form is that of the data store `hash`, which clients since 3.2 accept. Frozen: append only.
 //!
-//! A 4.2 client ends at the first `pmix` key it does not know and loses what follows, so it is
-//! sent only keys that its release has. Nothing is sent that the client's module cannot read.
+//! A 4.2 client stops at the first `pmix` key that it does not know and loses the rest, so it is
+//! sent only keys of its release. Data that the client's module cannot unpack are not sent.
 //!
-//! Source: OpenPMIx, the component `gds/hash`, as its clients read it.
+//! Source: OpenPMIx, the component `gds/hash`, as its clients parse it.
 
 mod flat;
 mod infos;
@@ -38,7 +38,7 @@ use crate::job::{App, ranks};
 use crate::shared::{ArcSwap, OnceLock};
 use crate::{Codec, Error, Job};
 
-/// What follows for a job and is sent; encoded maps are not, a client asks for them.
+/// The derived keys of a job that are sent; encoded maps are not, because clients request them.
 const OF_JOB: [&str; 5] = [
     keys::JOB_SIZE,
     keys::MAX_PROCS,
@@ -47,12 +47,12 @@ const OF_JOB: [&str; 5] = [
     keys::JOB_NUM_APPS,
 ];
 
-/// About how many bytes say what is known of a process; room for so many is made at once, up to
+/// The approximate number of bytes for a process; room for all processes is reserved at once, up to
 /// a megabyte.
 const OF_ONE: usize = 160;
 const MOST_AT_ONCE: usize = 1 << 20;
 
-/// What follows for an application.
+/// The derived keys of an application.
 const OF_APP: [&str; 4] = [
     keys::APP_SIZE,
     keys::APPLDR,
@@ -60,12 +60,11 @@ const OF_APP: [&str; 4] = [
     keys::NODE_LIST,
 ];
 
-/// Caches the packed job info of one job: one reply for each kind of client, packed when the first
-/// of its kind asks.
+/// A cache of the packed job info of one job: one reply for each kind of client, packed on the
+/// first request of its kind.
 ///
-/// It stands beside the job that it is asked with; another job, or an update, has another. A reply
-/// that is there is read without a lock; only who asks for one that is just being built waits for
-/// it, and nobody for one of another kind.
+/// The cache belongs to one job; another job, or an update, has another cache. An existing reply is
+/// read without a lock. A request waits only for a reply of its own kind that is being packed.
 ///
 /// ```
 /// use bfrops::{Layout, Module};
@@ -83,7 +82,7 @@ const OF_APP: [&str; 4] = [
 /// ```
 #[derive(Debug, Default)]
 pub struct JobInfoReplies {
-    /// One for each kind of client that asked; they are few.
+    /// The replies by kind of client; there are few kinds.
     kinds: ArcSwap<Vec<Arc<Shared>>>,
 }
 
@@ -91,11 +90,11 @@ pub struct JobInfoReplies {
 #[derive(Debug)]
 struct Shared {
     kind: Kind,
-    /// The job does not change, so neither does what cannot be packed of it.
+    /// The packed reply. An error is kept as well, because the job is immutable.
     reply: OnceLock<Result<Arc<Vec<u8>>, Error>>,
 }
 
-/// What replies differ in.
+/// The properties that distinguish replies.
 type Kind = (Layout, Release, Remote);
 
 impl JobInfoReplies {
@@ -103,7 +102,7 @@ impl JobInfoReplies {
     ///
     /// # Errors
     ///
-    /// As [`Job::reply`].
+    /// As for [`Job::reply`].
     pub fn get(
         &self,
         job: &Job,
@@ -127,7 +126,7 @@ impl JobInfoReplies {
             reply: OnceLock::new(),
         });
         self.kinds.rcu(|kinds| match of_kind(kinds) {
-            // Another client of the kind was faster.
+            // Another client of the kind has added it meanwhile.
             Some(first) => {
                 shared = first;
                 Arc::clone(kinds)
@@ -137,7 +136,7 @@ impl JobInfoReplies {
         shared
     }
 
-    /// Drops all replies, when all clients have theirs.
+    /// Drops all replies, when all clients have received theirs.
     pub fn clear(&self) {
         self.kinds.store(Arc::default());
     }
@@ -146,7 +145,7 @@ impl JobInfoReplies {
 impl Job {
     /// Packs the job info for a client of a release, as the reply to REQ.
     ///
-    /// Where the node of the server is none of the job's, nothing is left out.
+    /// If the node of the server does not belong to the job, nothing is omitted.
     ///
     /// # Errors
     ///
@@ -165,10 +164,10 @@ impl Job {
     }
 
     /// Packs the job info in the form of a reply to a get: a call of `PMIX_KVAL` each, with an
-    /// array `pmix.pdata` for each process. Nothing is left out.
+    /// array `pmix.pdata` for each process. Nothing is omitted.
     ///
-    /// Clients and servers get it that ask about a job that is not their own; clients take
-    /// `pmix.pblob`, as [`Self::reply`] has it, only when they connect.
+    /// Clients and servers receive it when they ask about another job. Clients accept `pmix.pblob`,
+    /// as in [`Self::reply`], only when they connect.
     #[must_use]
     pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Vec<u8> {
         let mut out = Vec::new();
@@ -212,30 +211,30 @@ struct Writer<'r, 'o> {
     job: &'r Job,
     codec: &'r Codec<'r>,
     release: Release,
-    /// The nodes of which not all is told, if there are such.
+    /// The remote nodes, if their data are to be sent only in part.
     elsewhere: Option<RemoteNodes>,
     proc_form: ProcForm,
     encoder: Encoder<'o>,
 }
 
-/// The nodes that are not the server's.
+/// The nodes other than the server's.
 #[derive(Clone, Copy)]
 struct RemoteNodes {
-    /// The node that is.
+    /// The node of the server.
     here: u32,
     remote: Remote,
     never_asked: NeverAsked,
 }
 
 impl RemoteNodes {
-    /// Whether a node is told.
+    /// Returns `true` if the values of a node are sent.
     fn tells_node(&self, slot: u32) -> bool {
         slot == self.here || (self.remote == Remote::Places && self.never_asked.of_nodes)
     }
 }
 
 impl Writer<'_, '_> {
-    /// Everything behind the nspace.
+    /// Packs everything after the nspace.
     fn all(&mut self) {
         self.job_values();
         self.session();
@@ -278,7 +277,7 @@ impl Writer<'_, '_> {
         if infos.is_empty() && session.id.is_none() {
             return;
         }
-        // Clients take the array only with a number; this one says that there is none.
+        // Clients require a session number in the array; this one means that there is none.
         let id = session.id.unwrap_or(u32::MAX);
         infos.insert(0, Info::new(keys::SESSION_ID, id));
         self.array(keys::SESSION_INFO_ARRAY, infos);
@@ -301,7 +300,7 @@ impl Writer<'_, '_> {
         if self.encoder.one::<wire_type::Kval>(&whole).is_ok() {
             return;
         }
-        // What this client cannot read is left out, the rest is not.
+        // Infos that this client cannot unpack are omitted, the others are sent.
         if let Value::DataArray(DataArray::Info(mut infos)) = whole.value {
             let codec = self.codec;
             infos.retain(|info| {
@@ -313,7 +312,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A value of the job, unless this client cannot read it.
+    /// Packs a value of the job, unless this client cannot unpack it.
     fn value(&mut self, kval: Kval<'_>) {
         if knows(self.release, &kval.key) {
             let _ = self.encoder.one::<wire_type::Kval>(&kval);
@@ -321,7 +320,7 @@ impl Writer<'_, '_> {
     }
 }
 
-/// What is known of an application, its nodes apart: its number first.
+/// Returns the values of an application without its nodes, starting with its number.
 fn app(job: &Job, number: u32, app: &App) -> Vec<Info<'static>> {
     let mut infos = vec![Info::new(keys::APPNUM, number)];
     let stated = app.values.infos();
@@ -335,7 +334,7 @@ fn app(job: &Job, number: u32, app: &App) -> Vec<Info<'static>> {
     infos
 }
 
-/// Whether a client of a release goes on after a key.
+/// Returns `true` if a client of a release continues after a key.
 fn knows(release: Release, key: &Key<'_>) -> bool {
     if release != Release::V4_2_2 || !key.is_reserved() {
         return true;
@@ -344,7 +343,7 @@ fn knows(release: Release, key: &Key<'_>) -> bool {
     key.is_some_and(|key| Attribute::by_key_in(release, key).is_some())
 }
 
-/// The ranks of a place in the map, each with its place on the node.
+/// Returns the ranks of a place in the map, each with its place on the node.
 fn ranks_of(job: &Job, slot: u32) -> impl Iterator<Item = (usize, Rank)> {
     let maps = job.nodes.maps.as_ref().into_iter();
     maps.flat_map(move |maps| ranks(maps, slot)).enumerate()

@@ -4,12 +4,12 @@
 //!
 //! | part | meaning |
 //! | --- | --- |
-//! | `(first,nodes,procs)` | so many processes on each of so many nodes, from the first on |
-//! | `node` | one process there |
-//! | `[part,part]xN` | the parts so many times |
+//! | `(first,nodes,procs)` | `procs` processes on each of `nodes` nodes, from node `first` on |
+//! | `node` | one process on that node |
+//! | `[part,part]xN` | the parts, repeated N times |
 //!
-//! The ranks count through the parts from zero. Where the job is larger than they say, they go on
-//! with the first part that begins at node 0: `(vector,(0,2,1))` is round robin over two nodes.
+//! The ranks count through the parts from zero. If the job has more processes, they continue with
+//! the first part that begins at node 0: `(vector,(0,2,1))` is round robin over two nodes.
 
 mod read;
 mod write;
@@ -19,22 +19,22 @@ use pmix_types::Rank;
 
 use crate::Error;
 
-/// How many runs of ranks a vector may place: a few bytes of it can stand for a run of each rank
-/// of the largest job.
+/// The most runs of ranks in a vector: a few bytes can represent one run for each rank of the
+/// largest job.
 const MAX_RUNS: usize = 1 << 22;
 
 /// A process map as blocks of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AnlMap(Vec<Part>);
 
-/// Blocks that are there a number of times.
+/// Blocks that are repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     blocks: Vec<Block>,
     times: u64,
 }
 
-/// Nodes with as many processes on each.
+/// Nodes with an equal number of processes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     first: u64,
@@ -43,7 +43,7 @@ struct Block {
 }
 
 impl Part {
-    /// How many processes it places, if that can be counted.
+    /// Returns the number of its processes, unless it overflows.
     fn num_procs(&self) -> Option<u64> {
         let blocks = self.blocks.iter();
         let once = blocks.map(|block| block.nodes.checked_mul(block.procs));
@@ -53,7 +53,7 @@ impl Part {
 }
 
 impl AnlMap {
-    /// The map of so many nodes, for a job of so many processes if that is known.
+    /// Returns the map for a number of nodes, and for a number of processes if that is known.
     pub(crate) fn to_procs(
         &self,
         num_nodes: usize,
@@ -80,16 +80,16 @@ impl AnlMap {
         Ok(build(&runs, num_nodes, limits)?)
     }
 
-    /// The blocks as often as they are there.
+    /// Returns the blocks with their repetitions.
     fn blocks(&self) -> impl Iterator<Item = &Block> + Clone {
         let parts = self.0.iter();
         parts.flat_map(|part| (0..part.times).flat_map(|_| &part.blocks))
     }
 
-    /// Node, first rank and count of what stands side by side, for as many processes; none if
-    /// there are too many.
+    /// Returns node, first rank and count of each run for `total` processes, or `None` if there are
+    /// too many runs.
     fn runs(&self, total: u64) -> Option<Vec<(u64, u64, u64)>> {
-        // Every block has a process, so that there are no more turns than processes.
+        // Every block has a process, so there are at most as many rounds as processes.
         let again = || self.blocks().skip_while(|block| block.first != 0);
         let repeated =
             std::iter::repeat_with(again).take_while(|again| again.clone().next().is_some());
@@ -101,7 +101,7 @@ impl AnlMap {
                     return Some(runs);
                 }
                 let count = block.procs.min(total - rank);
-                // Ranks count on from run to run.
+                // Ranks are consecutive from run to run.
                 let full = runs.len() == MAX_RUNS;
                 match runs.last_mut().filter(|last| last.0 == node) {
                     Some(last) => last.2 += count,
@@ -128,7 +128,7 @@ fn build(
     let mut rest = runs.iter().peekable();
     for node in 0..num_nodes {
         while let Some((_, first, count)) = rest.next_if(|(of, ..)| *of == node) {
-            // The ranks were counted against the limits.
+            // The limits on ranks were checked before.
             builder.run(RankRun {
                 first: Rank::new(u32::try_from(*first).unwrap_or(u32::MAX)),
                 count: u32::try_from(*count).unwrap_or(u32::MAX),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_are_written_and_read_again() {
+    fn maps_survive_writing_and_parsing() {
         for (map, anl) in [
             ("0-3;4-7;8", "(vector,(0,2,4),(2,1,1))"),
             ("0,2,4;1,3,5", "(vector,(0,2,1),(0,2,1),(0,2,1))"),
@@ -175,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn ranks_with_a_gap_or_twice_have_no_such_map() {
+    fn ranks_with_gaps_or_duplicates_have_no_vector() {
         for map in ["1;2", "0,2", "0;0", "0,1;1,2"] {
             assert_eq!(AnlMap::of(&procs(map)), None, "{map}");
         }
     }
 
     #[test]
-    fn another_notation_is_none_and_a_broken_vector_names_its_byte() {
+    fn ignores_other_notations_and_rejects_damaged_vectors() {
         assert_eq!(AnlMap::parse(b"c101,c102").unwrap(), None);
         assert_eq!(parsed(" (vector, (0, 1 ,2) ) "), parsed("(vector,(0,1,2))"));
         for (text, at) in [
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_repeated_as_they_say_and_until_the_job_is_full() {
+    fn parts_repeat_until_all_processes_are_placed() {
         for (anl, size, map) in [
             ("(vector,(0,2,1))", 5, "0,2,4;1,3"),
             ("(vector,(1,1,1),(0,2,1))", 6, "1,3,5;0,2,4"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_is_believed() {
+    fn rejects_blocks_beyond_the_limits() {
         let limits = Limits::default();
         let huge = parsed("(vector,(0,999999999,999999999))");
         assert!(huge.to_procs(4, None, &limits).is_err());

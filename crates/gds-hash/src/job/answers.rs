@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values that gets without qualifiers find in job info, as a table for readers that do not hold the
-//! job.
+//! The results of gets without qualifiers from job info, as a table for readers that do not hold
+//! the job.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 
@@ -12,10 +12,11 @@ use super::get::Request;
 use super::list::{OF_APP, OF_JOB, OF_NODE, OF_PROC, OF_SESSION};
 use crate::{Job, Realm};
 
-/// The largest job, in processes, whose lists of all nodes and of all processes are among its answers.
+/// The largest number of processes of a job whose lists of all nodes and processes are in the
+/// table.
 const MOST_LISTED: u64 = 16_384;
 
-/// The keys of such texts.
+/// The keys of these lists.
 const LISTS: [&str; 4] = [
     keys::NODE_LIST,
     keys::NODE_MAP_RAW,
@@ -23,31 +24,31 @@ const LISTS: [&str; 4] = [
     keys::ANL_MAP,
 ];
 
-/// Says what a job, or a process of it, answers for a key.
+/// The value of a key of a job or of one of its processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownAnswer {
     /// The process; [`Rank::WILDCARD`] for the job.
     pub rank: Rank,
     /// The key and its value.
     pub kval: Kval<'static>,
-    /// Whether a get of any process of the job, on this node or another, is answered with this value, too.
+    /// `true` if a get of any process of the job, on this node or another, returns this value as well.
     pub is_for_all: bool,
 }
 
-/// Holds the answers of a job.
+/// The table of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownAnswers {
-    /// Those of the job, then those of processes of this node that differ from them.
+    /// The values of the job, then those of processes of this node that differ from them.
     pub answers: Vec<KnownAnswer>,
-    /// The processes of this node: for what is not answered for one of them, the answer of the job holds.
+    /// The processes of this node. A key without an entry for one of them has the value of the job.
     pub described: Vec<Rank>,
 }
 
 impl Job {
-    /// Returns what processes of this node are answered that ask without qualifiers, about their job or a
-    /// process of their node: a process that has no answer of its own has that of the job.
+    /// Returns the results of gets without qualifiers by processes of this node, about their job or
+    /// a process of their node. A process without an entry for a key has the value of the job.
     ///
-    /// Left out are texts that name all processes or nodes of a job of more than 16,384 processes.
+    /// For a job of more than 16,384 processes, lists of all processes or nodes are omitted.
     #[must_use]
     pub fn answers(&self) -> KnownAnswers {
         let of_procs = self.proc_keys();
@@ -76,7 +77,7 @@ impl Job {
                 let Some(value) = self.answer(rank, &key) else {
                     continue;
                 };
-                // Those of the job stand in the order of their keys.
+                // The values of the job are sorted by key.
                 let of_job = all.answers.get(..of_job).unwrap_or_default();
                 let found = of_job.binary_search_by(|known| known.kval.key.cmp(&key));
                 let found = found.ok().and_then(|place| of_job.get(place));
@@ -102,14 +103,14 @@ impl Job {
         Some(answer.into_owned())
     }
 
-    /// What processes may have values of their own for.
+    /// Returns the keys for which processes may have values.
     fn proc_keys(&self) -> BTreeSet<Vec<u8>> {
         let stated = self.procs.keys().map(|key| key.as_bytes().to_vec());
         let derived = OF_PROC.iter().map(|key| key.as_bytes().to_vec());
         stated.chain(derived).collect()
     }
 
-    /// What an application may have values for, if there are several.
+    /// Returns the keys for which applications may have values, if there are several applications.
     fn app_keys(&self) -> impl Iterator<Item = Key<'static>> {
         let apps = (self.apps.len() > 1).then_some(&self.apps);
         let stated = apps.into_iter().flat_map(|apps| apps.values());
@@ -120,7 +121,7 @@ impl Job {
         all.into_iter().filter(of_apps)
     }
 
-    /// What the job as a whole may be asked for.
+    /// Returns the keys for which the job as a whole may have values.
     fn job_keys(&self) -> BTreeSet<Key<'static>> {
         let tables = [&self.job, &self.session.values].into_iter();
         let tables = tables.chain(self.apps.values().map(|app| &app.values));

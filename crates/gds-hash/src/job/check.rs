@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds values of a registration that contradict each other, and required values that are missing.
+//! Checks for contradictions in a registration.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -8,14 +8,15 @@ use pmix_types::{Rank, keys};
 
 use crate::{Error, Job};
 
-/// The longest node map whose names are compared with each other.
+/// The most names of a node map that are compared with each other.
 const MOST_NAMES: usize = 1 << 16;
 
 impl Job {
-    /// Returns what contradicts itself in what was stated, each by its key: a job size that is no number,
-    /// one that is not that of the process map, a node that stands in the node map twice.
+    /// Returns the contradictions in the stated values, each with its key: a job size that is not a
+    /// number, a job size other than that of the process map, a node that occurs twice in the node
+    /// map.
     ///
-    /// Nodes are compared in maps of up to 65,536 names, and in longer ones that are one run.
+    /// Nodes are compared in maps of up to 65,536 names, and in longer maps that are one run.
     #[must_use]
     pub fn contradictions(&self) -> Vec<Error> {
         let mut found = Vec::new();
@@ -50,15 +51,15 @@ impl Job {
         found
     }
 
-    /// Returns whether the job or one of its applications has a node map and a process map.
+    /// Returns `true` if the job or one of its applications has a node map and a process map.
     #[must_use]
     pub fn has_maps(&self) -> bool {
         let mut apps = self.apps.values();
         self.nodes.maps.is_some() || apps.any(|app| app.nodes.maps.is_some())
     }
 
-    /// Returns the name of the node that the maps place a process on, if that is another one than the node
-    /// of this server, and the latter is one of the job's.
+    /// Returns the name of the node on which the maps place a process, if that is not the node of
+    /// this server and the latter belongs to the job.
     #[must_use]
     pub fn other_node(&self, rank: Rank) -> Option<Vec<u8>> {
         let own = self.own_node()?;
@@ -67,8 +68,8 @@ impl Job {
     }
 }
 
-/// Returns whether a node map may name a node twice. The names of one run differ, and maps of more
-/// than [`MOST_NAMES`] names are not compared.
+/// Returns `true` if a node map may name a node twice. The names of a run are distinct, and maps of
+/// more than [`MOST_NAMES`] names are not compared.
 fn may_repeat(nodes: &NodeList) -> bool {
     let (mut runs, mut all_differ) = (0_usize, true);
     if nodes.len() > MOST_NAMES {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of many processes or nodes: by key, then by the number of the process or node.
+//! The values of many processes or nodes, by key and then by the number of the process or node.
 //!
-//! A host that describes every process gives millions of values, and few different ones. Each key
-//! is a column of numbers: the datum itself where it is a number, else its place in a pool where
-//! equal values are stored once. A column that counts or repeats is kept as runs, another one as
-//! an array of as few bytes as its numbers need.
+//! A host that describes every process gives millions of values, but few distinct ones. Each key is
+//! a column of numbers: the datum itself if it is a number, otherwise its index in a pool of
+//! distinct values. A column that counts or repeats is stored as runs, any other as an array with
+//! the smallest integer width that fits.
 
 mod numbers;
 mod reader;
@@ -21,20 +21,20 @@ use super::qualified::{self, Qualified};
 /// Values by key and number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Columns {
-    /// In the order of their keys.
+    /// The columns, in the order of their keys.
     columns: Vec<(Key<'static>, Column)>,
-    /// Their places in the order in which they were first given.
+    /// Their indices, in the order in which the keys were first given.
     given: Vec<usize>,
     pool: Vec<Value<'static>>,
     qualified: Qualified,
 }
 
-/// The values of one key: those of each type apart.
+/// The values of one key, separated by type.
 #[derive(Clone, Debug, Default)]
 struct Column(Vec<(DataType, Numbers)>);
 
 impl Columns {
-    /// The value of a key for a process or node.
+    /// Returns the value of a key of a process or node.
     pub(crate) fn get(&self, key: &[u8], index: u32) -> Option<Value<'static>> {
         let place = self
             .columns
@@ -43,7 +43,7 @@ impl Columns {
         self.value(&self.columns[place].1, index)
     }
 
-    /// The value of a key for a process or node that has the qualifiers which are asked for.
+    /// Returns the value of a key of a process or node that has the requested qualifiers.
     pub(crate) fn qualified(
         &self,
         key: &[u8],
@@ -53,18 +53,18 @@ impl Columns {
         self.qualified.get(index, key, asked).cloned()
     }
 
-    /// The keys that any process or node has a value for, apart from those that qualifiers tell apart.
+    /// Returns the keys with values, without those of qualified values.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
         self.columns.iter().map(|(key, _)| key)
     }
 
-    /// Whether there are no values.
+    /// Returns `true` if there are no values.
     pub(crate) fn is_empty(&self) -> bool {
         self.columns.is_empty() && self.qualified.is_empty()
     }
 
-    /// All values of a process or node, in the order in which their keys were first given, then
-    /// those that qualifiers tell apart.
+    /// Returns all values of a process or node, in the order in which their keys were first given,
+    /// then the qualified values.
     pub(crate) fn all(&self, index: u32) -> impl Iterator<Item = (&Key<'static>, Value<'static>)> {
         let places = self.given.iter();
         places
@@ -73,7 +73,7 @@ impl Columns {
             .chain((self.qualified.infos(index)).map(|info| (&*qualified::KEY, info.value)))
     }
 
-    /// The processes or nodes that have a value, as stretches in ascending order that do not meet.
+    /// Returns the processes or nodes with values, as disjoint ascending ranges.
     pub(crate) fn spans(&self) -> Vec<RangeInclusive<u32>> {
         let mut spans: Vec<_> = self.qualified.numbers().map(|n| n..=n).collect();
         for (_, numbers) in self.columns.iter().flat_map(|(_, column)| &column.0) {
@@ -92,7 +92,7 @@ impl Columns {
         merged
     }
 
-    /// Calls `f` with every value, its key and its number.
+    /// Calls `f` with every key, number and value.
     pub(crate) fn for_each(&self, mut f: impl FnMut(&Key<'static>, u32, &Value<'static>)) {
         let given = self.given.iter();
         for (key, column) in given.filter_map(|place| self.columns.get(*place)) {
@@ -112,7 +112,7 @@ impl Columns {
         }
     }
 
-    /// The lowest number that has a value for a key.
+    /// Returns the lowest number with a value for a key.
     pub(crate) fn first_with(&self, key: &[u8]) -> Option<u32> {
         let place = self
             .columns
@@ -122,7 +122,7 @@ impl Columns {
         columns.0.iter().filter_map(|(_, n)| n.first()).min()
     }
 
-    /// The bytes of heap that the values take.
+    /// Returns the bytes of heap memory of the values.
     pub(crate) fn memory_bytes(&self) -> usize {
         let cells = self.columns.iter().flat_map(|(_, column)| &column.0);
         self.columns.capacity() * (size_of::<(Key<'_>, Column)>() + size_of::<usize>())
@@ -144,7 +144,7 @@ impl Columns {
     }
 }
 
-/// A datum that is a number.
+/// Returns a datum as a number, if its type allows that.
 fn to_number(value: &Value<'_>) -> Option<u64> {
     Some(match value {
         Value::Bool(flag) => u64::from(*flag),
@@ -161,7 +161,7 @@ fn to_number(value: &Value<'_>) -> Option<u64> {
 }
 
 fn from_number(data_type: DataType, number: u64) -> Option<Value<'static>> {
-    // What was stored under a type fits it.
+    // No conversion can fail: a number stored with a type came from that type.
     let small = || u32::try_from(number).unwrap_or_default();
     let signed = || i32::try_from(number.cast_signed()).unwrap_or_default();
     Some(match data_type {
@@ -182,14 +182,14 @@ fn from_number(data_type: DataType, number: u64) -> Option<Value<'static>> {
     })
 }
 
-/// Gathers values in any order.
+/// A builder of columns from values in any order.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnsBuilder {
     keys: HashMap<Key<'static>, usize>,
     cells: Vec<Vec<(u32, DataType, u64)>>,
     pool: Vec<Value<'static>>,
     texts: HashMap<Text<'static>, u64>,
-    /// For each key the last pooled value that is no text.
+    /// For each key the last pooled value that is not text.
     last: HashMap<usize, u64>,
     qualified: Qualified,
 }
@@ -242,7 +242,7 @@ impl ColumnsBuilder {
         place
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(crate) fn finish(mut self) -> Columns {
         let mut keys: Vec<_> = self.keys.into_iter().collect();
         keys.sort();
@@ -264,7 +264,7 @@ impl ColumnsBuilder {
 
 impl Column {
     fn new(mut cells: Vec<(u32, DataType, u64)>) -> Self {
-        // Stable: of equal numbers the last stays last.
+        // The sort is stable, so of equal numbers the last remains last.
         if !cells.is_sorted_by_key(|cell| cell.0) {
             cells.sort_by_key(|cell| cell.0);
         }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_every_pattern_come_back() {
+    fn numbers_of_every_pattern_survive() {
         let patterns: [fn(u64) -> u64; 6] = [
             |i| i,
             |_| 7,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_numbers_do_not_meet() {
+    fn spans_are_disjoint() {
         let number = |key: &'static str, index: u32| {
             (key, index, Value::Uint32(index.wrapping_mul(0x9e37_79b9)))
         };
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_are_stored_once_and_counting_takes_no_room() {
+    fn equal_texts_are_stored_once_and_runs_take_no_memory() {
         let mut builder = ColumnsBuilder::default();
         for rank in 0..100_000_u32 {
             builder.set(

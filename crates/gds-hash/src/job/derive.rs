@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derived values: what follows from the maps and from what the host states.
+//! Derived values, computed from the maps and from values that the host states.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
@@ -9,7 +9,7 @@ use super::nodes::{Maps, Nodes};
 use crate::Job;
 
 impl Job {
-    /// What follows for the job.
+    /// Returns a derived value of the job.
     pub(crate) fn derived_of_job(&self, key: &str) -> Option<Value<'static>> {
         if key == keys::NSPACE {
             return Some(text(self.nspace.as_bytes()));
@@ -29,7 +29,7 @@ impl Job {
         })
     }
 
-    /// What follows for the session.
+    /// Returns a derived value of the session.
     pub(crate) fn derived_of_session(&self, key: &str) -> Option<Value<'static>> {
         if key == keys::SESSION_ID {
             return self.session.id.map(Value::Uint32);
@@ -42,7 +42,7 @@ impl Job {
         }
     }
 
-    /// What follows for an application.
+    /// Returns a derived value of an application.
     pub(crate) fn derived_of_app(&self, number: u32, key: &str) -> Option<Value<'static>> {
         let app = self.apps.get(&number);
         if key == keys::APPNUM {
@@ -60,7 +60,8 @@ impl Job {
         }
     }
 
-    /// The application of a process: what the host stated, or the one whose ranks hold it.
+    /// Returns the application of a process: the stated one, or the one whose range of ranks
+    /// contains it.
     pub(crate) fn app_of(&self, rank: Rank) -> Option<u32> {
         let stated = self.procs.get(keys::APPNUM.as_bytes(), rank.as_raw());
         if let Some(Value::Uint32(number)) = stated {
@@ -79,7 +80,7 @@ impl Job {
         }
     }
 
-    /// The slot of the node of a process: where the host says it runs, or where the map has it.
+    /// Returns the slot of the node of a process: the stated node, or the node in the map.
     pub(crate) fn node_of(&self, rank: Rank) -> Option<u32> {
         let stated = |key: &str| self.procs.get(key.as_bytes(), rank.as_raw());
         if let Some(Value::String(Some(name))) = stated(keys::HOSTNAME)
@@ -96,7 +97,7 @@ impl Job {
         }
     }
 
-    /// What is known of a process.
+    /// Returns a value of a process.
     pub(crate) fn about_proc(&self, rank: Rank, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = self.procs.get(key.as_bytes(), rank.as_raw()) {
             return Some(stated);
@@ -122,7 +123,7 @@ impl Job {
         }
     }
 
-    /// Name or number of the node of a process.
+    /// Returns the name or number of the node of a process.
     pub(crate) fn place_of(&self, slot: u32, key: &str) -> Option<Value<'static>> {
         match key {
             keys::HOSTNAME => self.nodes.name(slot).map(text),
@@ -133,7 +134,7 @@ impl Job {
         }
     }
 
-    /// The first rank that has a value for a key.
+    /// Returns the first rank with a value for a key.
     pub(crate) fn first_rank_with(&self, key: &str) -> Option<Rank> {
         if let Some(rank) = self.procs.first_with(key.as_bytes()) {
             return Some(Rank::new(rank));
@@ -142,7 +143,7 @@ impl Job {
         self.nodes.maps.as_ref().filter(|_| derived)?.lowest()
     }
 
-    /// The place of a process among those of its application.
+    /// Returns the rank of a process within its application.
     fn app_rank(&self, rank: Rank) -> Option<Rank> {
         let number = self.app_of(rank)?;
         let app = self.apps.get(&number)?;
@@ -152,8 +153,8 @@ impl Job {
         self.place_in_app(number, rank).map(Rank::new)
     }
 
-    /// The place of a rank among those of an application, which follow its first rank, as many as
-    /// it has.
+    /// Returns the position of a rank in an application, whose ranks are consecutive from its first
+    /// rank on.
     fn place_in_app(&self, number: u32, rank: Rank) -> Option<u32> {
         let size = self.app_size(number)?;
         let place = rank.as_raw().checked_sub(self.app_leader(number)?)?;
@@ -169,8 +170,8 @@ impl Job {
         stated.and_then(|size| size.to_number().ok())
     }
 
-    /// The first rank of an application: what the host states, or what follows from the sizes of
-    /// those before it, as ranks count from application to application.
+    /// Returns the first rank of an application: the stated one, or the sum of the sizes of the
+    /// applications before it, because ranks are consecutive across applications.
     fn app_leader(&self, number: u32) -> Option<u32> {
         let stated = self
             .apps
@@ -209,13 +210,13 @@ impl Job {
         None
     }
 
-    /// The slot of the node of this server, if it is one of the job's.
+    /// Returns the slot of the node of this server, if the job has that node.
     pub(crate) fn own_node(&self) -> Option<u32> {
         let slot = self.host.names().find_map(|name| self.nodes.by_name(name));
         slot.map(|slot| self.nodes.first(slot))
     }
 
-    /// The processes on the node of this server.
+    /// Returns the processes on the node of this server.
     pub(crate) fn local_procs(&self) -> Vec<Proc<'static>> {
         let value = self
             .own_node()
@@ -226,7 +227,7 @@ impl Job {
         }
     }
 
-    /// What is known of a node.
+    /// Returns a value of a node.
     pub(crate) fn about_node(&self, nodes: &Nodes, slot: u32, key: &str) -> Option<Value<'static>> {
         if let Some(stated) = nodes.stated(slot, key.as_bytes()) {
             return Some(stated);
@@ -259,19 +260,19 @@ impl Job {
     }
 }
 
-/// Text as a value.
+/// Returns a text as a value.
 pub(crate) fn text(text: impl Into<Vec<u8>>) -> Value<'static> {
     Value::String(Some(Text::new(text.into())))
 }
 
-/// The names of a map, by commas.
+/// Returns the names of a map, separated by commas.
 fn names(nodes: &NodeList) -> Value<'static> {
     let mut list = Vec::with_capacity(nodes.text_len());
     nodes.write_text(b',', &mut list);
     Value::String(Some(Text::new(list)))
 }
 
-/// The ranks of a map, node by node.
+/// Returns the ranks of a map, node by node.
 fn groups(procs: &ProcMap) -> Value<'static> {
     let mut list = Vec::with_capacity(procs.text_len());
     procs.write_text(&mut list);
@@ -282,22 +283,22 @@ fn number(number: u64) -> Option<Value<'static>> {
     u32::try_from(number).ok().map(Value::Uint32)
 }
 
-/// The ranks of a node, of all its places in the map.
+/// Returns the ranks of a node, from all its places in the map.
 ///
-/// DEVIATION: a node that the map names more than once is one node, with the ranks of all its
+/// DEVIATION: a node that the map names more than once is one node with the ranks of all its
 /// places; `a_node_named_twice_has_the_ranks_of_both_places`.
 pub(crate) fn ranks(maps: &Maps, slot: u32) -> impl Iterator<Item = Rank> {
     places(maps, slot).flat_map(|place| maps.procs.ranks_of(place).into_iter().flatten())
 }
 
-/// How many ranks a node has.
+/// Returns the number of ranks of a node.
 fn num_ranks(maps: &Maps, slot: u32) -> u64 {
     let ranks = places(maps, slot).filter_map(|place| maps.procs.ranks_of(place));
-    // The hint is exact.
+    // The size hint of this iterator is exact.
     ranks.map(|ranks| ranks.size_hint().0 as u64).sum()
 }
 
-/// All places of a node in the map.
+/// Returns all places of a node in the map.
 fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
     let repeated = maps.repeated(slot).unwrap_or_default();
     let alone = repeated.is_empty().then_some(slot);
@@ -305,7 +306,7 @@ fn places(maps: &Maps, slot: u32) -> impl Iterator<Item = usize> {
     slots.filter_map(|slot| usize::try_from(slot).ok())
 }
 
-/// Writes the ranks of a node, with commas between them.
+/// Writes the ranks of a node, separated by commas.
 fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
     for place in places(maps, slot) {
         let before = list.len();
@@ -314,7 +315,7 @@ fn write_peers(maps: &Maps, slot: u32, list: &mut Vec<u8>) {
         }
         maps.procs.write_node(place, list);
         if list.len() == before + 1 && before > 0 {
-            // This place has no ranks.
+            // The place has no ranks, so its separator is removed.
             list.pop();
         }
     }

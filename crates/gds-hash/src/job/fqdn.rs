@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host names without their domain, where the host wants them so (`PMIX_HOSTNAME_KEEP_FQDN`).
+//! Host names without their domain, if the host requests them (`PMIX_HOSTNAME_KEEP_FQDN`).
 
 use std::net::IpAddr;
 
 use pmix_map::{Limits, NodeList, NodeListBuilder};
 
-/// A name up to its first dot. An address is no name with a domain.
+/// Returns a name up to its first dot; an IP address is unchanged.
 pub(crate) fn short(name: &[u8]) -> &[u8] {
     let Some(dot) = name.iter().position(|byte| *byte == b'.') else {
         return name;
@@ -18,7 +18,7 @@ pub(crate) fn short(name: &[u8]) -> &[u8] {
     }
 }
 
-/// The list with short names.
+/// Returns the list with short names.
 pub(crate) fn short_names(list: &NodeList, limits: &Limits) -> Result<NodeList, pmix_map::Error> {
     let mut builder = NodeListBuilder::new(limits);
     let mut result = Ok(());
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn domains_go_and_addresses_stay() {
+    fn removes_domains_and_keeps_addresses() {
         for (name, expected) in [
             ("n1.example.com", "n1"),
             ("n1", "n1"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets of job info: finds the realm of a request, and the value there.
+//! Gets of job info: the selection of a realm, and the lookup there.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the rules of retrieval for each realm.
 
@@ -11,10 +11,10 @@ use super::derive::text;
 use super::fqdn::short;
 use crate::{Error, Job, Realm};
 
-/// The Standard's name of the process realm; no released header has it.
+/// The Standard's name of the process realm, which no released header has.
 const PROC_INFO: &str = "pmix.proc.info";
 
-/// Asks a job for the value of a key, or for all values, of a rank.
+/// A request for the value of a key, or for all values, of a rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     rank: Rank,
@@ -33,7 +33,7 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Creates a request for all that is known of a process; see also [`Job::known`].
+    /// Creates a request for all values of a process; see also [`Job::known`].
     #[must_use]
     pub const fn all(rank: Rank) -> Self {
         Self {
@@ -43,16 +43,16 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Sets qualifiers: the realm, node, application or session that is meant, and what tells
-    /// several values of the key apart.
+    /// Sets qualifiers: the realm, node, application or session of the request, and qualifiers of
+    /// the value.
     #[must_use]
     pub const fn with(mut self, qualifiers: &'r [Info<'r>]) -> Self {
         self.qualifiers = qualifiers;
         self
     }
 
-    /// What is said of a key. A null name says nothing: clients of 4.2 send one where their caller
-    /// named no node.
+    /// Returns the value of a qualifier. A null name counts as missing: clients of 4.2 send one if
+    /// their caller names no node.
     fn qualifier(&self, key: &str) -> Option<&'r Value<'r>> {
         let found = self.qualifiers.iter().find(|info| info.key.is(key));
         let said = found.map(|info| &info.value);
@@ -70,17 +70,17 @@ impl<'r> Request<'r> {
         found.is_some_and(|info| info.truth().is_true())
     }
 
-    /// The session that is asked about, if one is named.
+    /// Returns the session of the request, if one is named.
     pub(crate) fn session(&self) -> Option<u32> {
         self.number(keys::SESSION_ID).ok().flatten()
     }
 
-    /// The rank that is asked about.
+    /// Returns the rank of the request.
     pub(crate) const fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// The realm that the qualifiers name.
+    /// Returns the realm that the qualifiers name.
     pub(crate) fn realm(&self) -> Option<Realm> {
         if self.qualifiers.is_empty() {
             return None;
@@ -122,10 +122,10 @@ impl<'r> Request<'r> {
     }
 }
 
-/// Holds a value that is stored, or one that was derived from the maps.
+/// A stored value, or a value derived from the maps.
 pub type Answer<'j> = Cow<'j, Value<'static>>;
 
-/// Returns an answer as a value of its own.
+/// Returns an answer as an owned value.
 ///
 /// # Errors
 ///
@@ -138,18 +138,18 @@ pub fn owned_answer(answer: Answer<'_>) -> Result<Value<'static>, Error> {
 }
 
 impl Job {
-    /// Returns the value that a request asks for.
+    /// Returns the requested value.
     ///
-    /// The key's realm is the one that the qualifiers name, else the key's own. Session keys are
-    /// answered whatever the rank; node keys for the node of the rank, or of this server where the
-    /// rank is no process; application keys for the application of the rank, or the first one; all
-    /// others for the process, or, with [`Rank::WILDCARD`], for the job (PMIx Standard, "Retrieval
-    /// rules for reserved keys").
+    /// The realm is the one that the qualifiers name, otherwise that of the key. Session keys have
+    /// a value for any rank; node keys are for the node of the rank, or of this server if the rank
+    /// is not a process; application keys are for the application of the rank, or the first one;
+    /// all others are for the process, or, with [`Rank::WILDCARD`], for the job (PMIx Standard,
+    /// "Retrieval rules for reserved keys").
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` with the level that was searched; `PMIX_ERR_BAD_PARAM` if everything is
-    /// asked of no single process.
+    /// `PMIX_ERR_NOT_FOUND` with the searched level; `PMIX_ERR_BAD_PARAM` if all values are
+    /// requested for a rank that is not a single process.
     pub fn get(&self, request: &Request<'_>) -> Result<Answer<'_>, Error> {
         let Some(key) = request.key else {
             return self.of_rank(request.rank).map(Cow::Owned);
@@ -162,8 +162,9 @@ impl Job {
             Realm::Node => self.node_value(request, key)?,
             Realm::Proc => self.proc_value(request, key),
         };
-        // Whose nodes are allocated need not be said: it "defaults to the session realm" (PMIx Standard,
-        // PMIX_ALLOCATED_NODELIST), unless the host states it of the job alone.
+        // The list of allocated nodes "defaults to the session realm" (PMIx Standard,
+        // PMIX_ALLOCATED_NODELIST), so the session is tried as well, unless the host stated the
+        // list for the job.
         let found = match found {
             None if key == keys::ALLOCATED_NODELIST && request.realm().is_none() => {
                 self.session_value(request, key)?
@@ -173,13 +174,13 @@ impl Job {
         found.ok_or_else(|| {
             let nspace = &self.nspace;
             Error::not_found(format!(
-                "{key} is not known at {} level of {nspace}",
+                "{key} is unknown at {} level of {nspace}",
                 realm.name()
             ))
         })
     }
 
-    /// The realm of a question; everything is asked of a process.
+    /// Returns the realm of a request; a request for all values is about a process.
     pub(crate) fn realm(&self, request: &Request<'_>) -> Realm {
         let named = request.realm();
         named.unwrap_or_else(|| match request.key {
@@ -188,12 +189,12 @@ impl Job {
         })
     }
 
-    /// The realm of a key where the qualifiers name none.
+    /// Returns the realm of a key if the qualifiers name none.
     fn default_realm(&self, rank: Rank, key: &str, node_named: bool) -> Realm {
         match Realm::of(key.as_bytes()) {
             Some(Realm::Session) => Realm::Session,
             Some(Realm::App) => Realm::App,
-            // The node of a process is something known of the process.
+            // The node of a process is a value of the process.
             Some(Realm::Node) if is_place(key) && rank.is_valid() && !node_named => Realm::Proc,
             Some(Realm::Node) => Realm::Node,
             _ if rank == Rank::WILDCARD => Realm::Job,
@@ -201,7 +202,7 @@ impl Job {
         }
     }
 
-    /// Whether the session of the job is the one that is asked about, if one is named.
+    /// Returns `true` if the job belongs to the requested session, or if none is named.
     pub(crate) fn is_session(&self, request: &Request<'_>) -> Result<bool, Error> {
         let asked = request.number(keys::SESSION_ID)?;
         Ok(asked.is_none() || asked == self.session.id)
@@ -233,7 +234,7 @@ impl Job {
             .or_else(|| self.derived_of_job(key).map(Cow::Owned))
     }
 
-    /// The application that is named, else that of the process, else the first.
+    /// Returns the named application, otherwise that of the process, otherwise the first.
     pub(crate) fn app_asked(&self, request: &Request<'_>) -> Result<Option<u32>, Error> {
         Ok(match request.number(keys::APPNUM)? {
             Some(number) => Some(number),
@@ -262,7 +263,8 @@ impl Job {
             .or_else(|| self.derived_of_app(number, key).map(Cow::Owned)))
     }
 
-    /// The node that the qualifiers name, if they name one; inside none if there is no such node.
+    /// Returns the node that the qualifiers name: `None` if they name none, `Some(None)` if it is
+    /// unknown.
     pub(crate) fn node_named(
         &self,
         request: &Request<'_>,
@@ -287,8 +289,8 @@ impl Job {
         }))
     }
 
-    /// A node of the job among those of a session or an application, which may have stated it by
-    /// name where its number is asked for, or the other way round.
+    /// Returns the slot of a node of the job among the nodes of a session or an application. The
+    /// latter may have only its name or only its number.
     fn same_node(&self, slot: u32, nodes: &super::nodes::Nodes) -> Option<u32> {
         let name = self.nodes.name(slot);
         name.and_then(|name| nodes.by_name(&name))
@@ -297,13 +299,13 @@ impl Job {
 
     fn slot_of(&self, nodes: &super::nodes::Nodes, name: &[u8]) -> Option<u32> {
         nodes.by_name(name).or_else(|| {
-            // One name of this server's node stands for all of them.
+            // All names of this server's node are equivalent.
             let own = self.host.names().any(|own| own == name);
             own.then(|| self.host.names().find_map(|own| nodes.by_name(own)))?
         })
     }
 
-    /// The node that is named, else that of the process, else that of this server.
+    /// Returns the named node, otherwise that of the process, otherwise that of this server.
     pub(crate) fn node_asked(
         &self,
         request: &Request<'_>,
@@ -318,23 +320,23 @@ impl Job {
         Ok(self.host.names().find_map(|name| nodes.by_name(name)))
     }
 
-    /// DEVIATION: name and number of a node are known of it like any other key, so that one leads to
-    /// the other and this server's node has its number; in OpenPMIx they are not found, or the
-    /// question is given back; `a_node_is_known_by_its_name_and_its_number`.
+    /// DEVIATION: the name and the number of a node are values of it like any other, so that each
+    /// can be found by the other, and this server's node has its number; OpenPMIx does not find
+    /// them, or returns the request; `a_node_is_known_by_its_name_and_its_number`.
     fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let slot = self.node_asked(request, &self.nodes)?;
         if let Some(slot) = slot {
             let value = self.value_of_node(request, &self.nodes, slot, key);
             return Ok(value.map(Cow::Owned));
         }
-        // The name of this server's node is known even where the job says nothing of it.
+        // The name of this server's node is known even if the job does not have that node.
         let own = key == keys::HOSTNAME && !request.names_node() && !request.rank.is_valid();
         let name = self.host.name();
         let name = if self.nodes.short { short(name) } else { name };
         Ok(own.then(|| Cow::Owned(text(name))))
     }
 
-    /// What is known of a node under the qualifiers that are asked for.
+    /// Returns a value of a node with the requested qualifiers.
     fn value_of_node(
         &self,
         request: &Request<'_>,
@@ -358,7 +360,7 @@ impl Job {
     }
 }
 
-/// Whether a key says where a process runs.
+/// Returns `true` if a key states the node of a process.
 fn is_place(key: &str) -> bool {
     key == keys::HOSTNAME || key == keys::NODEID
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of the nodes, applications and ranks of a job, and of all that is known of one.
+//! Lists of the nodes, applications and ranks of a job, and of all values of each.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys".
 
@@ -10,7 +10,7 @@ use super::nodes::Nodes;
 use super::table::Table;
 use crate::{Error, Job, Realm};
 
-/// What may follow for a job, in the order in which it is listed.
+/// The derived keys of a job, in the order of the list.
 pub(super) const OF_JOB: &[&str] = &[
     keys::JOB_SIZE,
     keys::JOB_NUM_APPS,
@@ -49,18 +49,18 @@ pub(super) const OF_PROC: &[&str] = &[
     keys::GLOBAL_RANK,
 ];
 
-/// Names a node of a job.
+/// A node of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownNode {
-    /// Its name; none if the host described it by its number only.
+    /// The name; `None` if the host described the node only by its number.
     pub name: Option<Vec<u8>>,
-    /// Its number; none if it is not in the map and the host stated none.
+    /// The number; `None` if the node is not in the map and the host stated no number.
     pub id: Option<u32>,
 }
 
 impl Job {
     /// Returns the nodes of the job: those of the map in its order, then those that are only
-    /// described. A node that stands in the map twice is listed once.
+    /// described. A node that occurs twice in the map is listed once.
     pub fn nodes(&self) -> impl Iterator<Item = KnownNode> + '_ {
         let nodes = &self.nodes;
         let first = |slot: &u32| nodes.maps.as_ref().is_none_or(|m| m.is_first(*slot));
@@ -70,7 +70,7 @@ impl Job {
         })
     }
 
-    /// Returns the numbers of the applications that are described, in ascending order.
+    /// Returns the numbers of the described applications, in ascending order.
     pub fn apps(&self) -> impl Iterator<Item = u32> + '_ {
         self.apps.keys().copied()
     }
@@ -87,13 +87,13 @@ impl Job {
         mapped.chain(described.filter(|rank| self.nodes.of_rank(*rank).is_none()))
     }
 
-    /// Returns all that is known in the realm that a request names, or of its process: stated
-    /// values, then derived ones. The key of the request does not matter.
+    /// Returns all values of the realm that a request names, or of its process: stated values, then
+    /// derived ones. The key of the request is ignored.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if nothing is known, `PMIX_ERR_BAD_PARAM` if a qualifier has a type
-    /// that it cannot have.
+    /// `PMIX_ERR_NOT_FOUND` if there are no values; `PMIX_ERR_BAD_PARAM` if a qualifier has an
+    /// invalid type.
     pub fn known(&self, request: &Request<'_>) -> Result<Vec<Info<'static>>, Error> {
         let rank = request.rank();
         let infos = match request.realm() {
@@ -114,10 +114,10 @@ impl Job {
         Ok(infos)
     }
 
-    /// The answer where no key is given.
+    /// Returns the result of a get without a key.
     pub(crate) fn of_rank(&self, rank: Rank) -> Result<Value<'static>, Error> {
         if !rank.is_valid() {
-            let message = "everything can be asked of one process only";
+            let message = "all values can be requested only for a single process";
             return Err(Error::bad(message));
         }
         let infos = self.known(&Request::all(rank))?;
@@ -150,7 +150,8 @@ impl Job {
         with_derived(stated, OF_NODE, |key| self.about_node(nodes, slot, key))
     }
 
-    /// What is stated in the order in which the host first gave each key, then what follows.
+    /// Returns the stated values in the order in which the host first gave their keys, then the
+    /// derived ones.
     fn all_of_proc(&self, rank: Rank) -> Vec<Info<'static>> {
         let stated = self.procs.all(rank.as_raw());
         let stated = stated.map(|(key, value)| Info::new(key.as_text().clone(), value));

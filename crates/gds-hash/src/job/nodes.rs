@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes of a job: those of its map and those that only a description names.
+//! The nodes of a job: those of its map and those that are only described.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,30 +11,30 @@ use super::columns::{Columns, ColumnsBuilder};
 use super::fqdn::short;
 use super::order::Order;
 
-/// The nodes of a job and what is known of each.
+/// The nodes of a job and their values.
 ///
-/// A node is a *slot*: its place in the node map, or one behind them if only a description names
-/// it.
+/// A node has a *slot*: its place in the node map, or a number after all places if it is only
+/// described.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) maps: Option<Maps>,
-    /// The names of the slots behind the map; empty where only a number is known.
+    /// The names of the slots after the map; empty if only a number is known.
     extra: Vec<Vec<u8>>,
-    /// The slots of those names and of every alias.
+    /// The slots by these names and by all aliases.
     names: HashMap<Vec<u8>, u32>,
-    /// The slots of numbers that the host stated.
+    /// The slots by the numbers that the host stated.
     ids: HashMap<u32, u32>,
     values: Columns,
-    /// Names have no domain here; who asks with one is answered all the same.
+    /// `true` if names have no domain here; requests with a domain are still matched.
     pub(crate) short: bool,
 }
 
-/// Both maps of a job: as many nodes in one as in the other.
+/// Both maps of a job, with equal numbers of nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Maps {
     pub(crate) nodes: Arc<NodeList>,
     pub(crate) procs: ProcMap,
-    /// The first slot of each node that stands in the map more than once.
+    /// All slots of each node that occurs more than once in the map, by its first slot.
     repeated: OnceLock<HashMap<u32, Vec<u32>>>,
     order: Order,
 }
@@ -49,17 +49,17 @@ impl Maps {
         }
     }
 
-    /// The lowest rank.
+    /// Returns the lowest rank.
     pub(crate) fn lowest(&self) -> Option<Rank> {
         self.order.lowest(&self.procs)
     }
 
-    /// How many ranks are below this one, if it is one of them.
+    /// Returns the number of ranks below a rank, if the map contains it.
     pub(crate) fn place(&self, rank: Rank) -> Option<u32> {
         self.order.place(&self.procs, rank)
     }
 
-    /// All slots of the node that a slot names, if it stands in the map more than once.
+    /// Returns all slots of the node of a slot, if it occurs more than once in the map.
     pub(crate) fn repeated(&self, slot: u32) -> Option<&[u32]> {
         let repeated = self.repeated_slots();
         if repeated.is_empty() {
@@ -69,18 +69,18 @@ impl Maps {
         repeated.get(&first).map(Vec::as_slice)
     }
 
-    /// The nodes that stand in the map more than once, each by its first slot with all of them.
+    /// Returns all slots of each node that occurs more than once in the map, by its first slot.
     fn repeated_slots(&self) -> &HashMap<u32, Vec<u32>> {
         self.repeated.get_or_init(|| repeated(&self.nodes))
     }
 
-    /// Whether a slot is the first of its node.
+    /// Returns `true` if a slot is the first of its node.
     pub(crate) fn is_first(&self, slot: u32) -> bool {
         let slots = self.repeated(slot);
         slots.is_none_or(|slots| slots.first() == Some(&slot))
     }
 
-    /// The first slot with the name of this one.
+    /// Returns the first slot with the name of a slot.
     pub(crate) fn first_slot(&self, slot: u32) -> u32 {
         let name = usize::try_from(slot).ok().and_then(|s| self.nodes.nth(s));
         let first = name.and_then(|name| self.nodes.position(&name));
@@ -88,7 +88,7 @@ impl Maps {
     }
 }
 
-/// The nodes that stand in a list more than once, each by its first place with all of them.
+/// Returns all places of each node that occurs more than once in a list, by its first place.
 fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     let mut repeated: HashMap<u32, Vec<u32>> = HashMap::new();
     if counts_only(list) {
@@ -108,7 +108,7 @@ fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     repeated
 }
 
-/// Whether a list is one run of names that count, so that no name can stand in it twice.
+/// Returns `true` if a list is one run of counted names, so that no name occurs twice.
 fn counts_only(list: &NodeList) -> bool {
     let (mut runs, mut counts) = (0, true);
     list.for_each_run(|run| {
@@ -119,13 +119,13 @@ fn counts_only(list: &NodeList) -> bool {
 }
 
 impl Nodes {
-    /// How many nodes the map has.
+    /// Returns the number of nodes in the map.
     fn mapped(&self) -> u32 {
         let len = self.maps.as_ref().map_or(0, |maps| maps.nodes.len());
         u32::try_from(len).unwrap_or(u32::MAX)
     }
 
-    /// The slot of a name or alias.
+    /// Returns the slot of a name or alias.
     pub(crate) fn by_name(&self, name: &[u8]) -> Option<u32> {
         let known = self.by_exact_name(name);
         known.or_else(|| self.short.then(|| self.by_exact_name(short(name)))?)
@@ -138,7 +138,7 @@ impl Nodes {
             .or_else(|| self.names.get(name).copied())
     }
 
-    /// The slot of a number: one that the host stated, or the place in the map.
+    /// Returns the slot of a number: a stated one, or the place in the map.
     pub(crate) fn by_id(&self, id: u32) -> Option<u32> {
         if let Some(slot) = self.ids.get(&id) {
             return Some(*slot);
@@ -147,13 +147,13 @@ impl Nodes {
         self.stated_id(slot).is_none().then_some(slot)
     }
 
-    /// The slot of the node that a rank runs on.
+    /// Returns the slot of the node on which a rank runs.
     pub(crate) fn of_rank(&self, rank: Rank) -> Option<u32> {
         let node = self.maps.as_ref()?.procs.node_of(rank)?;
         u32::try_from(node).ok().map(|slot| self.first(slot))
     }
 
-    /// The slot that stands for a node which the map has more than once.
+    /// Returns the first slot of the node of a slot.
     pub(crate) fn first(&self, slot: u32) -> u32 {
         let maps = self.maps.as_ref().filter(|_| slot < self.mapped());
         let slots = maps.and_then(|maps| maps.repeated(slot));
@@ -162,13 +162,13 @@ impl Nodes {
             .unwrap_or(slot)
     }
 
-    /// The name of a node, if it is known.
+    /// Returns the name of a node, if it is known.
     pub(crate) fn name(&self, slot: u32) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         self.write_name(slot, &mut name).then_some(name)
     }
 
-    /// Appends the name of a node; `false` if it is not known.
+    /// Appends the name of a node; returns `false` if it is unknown.
     pub(crate) fn write_name(&self, slot: u32, out: &mut Vec<u8>) -> bool {
         let place = |slot: u32| usize::try_from(slot).ok();
         let mapped = self.mapped();
@@ -181,7 +181,7 @@ impl Nodes {
         extra.is_some_and(|extra| !extra.is_empty())
     }
 
-    /// The number of a node: what the host stated, or its place in the map.
+    /// Returns the number of a node: the stated one, or its place in the map.
     pub(crate) fn id(&self, slot: u32) -> Option<u32> {
         let mapped = slot < self.mapped();
         self.stated_id(slot).or_else(|| mapped.then_some(slot))
@@ -194,25 +194,26 @@ impl Nodes {
         }
     }
 
-    /// Whether the nodes are those of the map, each once, and the host states nothing of them.
+    /// Returns `true` if all nodes are in the map exactly once, and the host states no values of
+    /// them.
     pub(crate) fn is_plain(&self) -> bool {
         let is_once = |maps: &Maps| maps.repeated_slots().is_empty();
         self.extra.is_empty() && self.values.is_empty() && self.maps.as_ref().is_some_and(is_once)
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(crate) fn num_slots(&self) -> u32 {
         let behind = u32::try_from(self.extra.len()).unwrap_or(u32::MAX);
         self.mapped().saturating_add(behind)
     }
 
-    /// All that the host stated about a node.
+    /// Returns all values that the host stated about a node.
     pub(crate) fn all(&self, slot: u32) -> impl Iterator<Item = Info<'static>> + '_ {
         let stated = self.values.all(slot);
         stated.map(|(key, value)| Info::new(key.as_text().clone(), value))
     }
 
-    /// What the host stated about a node under the qualifiers that are asked for.
+    /// Returns a value that the host stated about a node, with the requested qualifiers.
     pub(crate) fn qualified(
         &self,
         slot: u32,
@@ -222,12 +223,12 @@ impl Nodes {
         self.values.qualified(key, slot, asked)
     }
 
-    /// What the host stated about a node.
+    /// Returns a value that the host stated about a node.
     pub(crate) fn stated(&self, slot: u32, key: &[u8]) -> Option<Value<'static>> {
         self.values.get(key, slot)
     }
 
-    /// The bytes of heap that all of it takes.
+    /// Returns the bytes of heap memory of the nodes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let names = self.names.keys().map(|name| name.len() + 48).sum::<usize>();
         let maps = self.maps.as_ref();
@@ -239,7 +240,7 @@ impl Nodes {
     }
 }
 
-/// Gathers descriptions of nodes.
+/// A builder that collects descriptions of nodes.
 #[derive(Debug, Default)]
 pub(crate) struct NodesBuilder {
     nodes: Nodes,
@@ -247,7 +248,7 @@ pub(crate) struct NodesBuilder {
 }
 
 impl NodesBuilder {
-    /// Nodes with these maps; descriptions come after them.
+    /// Creates a builder with these maps; descriptions are added afterwards.
     pub(crate) fn new(maps: Option<Maps>, short: bool) -> Self {
         Self {
             nodes: Nodes {
@@ -259,7 +260,7 @@ impl NodesBuilder {
         }
     }
 
-    /// Takes over what was stated about nodes before; they keep their names, not their places.
+    /// Copies the descriptions of an earlier registration; nodes keep their names, not their slots.
     pub(crate) fn keep(&mut self, known: &Nodes) {
         let mut slots: HashMap<u32, u32> = HashMap::new();
         let mut slot_of = |builder: &mut Self, old: u32| {
@@ -278,7 +279,7 @@ impl NodesBuilder {
         }
     }
 
-    /// The slot of a node that is named, numbered, or both; one of its own if it is new.
+    /// Returns the slot of a node with a name, a number, or both; creates one if it is new.
     pub(crate) fn slot(&mut self, name: Option<&[u8]>, id: Option<u32>) -> u32 {
         let known = name.and_then(|name| self.nodes.by_name(name));
         let by_id = || {
@@ -292,7 +293,7 @@ impl NodesBuilder {
         slot
     }
 
-    /// The slot of a name, if there is one already.
+    /// Returns the slot of a name, if it exists.
     pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
         self.nodes.by_name(name)
     }
@@ -307,19 +308,19 @@ impl NodesBuilder {
         slot
     }
 
-    /// Another name of a node; a name that the map has stays its own.
+    /// Adds an alias of a node, unless the map has a node with that name.
     pub(crate) fn alias(&mut self, slot: u32, name: &[u8]) {
         if self.nodes.by_name(name).is_none() {
             self.nodes.names.insert(name.to_vec(), slot);
         }
     }
 
-    /// What the host states about a node.
+    /// Stores a value that the host states about a node.
     pub(crate) fn set(&mut self, slot: u32, key: &pmix_types::Key<'_>, value: &Value<'_>) {
         self.values.set(key, slot, value);
     }
 
-    /// The nodes.
+    /// Returns the nodes.
     pub(crate) fn finish(mut self) -> Nodes {
         self.nodes.values = self.values.finish();
         self.nodes

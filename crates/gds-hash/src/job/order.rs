@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ranks of a process map in ascending order, worked out when first asked for.
+//! The ascending order of the ranks of a process map, computed on first use.
 
 use std::sync::OnceLock;
 
 use pmix_map::ProcMap;
 use pmix_types::Rank;
 
-/// The ranks of a map in ascending order. No rank stands in a map twice.
+/// The ascending order of the ranks of a map. No rank occurs twice in a map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
     span: OnceLock<Option<(i64, i64)>>,
-    /// Only of a map that has a gap between its ranks.
+    /// The sorted ranks, only for a map with gaps between its ranks.
     sorted: OnceLock<Box<[Rank]>>,
 }
 
 impl Order {
-    /// The lowest rank.
+    /// Returns the lowest rank.
     pub(crate) fn lowest(&self, procs: &ProcMap) -> Option<Rank> {
         let (lowest, _) = self.span(procs)?;
         u32::try_from(lowest).ok().map(Rank::new)
     }
 
-    /// How many ranks are below this one, if it is one of them.
+    /// Returns the number of ranks below a rank, if the map contains it.
     pub(crate) fn place(&self, procs: &ProcMap, rank: Rank) -> Option<u32> {
         procs.node_of(rank)?;
         let (lowest, highest) = self.span(procs)?;
@@ -38,7 +38,8 @@ impl Order {
 
     fn span(&self, procs: &ProcMap) -> Option<(i64, i64)> {
         *self.span.get_or_init(|| {
-            // Ranks grow or fall evenly in a run and from node to node: the ends are the extremes.
+            // Ranks change monotonically in a run and from node to node, so the ends are the
+            // extremes.
             let ends = procs.blocks().flat_map(|block| {
                 let more = i64::try_from(block.num_nodes).unwrap_or(i64::MAX) - 1;
                 let shift = block.shift * more;
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_the_ranks_below() {
+    fn place_is_the_number_of_lower_ranks() {
         for map in ["0-3;4-7", "0,2,4;1,3,5", "7,6;5,4", "3,10;20;;4-6", "9"] {
             let procs = ProcMap::parse_text(map.as_bytes(), &Limits::default()).unwrap();
             let order = Order::default();

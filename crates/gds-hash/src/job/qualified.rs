@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several values of one key, told apart by qualifiers.
+//! Values of one key with different qualifiers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -9,29 +9,29 @@ use pmix_types::{Info, Key, QualifiedValue, Value, keys};
 use crate::Error;
 use crate::qualifiers::Qualifiers;
 
-/// The key under which such a value is given.
+/// The key of an info with a qualified value.
 pub(crate) static KEY: LazyLock<Key<'static>> = LazyLock::new(|| Key::new(keys::QUALIFIED_VALUE));
 
-/// Qualified values by the number of the process or node that has them.
+/// Qualified values by the number of their process or node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Qualified(BTreeMap<u32, Variants>);
 
 /// The qualified values of one process or node.
 #[derive(Clone, Debug, Default)]
 struct Variants {
-    /// In the order in which they were given.
+    /// The values in the order in which they were given.
     values: Vec<QualifiedValue<'static>>,
-    /// By key the qualifiers of its values and where they are.
+    /// The indices of the values by key and qualifiers.
     places: HashMap<Key<'static>, HashMap<Qualifiers, usize>>,
 }
 
-/// Takes the info apart that carries a qualified value.
+/// Extracts the qualified value from its info.
 pub(crate) fn qualified(info: Info<'static>) -> Result<QualifiedValue<'static>, Error> {
     Ok(QualifiedValue::from_info(info)?)
 }
 
 impl Qualified {
-    /// Stores a value; the one of the same key with the same qualifiers is replaced.
+    /// Stores a value; it replaces a value of the same key with equal qualifiers.
     pub(crate) fn set(&mut self, index: u32, value: QualifiedValue<'static>) {
         let variants = self.0.entry(index).or_default();
         let qualifiers = Qualifiers::of(value.qualifiers());
@@ -46,7 +46,7 @@ impl Qualified {
         }
     }
 
-    /// The value of a key that has the qualifiers which are asked for; of several the first.
+    /// Returns the first value of a key that has the requested qualifiers.
     pub(crate) fn get(
         &self,
         index: u32,
@@ -61,23 +61,23 @@ impl Qualified {
         Some(&variants.values.get(place)?.primary().value)
     }
 
-    /// Whether there are no values.
+    /// Returns `true` if there are no values.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The processes or nodes that have values, in ascending order.
+    /// Returns the processes or nodes with values, in ascending order.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.0.keys().copied()
     }
 
-    /// All values of one, each in the info that carries it.
+    /// Returns all values of a process or node, each in its info.
     pub(crate) fn infos(&self, index: u32) -> impl Iterator<Item = Info<'static>> {
         let values = self.0.get(&index).into_iter().flat_map(|of| &of.values);
         values.map(|value| value.clone().into_info())
     }
 
-    /// Takes over the values of another.
+    /// Copies the values of another object.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (index, variants) in &other.0 {
             for value in &variants.values {
@@ -86,7 +86,7 @@ impl Qualified {
         }
     }
 
-    /// About how many bytes of heap the values take.
+    /// Returns the approximate bytes of heap memory of the values.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_value = |value: &QualifiedValue<'_>| {
             let infos = 1 + value.qualifiers().len();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_replaces_the_one_with_its_qualifiers_alone() {
+    fn a_value_replaces_only_the_one_with_equal_qualifiers() {
         let mut values = Qualified::default();
         values.set(3, speed(1, &["kb", "s"]));
         values.set(3, speed(2, &["mb", "s"]));

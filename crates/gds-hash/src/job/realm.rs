@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data realms: what a key says something of where a request does not name it.
+//! Data realms: the default subject of a key.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", the data realms.
 
 use pmix_types::keys;
 
-/// Names the realm of a key: what it says something of (PMIx Standard, "Data realms").
+/// The realm of a key (PMIx Standard, "Data realms").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Realm {
-    /// An allocation and what runs in it.
+    /// An allocation and the jobs in it.
     Session,
     /// The processes that were started together.
     Job,
-    /// Those of them that run the same program.
+    /// The processes of a job that run the same program.
     App,
     /// A node.
     Node,
@@ -21,8 +21,8 @@ pub enum Realm {
 }
 
 impl Realm {
-    /// The realm that a key belongs to by default; [`Realm::Job`] or [`Realm::Proc`] keys are told
-    /// apart by the rank that is asked.
+    /// Returns the default realm of a key. The rank of the request decides between [`Realm::Job`]
+    /// and [`Realm::Proc`].
     #[must_use]
     pub fn of(key: &[u8]) -> Option<Self> {
         let key = std::str::from_utf8(key).ok()?;
@@ -57,7 +57,7 @@ impl Realm {
         })
     }
 
-    /// What it is called in a message.
+    /// Returns the name of the realm for messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Session => "session",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registration: builds a job from the infos of the host.
 //!
-//! The arrays may stand in each other in any order and depth, so the infos are walked twice: for
-//! the maps, which say what the nodes are, then for everything else.
+//! Arrays may be nested in any order and depth, so the infos are walked twice: for the maps, which
+//! define the nodes, then for everything else.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
@@ -32,14 +32,14 @@ use crate::job::{App, Session};
 use crate::{Error, Job, LocalNode, Realm, Registration};
 
 impl Job {
-    /// Registers a job; its maps are read by `parser`.
+    /// Registers a job; `parser` parses its maps.
     ///
     /// # Errors
     ///
-    /// The entry that is not as it should be: maps of different length, a map given twice, a map
-    /// or array of another type, a rank twice in a map or described twice, an array that does not
-    /// say which application, node or process it describes, an array under a key that looks like
-    /// one that describes something and is not known, arrays nested too deep.
+    /// The entry that is invalid: maps of different length, a duplicate map, a map or array of the
+    /// wrong type, a rank that occurs twice in a map or is described twice, an array that does not
+    /// name its application, node or process, an unknown array with a key like those of
+    /// descriptions, or arrays nested too deep.
     pub fn register<'i>(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -50,12 +50,12 @@ impl Job {
         Self::build(parser, host, &nspace, None, registration.into(), None)
     }
 
-    /// Returns the job after another registration of it: what is stated now outranks what was
-    /// stated before, and the rest stays.
+    /// Returns the job after another registration: new values take precedence over previous ones,
+    /// and the others are kept.
     ///
     /// # Errors
     ///
-    /// As [`Self::register`].
+    /// As for [`Self::register`].
     pub fn updated<'i>(
         &self,
         parser: &dyn MapParser,
@@ -72,10 +72,10 @@ impl Job {
         )
     }
 
-    /// The job with what can be understood of a registration, and why the rest cannot.
+    /// Returns the job with the valid entries of a registration, and the errors of the others.
     ///
-    /// An entry counts as a whole or not at all; of entries and maps that contradict each other the
-    /// first counts. The cost is in proportion to the infos, however many of them are at fault.
+    /// An entry counts as a whole or not at all; of contradicting entries and maps the first
+    /// counts. The cost is in proportion to the infos, for any number of errors.
     pub(crate) fn understood(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -102,7 +102,8 @@ impl Job {
             Some(&mut refused),
         ) {
             Ok(job) => (job, refused),
-            // What is left has no entries that could be at fault.
+            // All entries with errors have been omitted, so only an error of the whole is possible
+            // here.
             Err(error) => {
                 refused.push(error);
                 let none = Builder::new(nspace, host, Found::default());
@@ -112,7 +113,7 @@ impl Job {
         }
     }
 
-    /// Creates a job of which only the maps are known.
+    /// Creates a job with only its maps.
     ///
     /// # Errors
     ///
@@ -131,8 +132,7 @@ impl Job {
         Ok(Builder::new(&nspace, host, maps).finish(nspace.clone(), host.clone()))
     }
 
-    /// Builds a job; with somebody who wants to know of faults alone, without the entries that
-    /// have one.
+    /// Builds a job; if errors are collected in `refused`, entries with errors are omitted.
     fn build(
         parser: &dyn MapParser,
         host: &LocalNode,
@@ -159,7 +159,8 @@ impl Job {
         if let Some(known) = known {
             maps.keep(known);
         }
-        // Values are copied once as they are kept, and lists of processes also while they are read.
+        // Values are copied once into the store, and lists of processes are copied while they are
+        // parsed as well.
         let bytes: usize = infos.iter().map(|info| info.measure(Measure::All)).sum();
         memory::check(bytes.saturating_mul(2))?;
         let found = maps.finish(infos, refused.as_deref_mut())?;
@@ -172,7 +173,7 @@ impl Job {
     }
 }
 
-/// Reads each entry of a registration; a fault ends that, or is noted.
+/// Handles each entry of a registration; an error ends the registration or is collected.
 fn each(
     infos: &[Info<'_>],
     mut refused: Option<&mut Vec<Error>>,
@@ -187,7 +188,7 @@ fn each(
     Ok(())
 }
 
-/// Refuses what is called a qualified value and is none.
+/// Rejects an invalid qualified value.
 fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
     match info.key.is(keys::QUALIFIED_VALUE) {
         true => qualified(info.clone().into_owned()).map(drop),
@@ -195,7 +196,7 @@ fn check_qualified(info: &Info<'_>) -> Result<(), Error> {
     }
 }
 
-/// Builds the job from everything that is no map.
+/// The builder of a job from all entries but the maps.
 struct Builder<'b> {
     nspace: &'b Nspace<'static>,
     host: &'b LocalNode,
@@ -207,7 +208,7 @@ struct Builder<'b> {
     nodes: NodesBuilder,
     procs: ColumnsBuilder,
     strip_fqdn: bool,
-    /// The processes that were described.
+    /// The described processes.
     given: RankSet,
 }
 
@@ -239,7 +240,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    /// Takes over what was stated before.
+    /// Copies the values of an earlier registration.
     fn keep(&mut self, known: &Job) {
         self.job.merge(&known.job);
         self.session = known.session.id;
@@ -306,7 +307,7 @@ impl<'b> Builder<'b> {
             .or_insert_with(|| (Table::default(), NodesBuilder::new(None, short)))
     }
 
-    /// A value that stands alone.
+    /// Stores a value outside of an array.
     fn plain(&mut self, info: &Info<'_>, about: Target) -> Result<(), Error> {
         let (key, value) = (&info.key, info.value.clone());
         if key.is(keys::SESSION_ID) && about != Target::Job {
@@ -316,8 +317,8 @@ impl<'b> Builder<'b> {
             self.table(about).set(key, value);
             return Ok(());
         }
-        // What belongs to another realm may stand alone where only one of its kind is meant: the
-        // node of this server, the one application, the session of the job.
+        // A value of another realm may be outside of an array if its subject is unambiguous: the
+        // node of this server, the only application, the session of the job.
         match Realm::of(key.as_bytes()) {
             Some(Realm::Session) => {
                 if key.is(keys::SESSION_ID) {
@@ -335,13 +336,13 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// The slot of the node this server runs on.
+    /// Returns the slot of the node of this server.
     fn own_slot(&mut self) -> u32 {
         let known = self.host.names().find_map(|name| self.nodes.find(name));
         known.unwrap_or_else(|| self.nodes.slot(Some(self.host.name()), None))
     }
 
-    /// The description of a node.
+    /// Handles the description of a node.
     fn node(&mut self, infos: &[Info<'_>], about: Target, depth: usize) -> Result<(), Error> {
         let name = entry(infos, keys::HOSTNAME).map(text).transpose()?;
         let id = entry(infos, keys::NODEID).map(number).transpose()?;
@@ -366,7 +367,7 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// One value of a node.
+    /// Stores a value of a node.
     fn node_value(
         &mut self,
         about: Target,
@@ -384,7 +385,7 @@ impl<'b> Builder<'b> {
             }
         }
         match (&info.value, name) {
-            // A number of another width means the same node.
+            // A number of another width names the same node.
             _ if info.key.is(keys::NODEID) => {
                 nodes.set(slot, &info.key, &Value::Uint32(number(&info.value)?));
             }
@@ -397,7 +398,7 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// The nodes as the session, an application or the job sees them.
+    /// Returns the nodes of the session, of an application or of the job.
     fn nodes_of(&mut self, about: Target) -> &mut NodesBuilder {
         match about {
             Target::Session => &mut self.session_nodes,
@@ -406,10 +407,10 @@ impl<'b> Builder<'b> {
         }
     }
 
-    /// The description of a process.
+    /// Handles the description of a process.
     fn proc(&mut self, infos: &[Info<'_>], rank: u32, depth: usize) -> Result<(), Error> {
         if !Rank::new(rank).is_valid() {
-            let message = format!("{} is no rank of a process", Rank::new(rank));
+            let message = format!("{} is not a valid rank", Rank::new(rank));
             return Err(Error::bad(message));
         }
         if !self.given.add(rank) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registration that a host hands over.
+//! The registration of a job by a host.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_nspace`.
 
 use pmix_map::{NodeList, ProcMap};
 use pmix_types::{Info, keys};
 
-/// Holds what a host registers about a job: infos, and the two maps where the host has them folded.
+/// The registration of a job: infos, and the two maps if the host has them folded.
 ///
-/// A host that has its maps as text or encoded passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP`
-/// among the infos; a list of infos converts into a registration by itself. A host that has a
-/// [`NodeList`] and a [`ProcMap`] passes them as they are, and no text is made of them: the cost
-/// depends on how many runs they fold to, not on how many nodes or processes the job has.
+/// A host with text or encoded maps passes them as `PMIX_NODE_MAP` and `PMIX_PROC_MAP` among the
+/// infos; a list of infos converts into a registration. A host with a [`NodeList`] and a
+/// [`ProcMap`] passes them directly, and no text is generated: the cost depends on their number of
+/// runs, not on the number of nodes or processes.
 ///
 /// ```
 /// use gds_hash::{Job, LocalNode, Registration, Request};
@@ -36,7 +36,7 @@ pub struct Registration<'i> {
 }
 
 impl<'i> Registration<'i> {
-    /// Creates a registration of infos; maps may be among them.
+    /// Creates a registration of infos, possibly with maps among them.
     #[must_use]
     pub const fn new(infos: &'i [Info<'i>]) -> Self {
         Self {
@@ -63,15 +63,15 @@ impl<'i> Registration<'i> {
     }
 
     /// Adds the node map and the process map of the job. A map of the job among the infos is then
-    /// refused as given twice; maps of the session and of applications are not.
+    /// rejected as a duplicate; maps of the session and of applications are not.
     #[must_use]
     pub fn with_maps(mut self, nodes: NodeList, procs: ProcMap) -> Self {
         self.maps = Some((nodes, procs));
         self
     }
 
-    /// Has the registration refused if it contradicts itself ([`Job::contradictions`]); otherwise the
-    /// datastore takes it as OpenPMIx does, with a warning.
+    /// Sets whether contradictions ([`Job::contradictions`]) reject the registration. By default
+    /// the datastore accepts them with a warning, as OpenPMIx does.
     ///
     /// [`Job::contradictions`]: crate::Job::contradictions
     #[must_use]
@@ -80,7 +80,7 @@ impl<'i> Registration<'i> {
         self
     }
 
-    /// Returns whether the host registers the namespace without data (`PMIX_REGISTER_NODATA`).
+    /// Returns `true` if the host registers the namespace without data (`PMIX_REGISTER_NODATA`).
     pub(crate) fn has_no_data(&self) -> bool {
         let mut infos = self.infos.iter();
         infos.any(|info| info.key.is(keys::REGISTER_NODATA) && info.truth().is_true())

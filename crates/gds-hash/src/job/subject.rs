@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The subject of a request: the node, process or other that its answer is about.
+//! The subject of a request: the node, process or other object of its result.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys".
 
@@ -7,29 +7,29 @@ use pmix_types::Rank;
 
 use crate::{Error, Job, KnownNode, Realm, Request};
 
-/// Names the session, job, application, node or process that a request asks about.
+/// The session, job, application, node or process of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The session with this number; none if the host stated none.
+    /// The session with this number; `None` if the host stated no number.
     Session(Option<u32>),
     /// The job.
     Job,
     /// The application with this number.
     App(u32),
-    /// This node.
+    /// A node.
     Node(KnownNode),
-    /// This process.
+    /// A process.
     Proc(Rank),
 }
 
 impl Job {
-    /// Returns what a request asks about: the session, the job, or the application, node or process
-    /// that it names or means.
+    /// Returns the subject of a request: the session, the job, or the application, node or process
+    /// that it names explicitly or by default.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if that is not known; `PMIX_ERR_BAD_PARAM` if a qualifier has a type
-    /// that it cannot have.
+    /// `PMIX_ERR_NOT_FOUND` if it is unknown; `PMIX_ERR_BAD_PARAM` if a qualifier has an invalid
+    /// type.
     pub fn subject(&self, request: &Request<'_>) -> Result<Subject, Error> {
         let unknown = |what: &str| Error::not_found(format!("{} has no such {what}", self.nspace));
         Ok(match self.realm(request) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values by key, for one session, job or application.
+//! The values of one session, job or application, by key.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use pmix_types::{Info, IntoOwned, Key, QualifiedValue, Value};
 
 use super::qualified::Qualified;
 
-/// The number of what a table is about; there is one.
+/// The only index of the qualified values of a table.
 const ONE: u32 = 0;
 
-/// Values by key; a key may have several that qualifiers tell apart.
+/// Values by key; a key may have several with different qualifiers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     plain: BTreeMap<Key<'static>, Value<'static>>,
@@ -18,23 +18,23 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// All values without qualifiers, in the order of their keys.
+    /// Returns all values without qualifiers, in the order of their keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key<'static>, &Value<'static>)> {
         self.plain.iter()
     }
 
-    /// The value of a key that has no qualifiers.
+    /// Returns the value of a key without qualifiers.
     pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
         self.plain.get(key)
     }
 
-    /// The value of a key: one whose qualifiers are asked for, or the one without.
+    /// Returns the value of a key with the requested qualifiers, or without any.
     pub(crate) fn get(&self, key: &[u8], asked: &[Info<'_>]) -> Option<&Value<'static>> {
         let qualified = self.qualified.get(ONE, key, asked);
         qualified.or_else(|| self.plain(key))
     }
 
-    /// Stores a value; one that was there is replaced.
+    /// Stores a value; it replaces the previous one.
     pub(crate) fn set(&mut self, key: &Key<'_>, value: Value<'_>) {
         let value = value.into_owned();
         match self.plain.get_mut(key.as_bytes()) {
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// Takes over the values of another table.
+    /// Copies the values of another table.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (key, value) in &other.plain {
             self.set(key, value.clone());
@@ -51,7 +51,7 @@ impl Table {
         self.qualified.merge(&other.qualified);
     }
 
-    /// All values, qualified ones behind the others.
+    /// Returns all values, qualified ones last.
     pub(crate) fn infos(&self) -> impl Iterator<Item = Info<'static>> {
         let plain = self.plain.iter().map(|(key, value)| Info {
             key: key.clone(),
@@ -61,7 +61,7 @@ impl Table {
         plain.chain(self.qualified.infos(ONE))
     }
 
-    /// Stores a value with qualifiers; one that was there with the same is replaced.
+    /// Stores a value with qualifiers; it replaces the one with equal qualifiers.
     pub(crate) fn qualify(&mut self, value: QualifiedValue<'static>) {
         self.qualified.set(ONE, value);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same values for a checker that tries every order in which threads may run.
+//! Models of the shared values for a checker that explores every order of threads.
 //!
-//! A model has the methods of the real thing that this crate uses and promises no more than that
-//! one: a reader may see any version that is not older than what it knows of otherwise.
+//! A model has the methods of the real type that this crate uses, and gives no stronger guarantees:
+//! a reader may see any version that is not older than one that it already knows.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex as Held, PoisonError};
@@ -10,23 +10,25 @@ use std::sync::{Arc, Mutex as Held, PoisonError};
 pub(crate) use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Puts a name in the same part on every run: the checker repeats a run up to a point.
+/// A deterministic hasher that puts a name into the same part on every run, because the checker
+/// repeats runs.
 pub(crate) type NameHasher = BuildHasherDefault<DefaultHasher>;
 
-/// A value that is replaced as a whole, as `arc_swap::ArcSwap`: one atomic read for who loads it.
+/// A model of `arc_swap::ArcSwap`, a value that is replaced as a whole: a load is one atomic read.
 #[derive(Debug)]
 pub(crate) struct ArcSwap<T> {
-    /// All there ever were. The checker never stops a thread that holds them.
+    /// All versions. The lock is never contended, because the checker does not interrupt its
+    /// holder.
     versions: Held<Vec<Arc<T>>>,
     current: AtomicUsize,
     turns: Turns,
 }
 
-/// Makes the checker try every order of what threads do with one value.
+/// A counter that makes the checker explore every order of the accesses to a value.
 ///
-/// It remembers for each atomic only who accessed it last, so that a thread's own read hides from
-/// it that another one read before. Of accesses that read and write it misses none; relaxed ones
-/// leave open who sees what.
+/// For each atomic the checker remembers only the last access, so a read of the same thread hides
+/// the earlier read of another one. It misses no read-modify-write accesses; relaxed ones do not
+/// order other memory.
 #[derive(Debug)]
 struct Turns(AtomicUsize);
 
@@ -74,7 +76,7 @@ impl<T> ArcSwap<T> {
         self.current.store(self.add(version), Ordering::Release);
     }
 
-    /// Replaces the version by what follows from it, again if another thread was faster.
+    /// Replaces the version by a function of it; repeats if another thread replaced it meanwhile.
     pub(crate) fn rcu(&self, mut next: impl FnMut(&Arc<T>) -> Arc<T>) -> Arc<T> {
         self.turns.take();
         let mut seen = self.current.load(Ordering::Acquire);
@@ -97,7 +99,8 @@ impl<T: Default> Default for ArcSwap<T> {
     }
 }
 
-/// A value that is made once, as `std::sync::OnceLock`: one atomic read for who finds it made.
+/// A model of `std::sync::OnceLock`, a value that is initialized once: reading it is one atomic
+/// read.
 #[derive(Debug)]
 pub(crate) struct OnceLock<T> {
     value: std::sync::OnceLock<T>,
@@ -118,7 +121,7 @@ impl<T> OnceLock<T> {
         if !self.is_made.load(Ordering::Acquire) {
             let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
             if self.value.get().is_none() {
-                // Others take their turns while it is made.
+                // Other threads may run during the initialization.
                 loom::thread::yield_now();
                 self.value.get_or_init(make);
                 self.is_made.store(true, Ordering::Release);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Readers and writers of a store in every order in which threads may run.
+//! Readers and writers of a store in every order of threads.
 //!
-//! What threads meet on is a model here ([`crate::shared`]). A read that took a lock would show in
-//! [`no_read_takes_a_lock`]: the thread that holds them all would wait for itself.
+//! The shared values are models here ([`crate::shared`]). A read that took a lock would block in
+//! [`no_read_takes_a_lock`], whose thread holds all locks.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::*;
 
 const JOB: &str = "job";
 
-/// Runs something in every order of turns with at most two interruptions.
+/// Runs a closure in every order with at most two preemptions.
 fn in_every_order(run: impl Fn(Arc<Store>) + Send + Sync + 'static) {
     let preg = Arc::new(pmix_builtin::open_preg(&preg_core::Params::default()).unwrap());
     let mut orders = loom::model::Builder::new();
@@ -28,7 +28,7 @@ fn in_every_order(run: impl Fn(Arc<Store>) + Send + Sync + 'static) {
     });
 }
 
-/// Starts a thread that has room for a registration.
+/// Starts a thread with a stack that suffices for a registration.
 fn spawn<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let words = 1 << 16;
     Builder::new().stack_size(words).spawn(run).unwrap()
@@ -38,7 +38,7 @@ fn job() -> Nspace<'static> {
     Nspace::new(JOB)
 }
 
-/// Registers a job of so many nodes with a process on each.
+/// Registers a job with a number of nodes and one process on each.
 fn register(store: &Store, nspace: &Nspace<'_>, nodes: u32) {
     let join = |by| {
         (0..nodes)
@@ -53,7 +53,7 @@ fn register(store: &Store, nspace: &Nspace<'_>, nodes: u32) {
     store.register_nspace(nspace, 1, &infos).unwrap();
 }
 
-/// How many nodes and processes a job has, as one reader sees it.
+/// Returns the number of nodes and processes of a job in one snapshot.
 fn size(known: &Registered) -> u32 {
     let get = |key| {
         let answer = known.job().get(&Request::new(Rank::WILDCARD, key));
@@ -67,7 +67,7 @@ fn size(known: &Registered) -> u32 {
     size
 }
 
-/// A process puts two values at once.
+/// Puts two values of a process at once.
 fn put(store: &Store, rank: u32) -> Result<(), Error> {
     store.update_modex(&job(), |puts| {
         for key in ["app.first", "app.second"] {
@@ -77,7 +77,7 @@ fn put(store: &Store, rank: u32) -> Result<(), Error> {
     })
 }
 
-/// Whether a process has put its values, as one reader sees it.
+/// Returns `true` if a process has put its values, in one snapshot.
 fn has_put(puts: &ModexStore, rank: u32) -> bool {
     let all = puts.all(Rank::new(rank), Scope::GLOBAL).unwrap().count();
     assert!(all == 0 || all == 2, "half a change");
@@ -89,7 +89,7 @@ fn codec() -> Codec<'static> {
 }
 
 #[test]
-fn a_reader_sees_all_of_an_update_or_nothing_and_never_goes_back() {
+fn readers_see_updates_atomically_and_in_order() {
     let seen = Arc::new(std::sync::Mutex::new(BTreeSet::new()));
     let all = Arc::clone(&seen);
     in_every_order(move |store| {
@@ -105,13 +105,13 @@ fn a_reader_sees_all_of_an_update_or_nothing_and_never_goes_back() {
         writer.join().unwrap();
         assert_eq!(size(&store.job(&job()).unwrap()), 2);
     });
-    // That all three were seen says also that the orders were gone through.
+    // All three results were seen, so the orders were really explored.
     let all = all.lock().unwrap();
     assert_eq!(*all, BTreeSet::from([(1, 1), (1, 2), (2, 2)]));
 }
 
 #[test]
-fn two_writers_lose_nothing_of_each_other() {
+fn concurrent_writers_lose_no_update() {
     in_every_order(|store| {
         let mut names = (0..).map(|n| Nspace::new(format!("job@{n}")));
         let first = names.next().unwrap();
@@ -135,7 +135,7 @@ fn two_writers_lose_nothing_of_each_other() {
 }
 
 #[test]
-fn what_is_put_during_an_update_and_another_put_stays() {
+fn puts_during_updates_and_other_puts_are_kept() {
     in_every_order(|store| {
         register(&store, &job(), 1);
         let update = spawn({
@@ -159,7 +159,7 @@ fn what_is_put_during_an_update_and_another_put_stays() {
 }
 
 #[test]
-fn who_holds_a_job_reads_on_when_it_is_forgotten() {
+fn a_held_job_stays_readable_after_its_removal() {
     in_every_order(|store| {
         register(&store, &job(), 2);
         put(&store, 0).unwrap();
@@ -170,7 +170,7 @@ fn who_holds_a_job_reads_on_when_it_is_forgotten() {
                 register(&store, &job(), 3);
             }
         });
-        // A put for a job that has just gone is refused; one for the next of the name is not.
+        // A put for a removed job is rejected; one for the next job with the name is not.
         let is_known = put(&store, 1).is_ok();
         if let Some(known) = store.job(&job()) {
             let puts = known.modex_store();
@@ -192,7 +192,7 @@ fn who_holds_a_job_reads_on_when_it_is_forgotten() {
 }
 
 #[test]
-fn a_reply_is_built_once_for_each_kind_of_client() {
+fn a_reply_is_packed_once_for_each_kind_of_client() {
     in_every_order(|store| {
         register(&store, &job(), 1);
         let known = store.job(&job()).unwrap();

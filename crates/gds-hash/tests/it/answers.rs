@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A reader who looks a key up in `Job::answers` finds the value that `Job::get` returns.
+//! Lookups in the table of `Job::answers` agree with `Job::get`.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ fn job(host: &str, infos: &[Info<'_>]) -> Job {
     Job::register(&preg, &LocalNode::new(host), "job@1", infos).unwrap()
 }
 
-/// The rule by which a reader finds an answer.
+/// Looks a key up as a reader of the table does.
 fn look_up(known: &KnownAnswers, rank: Rank, key: &str) -> Option<Value<'static>> {
     let of: HashMap<(Rank, Vec<u8>), _> = (known.answers.iter())
         .map(|answer| ((answer.rank, answer.kval.key.as_bytes().to_vec()), answer))
@@ -29,7 +29,7 @@ fn look_up(known: &KnownAnswers, rank: Rank, key: &str) -> Option<Value<'static>
     })
 }
 
-/// The answer to a get by a client that holds all of the job info.
+/// Returns the result of a get by a client that has all job info.
 fn asked(job: &Job, rank: Rank, key: &str) -> Option<Value<'static>> {
     let ask = |rank| {
         job.get(&Request::new(rank, key))
@@ -76,7 +76,7 @@ fn jobs() -> Vec<Job> {
                 app(0, 0, 6),
                 Info::new(keys::JOBID, "17"),
                 Info::new(keys::UNIV_SIZE, 64_u32),
-                // Of the job and of some processes: for others it is that of the job.
+                // A value of the job and of some processes; other processes have that of the job.
                 Info::new("pmix.both", 1_u32),
                 proc(
                     3,
@@ -86,7 +86,7 @@ fn jobs() -> Vec<Job> {
                     ],
                 ),
                 proc(0, vec![Info::new("pmix.both", 3_u32)]),
-                // Said to be elsewhere, against the map.
+                // A process stated to be on another node than in the map.
                 proc(4, vec![Info::new(keys::HOSTNAME, "n2")]),
                 array(
                     keys::NODE_INFO_ARRAY,
@@ -102,7 +102,7 @@ fn jobs() -> Vec<Job> {
 }
 
 #[test]
-fn what_is_looked_up_is_what_the_job_answers() {
+fn lookups_agree_with_gets() {
     let asked_for = [
         keys::JOB_SIZE,
         keys::JOBID,
@@ -144,7 +144,7 @@ fn what_is_looked_up_is_what_the_job_answers() {
             for key in asked_for {
                 let found = look_up(&known, rank, key);
                 let is_known = rank == Rank::WILDCARD || known.described.contains(&rank);
-                // Of a process elsewhere nothing may be found, but nothing else.
+                // A value of a process elsewhere may be missing, but must not differ.
                 if is_known || found.is_some() {
                     assert_eq!(found, asked(&job, rank, key), "{key} of rank {rank}");
                 }
@@ -157,7 +157,7 @@ fn what_is_looked_up_is_what_the_job_answers() {
 }
 
 #[test]
-fn the_answers_of_a_large_job_are_no_more_than_those_of_a_small_one() {
+fn the_table_of_a_large_job_is_as_small_as_that_of_a_small_one() {
     let of = |num_nodes: u32| {
         let nodes: Vec<String> = (0..num_nodes).map(|node| format!("n{node}")).collect();
         let procs: Vec<String> = (0..num_nodes).map(|node| (node * 2).to_string()).collect();

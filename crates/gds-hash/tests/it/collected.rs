@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Job information of several jobs that one node collects and another takes.
+//! Job information of several jobs, collected on one node and stored on another.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn store(node: &str) -> Store {
     Store::new(Arc::new(PlainMaps::default()), LocalNode::new(node))
 }
 
-/// A node that has two jobs, and what it says of them and of one that nobody knows.
+/// Returns the collected job information of a node with two jobs, and of an unknown job.
 fn collected() -> Vec<u8> {
     let store = store("n00");
     for (name, jobid) in [("a", "first"), ("b", "second")] {
@@ -65,7 +65,7 @@ fn jobs_of_one_node_are_known_on_another() {
 }
 
 #[test]
-fn a_job_that_the_host_registered_is_left_as_it_is() {
+fn a_job_registered_by_the_host_is_unchanged() {
     let other = store("n07");
     let own = [Info::new(keys::JOBID, "own")];
     other.register_nspace(&Nspace::new("a"), 0, &own).unwrap();
@@ -81,7 +81,7 @@ fn a_job_that_the_host_registered_is_left_as_it_is() {
 }
 
 #[test]
-fn damaged_bytes_are_an_error_wherever_they_end() {
+fn truncated_bytes_are_an_error_at_every_length() {
     let good = collected();
     let taken = |len: usize| {
         let told = store("n07").absorb_collected(&CODEC, &good[..len], |_| false);

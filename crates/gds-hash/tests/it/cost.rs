@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What peers and hosts say costs in proportion to its length, whatever it says.
+//! The cost of data from peers and hosts is proportional to their length, for any content.
 
 use crate::growth;
 use bfrops::{Encoder, Layout, Module, wire_type};
@@ -13,7 +13,7 @@ use preg_core::Params;
 
 const LAYOUT: Layout = Layout::new(Module::V41);
 
-/// A commit for one scope.
+/// Returns a commit for one scope.
 fn commit(scope: Scope, kvals: &[Kval<'_>]) -> Vec<u8> {
     let mut block = Vec::new();
     let mut encoder = Encoder::new(LAYOUT, &mut block);
@@ -29,7 +29,7 @@ fn commit(scope: Scope, kvals: &[Kval<'_>]) -> Vec<u8> {
     out
 }
 
-/// Values of one key that only the last of many qualifiers tells apart.
+/// Returns values of one key that differ only in the last of many qualifiers.
 fn variants(variants: u32, qualifiers: u32) -> Vec<u8> {
     let kvals: Vec<_> = (0..variants)
         .map(|number| {
@@ -57,7 +57,7 @@ fn store_with_job() -> (Store, Nspace<'static>) {
 }
 
 #[test]
-fn a_commit_of_many_variants_and_qualifiers() {
+fn commit_of_many_variants_and_qualifiers() {
     growth::is_linear(
         "qualifiers of 64 variants",
         10,
@@ -99,7 +99,7 @@ fn a_get_that_names_many_qualifiers() {
     );
 }
 
-/// Keys in no order, and values that the number of the round makes different.
+/// Returns unordered keys, and values that differ by round.
 fn keys(count: usize, round: u32) -> Vec<Kval<'static>> {
     (0..count)
         .map(|at| Kval {
@@ -113,7 +113,7 @@ fn keys(count: usize, round: u32) -> Vec<Kval<'static>> {
 }
 
 #[test]
-fn a_commit_of_many_keys_and_one_that_changes_them_all() {
+fn commit_of_many_keys_and_of_new_values_for_all() {
     growth::is_linear(
         "keys committed twice",
         2_000,
@@ -130,7 +130,7 @@ fn a_commit_of_many_keys_and_one_that_changes_them_all() {
 }
 
 #[test]
-fn a_commit_of_many_blocks_and_one_that_deletes_them_all() {
+fn commit_of_many_blocks_and_deletion_of_all() {
     growth::is_linear(
         "keys put and deleted one by one",
         1_000,
@@ -182,8 +182,8 @@ fn the_data_of_a_fence() {
 }
 
 #[test]
-fn small_commits_beside_much_that_is_put() {
-    // Each commit is read by somebody, and each is counted against the limit of the process.
+fn small_commits_besides_many_keys() {
+    // Each commit is read, and counts against the limit of the process.
     growth::is_linear(
         "keys beside 100 commits",
         2_000,
@@ -216,7 +216,7 @@ fn small_commits_beside_much_that_is_put() {
 }
 
 #[test]
-fn what_is_put_is_counted_as_it_changes() {
+fn sizes_are_updated_with_each_change() {
     let mut modex = ModexStore::default();
     let codec = Codec::new(LAYOUT);
     let rank = Rank::new(0);
@@ -228,21 +228,21 @@ fn what_is_put_is_counted_as_it_changes() {
         }
         bytes.push(modex.num_bytes(rank));
     }
-    // What is said again takes the place of what was said before.
+    // Repeated values replace earlier ones.
     assert!(bytes[0] > 10_000 && bytes.iter().all(|b| *b == bytes[0]));
     let message = commit(Scope::DEL_LOCAL, &keys(1_000, 0));
     modex.commit(&codec, rank, &message).unwrap();
     assert_eq!(modex.num_bytes(rank), bytes[0]);
     let message = commit(Scope::DEL_REMOTE, &keys(1_000, 0));
     modex.commit(&codec, rank, &message).unwrap();
-    // That they are gone is still to be told, and does not count.
+    // The removals are still to be sent, but do not count.
     assert_eq!(modex.num_bytes(rank), 0);
     modex.forget(rank);
     assert_eq!(modex.num_bytes(rank), 0);
 }
 
 #[test]
-fn a_key_has_so_many_values_and_no_more_whatever_the_commits() {
+fn the_number_of_values_of_a_key_is_bounded_across_commits() {
     let mut modex = ModexStore::default();
     let codec = Codec::new(LAYOUT);
     let mut refused = 0;
@@ -333,7 +333,7 @@ fn the_places_of_all_processes_of_one_node() {
 }
 
 #[test]
-fn what_is_told_of_many_processes_with_faults_among_them() {
+fn arrays_of_many_processes_with_errors_among_them() {
     growth::is_linear(
         "arrays of processes, every second at fault",
         500,
@@ -357,7 +357,7 @@ fn what_is_told_of_many_processes_with_faults_among_them() {
 }
 
 #[test]
-fn a_commit_tells_of_the_keys_that_it_has_and_of_no_other() {
+fn a_commit_reports_exactly_its_keys() {
     let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
     let mut modex = ModexStore::default();
     let mut told = |message: &[u8]| {
@@ -379,7 +379,7 @@ fn a_commit_tells_of_the_keys_that_it_has_and_of_no_other() {
 }
 
 #[test]
-fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
+fn keys_and_bytes_of_a_process_are_bounded() {
     let (codec, rank) = (Codec::new(LAYOUT), Rank::new(0));
     let limits = CommitLimits {
         bytes: 100_000,
@@ -391,7 +391,7 @@ fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
         done.map_err(|error| error.status())
     };
     let refused = Err(Status::ERR_OUT_OF_RESOURCE);
-    // A global value stands in a commit twice.
+    // A commit contains a global value twice.
     let full = [Scope::LOCAL, Scope::REMOTE].map(|scope| commit(scope, &keys(1_000, 0)));
     assert_eq!(put(&mut modex, &full.concat()), Ok(()));
     assert_eq!(put(&mut modex, &full.concat()), Ok(()), "said again");
@@ -401,16 +401,16 @@ fn a_process_puts_so_many_keys_and_bytes_and_no_more() {
     };
     assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), refused);
     assert!(modex.check(rank, Scope::LOCAL, "one more", &[]).is_err());
-    // What no process may put is not read to its end.
+    // A commit beyond the limit is not read to its end.
     let long = commit(Scope::LOCAL, &keys(1_000_000, 0));
     let error = modex.commit_within(&codec, rank, &long, limits);
     let place = error.unwrap_err().offset().unwrap();
     assert!(place < 50_000, "{place} of {}", long.len());
-    // Removed keys make room.
+    // Removed keys free room.
     let gone = [Scope::DEL_LOCAL, Scope::DEL_REMOTE].map(|scope| commit(scope, &keys(10, 0)));
     assert_eq!(put(&mut modex, &gone.concat()), Ok(()));
     assert_eq!(put(&mut modex, &one_more(Value::Uint32(1))), Ok(()));
-    // Elements of arrays count as what they take in memory.
+    // Elements of arrays count with their size in memory.
     let array = |count| Value::DataArray(DataArray::Value(vec![Value::Bool(true); count]));
     assert_eq!(put(&mut modex, &one_more(array(100))), Ok(()));
     let message = one_more(array(5_000));

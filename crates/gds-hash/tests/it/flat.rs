@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients before release 4 find among the values of the job what later ones find in arrays.
+//! Clients before release 4 find among the values of the job the data that later ones find in
+//! arrays.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ fn app(number: u32, leader: u32) -> Info<'static> {
     )
 }
 
-/// A job on `n0`, which has no process, `n1`, where the server is, and `n2`.
+/// Returns a job on `n0`, which has no process, `n1`, the node of the server, and `n2`.
 fn job(apps: impl IntoIterator<Item = Info<'static>>) -> Job {
     let session = vec![
         Info::new(keys::SESSION_ID, 9_u32),
@@ -39,7 +40,7 @@ fn job(apps: impl IntoIterator<Item = Info<'static>>) -> Job {
     Job::register(&preg, &LocalNode::new("n1"), "job@1", &infos).unwrap()
 }
 
-/// The plain values of a reply, those that stand in arrays and blobs left out.
+/// Returns the plain values of a reply, without those in arrays and blobs.
 fn values(job: &Job, module: Module) -> BTreeMap<String, Value<'static>> {
     let layout = Layout::new(module);
     let reply = job
@@ -62,7 +63,7 @@ fn text(text: &'static str) -> Value<'static> {
     Value::String(Some(Text::from(text)))
 }
 
-/// Nodes and their ranks as the map blob of a reply has them.
+/// Returns the nodes and their ranks in the map blob of a reply.
 fn map_blob(value: &Value<'_>, module: Module) -> Vec<(String, Value<'static>)> {
     let Value::ByteObject(bytes) = value else {
         panic!("no bytes: {value:?}");
@@ -79,7 +80,7 @@ fn map_blob(value: &Value<'_>, module: Module) -> Vec<(String, Value<'static>)> 
 }
 
 #[test]
-fn values_of_session_own_node_and_the_one_application_are_told_flat() {
+fn values_of_session_own_node_and_only_application_are_flat() {
     let job = job([app(0, 0)]);
     for module in [Module::V12, Module::V20, Module::V21, Module::V3] {
         let values = values(&job, module);
@@ -87,7 +88,7 @@ fn values_of_session_own_node_and_the_one_application_are_told_flat() {
         assert_eq!(values[keys::LOCAL_PEERS], text("0,1,2"));
         assert_eq!(values[keys::LOCAL_SIZE], Value::Uint32(3));
         let leader = match module {
-            // Ranks had no type of their own.
+            // Ranks did not have their own type.
             Module::V12 => Value::Int(0),
             _ => Value::Rank(Rank::new(0)),
         };
@@ -99,14 +100,14 @@ fn values_of_session_own_node_and_the_one_application_are_told_flat() {
 }
 
 #[test]
-fn a_client_of_several_applications_is_told_of_none_as_if_it_were_its_own() {
+fn values_of_several_applications_are_not_flat() {
     let values = values(&job([app(0, 0), app(1, 2)]), Module::V3);
     assert!(!values.contains_key(keys::APPLDR));
     assert!(values.contains_key(keys::LOCAL_PEERS));
 }
 
 #[test]
-fn clients_of_release_2_take_the_peers_of_each_node_from_a_blob() {
+fn clients_of_release_2_find_peers_of_nodes_in_a_blob() {
     let job = job([app(0, 0)]);
     for module in [Module::V12, Module::V20, Module::V21] {
         let values = values(&job, module);
@@ -119,7 +120,7 @@ fn clients_of_release_2_take_the_peers_of_each_node_from_a_blob() {
 }
 
 #[test]
-fn later_clients_are_told_nothing_twice() {
+fn later_clients_receive_no_duplicates() {
     let job = job([app(0, 0)]);
     for module in [Module::V4, Module::V41, Module::V61] {
         let values = values(&job, module);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is registered comes back, and what follows from it.
+//! Registered and derived values of jobs.
 
 use gds_hash::{Error, Job, LocalNode, Request};
 use pmix_types::{DataArray, Info, Rank, Status, Value, keys};
@@ -38,7 +38,7 @@ fn get(job: &Job, rank: u32, key: &str) -> Option<Value<'static>> {
 const JOB: u32 = Rank::WILDCARD.as_raw();
 
 #[test]
-fn what_follows_from_the_maps_is_answered() {
+fn values_are_derived_from_the_maps() {
     let job = register(&maps("a,b,c", "0,2;1,3,5;4")).unwrap();
     assert_eq!(get(&job, JOB, keys::JOB_SIZE), Some(Value::Uint32(6)));
     assert_eq!(get(&job, JOB, keys::NUM_NODES), Some(Value::Uint32(3)));
@@ -57,7 +57,7 @@ fn what_follows_from_the_maps_is_answered() {
 }
 
 #[test]
-fn what_the_host_states_outranks_what_follows() {
+fn stated_values_take_precedence_over_derived_ones() {
     let mut infos = maps("a,b", "0,1;2,3");
     infos.push(array(
         keys::PROC_INFO_ARRAY,
@@ -92,7 +92,7 @@ fn a_node_named_twice_has_the_ranks_of_both_places() {
 }
 
 #[test]
-fn faults_name_the_entry() {
+fn errors_name_the_entry() {
     let error = register(&maps("a,b,c", "0;1")).unwrap_err();
     assert_eq!(error.status(), Status::ERR_BAD_PARAM);
     assert!(error.to_string().contains("3 nodes"), "{error}");
@@ -122,7 +122,7 @@ fn faults_name_the_entry() {
     );
 }
 
-/// Standard, "Node realm keys": both are answered for the node of this server or the one named.
+/// Standard, "Node realm keys": both have values for the node of this server or the named one.
 #[test]
 fn a_node_is_known_by_its_name_and_its_number() {
     let mut infos = maps("a,b,c", "0;1;2");
@@ -162,7 +162,7 @@ fn a_node_is_known_by_its_name_and_its_number() {
     assert_eq!(get(&elsewhere, JOB, keys::NODEID), None);
 }
 
-/// As `PMIx_Resolve_peers` of 4.2 asks when its caller names no node.
+/// `PMIx_Resolve_peers` of 4.2 sends this if its caller names no node.
 #[test]
 fn a_null_name_of_a_node_names_none() {
     let job = register(&maps("a,b,c", "0;1,3;2")).unwrap();
@@ -176,9 +176,10 @@ fn a_null_name_of_a_node_names_none() {
     }
 }
 
-/// An application may tell of a node by its name or number, and be asked by any of its names.
+/// An application may describe a node by its name or number, and a request may use any of its
+/// names.
 #[test]
-fn an_application_is_asked_about_a_node_by_any_of_its_names() {
+fn an_application_finds_a_node_by_any_of_its_names() {
     let mut infos = maps("a,b,c", "0;1;2");
     infos.push(array(
         keys::NODE_INFO_ARRAY,

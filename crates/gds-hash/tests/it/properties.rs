@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from random jobs is what a naive model says, however the registration is nested.
+//! Values of random jobs agree with a naive model, however the registration is nested.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use proptest::prelude::*;
 const NSPACE: &str = "job@1";
 const JOB: Rank = Rank::WILDCARD;
 
-/// What a host could register.
+/// The content of a registration.
 #[derive(Clone, Debug)]
 struct Plan {
     nodes: Vec<String>,
     groups: Vec<Vec<u32>>,
-    /// Which form the maps have.
+    /// The form of the maps.
     form: u8,
     offset: Option<u32>,
-    /// The sizes of the applications, in the order of their numbers; none if they are not told.
+    /// The sizes of the applications, in the order of their numbers; empty if they are not stated.
     apps: Vec<u32>,
-    /// What is stated of a rank: the key by its place in `OF_RANK`.
+    /// The stated values of a rank: the keys by their index in `OF_RANK`.
     ranks: BTreeMap<u32, BTreeMap<usize, u16>>,
-    /// What is stated of a node, by name.
+    /// The stated values of a node, by name.
     named: BTreeMap<String, Stated>,
 }
 
@@ -36,7 +36,7 @@ struct Stated {
     memory: Option<u64>,
 }
 
-/// Keys that a host may state of a rank, all of 16 bits here.
+/// Keys that a host may state of a rank, all with 16 bits here.
 const OF_RANK: [&str; 4] = [
     keys::LOCAL_RANK,
     keys::NODE_RANK,
@@ -91,7 +91,7 @@ fn plans() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Cuts so many ranks into parts.
+/// Divides a number of ranks into parts.
 fn sizes(mut cuts: Vec<usize>, size: usize) -> Vec<u32> {
     if cuts.is_empty() {
         return Vec::new();
@@ -125,7 +125,7 @@ impl Plan {
         groups.collect::<Vec<_>>().join(";")
     }
 
-    /// The maps in one of their forms.
+    /// Returns the maps in one of their forms.
     fn maps(&self, preg: &Preg) -> Vec<Info<'static>> {
         let (nodes, procs) = (self.node_text(), self.proc_text());
         let string = |text: String| Value::from(text);
@@ -148,7 +148,7 @@ impl Plan {
         ]
     }
 
-    /// The registration, flat.
+    /// Returns the registration without nesting.
     fn infos(&self, preg: &Preg) -> Vec<Info<'static>> {
         let mut infos = self.maps(preg);
         let offset = self.offset.map(Rank::new);
@@ -180,7 +180,7 @@ impl Plan {
         infos
     }
 
-    /// The ranks of a node, of all its places.
+    /// Returns the ranks of a node, from all its places.
     fn on(&self, name: &str) -> Vec<u32> {
         let places = self.nodes.iter().zip(&self.groups);
         let own = places.filter(|(node, _)| *node == name);
@@ -255,7 +255,7 @@ impl Plan {
         }
     }
 
-    /// The application of a rank and its place there.
+    /// Returns the application of a rank and its position there.
     fn app_of(&self, rank: u32) -> Option<(u32, u32)> {
         let mut first = 0;
         for (number, size) in (0..).zip(&self.apps) {
@@ -273,7 +273,7 @@ fn list(ranks: &[u32]) -> String {
     ranks.join(",")
 }
 
-/// Puts infos into arrays of arrays, in another order: each choice says where one goes.
+/// Moves infos into nested arrays, in another order; each choice determines the place of one.
 fn nest(mut infos: Vec<Info<'static>>, choices: &[(u8, u8)]) -> Vec<Info<'static>> {
     for (what, place) in choices {
         let place = usize::from(*place) % infos.len();
@@ -288,7 +288,7 @@ fn nest(mut infos: Vec<Info<'static>>, choices: &[(u8, u8)]) -> Vec<Info<'static
                     array(keys::JOB_INFO_ARRAY, vec![taken]),
                 ],
             ),
-            // A process may be described wherever its application, node or job is.
+            // A process may be described in the array of its application, node or job.
             2 if into_proc_or_app => {
                 let app = infos
                     .iter_mut()
@@ -308,7 +308,7 @@ fn nest(mut infos: Vec<Info<'static>>, choices: &[(u8, u8)]) -> Vec<Info<'static
     infos
 }
 
-/// A value, or none where it is not found.
+/// Returns a value, or `None` if it is not found.
 fn get(job: &Job, rank: Rank, key: &str, qualifiers: &[Info<'_>]) -> Option<Value<'static>> {
     match job.get(&Request::new(rank, key).with(qualifiers)) {
         Ok(value) => Some(value.into_owned()),
@@ -319,7 +319,7 @@ fn get(job: &Job, rank: Rank, key: &str, qualifiers: &[Info<'_>]) -> Option<Valu
     }
 }
 
-/// Asks for everything that the model knows.
+/// Compares all values that the model has.
 fn check(job: &Job, plan: &Plan) -> Result<(), TestCaseError> {
     let of_job = [
         keys::JOB_SIZE,
@@ -376,7 +376,7 @@ fn check(job: &Job, plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Where an info stands, as errors name it.
+/// Returns the place of an info as errors name it.
 fn path_of(infos: &[Info<'_>], wanted: &dyn Fn(&Info<'_>) -> bool) -> Option<String> {
     infos.iter().enumerate().find_map(|(place, info)| {
         let here = format!("[{place}] {}", info.key);
@@ -394,7 +394,7 @@ fn path_of(infos: &[Info<'_>], wanted: &dyn Fn(&Info<'_>) -> bool) -> Option<Str
 
 proptest! {
     #[test]
-    fn every_key_is_what_a_naive_model_says(plan in plans()) {
+    fn every_key_agrees_with_a_naive_model(plan in plans()) {
         let preg = preg();
         let job = Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, &plan.infos(&preg));
         check(&job.unwrap(), &plan)?;
@@ -427,7 +427,7 @@ proptest! {
             _ => twice(Rank::WILDCARD),
         };
         let mut infos = plan.infos(&preg());
-        // The map that is right would be the second one.
+        // The valid map would be the second one.
         infos.retain(|info| fault > 0 || !info.key.is(keys::NODE_MAP));
         infos.insert(0, faulty.clone());
         let infos = nest(infos, &choices);
@@ -444,7 +444,7 @@ proptest! {
     }
 
     #[test]
-    fn a_map_in_pmi2_notation_says_the_same(plan in plans()) {
+    fn a_map_in_pmi2_notation_is_equivalent(plan in plans()) {
         let preg = preg();
         let register = |infos: &[Info<'_>]| {
             Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, infos).unwrap()
@@ -461,7 +461,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_listed_is_what_is_answered(plan in plans()) {
+    fn lists_agree_with_gets(plan in plans()) {
         let preg = preg();
         let job = Job::register(&preg, &LocalNode::new("elsewhere"), NSPACE, &plan.infos(&preg));
         let job = job.unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a registration may hold, and what it is refused for.
+//! The valid and invalid content of a registration.
 
 use gds_hash::{Error, Job, LocalNode, Registration, Request};
 use pmix_map::{Limits, NodeList, ProcMap};
@@ -57,7 +57,7 @@ fn without_data_only_the_name_is_known() {
 }
 
 #[test]
-fn names_lose_their_domain_only_where_the_host_says_so() {
+fn removes_domains_only_if_the_host_requests_it() {
     let mut infos = maps("n1.site.org,n2.site.org,10.0.0.7", "0;1;2");
     infos.push(proc(2, vec![Info::new(keys::HOSTNAME, "10.0.0.7")]));
     infos.push(array(
@@ -89,14 +89,14 @@ fn names_lose_their_domain_only_where_the_host_says_so() {
         assert_eq!(by(&short, asked, keys::LOCAL_PEERS), Some("0".into()));
         assert_eq!(by(&short, asked, keys::NODE_SIZE), Some(Value::Uint32(7)));
     }
-    // The node of this server has its name from the system.
+    // The operating system gives the name of this server's node.
     assert_eq!(ask(&short, JOB, keys::LOCAL_PEERS, &[]), Some("1".into()));
     assert_eq!(ask(&short, JOB, keys::NSPACE, &[]), Some("job@1".into()));
 }
 
 #[test]
-fn a_rank_twice_is_refused() {
-    let entry = "entry [1] pmix.pmap: rank 1 stands in the map twice";
+fn rejects_duplicate_ranks() {
+    let entry = "entry [1] pmix.pmap: rank 1 occurs twice in the map";
     assert_eq!(refused(&maps("a,b", "0,1;1")), entry);
     let infos = [
         proc(3, vec![]),
@@ -109,7 +109,7 @@ fn a_rank_twice_is_refused() {
 }
 
 #[test]
-fn maps_that_do_not_fit_name_the_process_map() {
+fn maps_of_different_length_name_the_process_map() {
     let job = array(keys::JOB_INFO_ARRAY, maps("a,b,c", "0;1"));
     assert_eq!(
         refused(&[Info::new("x", 1_u8), job]),
@@ -127,9 +127,9 @@ fn maps_that_do_not_fit_name_the_process_map() {
     assert!(refused(&infos).starts_with("entry [0] pmix.anlmap: expected `,` at byte"));
 }
 
-/// The readers of MPICH, whose notation it is, go on with the map until every process has a node.
+/// The parsers of MPICH, the origin of the notation, repeat the map until every process has a node.
 #[test]
-fn a_pmi2_map_that_is_shorter_than_the_job_goes_on() {
+fn a_pmi2_map_shorter_than_the_job_repeats() {
     let size = Info::new(keys::JOB_SIZE, 5_u32);
     let map = Info::new(keys::ANL_MAP, "(vector,(0,2,1))");
     let nodes = Info::new(keys::NODE_MAP, "a,b");
@@ -162,7 +162,7 @@ fn a_pmi2_map_that_is_shorter_than_the_job_goes_on() {
 }
 
 #[test]
-fn an_array_that_is_not_known_is_refused_and_other_keys_are_values() {
+fn rejects_unknown_arrays_and_accepts_other_keys() {
     let inside = vec![Info::new("a", 1_u8)];
     assert_eq!(
         refused(&[array("pmix.rack.arr", inside.clone())]),
@@ -174,7 +174,7 @@ fn an_array_that_is_not_known_is_refused_and_other_keys_are_values() {
 }
 
 #[test]
-fn a_session_may_tell_of_other_jobs() {
+fn a_session_may_describe_other_jobs() {
     let about = |nspace: &'static str, size: u32| {
         let infos = vec![
             Info::new(keys::NSPACE, nspace),
@@ -264,7 +264,7 @@ fn an_update_keeps_what_it_does_not_state() {
 }
 
 #[test]
-fn the_nodes_of_an_allocation_are_those_of_the_session_where_nothing_else_is_said() {
+fn allocated_nodes_default_to_those_of_the_session() {
     let session = |more| {
         array(
             keys::SESSION_INFO_ARRAY,
@@ -293,7 +293,7 @@ fn the_nodes_of_an_allocation_are_those_of_the_session_where_nothing_else_is_sai
         .iter()
         .find(|known| known.kval.key.is(keys::ALLOCATED_NODELIST));
     assert!(known.is_some_and(|known| known.is_for_all), "{known:?}");
-    // What is stated of the job is the job's.
+    // A value stated for the job applies to the job.
     let job = register(&[session(vec![nodes("a,b,c")]), nodes("a")]).unwrap();
     assert_eq!(
         ask(&job, JOB, keys::ALLOCATED_NODELIST, &[]),
@@ -303,13 +303,13 @@ fn the_nodes_of_an_allocation_are_those_of_the_session_where_nothing_else_is_sai
 }
 
 #[test]
-fn a_session_array_says_which_session() {
+fn a_session_array_names_its_session() {
     let values = vec![Info::new(keys::UNIV_SIZE, 9_u32)];
     let nameless = array(keys::SESSION_INFO_ARRAY, values);
     assert!(refused(&[nameless]).contains("a session array without pmix.session.id"));
 }
 
-/// A speed for each unit.
+/// Returns a speed for each unit.
 fn speeds(of: u32) -> Vec<Info<'static>> {
     let speed = |(unit, speed): (&'static str, u32)| {
         let mut value = QualifiedValue::new(Info::new("speed", speed));
@@ -320,7 +320,7 @@ fn speeds(of: u32) -> Vec<Info<'static>> {
 }
 
 #[test]
-fn qualifiers_tell_values_apart_at_every_level() {
+fn qualifiers_distinguish_values_at_every_level() {
     let about = |key, who: Info<'static>, of| array(key, [vec![who], speeds(of)].concat());
     let node = || Info::new(keys::HOSTNAME, "b");
     let infos = |of: u32| {
@@ -387,7 +387,7 @@ fn folded(nodes: &str, procs: &str) -> (NodeList, ProcMap) {
 }
 
 #[test]
-fn folded_maps_answer_as_their_text_does() {
+fn folded_maps_give_the_values_of_their_text() {
     let size = [Info::new(keys::UNIV_SIZE, 9_u32)];
     let (nodes, procs) = folded("n1,n2,n3", "0,3;1,4;2,5");
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
@@ -413,7 +413,7 @@ fn folded_maps_answer_as_their_text_does() {
         }
     }
 
-    // An update may bring other maps, and without any those of before stay.
+    // An update may replace the maps; without maps it keeps them.
     let (nodes, procs) = folded("n7", "0,1");
     let maps = Registration::default().with_maps(nodes, procs);
     let job = job.updated(&preg, maps).unwrap();
@@ -428,7 +428,7 @@ fn folded_maps_answer_as_their_text_does() {
 }
 
 #[test]
-fn folded_maps_are_checked_as_their_text_is() {
+fn folded_maps_are_checked_like_their_text() {
     let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
     let refused = |nodes, procs, infos: &[Info<'_>]| {
         let (nodes, procs) = folded(nodes, procs);
@@ -442,12 +442,12 @@ fn folded_maps_are_checked_as_their_text_is() {
     );
     assert_eq!(
         refused("n[1-2]", "0;1", &[]),
-        "the node map has 1 nodes, the process map 2; a list names every node: n[1-2] stands for one \
-         node, not for those of a bracket list"
+        "the node map has 1 nodes, the process map 2; a list names every node: n[1-2] is one \
+         node, not a bracket list"
     );
     assert_eq!(
         refused("a,b", "0,1;1", &[]),
-        "rank 1 stands in the map twice"
+        "rank 1 occurs twice in the map"
     );
     assert_eq!(
         refused("a,b", "0;1", &maps("a,b", "0;1")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many jobs at once: registered, updated, forgotten, and read all the while.
+//! Many jobs in one store: registered, updated and removed, with concurrent readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ fn a_registration_that_fails_changes_nothing() {
 }
 
 #[test]
-fn no_data_means_that_only_the_job_is_known() {
+fn no_data_registers_only_the_job() {
     let store = store();
     let mut infos = maps("a", "0");
     infos.push(Info::new(keys::REGISTER_NODATA, true));
@@ -123,7 +123,7 @@ fn a_session_is_known_through_any_of_its_jobs() {
     );
 }
 
-/// An array of a session with one for each job.
+/// Returns a session array with an array for each job.
 fn session(id: u32, jobs: Vec<Vec<Info<'static>>>) -> Info<'static> {
     let jobs = jobs.into_iter().map(|infos| {
         let infos = Value::DataArray(DataArray::Info(infos));
@@ -148,7 +148,7 @@ fn sized(nspace: &'static str, size: u32) -> Vec<Info<'static>> {
 }
 
 #[test]
-fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goes() {
+fn described_jobs_are_known_until_the_describing_job_is_removed() {
     let store = store();
     let register = |nspace: &'static str, infos: Vec<Info<'static>>| {
         store.register_nspace(&Nspace::from(nspace), 0, &infos)
@@ -165,14 +165,14 @@ fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goe
     }
     assert_eq!(store.nspaces().len(), 3);
 
-    // Described again, and by the host itself, which outranks it from then on.
+    // Described again, and registered by the host, which takes precedence from then on.
     register("one", vec![session(7, vec![sized("two", 5)])]).unwrap();
     assert_eq!(size("two"), Ok(Value::Uint32(5)));
     register("three", vec![Info::new(keys::JOB_SIZE, 9_u32)]).unwrap();
     register("one", vec![session(7, vec![sized("three", 4)])]).unwrap();
     assert_eq!(size("three"), Ok(Value::Uint32(9)));
 
-    // A fault of one is a fault of the whole, and nothing has changed.
+    // An error in one job rejects the whole registration, without changes.
     let wrong = vec![sized("two", 6), sized("four", 1), sized("", 1)];
     assert!(register("one", vec![session(7, wrong)]).is_err());
     let twice = vec![sized("two", 6), sized("two", 7)];
@@ -195,7 +195,7 @@ fn jobs_that_a_session_describes_are_known_until_the_one_that_described_them_goe
 }
 
 #[test]
-fn a_job_without_maps_is_taken_and_warned_of() {
+fn a_job_without_maps_is_accepted_with_a_warning() {
     let store = store();
     let register = |name: &'static str, infos: Vec<Info<'static>>| {
         store.register_nspace(&Nspace::from(name), 1, &infos)
@@ -218,7 +218,7 @@ fn a_job_without_maps_is_taken_and_warned_of() {
 }
 
 #[test]
-fn a_job_that_two_sessions_describe_stays_until_both_are_gone() {
+fn a_job_described_by_two_sessions_stays_until_both_are_removed() {
     for first in ["one", "two"] {
         let store = store();
         let describe = |nspace: &'static str| {
@@ -226,7 +226,7 @@ fn a_job_that_two_sessions_describe_stays_until_both_are_gone() {
             store.register_nspace(&Nspace::from(nspace), 0, &infos)
         };
         let other = Nspace::from("other");
-        // In turns: each describes it once, however often it says so and whether it was removed.
+        // Repeated descriptions and removals count once for each describing job.
         for turn in 0..100 {
             describe("one").unwrap();
             describe("two").unwrap();
@@ -247,7 +247,7 @@ fn a_job_that_two_sessions_describe_stays_until_both_are_gone() {
 }
 
 #[test]
-fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
+fn readers_see_registrations_atomically() {
     let store = Arc::new(store());
     let job = Nspace::new("job");
     store.register_nspace(&job, 0, &maps("a", "0")).unwrap();
@@ -258,7 +258,7 @@ fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
             std::thread::spawn(move || {
                 let mut seen = 0_u64;
                 loop {
-                    // One that starts late still reads the last state once.
+                    // A reader that starts late still reads the last state once.
                     let last = done.load(Ordering::Relaxed);
                     if let Some(known) = store.job(&Nspace::new("job")) {
                         let get = |key| known.job().get(&Request::new(Rank::WILDCARD, key));
@@ -290,7 +290,7 @@ fn a_reader_sees_a_job_before_or_after_a_registration_and_never_between() {
 }
 
 #[test]
-fn what_processes_put_survives_an_update_and_a_failed_change() {
+fn put_data_survive_updates_and_failed_changes() {
     let store = store();
     let job = Nspace::new("job");
     store.register_nspace(&job, 1, &maps("a", "0,1")).unwrap();
@@ -318,7 +318,7 @@ fn what_processes_put_survives_an_update_and_a_failed_change() {
     };
     assert_eq!(get(0, "app.first").unwrap(), Value::Uint32(0));
     assert_eq!(get(1, "app.second").unwrap(), Value::Uint32(1));
-    // Who took a snapshot keeps it.
+    // An earlier snapshot is unchanged.
     assert!(
         before
             .get(Rank::new(1), Scope::REMOTE, "app.second", &[])
@@ -376,7 +376,7 @@ fn processes_of_every_job_on_this_node_are_known() {
     assert_eq!(procs, [proc("one", 0), proc("one", 2), proc("two", 1)]);
 }
 
-/// The memory of this process in pages.
+/// Returns the memory of this process in pages.
 #[cfg(target_os = "linux")]
 fn resident_pages() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -385,7 +385,7 @@ fn resident_pages() -> usize {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_hundred_thousand_jobs_leave_nothing_behind() {
+fn a_hundred_thousand_jobs_leave_no_memory() {
     let store = store();
     let infos = maps("a,b,c,login", "0,1;2,3;4;5");
     let cycle = |from: u32, to: u32| {
@@ -411,7 +411,7 @@ fn a_hundred_thousand_jobs_leave_nothing_behind() {
     cycle(5_000, 100_000);
     let grown = resident_pages().saturating_sub(before);
     assert!(store.nspaces().is_empty());
-    // Other tests run beside this one; a job left behind would be some hundred bytes each.
+    // Other tests run concurrently; a leaked job would take some hundred bytes.
     assert!(grown < 2_500, "{grown} pages more");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who reads waits for nobody: one thread stays in the middle of its work, and another reads until
-//! it lets the first go on.
+//! Readers never wait: one thread stops in the middle of an operation, and another one reads before
+//! it lets the first continue.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn codec() -> Codec<'static> {
     Codec::new(Layout::new(Module::V41))
 }
 
-/// Where a thread stays until it is let on.
+/// A point at which a thread stops until it may continue.
 struct Stop {
     here: Sender<()>,
     on: Receiver<()>,
@@ -45,7 +45,7 @@ struct Go {
     on: Sender<()>,
 }
 
-/// Far longer than any of this takes: only who would wait for ever is told so by it.
+/// A time far longer than the tests take; only an endless wait reaches it.
 const EVER: Duration = Duration::from_secs(60);
 
 fn stop() -> (Stop, Go) {
@@ -62,7 +62,7 @@ impl Stop {
 }
 
 impl Go {
-    /// Runs something while the other thread is where it stops.
+    /// Runs a closure while the other thread is stopped.
     fn meanwhile(self, run: impl FnOnce()) {
         self.here.recv_timeout(EVER).expect("no thread stops");
         run();
@@ -70,7 +70,7 @@ impl Go {
     }
 }
 
-/// Knows no map, and stops where it is asked for the first time.
+/// A framer without maps that stops on its first call.
 struct Stopping(Cell<Option<Stop>>);
 
 impl RegexFramer for Stopping {
@@ -121,7 +121,7 @@ fn a_reader_does_not_wait_for_a_writer_in_the_middle_of_its_change() {
 }
 
 #[test]
-fn a_reply_does_not_wait_for_one_to_another_release_that_is_being_built() {
+fn a_reply_does_not_wait_for_that_of_another_release() {
     let store = store();
     let known = store.job(&Nspace::new(JOB)).unwrap();
     let built = known

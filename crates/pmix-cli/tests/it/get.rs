@@ -66,7 +66,7 @@ fn what_is_not_known_is_a_negative_answer() {
     assert!(
         outcome
             .stderr
-            .contains("no.such.key is not known at job level of job")
+            .contains("no.such.key is unknown at job level of job")
     );
     let outcome = ask(&["--rank", "9", "HOSTNAME"]);
     let said = "error: there is no rank 9: the job has 5\n";

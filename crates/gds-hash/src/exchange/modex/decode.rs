@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contributions of all servers, read as a whole before anything is stored.
+//! The decoder of the contributions of all servers, which decodes everything before anything is
+//! stored.
 //!
-//! Source: as the module above.
+//! Source: as in the parent module.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +17,17 @@ use crate::exchange::modex_store::Entry;
 use crate::{Codec, Error};
 
 impl Modex {
-    /// Reads the contributions of servers, one behind the other.
+    /// Decodes the concatenated contributions of servers.
     ///
-    /// DEVIATION: a process that no participant of the fence has, a key number that is none, a flag
-    /// that means nothing and bytes that are cut short refuse the whole; OpenPMIx keeps what it
-    /// read before and drops the rest; `a_hostile_blob_is_refused_as_a_whole`.
+    /// DEVIATION: a process that no participant has, an invalid key number, an unknown flag and
+    /// truncated bytes reject the whole modex; OpenPMIx keeps the data before the error and drops
+    /// the rest; `a_hostile_blob_is_refused_as_a_whole`.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if a server
-    /// says that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed and
-    /// nobody is there to read them.
+    /// The cause and the offset ([`Error::offset`]). `PMIX_ERR_BAD_PARAM` also if a server states
+    /// that it did not collect data; `PMIX_ERR_NOT_SUPPORTED` if data are compressed and there is
+    /// no function to inflate them.
     pub fn parse(
         codec: &Codec<'_>,
         form: ModexForm,
@@ -43,7 +44,7 @@ impl Modex {
         while !reader.is_empty() {
             let mut part = reader.object::<wire_type::ByteObject>()?;
             match form {
-                // A server with nothing to say sends an empty object.
+                // A server without data sends an empty object.
                 _ if part.is_empty() => {}
                 ModexForm::Numbered => decoder.numbered(&mut part)?,
                 ModexForm::Named => decoder.named(&mut part)?,
@@ -56,7 +57,7 @@ impl Modex {
 struct ModexDecoder<'p, 'w> {
     codec: &'p Codec<'w>,
     participants: &'p [Participant<'p>],
-    /// By the place of the participant and the rank.
+    /// The entries by the index of the participant and the rank.
     found: BTreeMap<(usize, u32), Vec<Entry>>,
     equal: Interner,
 }
@@ -86,7 +87,7 @@ impl ModexDecoder<'_, '_> {
         Ok(())
     }
 
-    /// The participant and rank that a number in the fence means.
+    /// Returns the participant and the rank of a number in the fence.
     fn place(&self, number: Rank) -> Result<(usize, u32), Error> {
         let number = u64::from(number.as_raw());
         for (place, participant) in self.participants.iter().enumerate() {
@@ -174,14 +175,16 @@ impl ModexDecoder<'_, '_> {
     }
 }
 
-/// The keys by their numbers.
+/// Reads the keys; their numbers are their indices.
 fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
     let start = reader.offset();
     let count = reader.one::<wire_type::Uint32>()?;
     let names = reader.all::<wire_type::String>()?;
     if u32::try_from(names.len()) != Ok(count) {
         let found = names.len();
-        return Err(Error::bad(format!("{count} keys are said to come, {found} do")).at(start));
+        return Err(
+            Error::bad(format!("{count} keys are stated, but there are {found}")).at(start),
+        );
     }
     let keys = names.into_iter();
     Ok(keys
@@ -189,7 +192,7 @@ fn keys<'a>(reader: &mut Reader<'a>) -> Result<Vec<Key<'a>>, Error> {
         .collect())
 }
 
-/// Keys and values up to the end.
+/// Reads keys and values up to the end.
 fn named_data(
     reader: &mut Reader<'_>,
     equal: &mut Interner,
@@ -207,7 +210,7 @@ fn named_data(
     Ok(())
 }
 
-/// Numbers of keys and values up to the end.
+/// Reads key numbers and values up to the end.
 fn numbered_data(
     reader: &mut Reader<'_>,
     keys: &[Key<'_>],

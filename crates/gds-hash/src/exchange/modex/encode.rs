@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contribution of this server.
+//! The encoder of this server's contribution.
 //!
-//! Source: as the module above.
+//! Source: as in the parent module.
 
 use std::collections::HashMap;
 
@@ -12,23 +12,24 @@ use super::{Modex, ModexForm, Participant, no_member, ranks_before};
 use crate::exchange::modex_store::{Entry, ScopeSet};
 use crate::{Codec, Error, ModexStore};
 
-/// Data were collected.
+/// The flag for collected data.
 pub(super) const COLLECTED: u8 = 1;
-/// Keys are numbered.
+/// The flag for numbered keys.
 pub(super) const NUMBERED: u8 = 2;
-/// Only what changed is there.
+/// The flag for changes only.
 pub(super) const CHANGES: u8 = 2;
 
 impl Modex {
-    /// Packs the contribution of this server to a fence: what its processes put for other nodes.
+    /// Packs the contribution of this server to a fence: the data that its processes put for other
+    /// nodes.
     ///
-    /// A process that put nothing is left out. The named form also says which keys were removed since
-    /// they were seen by other nodes.
+    /// Processes without data are omitted. The named form also contains the keys that were removed
+    /// after other nodes saw them.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a process of a job that takes no part; what cannot be packed, with
-    /// its process and key.
+    /// `PMIX_ERR_BAD_PARAM` for a process of a job that does not participate; an error of packing,
+    /// with the process and the key.
     pub fn contribution(
         codec: &Codec<'_>,
         form: ModexForm,
@@ -47,7 +48,7 @@ impl Modex {
     ///
     /// # Errors
     ///
-    /// None with a layout that a server has.
+    /// None for the layouts of servers.
     pub fn without_data(codec: &Codec<'_>, form: ModexForm) -> Result<Vec<u8>, Error> {
         match form {
             ModexForm::Numbered => Ok(Vec::new()),
@@ -75,7 +76,7 @@ fn envelope(codec: &Codec<'_>, form: ModexForm, data: Vec<u8>) -> Result<Vec<u8>
     Ok(packed?)
 }
 
-/// The processes that put something for other nodes, and what.
+/// Returns the processes that put data for other nodes, with these data.
 fn shared<'p>(
     procs: &'p [(Proc<'p>, &'p ModexStore)],
 ) -> impl Iterator<Item = (&'p Proc<'p>, Vec<&'p Entry>)> {
@@ -85,7 +86,7 @@ fn shared<'p>(
     })
 }
 
-/// Flags, keys and processes of the numbered form.
+/// Packs flags, keys and processes in the numbered form.
 fn numbered(
     codec: &Codec<'_>,
     participants: &[Participant<'_>],
@@ -124,7 +125,7 @@ fn numbered_proc(
     Ok(bytes)
 }
 
-/// A process by its number in the fence.
+/// Returns the number of a process in the fence.
 fn number_of(participants: &[Participant<'_>], proc: &Proc<'_>) -> Result<Rank, Error> {
     let place = participants.iter().position(|m| m.nspace == proc.nspace);
     let place = place.ok_or_else(|| no_member(&proc.nspace))?;
@@ -139,15 +140,15 @@ fn number_of(participants: &[Participant<'_>], proc: &Proc<'_>) -> Result<Rank, 
     })
 }
 
-/// The keys of a contribution by number, if that is shorter than naming them each time.
+/// The numbered keys of a contribution, if numbers are shorter than repeating the names.
 struct Keys<'k> {
     names: Vec<&'k Key<'static>>,
     numbers: HashMap<&'k Key<'static>, u32>,
 }
 
 impl<'k> Keys<'k> {
-    /// DEVIATION: all keys count for the choice of what is shorter; OpenPMIx 4.2 and 5.0 compare
-    /// the size of the last key alone. Readers take both; `keys_are_numbered_where_it_pays`.
+    /// DEVIATION: all keys count for the choice of the shorter form; OpenPMIx 4.2 and 5.0 compare
+    /// only the size of the last key. Decoders accept both; `keys_are_numbered_where_it_pays`.
     fn of(codec: &Codec<'_>, entries: impl Iterator<Item = &'k Entry>) -> Result<Self, Error> {
         let (mut names, mut numbers) = (Vec::new(), HashMap::new());
         let mut uses: Vec<usize> = Vec::new();
@@ -178,12 +179,12 @@ impl<'k> Keys<'k> {
         Ok(Self { names, numbers })
     }
 
-    /// The number of a key; none if they are not numbered.
+    /// Returns the number of a key, or `None` if keys are not numbered.
     fn number(&self, key: &Key<'static>) -> Option<u32> {
         self.numbers.get(key).copied()
     }
 
-    /// What stands before the processes.
+    /// Packs the data before the processes.
     fn head(&self, encoder: &mut bfrops::Encoder<'_>) -> Result<(), bfrops::Error> {
         if self.numbers.is_empty() {
             return encoder.one::<wire_type::Byte>(&COLLECTED);
@@ -199,7 +200,7 @@ impl<'k> Keys<'k> {
     }
 }
 
-/// Flag and processes of the named form.
+/// Packs the flag and the processes in the named form.
 fn named(codec: &Codec<'_>, procs: &[(Proc<'_>, &ModexStore)]) -> Result<Vec<u8>, Error> {
     let collected = codec.pack(|encoder| encoder.one::<wire_type::Byte>(&COLLECTED));
     let mut out = collected?;
@@ -223,7 +224,7 @@ fn named_proc(
     let mut encoder = codec.encoder(&mut bytes);
     encoder.one::<wire_type::Proc>(proc)?;
     let mut empty = true;
-    // Removed keys come first: of one key there may be values that stay.
+    // Removed keys precede the values, because a key may have values that remain.
     for key in puts.removed(proc.rank) {
         let removed = Kval {
             key: key.clone(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that many processes put alike, stored once.
+//! Deduplication of equal data of many processes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,10 +10,10 @@ use pmix_types::Kval;
 use crate::Error;
 use crate::exchange::modex_store::Entry;
 
-/// What a fence brought so far, by a hash of the bytes.
+/// The data of a fence so far, by a hash of the bytes.
 ///
-/// Most of what MPI processes put is the same for all of them; it is then neither owned nor stored
-/// again. Who has another datum of the same hash has its own.
+/// Most data of MPI processes are equal for all of them; they are copied and stored only once. A
+/// datum with the hash of a different one is stored separately.
 #[derive(Default)]
 pub(super) struct Interner {
     known: HashMap<u64, Entry>,
@@ -21,7 +21,7 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// The entry of a datum whose value was read from these bytes.
+    /// Returns the entry of a datum whose value was read from these bytes.
     pub(super) fn entry(
         &mut self,
         kval: Kval<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contributions of real servers, of random data, and broken ones.
+//! Contributions of real servers, of random data, and damaged ones.
 
 use bfrops::{BufferKind, Integers, Layout, Module, wire_type};
 use data_encoding::HEXLOWER_PERMISSIVE;
@@ -12,7 +12,8 @@ use super::{Modex, ModexForm, Participant};
 use crate::exchange::counted::UNPACKED;
 use crate::{Codec, Error, ModexStore};
 
-/// From servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a remote key.
+/// The contribution of servers of 4.2.2 and 5.0.11, which agree: two processes with a global and a
+/// remote key.
 const NUMBERED: &str = "02 5c 02 03 02 02 04 10 6d 79 2e 67 6c 6f 62 00 0e 6d 79 2e 72 65 6d 00 02 \
     21 02 01 02 00 02 0f 89 ef 99 ab c5 e8 8c 91 11 02 01 02 03 1a 68 65 6c 6c 6f 2d 72 65 6d 6f \
     74 65 00 02 21 02 00 02 00 02 0f 88 ef 99 ab c5 e8 8c 91 11 02 01 02 03 1a 68 65 6c 6c 6f 2d \
@@ -76,7 +77,7 @@ fn remote(puts: &ModexStore, rank: u32) -> Vec<Kval<'static>> {
 }
 
 #[test]
-fn contributions_are_those_of_real_servers() {
+fn contributions_equal_those_of_real_servers() {
     let puts = captured();
     for (form, ranks, expected) in [
         (ModexForm::Numbered, [1, 0], NUMBERED),
@@ -90,7 +91,7 @@ fn contributions_are_those_of_real_servers() {
 }
 
 #[test]
-fn contributions_of_real_servers_are_found_again() {
+fn contributions_of_real_servers_are_stored() {
     for (form, captured_bytes) in [(ModexForm::Numbered, NUMBERED), (ModexForm::Named, NAMED)] {
         let blob = bytes(captured_bytes);
         let modex = Modex::parse(&codec(), form, &[participant("JOB1", 3)], &blob).unwrap();
@@ -106,7 +107,7 @@ fn contributions_of_real_servers_are_found_again() {
             local.unwrap_err().status(),
             Status::ERR_EXISTS_OUTSIDE_SCOPE
         );
-        // Another job of the fence has nothing to do with it.
+        // Another job of the fence is not affected.
         let mut other = ModexStore::default();
         other.absorb(&Nspace::new("JOB2"), &modex);
         assert!(!other.has_rank(Rank::new(0)));
@@ -144,7 +145,7 @@ fn jobs_of_a_fence_are_told_apart() {
 }
 
 #[test]
-fn what_processes_put_alike_is_stored_once() {
+fn equal_data_of_processes_are_stored_once() {
     let participants = [participant("a", 200)];
     let mut puts = ModexStore::default();
     for rank in 0..200 {
@@ -168,10 +169,10 @@ fn what_processes_put_alike_is_stored_once() {
         for rank in 0..200 {
             assert_eq!(remote(&found, rank), remote(&puts, rank));
         }
-        // Of two data of 300 bytes one is left for all processes.
+        // One of two data of 300 bytes is shared by all processes.
         let saved = puts.memory_bytes().saturating_sub(found.memory_bytes());
         assert!(saved > 199 * 2 * 300, "{form:?}: {saved} bytes less");
-        // Who puts something else later does so alone.
+        // A later put of another value affects only its process.
         let other = Info::new("a.method", "tcp");
         found.put(Rank::new(7), Scope::REMOTE, other).unwrap();
         assert_eq!(remote(&found, 7)[0].value, Value::from("tcp"));
@@ -199,7 +200,7 @@ fn keys_are_numbered_where_it_pays() {
 }
 
 #[test]
-fn other_servers_learn_that_a_key_is_gone() {
+fn other_servers_learn_of_removed_keys() {
     let participants = [participant("a", 2)];
     let mut puts = ModexStore::default();
     let mut far = ModexStore::default();
@@ -244,7 +245,7 @@ fn a_server_that_did_not_collect_is_named() {
 }
 
 #[test]
-fn compressed_data_are_read_where_somebody_can() {
+fn compressed_data_are_read_with_an_inflate_function() {
     let participants = [participant("JOB1", 3)];
     let plain = bytes(NAMED);
     let mut reader = codec().reader(&plain);
@@ -272,7 +273,7 @@ fn compressed_data_are_read_where_somebody_can() {
     );
 }
 
-/// A contribution of the numbered form with these bytes behind the flags.
+/// Returns a contribution of the numbered form with these bytes after the flags.
 fn numbered(flags: u8, rest: &str) -> Result<Modex, Error> {
     let mut data = vec![2, flags];
     data.extend(bytes(rest));
@@ -308,7 +309,7 @@ fn a_hostile_blob_is_refused_as_a_whole() {
         (
             3,
             "02 01 04 04 6b 00 04 6b 00",
-            "1 keys are said to come, 2 do at byte 4",
+            "1 keys are stated, but there are 2 at byte 4",
         ),
         (
             3,
@@ -355,7 +356,7 @@ fn below(source: &mut Seeded, bound: usize) -> usize {
     usize::try_from(source.take(8)).unwrap() % bound
 }
 
-/// Random data of all types that travel, for processes of two jobs.
+/// Returns random data of all types that are packed, for processes of two jobs.
 fn random(source: &mut Seeded) -> [ModexStore; 2] {
     let carried = Carried::default();
     let scopes = [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL];
@@ -369,7 +370,7 @@ fn random(source: &mut Seeded) -> [ModexStore; 2] {
                 panic!("infos were asked for");
             };
             for info in infos.into_iter().filter(|info| info.value != Value::Undef) {
-                // A key of no bytes names nothing.
+                // An empty key is invalid.
                 let _ = puts.put(rank, scope, info);
             }
         }
@@ -388,7 +389,7 @@ fn layouts() -> [Layout; 4] {
 }
 
 #[test]
-fn random_data_go_round() {
+fn random_data_survive() {
     let participants = [participant("a", 5), participant("b", 5)];
     for seed in 0..150 {
         let mut source = Seeded::new(seed);
@@ -399,7 +400,7 @@ fn random_data_go_round() {
                 .flat_map(|rank| [(proc("a", rank), &puts[0]), (proc("b", rank), &puts[1])])
                 .collect();
             let Ok(blob) = Modex::contribution(&codec, form, &participants, &procs) else {
-                // A type that this module does not have.
+                // This module does not have the type.
                 continue;
             };
             let modex = Modex::parse(&codec, form, &participants, &blob)
@@ -419,7 +420,7 @@ fn random_data_go_round() {
 }
 
 #[test]
-fn mutated_blobs_are_read_or_refused_with_an_offset() {
+fn mutated_blobs_are_decoded_or_rejected_with_an_offset() {
     let participants = [participant("a", 5), participant("b", 5)];
     let mut refused = 0;
     for seed in 0..60 {
@@ -453,11 +454,11 @@ fn mutated_blobs_are_read_or_refused_with_an_offset() {
     assert!(refused > 1_000, "{refused}");
 }
 
-/// What a process puts for others goes from its commit to a client on another node in four steps:
-/// commit, contribution to the fence, what the fence brought, reply. Nothing is unpacked on the way
-/// but where it is checked as it arrives, and the reply has the bytes of the commit.
+/// Data that a process puts for others reach a client on another node in four steps: commit,
+/// contribution to the fence, storage of the modex, reply. They are unpacked only for validation on
+/// arrival, and the reply has the bytes of the commit.
 #[test]
-fn what_a_fence_carries_is_not_unpacked_on_its_way() {
+fn data_of_a_fence_are_not_unpacked_in_transit() {
     let text = "tcp;ib0:17;".repeat(50);
     let mut own = ModexStore::default();
     for (key, value) in [
@@ -484,7 +485,7 @@ fn what_a_fence_carries_is_not_unpacked_on_its_way() {
         let reply = far.kvals(&codec(), proc.rank, Scope::REMOTE).unwrap();
         assert_eq!(UNPACKED.get(), 0, "{form:?}");
         assert_eq!(reply, expected, "{form:?}");
-        // A client that packs otherwise is told the same.
+        // A client with another layout receives the same data.
         let other = Codec::new(Layout::new(Module::V20));
         let reply = far.kvals(&other, proc.rank, Scope::REMOTE).unwrap();
         assert_eq!(UNPACKED.get(), 2, "{form:?}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sorted list in chunks that snapshots share.
 //!
-//! A process may put millions of keys and commit one more after each snapshot. A change then
-//! copies one chunk and the list of chunks, not the keys, and an insertion or removal moves the
+//! A process may put millions of keys and commit one more after each snapshot. A change then copies
+//! one chunk and the list of chunks instead of all keys, and an insertion or removal moves the
 //! items of one chunk.
 
 use std::ops::Range;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use pmix_types::Key;
 
-/// An item that has a place in an order of keys.
+/// An item with a sort key.
 pub(super) trait Keyed {
-    /// The key that the item is sorted by.
+    /// Returns the key by which the item is sorted.
     fn sort_key(&self) -> &[u8];
 }
 
@@ -22,11 +22,11 @@ impl Keyed for Key<'_> {
     }
 }
 
-/// Items in the order of their keys; those of one key stand in one chunk, in the order in which
-/// they came.
+/// Items in the order of their keys; those of equal key are in one chunk, in the order of
+/// insertion.
 #[derive(Clone, Debug)]
 pub(super) struct SortedChunks<T> {
-    /// The first chunk, which most processes need no other beside.
+    /// The first chunk, which is the only one for most processes.
     head: Vec<T>,
     /// The other chunks, none of them empty.
     tail: Vec<Arc<Vec<T>>>,
@@ -42,29 +42,30 @@ impl<T> Default for SortedChunks<T> {
 }
 
 impl<T: Keyed + Clone> SortedChunks<T> {
-    /// A chunk of more items is split, unless all of them have one key.
+    /// The length above which a chunk is split, unless all of its items have one key.
     const MAX_LEN: usize = 128;
 
-    /// Makes room for a first batch of so many items, so that a short list is as long as it needs.
+    /// Reserves room for a first batch of `count` items, so that a short list has exactly the
+    /// length that it needs.
     pub(super) fn expect(&mut self, count: usize) {
         if self.head.is_empty() && self.tail.is_empty() {
             self.head.reserve_exact(count.min(Self::MAX_LEN + 1));
         }
     }
 
-    /// The items of a key.
+    /// Returns the items of a key.
     pub(super) fn of_key(&self, key: &[u8]) -> &[T] {
         let chunk = self.chunk(self.number_of(key));
         chunk.get(range(chunk, key)).unwrap_or_default()
     }
 
-    /// All items, in order.
+    /// Returns all items, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         let tail = self.tail.iter().flat_map(|chunk| chunk.iter());
         self.head.iter().chain(tail)
     }
 
-    /// Changes the items of a key: the closure gets their chunk and where they are in it, and may
+    /// Changes the items of a key: the closure receives their chunk and their range in it, and may
     /// replace, remove and insert items of this key there.
     pub(super) fn change<R>(
         &mut self,
@@ -90,7 +91,7 @@ impl<T: Keyed + Clone> SortedChunks<T> {
         result
     }
 
-    /// The bytes of heap that the list takes without what its items hold.
+    /// Returns the bytes of heap memory of the list, without data that its items reference.
     pub(super) fn memory_bytes(&self) -> usize {
         let chunk =
             |len: usize| size_of::<Vec<T>>() + 2 * size_of::<usize>() + len * size_of::<T>();
@@ -100,7 +101,7 @@ impl<T: Keyed + Clone> SortedChunks<T> {
             + tail.sum::<usize>()
     }
 
-    /// The number of the chunk where a key is or would be; the head has number 0.
+    /// Returns the number of the chunk in which a key is or would be; the head has number 0.
     fn number_of(&self, key: &[u8]) -> usize {
         let begins_before = |chunk: &Arc<Vec<T>>| {
             let first = chunk.first();
@@ -115,14 +116,14 @@ impl<T: Keyed + Clone> SortedChunks<T> {
     }
 }
 
-/// Where the items of a key are in a chunk, or would be.
+/// Returns the range in which the items of a key are or would be in a chunk.
 fn range<T: Keyed>(chunk: &[T], key: &[u8]) -> Range<usize> {
     let first = chunk.partition_point(|item| item.sort_key() < key);
     let behind = chunk.get(first..).unwrap_or_default();
     first..first + behind.partition_point(|item| item.sort_key() == key)
 }
 
-/// Takes the second half off a chunk, where two keys meet.
+/// Removes the second half of a chunk, split between two keys.
 fn split<T: Keyed>(chunk: &mut Vec<T>) -> Option<Vec<T>> {
     let middle = chunk.get(chunk.len() / 2)?.sort_key();
     let Range { start, end } = range(chunk, middle);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Put data in messages: a commit, the answer to a request, a direct modex.
+//! Put data in messages: a commit, the reply to a get, a direct modex.
 //!
 //! | message | calls |
 //! | --- | --- |
-//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; removed keys first, with `PMIX_DEL_…` scopes and values of no type; `PMIX_DEL_INTERNAL` last, with nothing in its buffer, if the commit goes on in another message, which only servers of this project are told |
-//! | answer, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
+//! | commit, client to server | for each scope `PMIX_SCOPE`, then `PMIX_BUFFER` with a `PMIX_KVAL` call each; removed keys first, with `PMIX_DEL_…` scopes and values of no type; `PMIX_DEL_INTERNAL` last, with an empty buffer, if the commit continues in another message (only to servers of this project) |
+//! | reply to a get, server to client | `PMIX_BYTE_OBJECT` with a call of `PMIX_PROC`, then `PMIX_KVAL` each |
 //! | direct modex, server to server | `PMIX_KVAL` each |
 //!
-//! A global value stands in a commit twice, with the local and with the remote scope. Frozen:
-//! append only.
+//! A commit contains a global value twice, with the local and with the remote scope. Frozen: append
+//! only.
 //!
-//! Source: OpenPMIx, the messages that its clients and servers exchange.
+//! Source: OpenPMIx, the messages between its clients and servers.
 
 use std::collections::HashSet;
 
@@ -27,10 +27,10 @@ use crate::exchange::codec::{
 use crate::exchange::counted;
 use crate::{Codec, CommitLimits, Error, ModexStore};
 
-/// The scope of the block that says that a commit goes on: no message has data of it.
+/// The scope of the block that marks a continued commit; no message has data with it.
 const GOES_ON: Scope = Scope::DEL_INTERNAL;
 
-/// Checks that a process has not put more than it may.
+/// Checks that a process has not put more than its limits.
 fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Error> {
     for (what, found, most) in [
         ("keys", puts.num_keys(rank), limits.keys),
@@ -44,27 +44,28 @@ fn check(limits: CommitLimits, puts: &ModexStore, rank: Rank) -> Result<(), Erro
     Ok(())
 }
 
-/// Says whether a message of a commit is the last one of it.
+/// The position of a message in its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitPart {
-    /// The commit goes on in another message.
+    /// The commit continues in another message.
     Begin,
-    /// All of the commit is said.
+    /// The message is the last one of the commit.
     End,
 }
 
-/// What a commit does, in order.
+/// A step of a commit, in order.
 enum Step {
     Merge(ScopeSet, Vec<Entry>),
     Remove(ScopeSet, Key<'static>),
 }
 
 impl ModexStore {
-    /// Packs the payload of a commit: all that a process put for others; empty if it put nothing.
+    /// Packs the payload of a commit: all data that a process put for others; empty if there are
+    /// none.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, with its key.
+    /// A value cannot be packed; the error has its key.
     pub fn commit_message(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         for (scope, scopes) in [
@@ -79,23 +80,24 @@ impl ModexStore {
 
     /// Stores the payload of a commit of a process of this node.
     ///
-    /// What it said before stays unless it is said again or deleted: clients up to 5.0 repeat
-    /// everything in each commit, later ones send what changed.
+    /// Data of earlier commits are kept unless they are replaced or deleted: clients up to 5.0
+    /// repeat all data in each commit, later ones send only changes.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope
-    /// that no message can have: internal data never leave their process.
+    /// The cause and the offset; nothing has changed then. `PMIX_ERR_BAD_PARAM` for a scope that no
+    /// message can have, because internal data never leave their process.
     pub fn commit(&mut self, codec: &Codec<'_>, rank: Rank, bytes: &[u8]) -> Result<(), Error> {
         self.commit_within(codec, rank, bytes, CommitLimits::NONE)
     }
 
-    /// Stores the payload of a commit as [`Self::commit`] does, unless the process has put too much
-    /// then.
+    /// Stores the payload of a commit like [`Self::commit`], unless the process would exceed its
+    /// limits.
     ///
     /// # Errors
     ///
-    /// As [`Self::commit`]; `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, and nothing has changed.
+    /// As for [`Self::commit`]; `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, and nothing has changed
+    /// then.
     pub fn commit_within(
         &mut self,
         codec: &Codec<'_>,
@@ -107,13 +109,13 @@ impl ModexStore {
         part.map(drop)
     }
 
-    /// Stores the payload of a commit as [`Self::commit_within`] does, and tells of each key that the
-    /// commit stores or removes for somebody, once for each time that it says so. Whoever waits for
-    /// another key of the process finds what it found before. Returns whether all of the commit is said.
+    /// Stores the payload of a commit like [`Self::commit_within`], and reports each key that the
+    /// commit stores or removes, once per occurrence. Requests that wait for other keys of the
+    /// process are not affected. Returns the position of the message in the commit.
     ///
     /// # Errors
     ///
-    /// As [`Self::commit_within`]; what was told of is not so then.
+    /// As for [`Self::commit_within`]; the reported keys have not changed then.
     pub fn commit_telling(
         &mut self,
         codec: &Codec<'_>,
@@ -167,7 +169,7 @@ impl ModexStore {
             }
         }
         check(limits, self, rank)?;
-        // Only now: what the commit removes does not count.
+        // The check follows all steps, so that values which the commit removes do not count.
         for key in &keys {
             for of in [ScopeSet::LOCAL, ScopeSet::REMOTE] {
                 check_num_variants(self.num_variants(rank, key, of), MAX_STORED_VARIANTS)?;
@@ -176,20 +178,20 @@ impl ModexStore {
         Ok(part)
     }
 
-    /// Packs the reply to a direct modex: what a process of this node put for other nodes.
+    /// Packs the reply to a direct modex: the data that a process of this node put for other nodes.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, with its key.
+    /// A value cannot be packed; the error has its key.
     pub fn direct(&self, codec: &Codec<'_>, rank: Rank) -> Result<Vec<u8>, Error> {
         self.seen(codec, rank, ScopeSet::REMOTE)
     }
 
-    /// Stores the reply of another server to a direct modex about a process of its node.
+    /// Stores another server's reply to a direct modex about a process of its node.
     ///
     /// # Errors
     ///
-    /// What is wrong and at which byte; nothing has changed then.
+    /// The cause and the offset; nothing has changed then.
     pub fn absorb_direct(
         &mut self,
         codec: &Codec<'_>,
@@ -207,8 +209,9 @@ impl ModexStore {
         Ok(())
     }
 
-    /// Removes values of a key that processes of other nodes see, unless they are said again, if all those that are
-    /// said have no room beside them. The reply to a direct modex says all that there are and not which are removed.
+    /// Removes values of a key for processes of other nodes that are not repeated, if the limit of
+    /// values would be exceeded otherwise. The reply to a direct modex contains all current values,
+    /// but not the removed ones.
     fn make_room(&mut self, rank: Rank, said: &[&Entry]) {
         let Some(key) = said.first().map(|entry| entry.key()) else {
             return;
@@ -222,25 +225,26 @@ impl ModexStore {
         }
     }
 
-    /// Packs all that a process put and a scope lets see: calls of one `PMIX_KVAL` each, as the
-    /// reply to a get has them behind the process.
+    /// Packs all data of a process that a scope makes visible: calls of one `PMIX_KVAL` each, as
+    /// they follow the process in the reply to a get.
     ///
     /// # Errors
     ///
-    /// The status of what cannot be packed for this client, with its key; `PMIX_ERR_BAD_PARAM`
-    /// with a scope in which nothing can be found.
+    /// The status of a value that cannot be packed for this client, with its key;
+    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use.
     pub fn kvals(&self, codec: &Codec<'_>, rank: Rank, scope: Scope) -> Result<Vec<u8>, Error> {
         self.seen(codec, rank, seen_in(scope)?)
     }
 
-    /// Packs what [`kvals`](Self::kvals) does, as the end of a reply to clients that are answered in one form. `front`
-    /// makes what the reply begins with from the length of the data. The reply is packed once, and into one buffer, for
-    /// all clients that ask until the process puts something else. A reply of more than 4 MiB is packed again after the
-    /// last one that shares it has dropped it.
+    /// Packs the output of [`kvals`](Self::kvals) as the end of a reply, for clients that are
+    /// answered in one form. `front` creates the beginning of the reply from the length of the
+    /// data. The reply is packed once, into one buffer, for all clients that ask until the process
+    /// puts other data. A reply of more than 4 MiB is only shared while a client uses it, and
+    /// packed again afterwards.
     ///
     /// # Errors
     ///
-    /// As [`kvals`](Self::kvals), and those of `front`.
+    /// As for [`kvals`](Self::kvals), and the errors of `front`.
     pub fn packed_once<E: From<Error>>(
         &self,
         codec: &Codec<'_>,
@@ -266,18 +270,18 @@ impl ModexStore {
         }
     }
 
-    /// Returns about how many bytes [`kvals`](Self::kvals) packs, without packing: never fewer than it does, and
-    /// more where values take more in memory.
+    /// Returns the approximate length of the output of [`kvals`](Self::kvals) without packing. It
+    /// is never less than the actual length, and more if values take more in memory.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` with a scope in which nothing can be found.
+    /// `PMIX_ERR_BAD_PARAM` for a scope that no fetch can use.
     pub fn num_bytes_seen(&self, rank: Rank, scope: Scope) -> Result<usize, Error> {
         let entries = self.entries(rank, seen_in(scope)?);
         Ok(entries.map(super::Entry::bytes).sum())
     }
 
-    /// Returns about how many bytes the values take packed that a set of scopes sees.
+    /// Returns the approximate packed length of the values that a set of scopes sees.
     fn likely_bytes(&self, rank: Rank, scopes: ScopeSet) -> usize {
         let entries = self.entries(rank, scopes);
         entries.map(super::Entry::likely_bytes).sum()
@@ -307,7 +311,7 @@ impl ModexStore {
     }
 }
 
-/// Packs what a commit says in a scope, if that is anything.
+/// Packs the block of a commit for a scope, unless it is empty.
 pub(super) fn pack(
     codec: &Codec<'_>,
     out: &mut Vec<u8>,
@@ -322,7 +326,7 @@ pub(super) fn pack(
     Ok(())
 }
 
-/// Says at the end of a message that the commit goes on in another one.
+/// Packs the mark that the commit continues in another message.
 pub(super) fn pack_goes_on(codec: &Codec<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut encoder = codec.encoder(out);
     encoder.one::<wire_type::Scope>(&GOES_ON)?;
@@ -330,7 +334,7 @@ pub(super) fn pack_goes_on(codec: &Codec<'_>, out: &mut Vec<u8>) -> Result<(), E
     Ok(())
 }
 
-/// Reads a commit as a whole, if it is within limits.
+/// Decodes a whole commit, if it is within limits.
 fn steps(
     codec: &Codec<'_>,
     bytes: &[u8],
@@ -345,9 +349,10 @@ fn steps(
             let block = reader.object::<wire_type::Buffer>()?;
             return match block.is_empty() && reader.is_empty() {
                 true => Ok((steps, CommitPart::Begin)),
-                false => Err(
-                    Error::bad("what says that a commit goes on is not all that is left").at(start),
-                ),
+                false => Err(Error::bad(
+                    "the mark of a continued commit is not the end of the message",
+                )
+                .at(start)),
             };
         }
         let action = Action::of(scope).filter(|(_, scopes)| *scopes != ScopeSet::OWN);
@@ -370,7 +375,7 @@ fn steps(
     Ok((steps, CommitPart::End))
 }
 
-/// Values to store; one of no type says that the key is removed.
+/// Adds steps that store values; a value of no type removes its key.
 fn store(steps: &mut Vec<Step>, scopes: ScopeSet, entries: Vec<Entry>) {
     let mut batch = Vec::new();
     for entry in entries {

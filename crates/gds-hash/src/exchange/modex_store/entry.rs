@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One value that a process put, and the scopes that see it.
+//! A value that a process put, and the scopes that see it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(super) scopes: ScopeSet,
 }
 
-/// What entries of several processes may share.
+/// The part of an entry that several processes may share.
 #[derive(Debug)]
 struct Datum {
     content: Content,
@@ -35,9 +35,9 @@ struct Datum {
 /// A key and its value.
 #[derive(Debug, PartialEq)]
 enum Content {
-    /// As it was put, or as it was read where nothing is gained by keeping its bytes.
+    /// The value as it was put, or as it was unpacked if keeping its bytes has no advantage.
     Kval(Kval<'static>),
-    /// Text or bytes as a peer packed them: they are handed on as they are.
+    /// Text or bytes as a peer packed them; they are passed on unchanged.
     Packed {
         key: Key<'static>,
         data_type: DataType,
@@ -47,7 +47,7 @@ enum Content {
 }
 
 impl Entry {
-    /// A datum that can be stored, for nobody yet.
+    /// Creates a datum that can be stored, without scopes.
     pub(crate) fn new(kval: Kval<'_>) -> Result<Self, Error> {
         let bytes = storage_bytes(&kval);
         let entry = Self::travelling(kval, bytes)?;
@@ -60,8 +60,8 @@ impl Entry {
         }
     }
 
-    /// The same for one that came in a message, where a value of no type means a deletion, and
-    /// that had so many bytes there.
+    /// Creates a datum from a message, where it has `wire_bytes` bytes and a value of no type means
+    /// a deletion.
     pub(super) fn travelling(kval: Kval<'_>, wire_bytes: usize) -> Result<Self, Error> {
         let kval = Kval {
             key: named(kval.key)?,
@@ -77,7 +77,8 @@ impl Entry {
             named(own.ok_or_else(|| Error::bad("a qualified value without a value"))?)?;
         }
         let bytes = match &kval.value {
-            // A few bytes of a message may be an element.
+            // An element may have only a few bytes in a message, so its size in memory counts as
+            // well.
             Value::DataArray(_) => wire_bytes.max(storage_bytes(&kval)),
             _ => wire_bytes,
         };
@@ -85,8 +86,8 @@ impl Entry {
         Ok(Self::of(content, bytes))
     }
 
-    /// A datum that came in a message, where its value has these bytes; a value of no type means a
-    /// deletion.
+    /// Creates a datum from a message in which its value has these bytes; a value of no type means
+    /// a deletion.
     pub(crate) fn packed(kval: Kval<'_>, layout: Layout, value: &[u8]) -> Result<Self, Error> {
         let wire_bytes = kval.key.as_bytes().len() + value.len();
         let keeps_bytes = match &kval.value {
@@ -108,7 +109,7 @@ impl Entry {
         Ok(Self::of(content, wire_bytes))
     }
 
-    /// The same datum for a set of scopes.
+    /// Returns the datum with a set of scopes.
     pub(super) fn for_scopes(self, scopes: ScopeSet) -> Self {
         Self { scopes, ..self }
     }
@@ -132,8 +133,8 @@ impl Entry {
         self.datum.bytes
     }
 
-    /// Returns about how many bytes the call of `PMIX_KVAL` takes in which it travels; none for a value that may take
-    /// much less there than in memory.
+    /// Returns the approximate length of the packed `PMIX_KVAL`, or `None` for a value that may be
+    /// much shorter there than in memory.
     pub(super) fn likely_bytes(&self) -> usize {
         /// The counts, the type and the lengths.
         const AROUND: usize = 16;
@@ -146,12 +147,12 @@ impl Entry {
         }
     }
 
-    /// The qualifiers of a qualified value.
+    /// Returns the qualifiers of a qualified value.
     pub(super) fn qualifiers(&self) -> &Qualifiers {
         &self.datum.qualifiers
     }
 
-    /// Whether this is the datum that was read as this key and value with these bytes.
+    /// Returns `true` if this datum was read as this key and value with these bytes.
     pub(crate) fn is_of(&self, kval: &Kval<'_>, layout: Layout, bytes: &[u8]) -> bool {
         match &self.datum.content {
             Content::Kval(own) => own == kval,
@@ -169,8 +170,7 @@ impl Entry {
         }
     }
 
-    /// Packs the call of `PMIX_KVAL` in which it travels; bytes that a peer packed are handed on
-    /// where the reader takes them.
+    /// Packs the `PMIX_KVAL`; bytes of a peer are passed on if the reader's layout is compatible.
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), bfrops::Error> {
         match &self.datum.content {
             Content::Packed {
@@ -198,7 +198,7 @@ impl Entry {
         }
     }
 
-    /// Returns the key and value, if the process has memory for a value that is unpacked for this.
+    /// Returns the key and the value, if the process has memory to unpack the value.
     fn unpacked(&self) -> Result<Cow<'_, Kval<'static>>, bfrops::Error> {
         if let Content::Packed { value, .. } = &self.datum.content {
             memory::check(value.len())?;
@@ -223,20 +223,20 @@ impl Entry {
         }
     }
 
-    /// As it travels.
+    /// Returns the kval in its packed form.
     pub(crate) fn kval(&self) -> Cow<'_, Kval<'static>> {
-        // The bytes were read when they came.
+        // The bytes were validated on arrival, so they can be unpacked.
         self.read().unwrap_or_default()
     }
 
-    /// The key under which it travels.
+    /// Returns the key of the packed form.
     pub(crate) fn wire_key(&self) -> &Key<'static> {
         match &self.datum.content {
             Content::Kval(Kval { key, .. }) | Content::Packed { key, .. } => key,
         }
     }
 
-    /// The bytes of heap that its datum takes, and what it has in common with those that share it.
+    /// Returns the address of the shared datum and the bytes of heap memory that it takes.
     pub(super) fn datum(&self) -> (*const (), usize) {
         let heap = match &self.datum.content {
             Content::Packed { key, value, .. } => key.as_bytes().len() + value.len(),
@@ -252,19 +252,19 @@ impl Entry {
                 key.as_bytes().len() + value
             }
         };
-        // The two counts of an `Arc` stand before its datum.
+        // An `Arc` has two counters before its datum.
         let own = size_of::<Datum>() + 2 * size_of::<usize>();
         let qualifiers = self.datum.qualifiers.memory_bytes();
         (Arc::as_ptr(&self.datum).cast(), own + heap + qualifiers)
     }
 
-    /// Its own key.
+    /// Returns the key of the value itself.
     pub(crate) fn key(&self) -> &Key<'static> {
         let qualified = self.datum.content.qualified();
         qualified.map_or_else(|| self.wire_key(), |(own, _)| &own.key)
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     pub(crate) fn value(&self) -> Result<Answer<'_>, Error> {
         Ok(
             match (&self.datum.content, self.datum.content.qualified()) {
@@ -275,7 +275,7 @@ impl Entry {
         )
     }
 
-    /// Whether it says that a key is removed.
+    /// Returns `true` if the entry removes a key.
     pub(crate) fn is_deletion(&self) -> bool {
         match (&self.datum.content, self.datum.content.qualified()) {
             (_, Some((own, _))) => own.value == Value::Undef,
@@ -284,29 +284,29 @@ impl Entry {
         }
     }
 
-    /// Whether it has qualifiers.
+    /// Returns `true` if the value has qualifiers.
     pub(crate) fn is_qualified(&self) -> bool {
         self.wire_key().is(keys::QUALIFIED_VALUE)
     }
 
-    /// Whether both are the same datum.
+    /// Returns `true` if both entries share one datum.
     pub(super) fn is_twin(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.datum, &other.datum)
             || (self.datum.qualifiers == other.datum.qualifiers
                 && self.datum.content == other.datum.content)
     }
 
-    /// Whether both are the same datum, and this one is there for all scopes of the other.
+    /// Returns `true` if both entries share one datum and this one has all scopes of the other.
     pub(super) fn covers(&self, other: &Self) -> bool {
         other.scopes.without(self.scopes) == ScopeSet::NONE && self.is_twin(other)
     }
 
-    /// Whether only one of both can be there for a set of scopes.
+    /// Returns `true` if a set of scopes can have only one of both entries.
     pub(crate) fn excludes(&self, other: &Self) -> bool {
         self.datum.qualifiers == other.datum.qualifiers && self.key() == other.key()
     }
 
-    /// Why it cannot be sent.
+    /// Creates the error for an entry that cannot be sent.
     #[cold]
     pub(crate) fn unsent(&self, error: &bfrops::Error, rank: Rank) -> Error {
         let (key, why) = (self.key(), error.message());
@@ -322,7 +322,7 @@ impl Keyed for Entry {
 }
 
 impl Content {
-    /// The value of a qualified value with its own key, and its qualifiers.
+    /// Returns the value of a qualified value with its own key, and its qualifiers.
     fn qualified(&self) -> Option<(&Info<'static>, &[Info<'static>])> {
         match self {
             Self::Kval(Kval {
@@ -334,7 +334,7 @@ impl Content {
     }
 }
 
-/// About how many bytes a kval takes in memory.
+/// Returns the approximate memory of a kval.
 fn storage_bytes(kval: &Kval<'_>) -> usize {
     kval.key.as_bytes().len() + kval.value.storage_size().unwrap_or_default()
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores what a client put (`PMIx_Put`), and remembers which of it has not been committed (`PMIx_Commit`).
+//! The data that a client puts (`PMIx_Put`), with a record of those that are not committed yet
+//! (`PMIx_Commit`).
 //!
-//! A server keeps what was committed before, so that a commit says what was put since the last one, in as many
-//! messages as that takes. Servers of OpenPMIx do the same with each key: releases 2.1 and later store one by one what a commit
-//! has, older ones append its data to those of earlier ones.
+//! A server keeps committed data, so a commit contains only the data put since the last one, in as
+//! many messages as needed. Servers of OpenPMIx keep them as well: releases 2.1 and later store
+//! each key of a commit, older ones append the data to those of earlier commits.
 //!
-//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx for what
-//! servers keep.
+//! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Put` and `PMIx_Commit`; OpenPMIx
+//! for the storage in servers.
 
 mod uncommitted;
 
@@ -23,7 +24,7 @@ use crate::exchange::codec::{MAX_STORED_VARIANTS, check_num_variants};
 use crate::exchange::counted;
 use crate::{Codec, Error, ModexStore};
 
-/// Holds what one process put itself, and which of it is to be committed.
+/// The data that one process put, with a record of those to commit.
 ///
 /// ```
 /// use bfrops::{Layout, Module};
@@ -33,11 +34,11 @@ use crate::{Codec, Error, ModexStore};
 /// let mut own = OwnPuts::new(Rank::new(0), 64 << 20);
 /// own.put(&codec, Scope::REMOTE, Info::new("app.card", "ib0:17"))?;
 /// let (message, unanswered) = own.take_commit(&codec)?.remove(0);
-/// // The server refused it, so that it is part of the next commit.
+/// // The server rejected the commit, so the data are part of the next one.
 /// own.restore(unanswered);
 /// let (again, _stored) = own.take_commit(&codec)?.remove(0);
 /// assert_eq!(again, message);
-/// // The server has all that was put.
+/// // The server has all data.
 /// assert!(own.take_commit(&codec)?.is_empty());
 /// # Ok::<(), gds_hash::Error>(())
 /// ```
@@ -45,30 +46,30 @@ use crate::{Codec, Error, ModexStore};
 pub struct OwnPuts {
     rank: Rank,
     all: ModexStore,
-    /// Holds what no commit has said. The values are shared with `all`, not copied.
+    /// The data that no commit contains yet. The values are shared with `all`, not copied.
     uncommitted: Uncommitted,
-    /// For whom the server may hold values of a key that commits have said.
+    /// The scopes for which the server may hold values of a committed key.
     held: HashMap<Key<'static>, ScopeSet>,
-    /// How many bytes a message may have.
+    /// The most bytes of a message.
     most: usize,
-    /// Whether the server is told that a key is removed.
+    /// `true` if commits state removed keys.
     says_removals: bool,
-    /// Whether the server is told that a commit goes on in another message.
+    /// `true` if messages state that the commit continues.
     says_parts: bool,
 }
 
-/// Holds what a message of a commit says, until the server has answered it.
+/// The content of a message of a commit that the server has not answered yet.
 #[derive(Debug)]
 pub struct UnansweredCommit {
     said: Said,
 }
 
-/// Holds the payload of a message of a commit, and what it says.
+/// The payload of a message of a commit, and a record of its content.
 pub type CommitMessage = (Vec<u8>, UnansweredCommit);
 
 impl OwnPuts {
-    /// Creates it for a process that has put nothing, whose commits send messages of so many bytes each to a server
-    /// that keeps what was committed.
+    /// Creates the store of a process without data. Its commits send messages of at most
+    /// `max_message_bytes` bytes to a server that keeps committed data.
     #[must_use]
     pub fn new(rank: Rank, max_message_bytes: usize) -> Self {
         Self {
@@ -82,42 +83,45 @@ impl OwnPuts {
         }
     }
 
-    /// Has commits tell the server which keys are removed, and for whom: servers of this project and those of
-    /// OpenPMIx 7 obey, older ones ignore it without a word.
+    /// Sets whether commits state removed keys and their scopes. Servers of this project and of
+    /// OpenPMIx 7 remove them; older servers ignore the statement silently.
     #[must_use]
     pub const fn with_removals(mut self, tells: bool) -> Self {
         self.says_removals = tells;
         self
     }
 
-    /// Has each message of a commit but the last say that the commit goes on, which servers of this project read:
-    /// whoever waits for a process that has not committed waits for the last one.
+    /// Sets whether all messages of a commit but the last state that the commit continues. Servers
+    /// of this project use it: gets that wait for the first commit of the process wait for the last
+    /// message.
     #[must_use]
     pub const fn with_parts(mut self, says: bool) -> Self {
         self.says_parts = says;
         self
     }
 
-    /// Returns all that the process put, committed or not.
+    /// Returns all data of the process, committed or not.
     #[must_use]
     pub const fn all(&self) -> &ModexStore {
         &self.all
     }
 
-    /// Stores a value, or removes a key, as [`ModexStore::put`] does. A value for other processes is part of the
-    /// next commit, and so is it that they do not see a key any longer that was committed for them. A server that
-    /// is not told so (see [`with_removals`](Self::with_removals)) keeps a value for those for whom another
-    /// put of its key no longer is.
+    /// Stores a value or removes a key, like [`ModexStore::put`]. The next commit contains values
+    /// for other processes. It also contains removals for processes that must no longer see a
+    /// committed key. A server without support for removals (see
+    /// [`with_removals`](Self::with_removals)) keeps the old value for processes outside of the
+    /// scope of a new put.
     ///
     /// # Errors
     ///
-    /// As [`ModexStore::put`]; what cannot be packed for other processes, `PMIX_ERR_BAD_PARAM` for arrays that are
-    /// nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that a message has no room for, and for one of a key
-    /// with 1,024 values already that qualifiers tell apart, for the local or for the remote processes;
-    /// `PMIX_ERR_NOT_SUPPORTED` for the removal of a key that was committed to a server that keeps it. Nothing has
-    /// changed then.
+    /// As for [`ModexStore::put`]; the errors of packing for other processes, `PMIX_ERR_BAD_PARAM`
+    /// for arrays that are nested too deeply; `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not
+    /// fit a message, and for a key that already has 1,024 values with different qualifiers for
+    /// local or for remote processes; `PMIX_ERR_NOT_SUPPORTED` for the removal of a committed key
+    /// if the server does not support removals. Nothing has changed then.
     pub fn put(&mut self, codec: &Codec<'_>, scope: Scope, info: Info<'_>) -> Result<(), Error> {
-        // First: what is too deep for a message may be too deep for whatever else goes into it.
+        // Packing comes first, because a value too deep for a message may be too deep for the other
+        // operations as well.
         let kval = kval_of(info);
         let bytes = packed_bytes(codec, scope, &kval)?;
         if bytes > self.most.saturating_sub(REQUEST_OVERHEAD) {
@@ -138,7 +142,7 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Checks that a server takes a value beside those of its key that qualifiers tell apart.
+    /// Checks that a server accepts one more value of its key with different qualifiers.
     fn check_variants(&self, entry: &Entry, scopes: ScopeSet) -> Result<(), Error> {
         if !entry.is_qualified() {
             return Ok(());
@@ -152,12 +156,14 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Says that a key is removed, where a commit may have said that it is there, and no value of it any longer.
+    /// Records the removal of a key, if a commit may have contained it, and drops its uncommitted
+    /// values.
     fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) -> Result<(), Error> {
         let held = self.take_held(key, scopes);
         if held != ScopeSet::NONE && !self.says_removals {
             self.hold(key, held);
-            let message = format!("{key} was committed, and the server removes no keys");
+            let message =
+                format!("{key} is committed, and the server does not support the removal of keys");
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
         }
         self.uncommitted.forget(key, scopes, |_| true);
@@ -167,7 +173,7 @@ impl OwnPuts {
         Ok(())
     }
 
-    /// Says that a value is removed for those for whom another one for these scopes does not take its place.
+    /// Removes a value for the scopes in which no other value replaces it.
     fn remove_replaced(&mut self, entry: &Entry, scopes: ScopeSet) {
         let key = entry.key();
         let known = self.all.of_key(self.rank, key).iter();
@@ -187,7 +193,7 @@ impl OwnPuts {
         }
     }
 
-    /// Says the values of a key again that scopes see, but for those that are excepted.
+    /// Records the values of a key that scopes see for the next commit again, except for some.
     fn put_others_again(
         &mut self,
         key: &Key<'static>,
@@ -200,13 +206,14 @@ impl OwnPuts {
         }
     }
 
-    /// The server may hold values of a key for some scopes.
+    /// Records that the server may hold values of a key for some scopes.
     fn hold(&mut self, key: &Key<'static>, scopes: ScopeSet) {
         let held = self.held.entry(key.clone()).or_insert(ScopeSet::NONE);
         *held = *held | scopes;
     }
 
-    /// The server is to hold no values of a key for some scopes. Returns for which of them it may have.
+    /// Records that the server must not hold values of a key for some scopes. Returns the scopes
+    /// for which it may hold them.
     fn take_held(&mut self, key: &Key<'static>, scopes: ScopeSet) -> ScopeSet {
         let Some(held) = self.held.get_mut(key) else {
             return ScopeSet::NONE;
@@ -219,19 +226,20 @@ impl OwnPuts {
         taken
     }
 
-    /// Returns whether something was put for other processes, or removed, that no commit has said.
+    /// Returns `true` if data for other processes, or removals, are not committed yet.
     #[must_use]
     pub fn has_uncommitted(&self) -> bool {
         !self.uncommitted.is_empty()
     }
 
-    /// Packs the messages of a commit of what was put since the last one, in the order in which it was put: as many as
-    /// have room for all of it, none if nothing was put. What the server did not store of a message is given back to
-    /// [`restore`](Self::restore); of one that is neither stored nor restored nothing is ever committed.
+    /// Packs the messages of a commit of all data put since the last one, in the order of the puts.
+    /// There are as many messages as needed, and none without data. The caller passes the record of
+    /// a message that the server did not store to [`restore`](Self::restore); otherwise its data
+    /// are never committed.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, with its key; all of it is part of the next commit then, too.
+    /// A value cannot be packed; the error has its key. All data remain part of the next commit.
     pub fn take_commit(&mut self, codec: &Codec<'_>) -> Result<Vec<CommitMessage>, Error> {
         let mut messages = Vec::new();
         while !self.uncommitted.is_empty() {
@@ -266,7 +274,8 @@ impl OwnPuts {
         Ok((message, UnansweredCommit { said }))
     }
 
-    /// Makes what a message said part of the next commit, but for what was put anew or removed since.
+    /// Adds the content of a message to the next commit, except for data that were put again or
+    /// removed since then.
     pub fn restore(&mut self, unanswered: UnansweredCommit) {
         for (place, item) in unanswered.said {
             match &item {
@@ -280,7 +289,7 @@ impl OwnPuts {
                 Item::Removed(key, scopes) => {
                     let (key, scopes) = (key.clone(), *scopes);
                     self.uncommitted.put_back(place, item);
-                    // Another commit may have said meanwhile what is there now.
+                    // Another commit may have contained the current values meanwhile.
                     self.put_others_again(&key, scopes, |_| false);
                 }
             }
@@ -288,7 +297,7 @@ impl OwnPuts {
     }
 }
 
-/// How many bytes a value that is put for others takes where a message says it once.
+/// Returns the packed length of a value for other processes in a message.
 fn packed_bytes(codec: &Codec<'_>, scope: Scope, kval: &Kval<'_>) -> Result<usize, Error> {
     let Some((Action::Store, scopes)) = Action::of(scope) else {
         return Ok(0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keeps the packed data of a process, so that a server packs them once for all clients that get them.
+//! A cache of the packed data of a process, so that a server packs them once for all clients.
 //!
-//! A client that gets one key of a process is sent all that the process put, and keeps it. Without the packed
-//! data a server would pack the same for each client, and hold it for each until that has read it.
+//! A client that gets one key of a process receives and caches all data of the process. Without
+//! this cache a server would pack the same data for each client, and hold a copy until the client
+//! has read it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,24 +14,25 @@ use pmix_types::memory;
 use super::ScopeSet;
 use crate::Error;
 
-/// How many bytes are kept of one process: what is longer is kept as long as somebody is sent it, and packed anew
-/// after that.
+/// The most bytes cached for a process. A longer reply is shared only while a client is being sent
+/// it.
 const MOST: usize = 4 << 20;
 
-/// How many bytes the front of a reply may have more than that of the longest reply that is expected.
+/// The additional length that the front of a reply may have beyond that of the longest expected
+/// reply.
 const FRONT_SPARE: usize = 16;
 
-/// Holds all that a process put for those who ask, within a reply.
+/// All visible data of a process, at the end of a reply.
 #[derive(Clone, Debug)]
 pub struct PackedPuts {
     bytes: Arc<Vec<u8>>,
-    /// Where the reply begins in them; it goes on to their end.
+    /// The offset of the reply in the bytes, which ends with them.
     start: usize,
-    /// How long the data at its end are.
+    /// The length of the data at the end.
     len: usize,
 }
 
-/// For whom data are packed: clients of one layout that see a set of scopes and are answered in one form.
+/// The clients that can share packed data: one layout, one set of scopes, one form of the reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audience {
     pub(super) layout: Layout,
@@ -38,24 +40,24 @@ pub(super) struct Audience {
     pub(super) form: u32,
 }
 
-/// Holds the reply that was packed last.
+/// The last packed reply.
 struct Kept {
     audience: Audience,
     start: usize,
     len: usize,
     bytes: Weak<Vec<u8>>,
-    /// The same, if it is to stay while nobody is sent it.
+    /// A strong reference, if the reply is to be kept while no client uses it.
     stays: Option<Arc<Vec<u8>>>,
 }
 
-/// Holds the data that were packed last. A copy of the process data is made in order to change it, so that the copy
-/// of this is empty.
+/// The last packed reply of a process. Process data are cloned in order to change them, so a clone
+/// is empty.
 #[derive(Default)]
 pub(super) struct Packed(Mutex<Option<Kept>>);
 
 impl PackedPuts {
-    /// Packs data once, with room in front of them for what a reply of so many bytes begins with. That says how long
-    /// the data are, so that it is made last.
+    /// Packs data once, with room before them for the front of the reply. The front contains the
+    /// length of the data, so it is created last.
     pub(super) fn new<E: From<Error>>(
         most: usize,
         pack: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
@@ -73,7 +75,7 @@ impl PackedPuts {
             Some(place) if place.len() == front.len() => place.copy_from_slice(&front),
             _ => drop(bytes.splice(..room, front)),
         }
-        // Nearly always the estimate was good. A list that is much too long is not kept so.
+        // The estimate is nearly always good. A buffer with much unused capacity is shrunk.
         if bytes.capacity() - bytes.len() > bytes.len() / 8 + FRONT_SPARE {
             bytes.shrink_to_fit();
         }
@@ -81,7 +83,7 @@ impl PackedPuts {
         Ok(Self { bytes, start, len })
     }
 
-    /// Returns the bytes that all who ask share, and where the reply begins in them; it goes on to their end.
+    /// Returns the bytes that all clients share, and the offset of the reply, which ends with them.
     #[must_use]
     pub fn shared(&self) -> (Arc<Vec<u8>>, usize) {
         (Arc::clone(&self.bytes), self.start)
@@ -93,7 +95,7 @@ impl PackedPuts {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Returns the data alone, as [`ModexStore::kvals`](crate::ModexStore::kvals) packs them.
+    /// Returns only the data, as [`ModexStore::kvals`](crate::ModexStore::kvals) packs them.
     #[must_use]
     pub fn kvals(&self) -> &[u8] {
         let start = self.bytes.len().saturating_sub(self.len);
@@ -102,7 +104,7 @@ impl PackedPuts {
 }
 
 impl Packed {
-    /// Returns what is packed for an audience, which is packed now unless it was the last one.
+    /// Returns the packed reply for an audience, and packs it unless the last one was for the same.
     pub(super) fn get<E>(
         &self,
         audience: Audience,
@@ -113,7 +115,7 @@ impl Packed {
         if let Some(known) = known {
             return Ok(known);
         }
-        // The lock is not held while data are packed, so that no other thread waits for it.
+        // The lock is not held during packing, so that other threads do not wait.
         let packed = pack()?;
         let stays = (packed.len <= MOST).then(|| Arc::clone(&packed.bytes));
         *self.last() = Some(Kept {
@@ -130,7 +132,7 @@ impl Packed {
         *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The bytes of heap that it takes.
+    /// Returns the bytes of heap memory of the cache.
     pub(super) fn memory_bytes(&self) -> usize {
         let kept = self.last();
         let stays = kept.as_ref().and_then(|kept| kept.stays.as_ref());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one process put.
+//! The data of one process.
 
 use pmix_types::Key;
 
@@ -10,24 +10,24 @@ use super::removed_keys::RemovedKeys;
 use super::scope_set::ScopeSet;
 use crate::qualifiers::Qualifiers;
 
-/// What one process put.
+/// The data of one process.
 ///
-/// Each scope sees at most one entry of a key with the same qualifiers.
+/// Each scope sees at most one entry of a key with equal qualifiers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProcData {
     entries: SortedChunks<Entry>,
-    /// What other nodes may still hold and are not to hold.
+    /// The removed keys that other nodes may still hold.
     removed: RemovedKeys,
-    /// The bytes that the entries take and their number, kept up with each change.
+    /// The bytes and the number of the entries, updated with each change.
     bytes: usize,
     num_entries: usize,
-    /// Keeps the data as they were packed last for clients.
+    /// The cache of the last packed reply for clients.
     packed: Packed,
 }
 
 impl ProcData {
-    /// Stores a value for a set of scopes; all others see the key no longer. Tells whether another value
-    /// was there.
+    /// Stores a value for a set of scopes; all other scopes no longer see the key. Returns `true`
+    /// if it replaced another value.
     pub(super) fn replace(&mut self, entry: Entry, scopes: ScopeSet) -> bool {
         let key = entry.key();
         let lost = self.take(key.as_bytes(), ScopeSet::ALL, |old| old.excludes(&entry));
@@ -38,10 +38,11 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Stores values for a set of scopes; what others see stays. Of several for one key the last
-    /// counts, and one of no type says that the key is removed. Tells whether other values were there.
+    /// Stores values for a set of scopes and leaves other scopes unchanged. Of several values for
+    /// one key the last counts; a value of no type removes the key. Returns `true` if other values
+    /// were replaced or removed.
     pub(super) fn merge(&mut self, mut batch: Vec<Entry>, scopes: ScopeSet) -> bool {
-        // Entries of one chunk follow each other.
+        // Sorted, so that entries of one chunk are consecutive.
         batch.sort_by(|a, b| a.key().cmp(b.key()));
         self.entries.expect(batch.len());
         let mut lost = ScopeSet::NONE;
@@ -51,7 +52,7 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Stores a value, and says who saw another one in its place.
+    /// Stores a value, and returns the scopes that saw another one before.
     fn merge_one(&mut self, entry: Entry, scopes: ScopeSet) -> ScopeSet {
         let key = entry.key().as_bytes();
         let mut lost = ScopeSet::NONE;
@@ -84,7 +85,7 @@ impl ProcData {
         lost
     }
 
-    /// Removes a key for a set of scopes. Tells whether anybody saw it.
+    /// Removes a key for a set of scopes. Returns `true` if a scope saw it.
     pub(super) fn remove(&mut self, key: &[u8], scopes: ScopeSet) -> bool {
         let lost = self.take(key, scopes, |_| true);
         if lost.meets(ScopeSet::REMOTE) {
@@ -93,8 +94,8 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Takes the values of a key that qualifiers tell apart away from a set of scopes, but for those that are said
-    /// again. Tells whether anybody saw one of them.
+    /// Removes the values of a key with all qualifiers from a set of scopes, except for those that
+    /// are repeated. Returns `true` if a scope saw one of them.
     pub(super) fn take_unsaid(
         &mut self,
         key: &[u8],
@@ -105,7 +106,8 @@ impl ProcData {
         lost != ScopeSet::NONE
     }
 
-    /// Takes the matching entries of a key away from a set of scopes, and says who saw one of them.
+    /// Removes the matching entries of a key from a set of scopes, and returns the scopes that saw
+    /// one of them.
     fn take(&mut self, key: &[u8], scopes: ScopeSet, matches: impl Fn(&Entry) -> bool) -> ScopeSet {
         let mut lost = ScopeSet::NONE;
         let taken = |old: &Entry| old.scopes.meets(scopes) && matches(old);
@@ -141,13 +143,13 @@ impl ProcData {
         });
     }
 
-    /// The keys that other nodes may still hold and are not to hold.
+    /// Returns the removed keys that other nodes may still hold.
     pub(super) fn removed(&self) -> impl Iterator<Item = &Key<'static>> {
         self.removed.iter()
     }
 
-    /// The bytes that the entries take, on the wire or in memory. Removed keys, which have a bound of their own, do not
-    /// count: no process could make room by a removal.
+    /// Returns the bytes of the entries, packed or in memory. Removed keys do not count, because
+    /// otherwise a process could not free room by a removal; they have their own limit.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -157,45 +159,46 @@ impl ProcData {
         self.num_entries
     }
 
-    /// Returns where the packed data are kept.
+    /// Returns the cache of packed data.
     pub(super) const fn packed(&self) -> &Packed {
         &self.packed
     }
 
-    /// Drops the packed data before a change, after which they are outdated.
+    /// Drops the packed data before a change that makes them outdated.
     pub(super) fn begin_change(&mut self) {
         self.packed.clear();
     }
 
-    /// The bytes of heap that it takes without its data, which others may share.
+    /// Returns the bytes of heap memory without the data, which other processes may share.
     pub(super) fn memory_bytes(&self) -> usize {
         let lists = self.entries.memory_bytes() + self.removed.memory_bytes();
         lists + self.packed.memory_bytes()
     }
 
-    /// All that it holds, whoever sees it.
+    /// Returns all entries of all scopes.
     pub(super) fn held(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()
     }
 
-    /// Whether a key is there for anyone.
+    /// Returns `true` if any scope sees a key.
     pub(super) fn holds(&self, key: &[u8]) -> bool {
         !self.entries.of_key(key).is_empty()
     }
 
-    /// All values of a key that qualifiers tell apart, whoever sees them.
+    /// Returns all values of a key with their qualifiers, for all scopes.
     pub(super) fn of_key(&self, key: &[u8]) -> &[Entry] {
         self.entries.of_key(key)
     }
 
-    /// The value that a set of scopes sees under a key.
+    /// Returns the value of a key that a set of scopes sees.
     pub(super) fn get(&self, key: &[u8], scopes: ScopeSet, asked: &Qualifiers) -> Option<&Entry> {
         let seen = (self.entries.of_key(key).iter())
             .filter(|entry| entry.scopes.meets(scopes) && entry.qualifiers().answer(asked));
         seen.min_by_key(|entry| entry.scopes.nearest(scopes))
     }
 
-    /// All that a set of scopes sees: of values for one key that differ, the one for the nearest.
+    /// Returns all entries that a set of scopes sees; of different values for one key, the one with
+    /// the nearest scope.
     pub(super) fn entries(&self, scopes: ScopeSet) -> impl Iterator<Item = &Entry> {
         let seen = move |entry: &&Entry| entry.scopes.meets(scopes);
         let hidden = move |entry: &Entry| {

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys that a process removed and that other nodes may still hold.
 //!
-//! A process may put and remove another key in each of its steps for as long as it runs, so not all of them are
-//! named for ever in each fence: those that were removed last are, at least 4 Ki of them or 256 KiB.
+//! A process may put and remove another key in each step for as long as it runs, so a fence cannot
+//! name all of them forever. It names the last ones: at least 4 Ki keys or 256 KiB.
 
 use pmix_types::Key;
 
 use super::chunks::SortedChunks;
 
-/// How many keys are kept at the least before older ones are dropped.
+/// The minimum number of keys before older ones are dropped.
 const MAX_KEYS: usize = 4 << 10;
 
-/// How many bytes the keys have that are kept at the least before older ones are dropped.
+/// The minimum number of bytes of keys before older ones are dropped.
 const MAX_BYTES: usize = 256 << 10;
 
-/// Names the keys that a process removed last, each once.
+/// The last keys that a process removed, without duplicates.
 ///
-/// A key stays named when it is put again: of the values that qualifiers tell apart another node may hold one that is
-/// there no longer.
+/// A key remains in the list when it is put again, because another node may hold a value with other
+/// qualifiers that no longer exists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemovedKeys {
     recent: Keys,
-    /// The keys that were removed before all recent ones. They are dropped when there are too many recent ones.
+    /// The keys that were removed before all recent ones. They are dropped when there are too many
+    /// recent ones.
     earlier: Keys,
 }
 
@@ -29,12 +30,12 @@ pub(super) struct RemovedKeys {
 struct Keys {
     keys: SortedChunks<Key<'static>>,
     len: usize,
-    /// The bytes that the keys have.
+    /// The bytes of the keys.
     num_bytes: usize,
 }
 
 impl RemovedKeys {
-    /// Notes that a key was removed.
+    /// Records the removal of a key.
     pub(super) fn add(&mut self, key: Key<'static>) {
         if self.recent.has(&key) {
             return;
@@ -46,17 +47,17 @@ impl RemovedKeys {
         }
     }
 
-    /// The keys, those that were removed first before the others.
+    /// Returns the keys, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Key<'static>> {
         self.earlier.keys.iter().chain(self.recent.keys.iter())
     }
 
-    /// The bytes that the keys have.
+    /// Returns the bytes of the keys.
     const fn num_bytes(&self) -> usize {
         self.earlier.num_bytes + self.recent.num_bytes
     }
 
-    /// The bytes of heap that it takes.
+    /// Returns the bytes of heap memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let lists = self.earlier.keys.memory_bytes() + self.recent.keys.memory_bytes();
         lists + self.num_bytes()
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_that_were_removed_last_are_named_and_bounded() {
+    fn names_a_bounded_number_of_the_last_removed_keys() {
         let mut removed = RemovedKeys::default();
         for step in 0..2 * MAX_KEYS + 10 {
             removed.add(format!("step.{step:07}").into());
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_removed_again_is_among_the_last() {
+    fn a_key_removed_again_becomes_the_last() {
         let mut removed = RemovedKeys::default();
         for key in ["a", "b", "a"] {
             removed.add(key.into());

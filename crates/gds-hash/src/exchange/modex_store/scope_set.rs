@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of scopes: which processes see a value, for storing and for fetching alike.
+//! Sets of scopes: the processes that see a value, for both storing and fetching.
 
 use std::ops::{BitAnd, BitOr};
 
 use pmix_types::Scope;
 
-/// Who sees a value, seen from the process that put it: a set.
+/// The set of processes that see a value, relative to the process that put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScopeSet(u8);
 
-/// What a put does.
+/// The action of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Store,
@@ -17,7 +17,7 @@ pub(super) enum Action {
 }
 
 impl ScopeSet {
-    /// The process alone.
+    /// The process itself.
     pub(crate) const OWN: Self = Self(1);
     /// The other processes of its node.
     pub(crate) const LOCAL: Self = Self(2);
@@ -28,11 +28,11 @@ impl ScopeSet {
     pub(crate) const ALL: Self = Self(1 | 2 | 4);
     pub(crate) const NONE: Self = Self(0);
 
-    /// Whose data a fetch with this scope finds.
+    /// Returns the scopes whose data a fetch with this scope finds.
     ///
-    /// DEVIATION: in the global scope there is nothing that a process put for itself alone;
-    /// OpenPMIx finds that too, though the Standard shares it with nobody;
-    /// `what_is_internal_is_seen_by_its_process_alone`.
+    /// DEVIATION: a fetch in the global scope does not find internal data; OpenPMIx finds them,
+    /// although the Standard does not share them with any process;
+    /// `internal_data_are_seen_only_by_their_process`.
     pub(super) const fn seen_in(scope: Scope) -> Option<Self> {
         match scope {
             Scope::LOCAL => Some(Self::LOCAL),
@@ -43,7 +43,7 @@ impl ScopeSet {
         }
     }
 
-    /// Where someone finds that a value exists who is not to see it.
+    /// Returns the scopes in which a value may exist that a fetch with these scopes must not see.
     pub(super) fn other_side(self) -> Option<Self> {
         match self {
             Self::LOCAL => Some(Self::REMOTE),
@@ -56,12 +56,12 @@ impl ScopeSet {
         self & other != Self::NONE
     }
 
-    /// Whether it is more than one.
+    /// Returns `true` if the set has more than one scope.
     pub(super) const fn is_several(self) -> bool {
         self.0.count_ones() > 1
     }
 
-    /// How near to the process the nearest is that is in both; less is nearer.
+    /// Returns the distance of the nearest scope in both sets; less is nearer.
     pub(super) const fn nearest(self, other: Self) -> u32 {
         (self.0 & other.0).trailing_zeros()
     }
@@ -72,7 +72,7 @@ impl ScopeSet {
 }
 
 impl Action {
-    /// What a put with this scope does, and for whom.
+    /// Returns the action of a put with this scope, and its set of scopes.
     pub(super) const fn of(scope: Scope) -> Option<(Self, ScopeSet)> {
         Some(match scope {
             Scope::LOCAL => (Self::Store, ScopeSet::LOCAL),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts, deletions and fetches against a naive model.
+//! Puts, deletions and fetches, compared with a naive model.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn the_last_put_of_a_key_moves_it() {
 }
 
 #[test]
-fn what_is_internal_is_seen_by_its_process_alone() {
+fn internal_data_are_seen_only_by_their_process() {
     let mut puts = ModexStore::default();
     put(&mut puts, Scope::INTERNAL, "k", 1);
     for scope in [Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL] {
@@ -48,7 +48,7 @@ fn what_is_internal_is_seen_by_its_process_alone() {
 }
 
 #[test]
-fn a_key_on_the_other_side_is_said_to_be_there() {
+fn a_key_outside_of_the_scope_is_reported_as_existing() {
     let mut puts = ModexStore::default();
     put(&mut puts, Scope::REMOTE, "k", 1);
     let error = puts.get(R, Scope::LOCAL, "k", &[]).unwrap_err();
@@ -60,7 +60,7 @@ fn a_key_on_the_other_side_is_said_to_be_there() {
 }
 
 #[test]
-fn qualifiers_tell_values_apart() {
+fn qualifiers_distinguish_values() {
     let mut puts = ModexStore::default();
     for (unit, speed) in [("gbps", 100_u32), ("mbps", 100_000)] {
         let mut value = QualifiedValue::new(Info::new("speed", speed));
@@ -75,7 +75,7 @@ fn qualifiers_tell_values_apart() {
     let other = [Info::new("unit", "bps").qualifier()];
     assert!(puts.get(R, Scope::REMOTE, "speed", &other).is_err());
     assert_eq!(puts.all(R, Scope::REMOTE).unwrap().count(), 3);
-    // The same qualifiers are the same place.
+    // Equal qualifiers replace the value.
     let mut again = QualifiedValue::new(Info::new("speed", 7_u32));
     again.qualify("unit", "mbps");
     puts.put(R, Scope::GLOBAL, again.into_info()).unwrap();
@@ -87,7 +87,7 @@ fn qualifiers_tell_values_apart() {
 }
 
 #[test]
-fn what_cannot_be_found_again_is_refused() {
+fn rejects_data_that_no_fetch_could_find() {
     let mut puts = ModexStore::default();
     let long = "k".repeat(512);
     let infos = [
@@ -142,7 +142,7 @@ fn any_process_may_answer_for_an_undefined_rank() {
 }
 
 #[test]
-fn a_large_batch_costs_no_square() {
+fn a_large_batch_takes_linear_time() {
     let entries = |first: u32| -> Vec<Entry> {
         let keys = (0..20_000_u32).map(|i| i.wrapping_mul(0x9e37_79b1));
         keys.map(|i| Info::new(format!("k{i}"), first))
@@ -166,7 +166,7 @@ fn a_large_batch_costs_no_square() {
 #[derive(Clone, Debug)]
 enum Step {
     Put(u32, Scope, u8, u32),
-    /// What a commit or a modex does.
+    /// The operation of a commit or a modex.
     Merge(u32, ScopeSet, Vec<(u8, Option<u32>)>),
 }
 
@@ -262,7 +262,7 @@ fn run(puts: &mut ModexStore, step: &Step) {
 
 proptest! {
     #[test]
-    fn every_fetch_finds_what_a_naive_model_does(steps in steps()) {
+    fn every_fetch_agrees_with_a_naive_model(steps in steps()) {
         let (mut puts, mut model) = (ModexStore::default(), Model::default());
         for step in &steps {
             run(&mut puts, step);
@@ -291,7 +291,8 @@ proptest! {
     }
 }
 
-/// The local part of a commit of a 4.2.2 client, and what a reply to a get has of such a process.
+/// The local part of a commit of a 4.2.2 client, and the data of such a process in a reply to a
+/// get.
 const COMMIT: &str = "0201 02 01 2b 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e6c6f6300031868656c6c6f2d6c6f63616c00
     0202 02 01 2c 02106d792e676c6f62000f88ef99abc5e88c9111 020e6d792e72656d00031a68656c6c6f2d72656d6f746500";
 const KVALS: &str =
@@ -307,7 +308,7 @@ fn codec() -> Codec<'static> {
 }
 
 #[test]
-fn commits_and_answers_are_those_of_real_peers() {
+fn commits_and_replies_equal_those_of_real_peers() {
     let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
     let mut own = ModexStore::default();
     let number = Value::Uint64(1_234_605_616_436_508_552);
@@ -340,11 +341,11 @@ fn commits_and_answers_are_those_of_real_peers() {
 }
 
 #[test]
-fn a_commit_is_an_update_and_a_broken_one_is_nothing() {
+fn a_commit_updates_and_a_damaged_one_changes_nothing() {
     let rank = Rank::new(1);
     let mut puts = ModexStore::default();
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
-    // my.loc deleted, my.new stored.
+    // my.loc is deleted, my.new stored.
     let more = hex("0205 02 01 0a 020e6d792e6c6f630000 0201 02 01 0b 020e6d792e6e6577000105");
     puts.commit(&codec(), rank, &more).unwrap();
     let keys = |puts: &ModexStore, scope| -> Vec<String> {
@@ -374,7 +375,7 @@ fn a_commit_is_an_update_and_a_broken_one_is_nothing() {
 }
 
 #[test]
-fn mutated_commits_are_stored_or_refused() {
+fn mutated_commits_are_stored_or_rejected() {
     let bytes = hex(COMMIT);
     for place in 0..bytes.len() {
         for bit in 0..8 {
@@ -387,7 +388,7 @@ fn mutated_commits_are_stored_or_refused() {
         }
         let mut puts = ModexStore::default();
         let cut = puts.commit(&codec(), R, &bytes[..place]);
-        // Blocks end at 0 and after the first.
+        // A commit is complete at 0 and after the first block.
         assert_eq!(cut.is_ok(), place == 0 || place == 48, "{place}");
     }
 }
@@ -411,11 +412,11 @@ fn the_others_come_from_the_next_rank_on() {
 }
 
 #[test]
-fn a_value_that_is_said_again_is_no_change_and_another_one_is() {
+fn repeated_values_are_not_changes_and_new_ones_are() {
     let rank = Rank::new(1);
     let mut puts = ModexStore::default();
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
-    // Clients up to 5.0 repeat everything, and add to it.
+    // Clients up to 5.0 repeat all data and add new ones.
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
     puts.commit(&codec(), rank, &hex("0201 02 01 0b 020e6d792e6e6577000205"))
         .unwrap();
@@ -443,7 +444,7 @@ fn a_value_that_is_said_again_is_no_change_and_another_one_is() {
 }
 
 #[test]
-fn what_many_ask_for_is_packed_once_until_it_changes() {
+fn data_for_many_clients_are_packed_once_until_they_change() {
     let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
     puts.commit(&codec(), rank, &hex(COMMIT)).unwrap();
     let front = |len: usize| Ok::<_, crate::Error>(format!("reply {len}: ").into_bytes());
@@ -459,7 +460,7 @@ fn what_many_ask_for_is_packed_once_until_it_changes() {
         }
     };
     assert_eq!(raised(&PACKED, many), 1);
-    // A snapshot has what was packed, until it is another one.
+    // A snapshot shares the packed data until it differs.
     let old = puts.clone();
     puts.put(rank, Scope::GLOBAL, Info::new("new", 1_u32))
         .unwrap();
@@ -475,7 +476,7 @@ fn what_many_ask_for_is_packed_once_until_it_changes() {
 }
 
 #[test]
-fn what_is_too_long_to_be_kept_is_packed_once_while_somebody_is_sent_it() {
+fn long_data_are_packed_once_while_a_client_uses_them() {
     let (mut puts, rank) = (ModexStore::default(), Rank::new(1));
     let long = Info::new("long", vec![7_u8; 5 << 20]);
     puts.put(rank, Scope::LOCAL, long).unwrap();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values that clients before release 4 look for among those of the job.
+//! The values that clients before release 4 expect among those of the job.
 //!
-//! They take the arrays of sessions, nodes and applications in part or not at all, and never ask a
-//! server for what is missing. So it is said again in the form they know:
+//! These clients accept the arrays of sessions, nodes and applications only in part or not at all,
+//! and never request missing data from a server. The data are therefore repeated in the form that
+//! they know:
 //!
 //! | part | call | content | module |
 //! | --- | --- | --- | --- |
 //! | values | `PMIX_KVAL` each | of the session, of the server's node, of the one application | v3 and before |
-//! | nodes | `PMIX_KVAL` | `pmix.nmap`: the names of the nodes between commas | v21 and before |
-//! | map | `PMIX_KVAL` | `pmix.mblob`: a byte object with a call of `PMIX_SIZE`, the number of nodes, then for each node a `PMIX_KVAL`, its name and its ranks between commas | v21 and before |
+//! | nodes | `PMIX_KVAL` | `pmix.nmap`: the names of the nodes, separated by commas | v21 and before |
+//! | map | `PMIX_KVAL` | `pmix.mblob`: a byte object with a call of `PMIX_SIZE`, the number of nodes, then for each node a `PMIX_KVAL`, its name and its ranks, separated by commas | v21 and before |
 
 use std::borrow::Cow;
 
@@ -19,7 +20,7 @@ use super::nodes::node;
 use super::{OF_JOB, Writer, app};
 use crate::Job;
 
-/// Names of a node, which are none of the job.
+/// The names of a node, which are not values of the job.
 const NAMES: [&str; 3] = [keys::HOSTNAME, keys::NODEID, keys::HOSTNAME_ALIASES];
 
 impl Writer<'_, '_> {
@@ -40,7 +41,7 @@ impl Writer<'_, '_> {
         if let Some(own) = job.own_node() {
             infos.extend(node(job, &job.nodes, own));
         }
-        // With several applications a client would take those of another for its own.
+        // With several applications a client would mistake the values of another one for its own.
         if let (Some((number, about)), 1) = (job.apps.iter().next(), job.apps.len()) {
             infos.extend(app(job, *number, about));
         }
@@ -82,8 +83,8 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Name and ranks of a node that has processes. Of the others nothing is said: these clients take
-/// an empty list for none at all.
+/// Returns the name and the ranks of a node with processes. Nodes without processes are omitted,
+/// because these clients treat an empty list as a missing one.
 fn peers(job: &Job, slot: u32) -> Option<Kval<'static>> {
     let about = |key| match job.about_node(&job.nodes, slot, key) {
         Some(Value::String(Some(text))) if !text.is_empty() => Some(text),

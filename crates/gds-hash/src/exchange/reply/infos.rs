@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Job information as a client reads it: the form in which a host would register the job.
+//! Job information in a client: the infos with which a host would register the job.
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys", for the arrays of each realm.
 
@@ -10,14 +10,14 @@ use pmix_types::{DataArray, Info, Kval, Rank, Value, keys};
 
 use crate::{Codec, Error};
 
-/// Turns the job information that a server sent into the infos with which a host would register
-/// the job: each `pmix.pblob` becomes a `pmix.pdata` array with the rank first, and `pmix.mblob`
-/// is left out, since the arrays of nodes say the same.
+/// Converts the job information from a server into the infos with which a host would register the
+/// job: each `pmix.pblob` becomes a `pmix.pdata` array with the rank first. `pmix.mblob` is
+/// omitted, because the arrays of nodes have the same content.
 ///
 /// # Errors
 ///
-/// Each damaged `pmix.pblob` comes as an error with the status of the decoder and an offset inside
-/// of it; the other data are good.
+/// Each damaged `pmix.pblob` gives an error with the status of the decoder and an offset in it; the
+/// other data are valid.
 pub fn job_infos<'a>(
     codec: &Codec<'a>,
     kvals: Vec<Kval<'a>>,
@@ -32,7 +32,7 @@ pub fn job_infos<'a>(
     )
 }
 
-/// Reads a blob of a process: a call of its rank, then a call of `PMIX_KVAL` for each datum.
+/// Decodes a blob of a process: a call of its rank, then a call of `PMIX_KVAL` for each datum.
 fn proc_array<'a>(codec: &Codec<'a>, blob: &'a [u8]) -> Result<Info<'a>, Error> {
     let mut reader = codec.reader(blob);
     let rank: Rank = reader.one::<wire_type::Rank>()?;

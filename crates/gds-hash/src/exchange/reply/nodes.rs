@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes of a reply: an array for each, with its names and what follows from them in front.
+//! The nodes of a reply: an array for each, starting with its names and derived values.
 
 use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Info, Key, Rank, Text, Value, keys};
@@ -8,7 +8,7 @@ use super::Writer;
 use crate::job::{Maps, Nodes};
 use crate::{Codec, Job};
 
-/// What follows for a node.
+/// The derived keys of a node.
 const OF_NODE: [&str; 5] = [
     keys::HOSTNAME,
     keys::NODEID,
@@ -18,7 +18,7 @@ const OF_NODE: [&str; 5] = [
 ];
 
 impl Writer<'_, '_> {
-    /// The nodes of the job, but for those that are not told.
+    /// Packs the nodes of the job, except for those that are not sent.
     pub(super) fn nodes(&mut self) {
         let (job, elsewhere) = (self.job, self.elsewhere);
         let mut plain = Plain::new(job, self.codec);
@@ -38,17 +38,18 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Nodes of which the host states nothing beyond the maps: their arrays differ in the values alone.
+/// The packer for nodes without values from the host: their arrays differ only in the derived
+/// values.
 struct Plain<'r> {
     maps: &'r Maps,
     template: MessageTemplate<'r>,
     fields: Vec<Slot>,
-    /// Name and peers of the node that is packed.
+    /// The name and the peers of the current node.
     texts: [Vec<u8>; 2],
 }
 
 impl<'r> Plain<'r> {
-    /// None if the host states something of some node, or one stands in the map twice.
+    /// Returns `None` if the host stated values of a node, or if the map contains a node twice.
     fn new(job: &'r Job, codec: &Codec<'r>) -> Option<Self> {
         let maps = job.nodes.maps.as_ref().filter(|_| job.nodes.is_plain())?;
         let like = OF_NODE.map(|key| match key {
@@ -66,7 +67,8 @@ impl<'r> Plain<'r> {
         })
     }
 
-    /// Puts a node on the template; not all of it if it has no processes or cannot be packed.
+    /// Puts the data of a node into the template; returns `None` if it has no processes or cannot
+    /// be packed.
     fn put(&mut self, slot: u32) -> Option<()> {
         self.template.start_again();
         let Maps { nodes, procs, .. } = self.maps;
@@ -98,17 +100,17 @@ impl<'r> Plain<'r> {
     }
 }
 
-/// The nodes of a session or an application, as infos of its array.
+/// Returns the nodes of a session or an application, as infos of its array.
 pub(super) fn nested(job: &Job, nodes: &Nodes) -> impl Iterator<Item = Info<'static>> {
     let arrays = (0..nodes.num_slots()).map(|slot| node(job, nodes, slot));
     let told = arrays.filter(|infos| !infos.is_empty());
     told.map(|infos| Info::new(keys::NODE_INFO_ARRAY, infos))
 }
 
-/// What is known of a node.
+/// Returns the values of a node.
 pub(super) fn node(job: &Job, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
     if nodes.first(slot) != slot {
-        // Another place of a node that was sent.
+        // This is another place of a node that was sent already.
         return Vec::new();
     }
     let derived = OF_NODE.iter().filter_map(|key| {

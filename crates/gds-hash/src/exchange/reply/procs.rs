@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of a reply, streamed node by node from the folded map.
+//! The processes of a reply, packed node by node from the folded map.
 
 use std::ops::Range;
 
@@ -13,25 +13,25 @@ use super::stated::{
 use super::{Remote, Writer, ranks_of};
 use crate::{Codec, Job};
 
-/// What follows for a process and has nothing to do with its node.
+/// The derived keys of a process that do not depend on its node.
 const OF_PROC: [Followed; 3] = [APPNUM, APP_RANK, GLOBAL_RANK];
 
-/// What follows for a process from its node.
+/// The derived keys of a process that depend on its node.
 const OF_PLACE: [Followed; 4] = [LOCAL_RANK, NODE_RANK, HOSTNAME, NODEID];
 
-/// How the processes of a reply are packed.
+/// The packed form of the processes of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcForm {
     /// `pmix.pblob`: a byte object with the rank and a call of `PMIX_KVAL` for each datum, which
-    /// clients take when they connect.
+    /// clients accept when they connect.
     Blob,
-    /// `pmix.pdata`: an array of infos with the rank first, which clients take in the reply to a
+    /// `pmix.pdata`: an array of infos with the rank first, which clients accept in the reply to a
     /// get.
     Array,
 }
 
 impl ProcForm {
-    /// A template of one process, and the slot of its rank.
+    /// Returns a template of one process, and the slot of its rank.
     fn template<'w>(self, codec: &Codec<'w>) -> Result<(MessageTemplate<'w>, Slot), Error> {
         match self {
             Self::Blob => {
@@ -49,11 +49,11 @@ impl ProcForm {
 }
 
 impl Writer<'_, '_> {
-    /// Every process of the job: those of the map, and those that only a description names.
+    /// Packs every process of the job: those of the map, and those that are only described.
     pub(super) fn procs(&mut self) {
         let job = self.job;
         let Ok(mut blob) = Blob::new(self) else {
-            // No module is without ranks and byte objects.
+            // Every module has ranks and byte objects.
             return;
         };
         let (mut placed, mut node) = (Placed::default(), Node::default());
@@ -83,7 +83,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The slots whose processes are told.
+    /// Returns the slots whose processes are sent.
     fn told_slots(&self) -> Range<u32> {
         match &self.elsewhere {
             Some(elsewhere) if elsewhere.remote == Remote::Nothing => {
@@ -93,18 +93,18 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Whether a process on this node is one of which not all is told.
+    /// Returns `true` if processes on this node are sent only in part.
     fn is_elsewhere(&self, slot: Option<u32>) -> bool {
         (self.elsewhere.as_ref()).is_some_and(|elsewhere| slot != Some(elsewhere.here))
     }
 
     fn blob(&mut self, blob: &mut Blob<'_>) {
-        // Bytes can always be sent.
+        // Every module can pack bytes.
         let _ = blob.template.write(&mut self.encoder);
     }
 }
 
-/// The ranks that were told with their node, as runs in the order in which they were told.
+/// The ranks that were sent with their node, as runs in the order of sending.
 #[derive(Default)]
 struct Placed(Vec<Range<u64>>);
 
@@ -119,14 +119,14 @@ impl Placed {
     }
 }
 
-/// The processes that the host describes, but for those that were told with their node.
+/// Returns the processes that the host describes, except for those that were sent with their node.
 fn only_described(job: &Job, Placed(mut told): Placed) -> impl Iterator<Item = Rank> + use<> {
     told.sort_unstable_by_key(|run| run.start);
     let mut told = told.iter().peekable();
     let mut only = Vec::new();
     for span in job.procs.spans() {
         let (mut next, end) = (u64::from(*span.start()), u64::from(*span.end()) + 1);
-        // A run may go on behind the span.
+        // A run may extend beyond the span.
         while let Some(run) = told.peek().filter(|run| run.start < end) {
             only.extend((next < run.start).then_some(next..run.start));
             next = next.max(run.end.min(end));
@@ -141,7 +141,7 @@ fn only_described(job: &Job, Placed(mut told): Placed) -> impl Iterator<Item = R
     ranks.filter_map(|rank| u32::try_from(rank).ok().map(Rank::new))
 }
 
-/// A node whose processes are told.
+/// A node whose processes are being packed.
 #[derive(Default)]
 struct Node {
     slot: u32,
@@ -150,7 +150,7 @@ struct Node {
 }
 
 impl Node {
-    /// The next one, in the room of the last.
+    /// Switches to the next node, reusing the allocations.
     fn is(&mut self, job: &Job, slot: u32) {
         self.slot = slot;
         self.id = job.nodes.id(job.nodes.first(slot));
@@ -159,7 +159,7 @@ impl Node {
     }
 }
 
-/// What is known of one process.
+/// The packer for the values of a process.
 struct Blob<'r> {
     job: &'r Job,
     template: MessageTemplate<'r>,
@@ -167,18 +167,19 @@ struct Blob<'r> {
     has_stated: bool,
     stated: Stated<'r>,
     qualified: Option<Slot>,
-    /// The keys that are told of a process elsewhere.
+    /// The keys that are sent for a process elsewhere.
     of_elsewhere: &'static [Followed],
-    /// What the host states under them.
+    /// The values that the host states for these keys.
     stated_elsewhere: Stated<'r>,
-    /// What can follow in this job, apart from the node.
+    /// The derived keys of this job that do not depend on the node.
     derived: [Option<Followed>; 3],
     fields: Slots,
-    /// How many values were told that are nowhere else.
+    /// The number of values so far that no other process has.
     single: u64,
 }
 
-/// The fields of what may follow, in the order of [`ALL`]; none where this client cannot read it.
+/// The slots of derived keys, in the order of [`ALL`]; `None` for those that this client cannot
+/// unpack.
 struct Slots([Option<Slot>; 7]);
 
 impl Slots {
@@ -227,7 +228,7 @@ impl<'r> Blob<'r> {
         })
     }
 
-    /// A process that has a place on a node.
+    /// Packs a process with a place on a node.
     fn placed(&mut self, rank: Rank, place: usize, node: &Node) {
         let stated = self.stated(rank);
         if let Ok(place) = u16::try_from(place) {
@@ -239,7 +240,7 @@ impl<'r> Blob<'r> {
         }
         self.follow_everywhere(rank, stated);
         if stated.has(HOSTNAME) {
-            // The host says that it is elsewhere.
+            // The host states another node.
             return self.follow(rank, stated, &[NODEID]);
         }
         self.hostname(node);
@@ -248,11 +249,11 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// A process of which not all is told.
+    /// Packs a process of which only a part is sent.
     fn elsewhere(&mut self, rank: Rank, node: Option<&Node>) {
         self.number(Some(self.rank), rank.as_raw().into());
         let stated = self.stated_elsewhere.put(rank, &mut self.template);
-        // The host may say that it is not where the map has it.
+        // The host may state a node other than that of the map.
         let node = node.filter(|_| !stated.has(HOSTNAME));
         for followed in self.of_elsewhere.iter().filter(|key| !stated.has(**key)) {
             match (followed.0, node) {
@@ -264,14 +265,14 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// A process that no map has.
+    /// Packs a process that no map contains.
     fn described(&mut self, rank: Rank) {
         let stated = self.stated(rank);
         self.follow_everywhere(rank, stated);
         self.follow(rank, stated, &OF_PLACE);
     }
 
-    /// What the host stated, and its keys.
+    /// Puts the values that the host stated, and returns their keys.
     fn stated(&mut self, rank: Rank) -> Keys {
         self.number(Some(self.rank), rank.as_raw().into());
         if !self.has_stated {
@@ -300,14 +301,14 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// What follows from more than the node.
+    /// Puts derived values that do not depend only on the node.
     fn follow_everywhere(&mut self, rank: Rank, stated: Keys) {
         for followed in self.derived.into_iter().flatten() {
             self.follow(rank, stated, &[followed]);
         }
     }
 
-    /// What follows of these keys where the host states nothing.
+    /// Puts derived values of these keys, unless the host stated them.
     fn follow(&mut self, rank: Rank, stated: Keys, keys: &[Followed]) {
         for followed in keys.iter().filter(|key| !stated.has(**key)) {
             let field = self.fields.of(*followed);
@@ -328,10 +329,10 @@ impl<'r> Blob<'r> {
         }
     }
 
-    /// A value that no other process is likely to have.
+    /// Puts a value that probably no other process has.
     fn single(&mut self, field: Option<Slot>, value: Value<'_>) {
         if let Some(field) = field {
-            // Not the mark of any slot.
+            // The mark must differ from all previous ones of the slot.
             self.single += 1;
             let _ = self.template.put(field, u64::MAX - self.single, || value);
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of remote processes and nodes is in the job info of a client.
+//! The amount of data about remote processes and nodes in the job info of a client.
 //!
-//! What a client was not told it asks for when it needs it, but for this, which it looks for only
-//! in what it has:
+//! A client requests missing data when it needs them, except for the following, which it only looks
+//! up locally:
 //!
 //! | release | of a process | of a node |
 //! | --- | --- | --- |
-//! | 4.2 | `pmix.hname` | everything: it asks for keys of the node of a process as optional ones |
+//! | 4.2 | `pmix.hname` | everything: it looks up keys of the node of a process as optional ones |
 //! | 5.0 and later | `pmix.hname`, `pmix.nodeid`, `pmix.appnum` | nothing |
 //!
 //! Source: none outside; the decision is `docs/decisions/0011-large-jobs-are-told-in-part.md`.
@@ -15,26 +15,26 @@ use pmix_types::Release;
 
 use super::stated::{APPNUM, Followed, HOSTNAME, NODEID};
 
-/// Says how much of remote processes and nodes is in the job info for a client.
+/// The amount of data about remote processes and nodes in the job info of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Remote {
-    /// All that is known of them is there.
+    /// All data.
     #[default]
     Whole,
-    /// Where each process is, and all else that clients do not ask for later. Every get finds the
-    /// value that it finds after a whole reply.
+    /// The node of each process, and all other data that clients do not request later. Every get
+    /// finds the same value as with all data.
     Places,
-    /// Nothing. Clients do not learn where a process is unless they ask for something else that is
-    /// known of it first, and must not ask for keys of its node before.
+    /// No data. A client learns the node of a process only together with other requested values of
+    /// the process, and must not look up keys of its node before.
     Nothing,
 }
 
-/// What a client does not ask for where it was not told.
+/// The keys that a client does not request if they are missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NeverAsked {
-    /// Of processes.
+    /// The keys of processes.
     pub(super) of_procs: &'static [Followed],
-    /// Whether it does not ask for keys of nodes.
+    /// `true` if the client does not request keys of nodes.
     pub(super) of_nodes: bool,
 }
 

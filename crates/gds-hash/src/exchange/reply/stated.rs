@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host states of processes, put column by column.
+//! The values that the host states of processes, packed column by column.
 
 use bfrops::{MessageTemplate, Slot};
 use pmix_types::{Key, Rank, Value, keys};
@@ -7,11 +7,11 @@ use pmix_types::{Key, Rank, Value, keys};
 use super::{Writer, knows};
 use crate::job::Reader;
 
-/// Keys of a process that may follow, as a set: one bit for each.
+/// A set of derivable keys of a process, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keys(u8);
 
-/// A key that may follow, and the set of it alone.
+/// A derivable key, and the set that contains only this key.
 pub(super) type Followed = (&'static str, Keys);
 
 pub(super) const LOCAL_RANK: Followed = (keys::LOCAL_RANK, Keys(1));
@@ -22,7 +22,7 @@ pub(super) const APPNUM: Followed = (keys::APPNUM, Keys(1 << 4));
 pub(super) const APP_RANK: Followed = (keys::APP_RANK, Keys(1 << 5));
 pub(super) const GLOBAL_RANK: Followed = (keys::GLOBAL_RANK, Keys(1 << 6));
 
-/// All of them, in the order of their bits.
+/// All derivable keys, in the order of their bits.
 pub(super) const ALL: [Followed; 7] = [
     LOCAL_RANK,
     NODE_RANK,
@@ -34,41 +34,41 @@ pub(super) const ALL: [Followed; 7] = [
 ];
 
 impl Keys {
-    /// The set of this key, empty if it cannot follow.
+    /// Returns the set with this key, or the empty set if the key is not derivable.
     fn of(key: &Key<'_>) -> Self {
         let known = ALL.iter().find(|(name, _)| key.is(name));
         known.map_or_else(Self::default, |(_, bit)| *bit)
     }
 
-    /// The place of the only key of the set in [`ALL`].
+    /// Returns the index in [`ALL`] of the only key of the set.
     pub(super) const fn place(self) -> usize {
         self.0.trailing_zeros() as usize
     }
 
-    /// Whether a key is in the set.
+    /// Returns `true` if the set contains a key.
     pub(super) const fn has(self, (_, key): Followed) -> bool {
         self.0 & key.0 != 0
     }
 }
 
-/// One key with the values of one type.
+/// A key with the values of one type.
 struct Column<'r> {
     reader: Reader<'r>,
     key: Keys,
-    /// Whether a client goes on after the key.
+    /// `true` if a client continues after the key.
     is_sent: bool,
-    /// Whether the values are numbers that a template takes as such.
+    /// `true` if the values are numbers that a template accepts directly.
     is_plain: bool,
     field: Option<Slot>,
 }
 
-/// What the host states of processes.
+/// The values that the host states of processes.
 pub(super) struct Stated<'r> {
     columns: Vec<Column<'r>>,
 }
 
 impl<'r> Stated<'r> {
-    /// Of the keys that are wanted.
+    /// Creates the columns of the wanted keys.
     pub(super) fn new(writer: &Writer<'r, '_>, is_wanted: impl Fn(&Key<'_>) -> bool) -> Self {
         let readers = writer.job.procs.readers().into_iter();
         let readers = readers.filter(|reader| is_wanted(reader.key()));
@@ -84,7 +84,7 @@ impl<'r> Stated<'r> {
         }
     }
 
-    /// Puts all that is stated of a process; the keys of it that might follow otherwise.
+    /// Puts all stated values of a process, and returns the derivable keys among them.
     pub(super) fn put(&mut self, rank: Rank, template: &mut MessageTemplate<'_>) -> Keys {
         let mut stated = Keys::default();
         for column in &mut self.columns {
@@ -102,7 +102,7 @@ impl<'r> Stated<'r> {
 impl Column<'_> {
     #[inline]
     fn put(&mut self, number: u64, template: &mut MessageTemplate<'_>) {
-        // What this client cannot read is left out.
+        // Values that this client cannot unpack are omitted.
         let Some(field) = self.field.or_else(|| self.first(number, template)) else {
             return;
         };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a process map as blocks of nodes.
+//! The parser of a process map as blocks of nodes.
 
 use super::{AnlMap, Block, Part};
 use crate::Error;
 
 impl AnlMap {
-    /// Reads a map; none if the text is in another notation.
+    /// Parses a map; returns `None` if the text has another notation.
     pub(crate) fn parse(text: &[u8]) -> Result<Option<Self>, Error> {
         let Some(mut rest) = text.trim_ascii().strip_prefix(b"(vector") else {
             return Ok(None);
@@ -16,7 +16,7 @@ impl AnlMap {
             if let Some(end) = rest.strip_prefix(b")") {
                 return match end {
                     [] => Ok(Some(Self(parts))),
-                    _ => Err(fault(text, end, "nothing behind the last bracket")),
+                    _ => Err(fault(text, end, "the end after the last bracket")),
                 };
             }
             let (part, behind) = part(text, token(text, rest, b',')?)?;
@@ -26,7 +26,8 @@ impl AnlMap {
     }
 }
 
-/// Keeps what has processes, so that no number says how often nothing is done.
+/// Keeps only parts with processes, so that a large repetition count cannot cause work without
+/// processes.
 fn add(parts: &mut Vec<Part>, mut part: Part) {
     (part.blocks).retain(|block| block.nodes > 0 && block.procs > 0);
     match parts.last_mut() {
@@ -36,7 +37,7 @@ fn add(parts: &mut Vec<Part>, mut part: Part) {
     }
 }
 
-/// Reads a block, or `[block,block]xN`.
+/// Parses a block, or `[block,block]xN`.
 fn part<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Part, &'t [u8]), Error> {
     let Some(mut rest) = rest.trim_ascii_start().strip_prefix(b"[") else {
         let (block, rest) = block(text, rest)?;
@@ -57,7 +58,7 @@ fn part<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Part, &'t [u8]), Error> {
     }
 }
 
-/// Reads `(first,nodes,procs)`, or the number of a node.
+/// Parses `(first,nodes,procs)`, or the number of a node.
 fn block<'t>(text: &[u8], rest: &'t [u8]) -> Result<(Block, &'t [u8]), Error> {
     let Some(rest) = rest.trim_ascii_start().strip_prefix(b"(") else {
         let (first, rest) = number(text, rest)?;
@@ -97,7 +98,7 @@ fn number<'t>(text: &[u8], rest: &'t [u8]) -> Result<(u64, &'t [u8]), Error> {
     let rest = rest.trim_ascii_start();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, behind) = rest.split_at_checked(digits).unwrap_or((rest, &[]));
-    // Nine digits count more nodes than there are.
+    // Nine digits exceed the number of nodes of any machine.
     if digits.is_empty() || digits.len() > 9 {
         return Err(fault(text, rest, "a number of at most nine digits"));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing a process map as blocks of nodes.
+//! The writer of a process map as blocks of nodes.
 
 use std::io::Write;
 
@@ -9,12 +9,12 @@ use pmix_types::Rank;
 use super::{AnlMap, Block, Part};
 
 impl AnlMap {
-    /// The map as blocks; none if the ranks do not count from zero without a gap.
+    /// Returns the map as blocks, or `None` if the ranks do not count from zero without gaps.
     pub(crate) fn of(procs: &ProcMap) -> Option<Self> {
         Self::in_order(procs).or_else(|| Self::by_rank(procs))
     }
 
-    /// The blocks of a map whose ranks count from node to node.
+    /// Returns the blocks of a map whose ranks count from node to node.
     fn in_order(procs: &ProcMap) -> Option<Self> {
         let mut blocks = Vec::new();
         let mut next = 0_u64;
@@ -47,7 +47,7 @@ impl AnlMap {
         Some(Self(vec![Part { blocks, times: 1 }]))
     }
 
-    /// The blocks of any other map, rank by rank.
+    /// Returns the blocks of any other map, rank by rank.
     fn by_rank(procs: &ProcMap) -> Option<Self> {
         let mut blocks = Vec::new();
         let mut last: Option<Block> = None;
@@ -72,7 +72,7 @@ impl AnlMap {
         Some(Self(vec![Part { blocks, times: 1 }]))
     }
 
-    /// The map as text.
+    /// Returns the map as text.
     pub(crate) fn to_text(&self) -> Vec<u8> {
         let mut text = b"(vector".to_vec();
         let parts = self.0.iter();
@@ -90,7 +90,7 @@ impl AnlMap {
     }
 }
 
-/// Adds a block, to the last one if it continues that.
+/// Appends a block, or extends the last one if the block continues it.
 fn push(blocks: &mut Vec<Block>, block: Block) {
     match blocks.last_mut() {
         Some(last) if last.procs == block.procs && last.first + last.nodes == block.first => {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of one column: as runs where they count or repeat, else in as few bytes as they need.
+//! The numbers of a column: runs if they count or repeat, otherwise an array of the smallest
+//! sufficient width.
 //!
 //! Source: none outside; the decision is `docs/decisions/0008-a-job-is-two-maps-and-columns.md`.
 
 use std::ops::RangeInclusive;
 
-/// Numbers by number, in ascending order of the latter.
+/// Numbers by index, in ascending order of the index.
 #[derive(Clone, Debug)]
 pub(super) enum Numbers {
     Runs(Vec<Run>),
-    /// Of `first` and those that follow.
+    /// The numbers of `first` and the following indices.
     Dense(u32, Cells),
     Sparse(Vec<u32>, Cells),
 }
@@ -23,7 +24,7 @@ pub(super) struct Run {
     step: u64,
 }
 
-/// Numbers in as few bytes as they need.
+/// Numbers in the smallest sufficient width.
 #[derive(Clone, Debug)]
 pub(super) enum Cells {
     Byte(Box<[u8]>),
@@ -73,7 +74,7 @@ impl Numbers {
                 );
             }
             Self::Dense(first, cells) => {
-                // There is a cell for each number up to the last.
+                // Each index up to the last has a cell.
                 let behind = u32::try_from(cells.len())
                     .ok()
                     .and_then(|n| n.checked_sub(1));
@@ -91,7 +92,7 @@ impl Numbers {
         }
     }
 
-    /// Keeps numbers in the form that takes the fewest bytes. The cells are in ascending order.
+    /// Stores numbers in the form with the fewest bytes. The cells must be in ascending order.
     pub(super) fn new(cells: &[(u32, u64)]) -> Self {
         let runs = runs(cells);
         let largest = cells.iter().map(|(_, number)| *number).max().unwrap_or(0);
@@ -121,7 +122,7 @@ impl Numbers {
 }
 
 impl Run {
-    /// The number of a process or node, if the run has it.
+    /// Returns the number at an index, if the run contains it.
     #[inline]
     pub(super) fn number(&self, index: u32) -> Option<u64> {
         let offset = index.checked_sub(self.first)?;
@@ -133,7 +134,7 @@ impl Run {
     }
 }
 
-/// Folds cells into runs, each as long as it can be.
+/// Folds cells into runs of maximum length.
 fn runs(cells: &[(u32, u64)]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (index, number) in cells {
@@ -172,7 +173,7 @@ impl Cells {
     }
 
     fn new(largest: u64, numbers: impl Iterator<Item = u64>) -> Self {
-        // The largest fits, so all do.
+        // All numbers fit, because the largest does.
         match Self::width(largest) {
             1 => Self::Byte(numbers.map(|n| n.try_into().unwrap_or_default()).collect()),
             2 => Self::Short(numbers.map(|n| n.try_into().unwrap_or_default()).collect()),

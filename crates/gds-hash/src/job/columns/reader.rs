@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading columns number by number.
+//! Sequential reading of columns.
 
 use pmix_types::{DataType, Info, Key, Value};
 
 use super::numbers::{Numbers, Run};
 use super::{Columns, from_number};
 
-/// The values of one key and type, for somebody who asks for one number after the other.
+/// The values of one key and type, optimized for access in ascending order.
 pub(crate) struct Reader<'c> {
     key: &'c Key<'static>,
     data_type: DataType,
     numbers: &'c Numbers,
     pool: &'c [Value<'static>],
-    /// The run that was read last, and its place.
+    /// The last run that was read, and its index.
     near: Run,
     run: usize,
 }
 
 impl Columns {
-    /// A reader for each key and type, in the order in which the keys were first given.
+    /// Returns a reader for each key and type, in the order in which the keys were first given.
     pub(crate) fn readers(&self) -> Vec<Reader<'_>> {
         let given = self.given.iter();
         let columns = given.filter_map(|place| self.columns.get(*place));
@@ -35,21 +35,20 @@ impl Columns {
         readers.collect()
     }
 
-    /// The values of a process or node that qualifiers tell apart, each in the info that carries
-    /// it.
+    /// Returns the qualified values of a process or node, each in its info.
     pub(crate) fn all_qualified(&self, index: u32) -> impl Iterator<Item = Info<'static>> {
         self.qualified.infos(index)
     }
 }
 
 impl<'c> Reader<'c> {
-    /// The key.
+    /// Returns the key.
     pub(crate) const fn key(&self) -> &'c Key<'static> {
         self.key
     }
 
-    /// What is stored for a process or node, as a number that [`Self::value`] understands. Equal
-    /// numbers are equal values.
+    /// Returns the stored number of a process or node, for [`Self::value`]. Equal numbers mean
+    /// equal values.
     #[inline]
     pub(crate) fn number(&mut self, index: u32) -> Option<u64> {
         self.near.number(index).or_else(|| self.far(index))
@@ -59,7 +58,7 @@ impl<'c> Reader<'c> {
         let Numbers::Runs(runs) = self.numbers else {
             return self.numbers.get(index);
         };
-        // Most who ask go on from run to run.
+        // Most callers continue with the next run.
         let next = runs.get(self.run + 1);
         if next.is_some_and(|run| run.number(index).is_some()) {
             self.run += 1;
@@ -71,7 +70,7 @@ impl<'c> Reader<'c> {
         self.near.number(index)
     }
 
-    /// Whether the values are unsigned, and the numbers those values.
+    /// Returns `true` if the values are unsigned and equal to their numbers.
     pub(crate) const fn is_unsigned(&self) -> bool {
         matches!(
             self.data_type,
@@ -79,7 +78,7 @@ impl<'c> Reader<'c> {
         )
     }
 
-    /// The value that a number stands for.
+    /// Returns the value of a number.
     #[inline]
     pub(crate) fn value(&self, number: u64) -> Option<Value<'static>> {
         from_number(self.data_type, number)

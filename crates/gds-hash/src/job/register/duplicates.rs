@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a rank is given twice: in a map, or in arrays that describe processes.
+//! Checks for duplicate ranks, in maps and in arrays that describe processes.
 
 use std::collections::BTreeMap;
 
 use pmix_map::{ProcBlock, ProcMap, RankRun};
 use pmix_types::Rank;
 
-/// Ranks that were given, as runs: the first and the last of each.
+/// A set of ranks as runs: the first and the last rank of each.
 #[derive(Debug, Default)]
 pub(super) struct RankSet(BTreeMap<u32, u32>);
 
 impl RankSet {
-    /// Notes a rank; says whether it is new.
+    /// Adds a rank; returns `true` if it is new.
     pub(super) fn add(&mut self, rank: u32) -> bool {
         let before = self.0.range_mut(..=rank).next_back();
         if let Some((_, last)) = before {
@@ -28,7 +28,7 @@ impl RankSet {
     }
 }
 
-/// A rank that stands in a map twice, if there is one.
+/// Returns a rank that occurs twice in a map, if there is one.
 pub(super) fn in_map(procs: &ProcMap) -> Option<Rank> {
     if ascending(procs) {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn in_map(procs: &ProcMap) -> Option<Rank> {
     twice.first().copied()
 }
 
-/// Whether all ranks of each node are above all of the node before.
+/// Returns `true` if all ranks of each node exceed those of the previous node.
 fn ascending(procs: &ProcMap) -> bool {
     let mut next = 0;
     procs.blocks().all(|block| {
@@ -63,14 +63,14 @@ fn ascending(procs: &ProcMap) -> bool {
     })
 }
 
-/// The lowest and highest rank of runs that go up, each above the one before.
+/// Returns the lowest and highest rank of ascending runs.
 fn span(runs: &[RankRun]) -> Option<(i64, i64)> {
     let lowest = i64::from(runs.first()?.first.as_raw());
     let mut next = lowest;
     for run in runs {
         let first = i64::from(run.first.as_raw());
         if first < next || (run.count > 1 && run.step < 1) {
-            // Not in order: no span that could be apart from another.
+            // Runs in another order have no span that can be disjoint from another.
             return Some((i64::MIN / 4, i64::MAX / 4));
         }
         next = first + run.step * i64::from(run.count - 1) + 1;
@@ -78,7 +78,7 @@ fn span(runs: &[RankRun]) -> Option<(i64, i64)> {
     Some((lowest, next - 1))
 }
 
-/// Whether ranks are dealt out to nodes in turn.
+/// Returns `true` if ranks are assigned to nodes in a cyclic way.
 fn dealt(block: &ProcBlock) -> bool {
     let [run] = block.runs.as_slice() else {
         return false;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_that_stands_twice_is_found() {
+    fn finds_duplicate_ranks() {
         for (map, twice) in [
             ("0-3;4-7;8-11;12", None),
             ("0,4,8;1,5,9;2,6,10;3,7", None),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_in_any_order_are_known_again() {
+    fn a_set_recognizes_ranks_added_in_any_order() {
         let mut given = RankSet::default();
         for rank in [5, 3, 4, 0, 9] {
             assert!(given.add(rank), "{rank}");

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries of a registration: what they are about and what their values say.
+//! The entries of a registration: their subjects and their values.
 
 use pmix_types::{Attribute, DataArray, Info, Key, Nspace, Status, Value, keys};
 
 use crate::Error;
 
-/// How deep arrays may stand in each other.
+/// The greatest depth of nested arrays.
 const MAX_DEPTH: usize = 32;
 
-/// What the entries of an array are about.
+/// The subject of the entries of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Session,
     Job,
     App(u32),
-    /// A node as the job, the session or an application sees it, by the place of its array.
+    /// A node of the job, the session or an application, depending on the enclosing array.
     Node,
     Proc(u32),
 }
 
-/// The infos of an array.
+/// Returns the infos of an array.
 pub(super) fn array<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Info<'a>], Error> {
     match &info.value {
         Value::DataArray(DataArray::Info(infos)) => Ok(infos),
@@ -37,7 +37,7 @@ pub(super) fn wrong_type(message: String) -> Error {
     Error::new(Status::ERR_TYPE_MISMATCH, message)
 }
 
-/// The entry of an array with this key, if there is one.
+/// Returns the entry of an array with this key.
 pub(super) fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Value<'a>> {
     infos
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn entry<'i, 'a>(infos: &'i [Info<'a>], key: &str) -> Option<&'i Valu
         .map(|info| &info.value)
 }
 
-/// What the array under a key describes.
+/// Returns the subject of the array with a key.
 pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Error> {
     let key = info.key.as_bytes();
     if key == keys::SESSION_INFO_ARRAY.as_bytes() {
@@ -75,7 +75,7 @@ pub(super) fn target(info: &Info<'_>, infos: &[Info<'_>]) -> Result<Target, Erro
     }
 }
 
-/// The job that an array names.
+/// Returns the job that an array names.
 fn named<'v>(infos: &'v [Info<'_>]) -> Result<Option<&'v [u8]>, Error> {
     match entry(infos, keys::NSPACE) {
         None => Ok(None),
@@ -84,8 +84,8 @@ fn named<'v>(infos: &'v [Info<'_>]) -> Result<Option<&'v [u8]>, Error> {
     }
 }
 
-/// The arrays of a registration that describe other jobs of the session, with their nspaces and the
-/// array of the session that each stands in.
+/// Returns the arrays of a registration that describe other jobs of the session, each with its
+/// nspace and the enclosing session array.
 pub(crate) fn other_jobs<'i, 'a>(
     nspace: &Nspace<'_>,
     infos: &'i [Info<'a>],
@@ -122,7 +122,8 @@ pub(crate) struct OtherJob<'i, 'a> {
 }
 
 impl<'a> OtherJob<'_, 'a> {
-    /// Returns the infos with which a host would register the job by itself: its array, and the session.
+    /// Returns the infos with which a host would register the job separately: its array, and the
+    /// session.
     pub(crate) fn infos(&self) -> Vec<Info<'a>> {
         let id = |id: &Value<'a>| {
             let id = vec![Info::new(keys::SESSION_ID, id.clone())];
@@ -134,12 +135,12 @@ impl<'a> OtherJob<'_, 'a> {
     }
 }
 
-/// Returns whether an array describes a job of the session other than the one that is being registered.
-/// Such arrays are left out here; [`other_jobs`] reads them.
+/// Returns `true` if an array describes another job of the session. Such arrays are skipped here;
+/// [`other_jobs`] handles them.
 ///
 /// # Errors
 ///
-/// An array outside of a session's that is about another job.
+/// An array outside of a session array describes another job.
 pub(super) fn of_other_job(
     nspace: &Nspace<'_>,
     about: Target,
@@ -160,7 +161,7 @@ pub(super) fn of_other_job(
     Err(Error::bad(message))
 }
 
-/// Refuses an array under a reserved key that looks like one that describes something.
+/// Rejects an unknown array with a reserved key like those of descriptions.
 pub(super) fn no_unknown_container(info: &Info<'_>) -> Result<(), Error> {
     let key = info.key.as_bytes();
     let is_array = matches!(info.value, Value::DataArray(DataArray::Info(_)));
@@ -173,7 +174,7 @@ pub(super) fn no_unknown_container(info: &Info<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the value of a key describes something else than what it stands in.
+/// Returns `true` if the array of a key describes a different subject than its enclosing array.
 pub(super) fn is_container(key: &Key<'_>) -> bool {
     [
         keys::SESSION_INFO_ARRAY,
@@ -186,7 +187,7 @@ pub(super) fn is_container(key: &Key<'_>) -> bool {
     .any(|container| key.is(container))
 }
 
-/// A number that says which application, node, session or process is meant.
+/// Returns a number that identifies an application, node, session or process.
 pub(super) fn number(value: &Value<'_>) -> Result<u32, Error> {
     let number = match value {
         Value::Rank(rank) => Some(rank.as_raw()),
@@ -213,7 +214,7 @@ pub(super) fn text<'v>(value: &'v Value<'_>) -> Result<&'v [u8], Error> {
     }
 }
 
-/// Checks the depth of an array and names the entry of a fault inside it.
+/// Checks the depth of an array, and prefixes errors inside it with its entry.
 pub(super) fn within<T>(
     depth: usize,
     place: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maps of a registration, wherever they stand.
+//! The maps of a registration, at any depth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::{Error, Job};
 /// Both maps of a session, a job or an application.
 #[derive(Default)]
 struct Pair {
-    /// Shared by all applications of a job that have no node map of their own.
+    /// The node map; applications of a job without their own node map share that of the job.
     nodes: Option<Arc<NodeList>>,
     procs: Option<ProcMap>,
     anl: Option<AnlMap>,
-    /// How many processes there are, if the host says so.
+    /// The number of processes, if the host states it.
     size: Option<u32>,
 }
 
-/// Finds the maps.
+/// The collector of the maps.
 pub(super) struct MapFinder<'p> {
     parser: &'p dyn MapParser,
     nspace: &'p Nspace<'p>,
     found: BTreeMap<Target, Pair>,
-    /// What the host says of it, now or before.
+    /// The host's statement about domains of host names, in this or an earlier registration.
     strip_fqdn: Option<bool>,
-    /// What is wrong with the maps of somebody, to be told where the process map stands.
+    /// An error about the maps of a subject, which is reported at the entry of its process map.
     fault: Option<(Target, Error)>,
 }
 
@@ -47,7 +47,7 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// Takes the maps of the job that the host has folded.
+    /// Adds the maps of the job that the host has folded.
     pub(super) fn take(&mut self, nodes: NodeList, procs: ProcMap) -> Result<(), Error> {
         each_rank_once(&procs)?;
         let pair = self.found.entry(Target::Job).or_default();
@@ -97,7 +97,7 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// Takes an info that is a map, or says how many processes one is for.
+    /// Handles an info with a map, or with the number of processes of one.
     fn given(&mut self, info: &Info<'_>, about: Target) -> Result<(), Error> {
         let size = match about {
             Target::Job => keys::JOB_SIZE,
@@ -149,7 +149,7 @@ impl<'p> MapFinder<'p> {
         Ok(parsed?)
     }
 
-    /// Takes the maps that were given before where none are given now.
+    /// Copies the maps of an earlier registration that are not given again.
     pub(super) fn keep(&mut self, known: &Job) {
         self.strip_fqdn.get_or_insert(known.nodes.short);
         let apps = known
@@ -164,7 +164,7 @@ impl<'p> MapFinder<'p> {
             if let Some(maps) = &nodes.maps {
                 let pair = self.found.entry(about).or_default();
                 pair.nodes.get_or_insert_with(|| maps.nodes.clone());
-                // A session has the nodes only.
+                // A session has only nodes.
                 if about != Target::Session {
                     pair.procs.get_or_insert_with(|| maps.procs.clone());
                 }
@@ -172,10 +172,10 @@ impl<'p> MapFinder<'p> {
         }
     }
 
-    /// The maps of each session, job or application that has them, and whether host names are
-    /// short. The infos are those that were walked.
+    /// Returns the maps of each session, job or application, and `true` if host names are short.
+    /// The infos are those that were walked.
     ///
-    /// Maps that do not fit each other are left out where somebody wants to know of that alone.
+    /// If errors are collected, maps that do not match are omitted.
     pub(super) fn finish(
         mut self,
         infos: &[Info<'_>],
@@ -185,7 +185,7 @@ impl<'p> MapFinder<'p> {
         let found = std::mem::take(&mut self.found);
         let nodes_of_job = found.get(&Target::Job).and_then(|pair| pair.nodes.clone());
         for (about, mut pair) in found {
-            // The processes of an application may be told for the nodes of its job.
+            // The process map of an application may use the nodes of its job.
             let has_procs = pair.procs.is_some() || pair.anl.is_some();
             if matches!(about, Target::App(_)) && pair.nodes.is_none() && has_procs {
                 pair.nodes.clone_from(&nodes_of_job);
@@ -239,10 +239,11 @@ pub(super) struct Found {
     pub(super) strip_fqdn: bool,
 }
 
-/// The number of names, from the first one, that are searched for a bracket to explain maps of different sizes.
+/// The number of names that are searched for a bracket, in order to explain maps of different
+/// sizes.
 const LOOKED_AT: usize = 64;
 
-/// Two maps that belong together.
+/// Combines two maps of equal length.
 pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<Maps, Error> {
     let nodes = nodes.into();
     if nodes.len() != procs.num_nodes() {
@@ -255,7 +256,7 @@ pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<
         {
             let name = String::from_utf8_lossy(&name);
             message.push_str(&format!(
-                "; a list names every node: {name:.64} stands for one node, not for those of a bracket list"
+                "; a list names every node: {name:.64} is one node, not a bracket list"
             ));
         }
         return Err(Error::bad(message));
@@ -263,10 +264,10 @@ pub(super) fn paired(nodes: impl Into<Arc<NodeList>>, procs: ProcMap) -> Result<
     Ok(Maps::new(nodes, procs))
 }
 
-/// Refuses a process map that names a rank twice.
+/// Rejects a process map that names a rank twice.
 fn each_rank_once(procs: &ProcMap) -> Result<(), Error> {
     match duplicates::in_map(procs) {
-        Some(rank) => Err(Error::bad(format!("rank {rank} stands in the map twice"))),
+        Some(rank) => Err(Error::bad(format!("rank {rank} occurs twice in the map"))),
         None => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replies that leave out what is not on the node of the server.
+//! Replies without the data of other nodes.
 
 use gds_hash::{Codec, Job, Remote};
 use pmix_types::{Info, Rank, Release, Value, keys};
@@ -7,7 +7,7 @@ use pmix_types::{Info, Rank, Release, Value, keys};
 use super::full;
 use super::told::{Told, array, layout, register, take};
 
-/// A reply that leaves out what is elsewhere, and the whole one.
+/// Returns a reply without the data of other nodes, and the complete one.
 fn with_and_without(job: &Job, release: Release, remote: Remote) -> (Told, Told) {
     let reply = |remote| {
         take(
@@ -19,8 +19,8 @@ fn with_and_without(job: &Job, release: Release, remote: Remote) -> (Told, Told)
 }
 
 #[test]
-fn of_processes_elsewhere_is_told_what_clients_never_ask_for() {
-    // Stated of processes elsewhere: a place and a key that is asked for.
+fn remote_processes_have_the_keys_that_clients_never_request() {
+    // Values stated of remote processes: a place and a key that clients request.
     let mut infos = full();
     for (rank, key, value) in [
         (1, keys::HOSTNAME, Value::from("n2.site")),
@@ -56,7 +56,7 @@ fn of_processes_elsewhere_is_told_what_clients_never_ask_for() {
         for (rank, values) in &told.procs {
             let whole = &whole.procs[rank];
             if (4..7).contains(rank) {
-                // They are here.
+                // These processes are local.
                 assert_eq!(values, whole, "{rank}");
                 continue;
             }
@@ -71,7 +71,7 @@ fn of_processes_elsewhere_is_told_what_clients_never_ask_for() {
 }
 
 #[test]
-fn of_processes_elsewhere_nothing_is_told_where_the_host_wants_it() {
+fn remote_processes_are_omitted_if_the_host_requests_it() {
     let job = register(&full());
     for release in [Release::V4_2_2, Release::V5_0_11] {
         let (told, whole) = with_and_without(&job, release, Remote::Nothing);
@@ -85,7 +85,7 @@ fn of_processes_elsewhere_nothing_is_told_where_the_host_wants_it() {
 }
 
 #[test]
-fn a_job_without_this_node_is_told_whole() {
+fn a_job_without_this_node_is_sent_completely() {
     let infos = [
         Info::new(keys::NODE_MAP, "a,b"),
         Info::new(keys::PROC_MAP, "0;1"),

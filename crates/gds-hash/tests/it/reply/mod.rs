@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reply to a client holds what the job answers, and what a real server says.
+//! The reply to a client contains the values of the job, and those of a real server's reply.
 
 mod elsewhere;
 mod property;
@@ -11,7 +11,7 @@ use pmix_types::{Info, QualifiedValue, Rank, Release, Text, Value, keys};
 
 use self::told::{array, assert_answers, assert_complete, layout, register, take};
 
-/// The first message with this header in a captured connection.
+/// Returns the first message with this header in a captured connection.
 fn captured(file: &str, header: &str) -> Vec<u8> {
     let path = format!("{}/../../testdata/wire/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
@@ -26,7 +26,7 @@ fn captured(file: &str, header: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_real_server_says_nothing_that_is_not_said() {
+fn replies_contain_everything_of_a_real_server() {
     let proc = |rank: u32| {
         let rank = Info::new(keys::RANK, Value::Rank(Rank::new(rank)));
         array(keys::PROC_DATA, vec![rank, Info::new(keys::APPNUM, 0_u32)])
@@ -48,7 +48,7 @@ fn a_real_server_says_nothing_that_is_not_said() {
             .unwrap();
         let ours = take(layout(), &ours);
         assert_eq!(ours.nspace, real.nspace);
-        // The release of the server itself is not part of the job.
+        // The release of the server itself is not a value of the job.
         let real_job = real
             .job
             .iter()
@@ -135,7 +135,7 @@ pub(crate) fn full() -> Vec<Info<'static>> {
 }
 
 #[test]
-fn a_reply_holds_what_the_job_answers() {
+fn a_reply_has_the_values_of_the_job() {
     let job = register(&full());
     for layout in [
         layout(),
@@ -157,7 +157,7 @@ fn a_reply_holds_what_the_job_answers() {
 }
 
 #[test]
-fn a_4_2_client_is_sent_no_key_that_ends_its_reading() {
+fn a_4_2_client_is_sent_no_unknown_keys() {
     let unknown = "pmix.of.another.time";
     let mut infos = full();
     infos.insert(0, Info::new(unknown, 1_u32));
@@ -174,7 +174,7 @@ fn a_4_2_client_is_sent_no_key_that_ends_its_reading() {
 }
 
 #[test]
-fn what_a_client_cannot_read_is_left_out_alone() {
+fn omits_only_values_that_a_client_cannot_unpack() {
     let regex2 = Value::Regex2(Box::new(pmix_types::WireRegex2 {
         kind: Some(Text::from("raw")),
         bytes: (&b"n1"[..]).into(),
@@ -204,7 +204,7 @@ fn what_a_client_cannot_read_is_left_out_alone() {
 }
 
 #[test]
-fn a_node_named_twice_is_told_once() {
+fn a_node_named_twice_is_sent_once() {
     let infos = [
         Info::new(keys::NODE_MAP, "a,b,a"),
         Info::new(keys::PROC_MAP, "0;1;2"),
@@ -221,7 +221,7 @@ fn a_node_named_twice_is_told_once() {
 }
 
 #[test]
-fn a_job_without_data_is_told_by_its_name() {
+fn a_job_without_data_is_sent_as_its_name() {
     let job = register(&[]);
     let reply = job
         .reply(&Codec::new(layout()), Release::V4_2_2, Remote::Whole)

@@ -13,14 +13,14 @@ use super::told::{array, assert_answers, assert_complete, layout, preg, take};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn every_reply_holds_what_its_job_answers(
+    fn every_reply_has_the_values_of_its_job(
         ppn in prop_oneof![
             prop::collection::vec(0_u32..4, 1..6),
             prop::collection::vec(0_u32..60, 1..6),
         ]
-        // A map without any process has no text.
+        // A map without processes has no text.
         .prop_filter("nobody", |ppn| ppn.iter().any(|count| *count > 0)),
-        // Around numbers that take another byte.
+        // Numbers around the limits of packed lengths.
         stated in prop::collection::vec(
             (0_u32..200, 0_usize..8, prop_oneof![0_u16..5, 60..70_u16, 126..130_u16]),
             0..40,
@@ -80,8 +80,8 @@ proptest! {
     }
 }
 
-/// What a get brings of a job are the bytes of the reply to its own clients, but for the processes,
-/// whose blobs are arrays with the same content.
+/// Compares the reply to a get about a job with the reply to the job's own clients: the bytes are
+/// equal, except for the processes, whose blobs are arrays with the same content.
 fn assert_told_alike(job: &Job, layout: Layout) {
     let codec = Codec::new(layout);
     let reply = job.reply(&codec, Release::V5_0_11, Remote::Whole).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reply tells, and whether it is what its job answers.
+//! The content of a reply, and its comparison with the values of the job.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn layout() -> Layout {
     Layout::new(Module::V41)
 }
 
-/// A reply taken apart.
+/// A decoded reply.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Told {
     pub(crate) nspace: String,
@@ -88,7 +88,7 @@ pub(crate) fn blob(layout: Layout, bytes: &[u8]) -> (u32, Vec<(String, Value<'st
     (rank, values)
 }
 
-/// Everything in a reply is what the job answers about the same thing.
+/// Checks that every value in a reply equals that of the job.
 pub(crate) fn assert_answers(job: &Job, told: &Told) {
     let get = |rank: Rank, key: &str, with: &[Info<'_>]| {
         let answer = job.get(&Request::new(rank, key).with(with));
@@ -121,7 +121,8 @@ pub(crate) fn assert_answers(job: &Job, told: &Told) {
             Info::new(keys::NODE_INFO, yes.clone()),
             of(node, keys::NODEID),
         ];
-        // By number, as names may be told without their domain; the name has no place of its own.
+        // The node is named by number, because names may lack their domain; the name has no value
+        // of its own.
         for info in node.iter().filter(|info| !info.key.is(keys::HOSTNAME)) {
             assert_eq!(
                 get(all, &info.key.to_string(), &with),
@@ -155,7 +156,7 @@ pub(crate) fn assert_answers(job: &Job, told: &Told) {
     }
 }
 
-/// Every derived key of a process, node and job that the job knows is told.
+/// Checks that the reply has every derived value of a process, node and job.
 pub(crate) fn assert_complete(job: &Job, told: &Told, num_procs: u32) {
     for rank in (0..num_procs).filter(|rank| job.has_rank(Rank::new(*rank))) {
         let values = told.procs.get(&rank);

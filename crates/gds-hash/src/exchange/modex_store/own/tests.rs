@@ -17,7 +17,7 @@ fn own() -> OwnPuts {
     OwnPuts::new(R, MOST).with_removals(true)
 }
 
-/// Has a server store the next commit, and returns the lengths of its messages in bytes.
+/// Lets a server store the next commit, and returns the lengths of its messages in bytes.
 fn commit_all(own: &mut OwnPuts, server: &mut ModexStore) -> Vec<usize> {
     let mut bytes = Vec::new();
     for (message, _stored) in own.take_commit(&codec()).unwrap() {
@@ -28,7 +28,7 @@ fn commit_all(own: &mut OwnPuts, server: &mut ModexStore) -> Vec<usize> {
     bytes
 }
 
-/// The same for a commit of one message, or of nothing.
+/// Does the same for a commit of one message, or of none.
 fn commit(own: &mut OwnPuts, server: &mut ModexStore) -> usize {
     let bytes = commit_all(own, server);
     assert!(bytes.len() <= 1);
@@ -57,7 +57,7 @@ fn seen(puts: &ModexStore, scope: Scope, key: &str) -> Option<u32> {
 }
 
 #[test]
-fn a_commit_says_what_was_put_since_the_last_one() {
+fn a_commit_contains_the_data_since_the_last_one() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let mut bytes = Vec::new();
     for number in 0..300_u32 {
@@ -80,7 +80,7 @@ fn a_commit_says_what_was_put_since_the_last_one() {
 }
 
 #[test]
-fn each_value_of_a_key_that_qualifiers_tell_apart_is_said_once() {
+fn each_qualified_value_of_a_key_is_committed_once() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let mut bytes = Vec::new();
     for unit in 0..100_u32 {
@@ -94,7 +94,7 @@ fn each_value_of_a_key_that_qualifiers_tell_apart_is_said_once() {
 }
 
 #[test]
-fn the_last_value_of_a_key_is_committed_and_what_is_internal_never() {
+fn commits_the_last_value_of_a_key_and_no_internal_ones() {
     let (mut own, mut server) = (own(), ModexStore::default());
     own.put(&codec(), Scope::INTERNAL, Info::new("mine", 1_u32))
         .unwrap();
@@ -123,7 +123,7 @@ fn the_last_value_of_a_key_is_committed_and_what_is_internal_never() {
 }
 
 #[test]
-fn what_was_not_stored_is_part_of_the_next_commit_unless_it_changed() {
+fn unstored_data_join_the_next_commit_unless_changed() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for key in ["kept", "anew", "gone", "moved"] {
         own.put(&codec(), Scope::GLOBAL, Info::new(key, 1_u32))
@@ -136,7 +136,7 @@ fn what_was_not_stored_is_part_of_the_next_commit_unless_it_changed() {
         .unwrap();
     own.put(&codec(), Scope::LOCAL, Info::new("moved", 2_u32))
         .unwrap();
-    // What another commit has said meanwhile is not said as it was before.
+    // Data of a commit in between are not replaced by older ones.
     let (between, _) = take_first(&mut own);
     server.commit(&codec(), R, &between).unwrap();
     own.restore(refused);
@@ -154,7 +154,7 @@ fn status(put: Result<(), Error>) -> Status {
 }
 
 #[test]
-fn arrays_that_are_nested_too_deeply_are_refused_at_put() {
+fn put_rejects_arrays_that_are_nested_too_deeply() {
     let nested = |levels: u32| {
         let outer = |inner: Value<'static>| Value::from(vec![Info::new("level", inner)]);
         (0..levels).fold(Value::from(1_u32), |value, _| outer(value))
@@ -172,14 +172,14 @@ fn arrays_that_are_nested_too_deeply_are_refused_at_put() {
 }
 
 #[test]
-fn a_value_that_no_message_has_room_for_is_refused_at_put() {
+fn put_rejects_values_that_fit_no_message() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let refused = put_bytes(&mut own, Scope::LOCAL, "a", MOST);
     assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
     assert!(own.all().get(R, Scope::LOCAL, "a", &[]).is_err() && !own.has_uncommitted());
-    // One for the process itself (PMIX_INTERNAL) is in none.
+    // A value for the process itself (PMIX_INTERNAL) is in no message.
     assert!(put_bytes(&mut own, Scope::INTERNAL, "mine", 2 * MOST).is_success());
-    // One that is for all takes two messages if it is more than half of one.
+    // A global value takes two messages if it exceeds half a message.
     let len = MOST - 1000;
     assert!(put_bytes(&mut own, Scope::GLOBAL, "a", len).is_success());
     put(&mut own, Scope::GLOBAL, "b", 1);
@@ -193,7 +193,7 @@ fn a_value_that_no_message_has_room_for_is_refused_at_put() {
 }
 
 #[test]
-fn a_refused_half_of_a_value_leaves_the_other_half_to_be_said() {
+fn a_rejected_half_of_a_value_is_committed_again() {
     let (mut own, mut server) = (own(), ModexStore::default());
     assert!(put_bytes(&mut own, Scope::GLOBAL, "big", 700 << 10).is_success());
     put(&mut own, Scope::GLOBAL, "small", 1);
@@ -208,7 +208,7 @@ fn a_refused_half_of_a_value_leaves_the_other_half_to_be_said() {
 }
 
 #[test]
-fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
+fn a_large_commit_takes_several_messages() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let keys: Vec<_> = (0..8).map(|number| format!("key.{number}")).collect();
     let (first, later) = keys.split_at(4);
@@ -217,13 +217,13 @@ fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
     }
     let (message, refused) = take_first(&mut own);
     assert!(message.len() > MOST / 2);
-    // As much is put before it is known that the server refused the first.
+    // The same amount is put before the server's rejection of the first message is known.
     for key in later {
         put_bytes(&mut own, Scope::REMOTE, key, MOST / 5);
     }
     own.restore(refused);
     let messages = own.take_commit(&codec()).unwrap();
-    // What is put while a commit is answered is part of the next one.
+    // Data put during a pending commit are part of the next one.
     put(&mut own, Scope::REMOTE, "next", 1);
     assert_eq!(messages.len(), 2);
     for (message, _stored) in &messages {
@@ -239,7 +239,7 @@ fn what_a_message_has_no_room_for_is_said_by_more_of_them() {
 }
 
 #[test]
-fn a_put_packs_its_own_value_alone_and_a_commit_what_was_put() {
+fn a_put_packs_only_its_value_and_a_commit_only_new_data() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for number in 0..1000 {
         put_bytes(
@@ -261,7 +261,7 @@ fn a_put_packs_its_own_value_alone_and_a_commit_what_was_put() {
         num_packed < 1000 + bytes.len(),
         "{num_packed} for {bytes:?}"
     );
-    // Many short values are several messages, too, each of which is one step of the server.
+    // Many short values also take several messages, each of which is one step of the server.
     for number in 0..40_000 {
         put(&mut own, Scope::LOCAL, &format!("short.{number}"), 1);
     }
@@ -269,7 +269,7 @@ fn a_put_packs_its_own_value_alone_and_a_commit_what_was_put() {
 }
 
 #[test]
-fn a_server_is_told_which_keys_it_is_to_hold_no_longer() {
+fn a_commit_names_the_keys_that_the_server_must_remove() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for key in ["gone", "half", "moved", "mine", "again"] {
         put(&mut own, Scope::GLOBAL, key, 1);
@@ -285,7 +285,7 @@ fn a_server_is_told_which_keys_it_is_to_hold_no_longer() {
     put(&mut own, Scope::INTERNAL, "mine", 2);
     delete(&mut own, Scope::DEL_GLOBAL, "again");
     put(&mut own, Scope::REMOTE, "again", 2);
-    // What the server never had is not named.
+    // A key that the server never had is not named.
     put(&mut own, Scope::GLOBAL, "new", 1);
     delete(&mut own, Scope::DEL_GLOBAL, "new");
     assert!(own.has_uncommitted());
@@ -304,7 +304,7 @@ fn a_server_is_told_which_keys_it_is_to_hold_no_longer() {
 }
 
 #[test]
-fn values_of_a_key_that_qualifiers_tell_apart_stay_when_another_one_moves() {
+fn qualified_values_stay_when_another_one_moves() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let put = |own: &mut OwnPuts, scope, unit: u32| {
         let mut value = QualifiedValue::new(Info::new("speed", unit));
@@ -322,7 +322,7 @@ fn values_of_a_key_that_qualifiers_tell_apart_stay_when_another_one_moves() {
 }
 
 #[test]
-fn a_server_that_keeps_what_was_committed_is_not_told_that_keys_are_gone() {
+fn a_server_without_removals_is_sent_none() {
     let (mut own, mut server) = (OwnPuts::new(R, MOST), ModexStore::default());
     for key in ["kept", "moved"] {
         put(&mut own, Scope::GLOBAL, key, 1);
@@ -339,13 +339,13 @@ fn a_server_that_keeps_what_was_committed_is_not_told_that_keys_are_gone() {
     put(&mut own, Scope::LOCAL, "moved", 2);
     commit(&mut own, &mut server);
     assert_eq!(seen(&server, Scope::LOCAL, "moved"), Some(2));
-    // As with the client of that release.
+    // As with a client of that release.
     assert_eq!(seen(&server, Scope::REMOTE, "moved"), Some(1));
     assert_eq!(server.num_keys(R), 3);
 }
 
 #[test]
-fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
+fn a_rejected_removal_does_not_undo_a_later_commit() {
     let (mut own, mut server) = (own(), ModexStore::default());
     put(&mut own, Scope::GLOBAL, "key", 1);
     commit(&mut own, &mut server);
@@ -361,7 +361,7 @@ fn a_removal_that_was_refused_does_not_take_back_what_another_commit_said() {
 }
 
 #[test]
-fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
+fn removing_and_putting_keys_repeatedly_takes_bounded_memory() {
     let (mut own, mut server) = (own(), ModexStore::default());
     let limits = crate::CommitLimits {
         bytes: 64 << 10,
@@ -377,12 +377,12 @@ fn a_process_may_remove_a_key_and_put_another_for_as_long_as_it_runs() {
         server.commit_within(&codec(), R, &message, limits).unwrap();
     }
     assert_eq!((server.num_keys(R), own.all().num_keys(R)), (1, 1));
-    // What names the removed keys to other nodes stays short.
+    // The list of removed keys for other nodes is bounded.
     let named: usize = { server.removed(R) }.map(|key| key.as_bytes().len()).sum();
     assert!((1..1 << 20).contains(&named), "{named}");
 }
 
-/// Puts a value that a qualifier tells apart from others of its key.
+/// Puts a value with a qualifier that distinguishes it from others of its key.
 fn put_unit(own: &mut OwnPuts, scope: Scope, key: &str, unit: u32) {
     let mut value = QualifiedValue::new(Info::new(key, unit));
     value.qualify("unit", unit);
@@ -390,13 +390,13 @@ fn put_unit(own: &mut OwnPuts, scope: Scope, key: &str, unit: u32) {
 }
 
 #[test]
-fn a_message_has_so_many_values_of_a_key_as_a_server_takes() {
+fn a_message_respects_the_limit_of_qualified_values() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for unit in 0..1_024 {
         put_unit(&mut own, Scope::GLOBAL, "speed", unit);
     }
     assert_eq!(commit_all(&mut own, &mut server).len(), 4);
-    // What is said again does not count twice.
+    // Repeated values do not count twice.
     for unit in 900..1_000 {
         put_unit(&mut own, Scope::LOCAL, "speed", unit);
     }
@@ -406,7 +406,7 @@ fn a_message_has_so_many_values_of_a_key_as_a_server_takes() {
 }
 
 #[test]
-fn a_value_of_a_key_that_has_as_many_as_a_server_takes_is_refused_at_put() {
+fn put_rejects_values_beyond_the_limit_of_a_key() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for unit in 0..1_024 {
         put_unit(&mut own, Scope::GLOBAL, "speed", unit);
@@ -420,12 +420,12 @@ fn a_value_of_a_key_that_has_as_many_as_a_server_takes_is_refused_at_put() {
         let refused = put_again(&mut own, scope, 2_000);
         assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
     }
-    // One that it has, one of its own, one without qualifiers, and one of another key.
+    // An existing value, an internal one, one without qualifiers, and one of another key.
     assert!(put_again(&mut own, Scope::LOCAL, 7).is_success());
     assert!(put_again(&mut own, Scope::INTERNAL, 2_001).is_success());
     put(&mut own, Scope::GLOBAL, "speed", 1);
     put(&mut own, Scope::GLOBAL, "other", 1);
-    // There is room for one that only the remote processes see.
+    // There is room for one that only remote processes see.
     assert!(put_again(&mut own, Scope::REMOTE, 2_000).is_success());
     commit_all(&mut own, &mut server);
     let seen = |scope| server.all(R, scope).unwrap().count();
@@ -434,7 +434,7 @@ fn a_value_of_a_key_that_has_as_many_as_a_server_takes_is_refused_at_put() {
 }
 
 #[test]
-fn what_a_commit_removes_does_not_count_against_what_it_stores() {
+fn removed_values_do_not_count_against_stored_ones() {
     let (mut own, mut server, mut far) = (own(), ModexStore::default(), ModexStore::default());
     let count = |puts: &ModexStore| puts.all(R, Scope::REMOTE).unwrap().count();
     for units in [0..1_024, 1_024..2_048, 2_000..2_200] {
@@ -448,7 +448,7 @@ fn what_a_commit_removes_does_not_count_against_what_it_stores() {
             (count(&server), count(own.all())),
             (units.len(), units.len())
         );
-        // The reply to a direct modex does not say what is removed.
+        // The reply to a direct modex does not contain removals.
         let reply = server.direct(&codec(), R).unwrap();
         far.absorb_direct(&codec(), R, &reply).unwrap();
         assert!(count(&far) <= 1_024);
@@ -460,13 +460,13 @@ fn what_a_commit_removes_does_not_count_against_what_it_stores() {
 }
 
 #[test]
-fn a_removed_key_is_said_with_the_values_that_it_still_has() {
+fn a_removal_is_sent_with_the_remaining_values_of_the_key() {
     let (mut own, mut server) = (own(), ModexStore::default());
     for unit in 0..200 {
         put_unit(&mut own, Scope::GLOBAL, "speed", unit);
     }
     commit(&mut own, &mut server);
-    // Between the removal and the value is more than a message has room for.
+    // More data than fit one message separate the removal and the value.
     put_unit(&mut own, Scope::LOCAL, "speed", 7);
     for number in 0..3 {
         put_bytes(&mut own, Scope::REMOTE, &format!("big.{number}"), MOST / 2);
@@ -485,7 +485,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
         num_seen.iter().all(|seen| *seen == (201, 200)),
         "{num_seen:?}"
     );
-    // A message that has no room for all of it any longer leaves it to the next one.
+    // A message without room for all of them leaves them to the next one.
     put_bytes(&mut own, Scope::REMOTE, "big.0", MOST / 2);
     put_bytes(&mut own, Scope::REMOTE, "large", MOST / 2 - 2_000);
     put_unit(&mut own, Scope::LOCAL, "speed", 8);
@@ -498,7 +498,7 @@ fn a_removed_key_is_said_with_the_values_that_it_still_has() {
 }
 
 #[test]
-fn each_message_but_the_last_says_that_the_commit_goes_on_where_the_server_reads_it() {
+fn all_messages_but_the_last_state_that_the_commit_continues() {
     for says in [true, false] {
         let (mut own, mut server) = (own().with_parts(says), ModexStore::default());
         for number in 0..3 {
@@ -514,7 +514,7 @@ fn each_message_but_the_last_says_that_the_commit_goes_on_where_the_server_reads
         let begin = if says { CommitPart::Begin } else { end };
         assert_eq!(parts, [begin, begin, end]);
     }
-    // Nothing stands in it or behind it.
+    // The block is empty and the last one.
     let block = |scope: Scope, kvals: &[u8]| {
         let mut out = Vec::new();
         let mut encoder = codec().encoder(&mut out);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process put and no commit has said, in the order in which it was put, and the messages that say it.
+//! The uncommitted data of a process, in the order of the puts, and the messages that contain them.
 //!
-//! A message holds as much as a server takes at once, so that a commit of more is several. A key that is removed
-//! is named before its values: each message names all such keys first, as clients of OpenPMIx 7 do. Its values are in
-//! the same message, so that nobody finds the key without those that it still has.
+//! A message holds as much as a server accepts at once, so a larger commit takes several. A removed
+//! key precedes its values: each message names all removed keys first, as clients of OpenPMIx 7 do.
+//! The remaining values of such a key are in the same message, so that no process finds the key
+//! without them.
 //!
-//! Source: OpenPMIx, the messages that its clients and servers exchange.
+//! Source: OpenPMIx, the messages between its clients and servers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -19,14 +20,14 @@ use crate::exchange::codec::MAX_VARIANTS;
 use crate::exchange::counted;
 use crate::{Codec, Error};
 
-/// How many bytes of a request stand around what was put: command, scopes, lengths.
+/// The bytes of a request around the data: command, scopes, lengths.
 pub(super) const REQUEST_OVERHEAD: usize = 256;
 
-/// How many values and removed keys a message has at the most, one for the local and the remote processes counted
-/// twice. To read them is one step of a server.
+/// The most values and removed keys of a message; an item for both local and remote processes
+/// counts twice. A server reads a message in one step.
 const MAX_KVALS: usize = 32 << 10;
 
-/// The blocks of a message in their order: the scope, whom it stands for, and whether it has removed keys.
+/// The blocks of a message in order: the scope, its set, and `true` for removed keys.
 const BLOCKS: [(Scope, ScopeSet, bool); 4] = [
     (Scope::DEL_LOCAL, ScopeSet::LOCAL, true),
     (Scope::DEL_REMOTE, ScopeSet::REMOTE, true),
@@ -34,23 +35,23 @@ const BLOCKS: [(Scope, ScopeSet, bool); 4] = [
     (Scope::REMOTE, ScopeSet::REMOTE, false),
 ];
 
-/// Something that a commit is to say.
+/// An item for the next commit.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     /// A value for the scopes of the entry.
     Value(Entry),
-    /// A key is removed for some scopes, with all its values.
+    /// The removal of a key with all its values, for some scopes.
     Removed(Key<'static>, ScopeSet),
 }
 
-/// The place of an item among all that a process ever put.
+/// The position of an item in the order of all puts of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
-/// What a message says, with the places that it had.
+/// The items of a message, with their positions.
 pub(super) type Said = Vec<(Place, Item)>;
 
-/// Holds what no commit has said. A key that is removed has a place before its values.
+/// The uncommitted items. The removal of a key precedes its values.
 #[derive(Debug, Default)]
 pub(super) struct Uncommitted {
     last: Place,
@@ -81,7 +82,8 @@ impl Item {
         matches!(self, Self::Value(entry) if entry.is_qualified())
     }
 
-    /// How many times it stands in a message: one for the local and the remote processes twice.
+    /// Returns the number of copies in a message: two for an item for both local and remote
+    /// processes.
     fn times(&self) -> usize {
         match self.scopes() & ScopeSet::GLOBAL == ScopeSet::GLOBAL {
             true => 2,
@@ -124,13 +126,13 @@ impl Uncommitted {
         self.items.is_empty()
     }
 
-    /// Says a value of a key for the scopes of the entry, in the place of the one that it replaces.
+    /// Adds a value for the scopes of the entry, and drops the one that it replaces.
     pub(super) fn put(&mut self, entry: Entry) {
         self.forget(entry.key(), ScopeSet::GLOBAL, |old| old.excludes(&entry));
         self.push(Item::Value(entry));
     }
 
-    /// Says no value for some scopes any longer of those of a key that match.
+    /// Drops the matching values of a key for some scopes.
     pub(super) fn forget(
         &mut self,
         key: &Key<'_>,
@@ -150,7 +152,7 @@ impl Uncommitted {
         }
     }
 
-    /// Says that a key is removed for some scopes. The values that it still has are to be put after this.
+    /// Adds the removal of a key for some scopes. Its remaining values must be added afterwards.
     pub(super) fn remove(&mut self, key: &Key<'static>, scopes: ScopeSet) {
         for place in self.places_of(key) {
             if let Some(Item::Removed(_, of)) = self.items.get_mut(&place) {
@@ -161,7 +163,7 @@ impl Uncommitted {
         self.push(Item::Removed(key.clone(), scopes));
     }
 
-    /// Whether a value is among what is to be said, for its scopes at the least.
+    /// Returns `true` if a value is among the items, for at least its scopes.
     pub(super) fn has(&self, entry: &Entry) -> bool {
         let mut places = self.places_of(entry.key()).into_iter();
         places.any(|place| match self.items.get(&place) {
@@ -175,14 +177,14 @@ impl Uncommitted {
         self.insert(self.last, item);
     }
 
-    /// Puts an item back where it was, together with what a message had no room for and left there.
+    /// Puts an item back to its position, merged with the part that a message had no room for.
     pub(super) fn put_back(&mut self, place: Place, item: Item) {
         let left = self.items.get(&place).map_or(ScopeSet::NONE, Item::scopes);
         let whole = item.for_scopes(item.scopes() | left);
         self.insert(place, whole);
     }
 
-    /// Puts an item where it was.
+    /// Inserts an item at its position.
     fn insert(&mut self, place: Place, item: Item) {
         let key = item.key().clone();
         self.places.entry(key).or_default().insert(place);
@@ -205,7 +207,7 @@ impl Uncommitted {
         places.flatten().copied().collect()
     }
 
-    /// The places of a removed key and of the values that are put after its removal.
+    /// Returns the positions of a removal and of the values added after it.
     fn places_behind(&self, place: Place, key: &Key<'_>) -> Vec<Place> {
         let places = self.places.get(key.as_bytes()).into_iter();
         places
@@ -214,7 +216,8 @@ impl Uncommitted {
             .collect()
     }
 
-    /// Adds all items in some places to a message, if it has room for all of them, and returns them.
+    /// Adds the items at some positions to a message, if it has room for all of them, and returns
+    /// them.
     fn add_all(
         &self,
         codec: &Codec<'_>,
@@ -250,12 +253,13 @@ impl Uncommitted {
         Ok(Some(said))
     }
 
-    /// Takes as many items as a message of so many bytes has room for, at least a part of one, and packs it. A removed key is
-    /// taken with all values that are put after the removal, unless no message has room for them.
+    /// Takes as many items as fit a message of `most` bytes, at least a part of one, and packs the
+    /// message. A removal is taken with all later values of the key, unless no message has room for
+    /// them.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, with its key; nothing was taken then.
+    /// A value cannot be packed; the error has its key. Nothing was taken then.
     pub(super) fn take_message(
         &mut self,
         codec: &Codec<'_>,
@@ -308,12 +312,12 @@ impl Uncommitted {
     }
 }
 
-/// A message that is put together.
+/// A message under construction.
 struct Message {
     most: usize,
     num_bytes: usize,
     num_kvals: usize,
-    /// How many values of a key are in it that qualifiers tell apart.
+    /// The number of values of a key with different qualifiers.
     num_variants: HashMap<Key<'static>, usize>,
     blocks: [Vec<u8>; BLOCKS.len()],
 }
@@ -329,8 +333,8 @@ impl Message {
         }
     }
 
-    /// For which scopes an item of so many packed bytes has room here. One that would have none in any message
-    /// goes for one scope after the other.
+    /// Returns the scopes for which an item with this packed length has room. An item too long for
+    /// any message is split by scope.
     fn room(&self, item: &Item, len: usize, is_first: bool) -> Option<ScopeSet> {
         let scopes = item.scopes() & ScopeSet::GLOBAL;
         let times = item.times();
@@ -341,13 +345,14 @@ impl Message {
         is_first.then_some(if times > 1 { of_first } else { scopes })
     }
 
-    /// Whether so many bytes have room in so many calls of `PMIX_KVAL`.
+    /// Returns `true` if there is room for a number of bytes and of `PMIX_KVAL` calls.
     fn has_room(&self, num_bytes: usize, num_kvals: usize) -> bool {
         let num_bytes = self.num_bytes.saturating_add(num_bytes);
         num_bytes <= self.most && self.num_kvals + num_kvals <= MAX_KVALS
     }
 
-    /// Whether a value has room beside so many others of its key that qualifiers tell apart.
+    /// Returns `true` if there is room for a value besides others of its key with different
+    /// qualifiers.
     fn has_room_for_variant(&self, item: &Item, others: usize) -> bool {
         let count = self.num_variants.get(item.key());
         !item.is_qualified() || count.copied().unwrap_or_default() + others < MAX_VARIANTS
@@ -376,7 +381,7 @@ impl Message {
     }
 }
 
-/// Why a value cannot be put that alone is more than a message has room for.
+/// Creates the error for a value that alone exceeds a message.
 pub(super) fn too_long(len: usize, most: usize) -> Error {
     let most = most.saturating_sub(REQUEST_OVERHEAD);
     let message = format!("a put of {len} bytes: a commit sends at most {most} at once");
