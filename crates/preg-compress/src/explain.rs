@@ -28,7 +28,7 @@ pub(crate) fn string_form(value: &[u8], pcompress: &Pcompress) -> Explanation {
         let there = value.get(frame.header_len..).unwrap_or_default();
         let own = there.get(..frame.size).unwrap_or(there);
         let decoded = explain_payload(own, frame.header_len, pcompress, &mut explanation);
-        // A wrong size is also the cause of a truncated stream, so it is reported first.
+        // A wrong size is also the cause of a truncated stream and is reported first.
         frame.payload_of(value)?;
         decoded
     });

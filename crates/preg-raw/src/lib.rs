@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The raw scheme: the verbatim list after a tag.
 //!
-//! It accepts every list without a NUL, so it is the encoder of last resort and the baseline for
+//! It accepts every list without a NUL and is thus the encoder of last resort and the baseline for
 //! the smallest value. The string form is `raw:` and the list. The [`Regex2`] form is the list and
 //! one NUL, which its length includes (OpenPMIx `regex.rst`, "raw").
 #![forbid(unsafe_code)]

@@ -193,7 +193,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads the text of an encoded map of the string form up to its NUL, for a reader without
-    /// encoders. The count of a pack call is neither a letter nor punctuation, so it is never
+    /// encoders. The count of a pack call is neither a letter nor punctuation and is never
     /// mistaken for text.
     ///
     /// # Errors
