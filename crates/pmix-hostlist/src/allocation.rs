@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes with their slots, as hostfiles and resource managers tell them.
+//! Nodes with their slots, in the formats of hostfiles and resource managers.
 //!
 //! Source: `SLURM_JOB_NODELIST` in sbatch(1), `PBS_NODEFILE` in qsub(1), `LSB_MCPU_HOSTS` in the manual of
 //! LSF, hostfiles in the manuals of Open MPI and MPICH.
@@ -14,21 +14,22 @@ use crate::{Error, Notation, is_blank, parse, parse_notation};
 const HINT: &str = "a line of a hostfile is n1, n1:4 or n1 slots=4";
 const PAIRS: &str = "LSF writes a name and a number for each node: n1 4 n2 8";
 
-/// Holds nodes and the number of slots on each of them.
+/// The nodes of an allocation and the number of slots on each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The nodes, each once.
+    /// The nodes, without duplicates.
     pub nodes: NodeList,
-    /// Their slots, if they are known.
+    /// The slots of the nodes, if they are known.
     pub slots: Option<Slots>,
 }
 
-/// Reads a hostfile: a node a line, with `:N` behind the name or the words `slots=N`, else one slot. A
-/// node that stands there again has the slots of all its lines, so that this reads the file of
-/// `PBS_NODEFILE`, too. With `comments`, a `#` at the front of a line or behind a blank begins a comment.
+/// Parses a hostfile: one node per line, with `:N` or the word `slots=N` after the name, otherwise
+/// with one slot. A node on several lines has the sum of their slots, so the function also parses a
+/// `PBS_NODEFILE`. With `comments`, a `#` at the start of a line or after a blank begins a comment.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` with the byte for a line that is none; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
+/// `PMIX_ERR_BAD_PARAM` with the offset of an invalid line; `PMIX_ERR_OUT_OF_RESOURCE` beyond the
+/// limits.
 pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Allocation, Error> {
     let mut nodes = Counted::default();
     let mut start = 0;
@@ -39,10 +40,10 @@ pub fn parse_hostfile(text: &[u8], comments: bool, limits: &Limits) -> Result<Al
     nodes.finish(limits)
 }
 
-/// Reads the pairs of `LSB_MCPU_HOSTS`: a name, its slots, and so on.
+/// Parses the pairs of `LSB_MCPU_HOSTS`: a name, its slots, and so on.
 ///
 /// # Errors
-/// As [`parse_hostfile`].
+/// As for [`parse_hostfile`].
 pub fn parse_mcpu_hosts(text: &[u8], limits: &Limits) -> Result<Allocation, Error> {
     let mut nodes = Counted::default();
     let mut words = words(text);
@@ -57,10 +58,10 @@ pub fn parse_mcpu_hosts(text: &[u8], limits: &Limits) -> Result<Allocation, Erro
     nodes.finish(limits)
 }
 
-/// Takes the node list of a job of Slurm, in Slurm's order, and what it says of the tasks on each node.
+/// Parses the node list of a Slurm job, in the order of Slurm, and the tasks per node.
 ///
 /// # Errors
-/// As [`parse`], and `PMIX_ERR_BAD_PARAM` if the two do not have the same number of nodes.
+/// As for [`parse`], and `PMIX_ERR_BAD_PARAM` if the two have different numbers of nodes.
 pub fn parse_slurm(
     nodes: &[u8],
     tasks_per_node: Option<&[u8]>,
@@ -81,19 +82,20 @@ pub fn parse_slurm(
     Ok(Allocation { nodes, slots })
 }
 
-/// Returns whether text has the words `slots=` of a hostfile, which no list of names has.
+/// Returns `true` if a text contains the word `slots=` of a hostfile, which no list of names
+/// contains.
 #[must_use]
 pub fn has_slots(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, b"slots=")
         .any(|at| at == 0 || text.get(at - 1).is_some_and(|byte| is_blank(*byte)))
 }
 
-/// Nodes in the order in which they first stand, with the slots of all their lines.
+/// Nodes in the order of their first occurrence, with the slots of all their lines.
 #[derive(Default)]
 struct Counted {
     places: HashMap<Vec<u8>, usize>,
     nodes: Vec<(Vec<u8>, u32)>,
-    /// The bytes of all names.
+    /// The total length of all names.
     len: usize,
 }
 
@@ -140,7 +142,7 @@ fn read_line(
     };
     let (name, mut count) = name_and_count(first);
     if name.is_empty() || name.contains(&b'=') {
-        let message = format!("`{}` is no name of a node", first.escape_ascii());
+        let message = format!("`{}` is not a name of a node", first.escape_ascii());
         return Err(Error::syntax(at, message, HINT));
     }
     for (at, word) in words {
@@ -155,12 +157,15 @@ fn read_line(
                         fault(format!("`{}` has no number", word.escape_ascii()))
                     })?);
             }
-            // What these say is of no use to a map.
+            // These words do not affect the map.
             b"max_slots" | b"max-slots" | b"user" | b"username" | b"port" | b"ifhn"
             | b"binding"
                 if !value.is_empty() => {}
             _ => {
-                let message = format!("`{}` says nothing known of a node", word.escape_ascii());
+                let message = format!(
+                    "`{}` is not a known property of a node",
+                    word.escape_ascii()
+                );
                 return Err(fault(message));
             }
         }
@@ -180,7 +185,8 @@ fn read_line(
     result
 }
 
-/// A name and the number behind its only colon; an address of IPv6 has more of them.
+/// Splits a word into a name and the number after its only colon; an IPv6 address has several
+/// colons.
 fn name_and_count(word: &[u8]) -> (&[u8], Option<u32>) {
     let colon = memchr::memchr(b':', word).filter(|at| memchr::memrchr(b':', word) == Some(*at));
     let split = colon.and_then(|at| Some((word.get(..at)?, number(word.get(at + 1..)?)?)));
@@ -193,7 +199,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The words between blanks, each with its place.
+/// Returns the words between blanks, each with its offset.
 fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     let word = move |word: &'_ [u8]| {
@@ -229,7 +235,7 @@ mod tests {
             "n1,n2,n3,n4,n5",
             "5,2,1,3(x2)",
         );
-        // As PBS writes it, a line a slot.
+        // The format of PBS, one line per slot.
         same(parse_hostfile(b"a\na\nb\n", true, &limits), "a,b", "2,1");
         same(
             parse_hostfile(b"fe80::1:2\n", true, &limits),
@@ -244,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn slurms_two_variables_belong_together() {
+    fn both_variables_of_slurm_must_match() {
         let limits = Limits::default();
         same(
             parse_slurm(b"n[1-3],x", Some(b"2(x3),1"), &limits),
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_is_named_by_its_byte() {
+    fn invalid_lines_are_errors_with_an_offset() {
         let limits = Limits::default();
         for (text, at) in [
             ("n1\nslots=4\n", 3),
@@ -296,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_slots_tell_a_hostfile() {
+    fn recognizes_hostfiles_by_words_with_slots() {
         assert!(has_slots(b"n1 slots=4"));
         assert!(has_slots(b"slots=4"));
         assert!(!has_slots(b"n1,xslots=4"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads lists with brackets. Each range becomes one run of the list.
+//! The parser of lists with brackets. Each range becomes one run of the list.
 
 use pmix_map::{Limits, NodeList, NodeListBuilder, Progression};
 
@@ -7,7 +7,7 @@ use crate::notation::{MAX_BRACKETS, Notation};
 use crate::range::{self, Span};
 use crate::{Error, is_blank};
 
-/// Reads all names of a list text, in the order of a notation.
+/// Parses all names of a list text, in the order of a notation.
 pub(crate) fn expand(
     text: &[u8],
     comments: bool,
@@ -28,17 +28,17 @@ pub(crate) fn expand(
     Ok(builder.finish())
 }
 
-/// Walks over names; the separators are those of [`super::separators`], outside brackets.
+/// An iterator over names; the separators are those of [`super::separators`] outside of brackets.
 struct Words<'a> {
     text: &'a [u8],
     at: usize,
     comments: bool,
-    /// Whether a comma was read that a name, empty or not, must follow.
+    /// `true` after a comma, which a name, possibly empty, must follow.
     open: bool,
 }
 
 impl Words<'_> {
-    /// The next name's place.
+    /// Returns the range of the next name.
     fn next(&mut self) -> Result<Option<(usize, usize)>, Error> {
         self.blanks();
         let start = self.at;
@@ -77,7 +77,7 @@ impl Words<'_> {
     }
 }
 
-/// The end of the name at `start`: the next separator outside brackets.
+/// Returns the end of the name at `start`: the next separator outside of brackets.
 fn word_end(text: &[u8], start: usize) -> Result<usize, Error> {
     let mut at = start;
     while let Some(byte) = text.get(at) {
@@ -106,7 +106,7 @@ fn stray(at: usize, message: &str) -> Error {
     Error::syntax(at, message, hint)
 }
 
-/// A name taken apart: text, then brackets with the text behind them.
+/// The parts of a name: text, then brackets, each with the text after it.
 struct Parts<'a> {
     prefix: &'a [u8],
     sets: Vec<(Vec<Span>, &'a [u8])>,
@@ -120,7 +120,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
         if sets.len() == MAX_BRACKETS {
             return Err(stray(start, "more than 16 brackets in one name"));
         }
-        // Every bracket is closed: `word_end` saw to it.
+        // Every bracket is closed, as `word_end` has checked.
         let end = start + memchr::memchr(b']', &word[start..]).unwrap_or(word.len() - 1 - start);
         let spans = range::parse(&word[start + 1..end]).map_err(|e| e.shifted_by(start + 1))?;
         open = memchr::memchr(b'[', &word[end..]).map(|n| end + n);
@@ -129,7 +129,7 @@ fn parts(word: &[u8]) -> Result<Parts<'_>, Error> {
     Ok(Parts { prefix, sets })
 }
 
-/// Adds every name, the last bracket as runs.
+/// Adds every name; the last bracket gives runs.
 fn spread(
     parts: &Parts<'_>,
     notation: Notation,
@@ -172,7 +172,7 @@ fn spread(
     }
 }
 
-/// Counts the brackets in front of the last one, the first of them fastest, as Slurm does.
+/// Iterates over the brackets before the last one, the first of them fastest, as Slurm does.
 fn turn_as_slurm(
     prefix: &[u8],
     front: &[(Vec<Span>, &[u8])],
@@ -199,7 +199,7 @@ fn turn_as_slurm(
     Ok(())
 }
 
-/// Counts the brackets, the rightmost fastest; the depth is bounded by [`MAX_BRACKETS`].
+/// Iterates over the brackets, the rightmost fastest; [`MAX_BRACKETS`] bounds the recursion.
 fn turn(
     sets: &[(Vec<Span>, &[u8])],
     prefix: &mut Vec<u8>,
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(expanded("# no [\n[1] # no ]\nb#2"), ["1", "b#2"]);
     }
 
-    /// As `scontrol show hostnames` of Slurm 22.05 prints them.
+    /// The output of `scontrol show hostnames` of Slurm 22.05.
     #[test]
     fn slurm_counts_the_first_of_three_brackets_before_the_second() {
         let names = |text: &str| {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_their_byte_in_the_whole_text() {
+    fn errors_have_offsets_in_the_whole_text() {
         for (text, offset) in [
             ("a,n[1-x]", 6),
             ("n1]", 2),
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(error.offset(), Some(2));
     }
 
-    /// One bracket: numbers or ranges, with the width of their padding.
+    /// A bracket entry: numbers or ranges, with the width of their padding.
     #[derive(Clone, Debug)]
     struct Range {
         first: u64,
@@ -358,7 +358,7 @@ mod tests {
             })
     }
 
-    /// The obvious expansion: every bracket multiplies the names so far.
+    /// The naive expansion: every bracket multiplies the names so far.
     fn names_of((prefix, brackets): &Name) -> Vec<String> {
         brackets
             .iter()
@@ -373,16 +373,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn expansion_is_the_obvious_one(list in prop::collection::vec(name(), 1..5)) {
+        fn expansion_agrees_with_the_naive_one(list in prop::collection::vec(name(), 1..5)) {
             let text = list.iter().map(text_of).collect::<Vec<_>>().join(",");
             let expected: Vec<_> = list.iter().flat_map(names_of).collect();
             prop_assert_eq!(expanded(&text), expected);
         }
 
         #[test]
-        fn no_text_breaks_the_reader(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
+        fn no_text_causes_a_panic(text in "[\\[\\]0-9,a/ :\n#-]{0,40}") {
             let limits = Limits { max_nodes: 10_000, ..Limits::default() };
-            // Either answer is fine; a panic is not.
+            // Success and errors are both correct; a panic is not.
             prop_assert!(expand(text.as_bytes(), true, Notation::Slurm, &limits).map_or(true, |l| l.len() <= 10_000));
         }
     }

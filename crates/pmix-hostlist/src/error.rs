@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 
 use pmix_types::{ErrorDetail, Status};
 
-/// Says why a list could not be read or written.
+/// The reason that a list could not be parsed or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     detail: Box<ErrorDetail>,
@@ -14,7 +14,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// The text is no list, for this reason at this byte.
+    /// Creates an error for invalid text at an offset.
     #[cold]
     pub(crate) fn syntax(offset: usize, message: impl Into<String>, hint: &'static str) -> Self {
         let detail = ErrorDetail::new(Status::ERR_BAD_PARAM, message).at(offset);
@@ -25,11 +25,11 @@ impl Error {
         }
     }
 
-    /// A name of the list cannot be written so that it is read back.
+    /// Creates an error for a name that could not be parsed after writing.
     #[cold]
     pub(crate) fn unwritable(name: &[u8]) -> Self {
         let message = format!(
-            "the name `{}` cannot stand in a bracket list",
+            "the name `{}` cannot be written in a bracket list",
             name.escape_ascii()
         );
         Self {
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// The same fault, of a part in front of which so many bytes stand.
+    /// Moves the offset, for a part that begins at `start`.
     pub(crate) fn shifted_by(self, start: usize) -> Self {
         Self {
             detail: Box::new(self.detail.shifted_by(start)),
@@ -47,39 +47,40 @@ impl Error {
         }
     }
 
-    /// The error that a node list gave, if one did.
+    /// Returns the error of the node list, if it is the cause.
     fn of_map(&self) -> Option<&pmix_map::Error> {
         std::error::Error::source(self)?.downcast_ref()
     }
 
-    /// Returns the PMIx status of this error: `PMIX_ERR_BAD_PARAM` for text that is no list,
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, `PMIX_ERR_NOT_SUPPORTED` for what cannot be written.
+    /// Returns the PMIx status of this error: `PMIX_ERR_BAD_PARAM` for invalid text,
+    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond a limit, `PMIX_ERR_NOT_SUPPORTED` for names that cannot be
+    /// written.
     #[must_use]
     pub fn status(&self) -> Status {
         self.detail.status()
     }
 
-    /// Returns the byte at fault in what was read, if it was one.
+    /// Returns the offset of the faulty byte in the input, if there is one.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         let of_map = || self.of_map().and_then(pmix_map::Error::offset);
         self.detail.offset().or_else(of_map)
     }
 
-    /// Returns what is wrong, without the offset and the hint.
+    /// Returns the message without the offset and the hint.
     #[must_use]
     pub fn message(&self) -> &str {
         let of_map = self.of_map().map(pmix_map::Error::message);
         of_map.unwrap_or_else(|| self.detail.message())
     }
 
-    /// Returns what to write instead, if the text is no list.
+    /// Returns a hint about the correct notation, if the text is invalid.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         self.hint
     }
 
-    /// Returns the name that cannot be written, if it is one.
+    /// Returns the name that cannot be written, if that is the error.
     #[must_use]
     pub fn name(&self) -> Option<&[u8]> {
         self.name.as_deref()
@@ -97,7 +98,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// Gives the [`pmix_map::Error`] of a list that exceeds a limit, or holds something that no node
+    /// Returns the [`pmix_map::Error`] of a list that exceeds a limit or contains data that no node
     /// list can.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(self.detail.as_ref())
@@ -125,7 +126,7 @@ mod tests {
     use crate::{Notation, parse, write};
 
     #[test]
-    fn it_says_what_is_wrong_where_and_what_to_do() {
+    fn display_has_message_offset_and_hint() {
         let error = parse(b"a,n[1-x]", &Limits::default()).unwrap_err();
         assert_eq!(
             (error.status(), error.offset()),
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_exceeded_is_its_source() {
+    fn an_exceeded_limit_is_the_source() {
         let limits = Limits {
             max_nodes: 3,
             ..Limits::default()
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_be_written_is_named() {
+    fn names_that_cannot_be_written_are_in_the_error() {
         let mut names = pmix_map::NodeListBuilder::new(&Limits::default());
         names.name(b"a[b").unwrap();
         let error = write(&names.finish(), Notation::Slurm).unwrap_err();

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of host names as people and resource managers write them, to and from folded node lists.
+//! Lists of host names in the notations of users and resource managers, converted to and from
+//! folded node lists.
 //!
-//! | written | stands for |
+//! | text | names |
 //! | --- | --- |
 //! | `n1,n2 n3` | three names: a comma, blanks or line ends separate them |
 //! | `a,,b` | three names, the second one empty |
 //! | `n[8-10]` | `n8`, `n9`, `n10` |
-//! | `n[08-10,20]` | `n08`, `n09`, `n10`, `n20`: the first number of a range says how many digits |
+//! | `n[08-10,20]` | `n08`, `n09`, `n10`, `n20`: the first number of a range determines the digits |
 //! | `n[0-10/5]` | `n0`, `n5`, `n10` |
 //! | `r[1-2]n[1-2]` | `r1n1`, `r1n2`, `r2n1`, `r2n2`: the rightmost bracket counts fastest |
 //!
-//! Slurm counts three and more brackets in another order, which [`parse_notation`] knows.
+//! Slurm orders the names of three and more brackets differently; [`parse_notation`] supports it.
 //!
-//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] read what tells slots besides nodes, and
-//! [`lay_out`] gives the slots ranks.
+//! [`parse_hostfile`], [`parse_mcpu_hosts`] and [`parse_slurm`] parse formats with slots besides
+//! nodes, and [`lay_out`] assigns ranks to the slots.
 //!
-//! Order and duplicates are kept. [`parse`] folds while it reads, so that a range costs as much as one
-//! name, and every number is checked against [`Limits`] before anything is made of it. [`write()`] writes
-//! a list in the dialect of a reader ([`Notation`]); what it writes is read back as the same list.
+//! Order and duplicates are kept. [`parse`] folds while it parses, so that a range costs as much as
+//! one name, and every number is compared with [`Limits`] before memory is allocated for it.
+//! [`write()`] writes a list for a reader ([`Notation`]); parsing its output gives the same list.
 //!
 //! ```
 //! use pmix_hostlist::{Notation, parse, write};
@@ -32,8 +33,8 @@
 //! # Ok::<(), pmix_hostlist::Error>(())
 //! ```
 //!
-//! Source: `scontrol show hostnames` of Slurm 22.05 and NodeSet of ClusterShell for what is written; both
-//! are read, and steps as ClusterShell has them.
+//! Source: `scontrol show hostnames` of Slurm 22.05 and NodeSet of ClusterShell for the output. The
+//! notations of both are parsed, including the steps of ClusterShell.
 #![forbid(unsafe_code)]
 
 mod allocation;
@@ -55,35 +56,35 @@ pub use separators::normalise;
 pub use slots::{Layout, Slots, lay_out};
 pub use write::write;
 
-/// Returns whether a byte separates names as a blank does: ASCII white space and the vertical tab.
+/// Returns `true` if a byte separates names like a blank: ASCII white space and the vertical tab.
 #[must_use]
 pub const fn is_blank(byte: u8) -> bool {
     byte == b'\x0b' || byte.is_ascii_whitespace()
 }
 
-/// Reads a list, in which every byte belongs to a name or separates names.
+/// Parses a list in which every byte belongs to a name or separates names.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` with the byte for a bracket that is not closed, not opened or holds no numbers;
-/// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
+/// `PMIX_ERR_BAD_PARAM` with the offset of a bracket that is not closed, not opened or contains no
+/// numbers; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
 pub fn parse(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
     read(text, false, Notation::ClusterShell, limits)
 }
 
-/// Reads a list from a file, in which `#` at the front of a line or behind a blank begins a comment that
-/// ends with its line.
+/// Parses a list from a file, in which `#` at the start of a line or after a blank begins a comment
+/// up to the end of the line.
 ///
 /// # Errors
-/// As [`parse`].
+/// As for [`parse`].
 pub fn parse_file(text: &[u8], limits: &Limits) -> Result<NodeList, Error> {
     read(text, true, Notation::ClusterShell, limits)
 }
 
-/// Reads a list as [`parse`], or as [`parse_file`] where it has comments, with the names of three and more
-/// brackets in the order in which the writer of that notation counts them.
+/// Parses a list like [`parse`], or like [`parse_file`] with `comments`. Names of three and more
+/// brackets have the order of the notation's writer.
 ///
 /// # Errors
-/// As [`parse`].
+/// As for [`parse`].
 pub fn parse_notation(
     text: &[u8],
     comments: bool,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process maps with their ranks as ranges.
+//! Process maps with ranges of ranks.
 
 use std::io::Write as _;
 
 use pmix_map::ProcMap;
 
-/// Writes a process map with consecutive ranks as ranges, `0-3,8;4-7`, as
-/// [`ProcMap::parse_text`] reads it.
+/// Writes a process map with consecutive ranks as ranges, `0-3,8;4-7`, which
+/// [`ProcMap::parse_text`] parses.
 #[must_use]
 pub fn write_procs(map: &ProcMap) -> Vec<u8> {
     let mut out = Vec::new();
@@ -19,7 +19,7 @@ pub fn write_procs(map: &ProcMap) -> Vec<u8> {
     out
 }
 
-/// Writes the ranks of one node, `0-3,8`; nothing for a node that is not there.
+/// Writes the ranks of one node, `0-3,8`; nothing for an unknown node.
 #[must_use]
 pub fn write_ranks(map: &ProcMap, node: usize) -> Vec<u8> {
     let mut out = Vec::new();
@@ -59,7 +59,7 @@ mod tests {
     use pmix_map::Limits;
 
     #[test]
-    fn consecutive_ranks_are_ranges_that_read_back() {
+    fn consecutive_ranks_are_ranges_and_survive() {
         for (text, written) in [
             ("0,1,2,3,8;4,5,6,7", "0-3,8;4-7"),
             ("0,2,4;1,3,5", "0,2,4;1,3,5"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads what stands between two brackets: numbers and ranges with padding and step.
+//! The parser of the content of brackets: numbers and ranges with padding and step.
 
 use pmix_map::scan::MAX_DIGITS;
 
@@ -8,9 +8,9 @@ use crate::Error;
 /// Numbers of one width in arithmetic progression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Zeros that stand before the digits of `width`.
+    /// The number of zeros before the digits of `width`.
     pub(crate) zeros: usize,
-    /// Digits of each number, leading zeros included, at most [`MAX_DIGITS`].
+    /// The digits of each number, including leading zeros; at most [`MAX_DIGITS`].
     pub(crate) width: usize,
     pub(crate) first: u64,
     pub(crate) count: u64,
@@ -33,7 +33,7 @@ fn fault(at: usize, message: impl Into<String>, hint: &'static str) -> Error {
     Error::syntax(at, message, hint)
 }
 
-/// Reads the inside of a pair of brackets.
+/// Parses the content of a pair of brackets.
 pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Error> {
     if inside.trim_ascii().is_empty() {
         return Err(fault(0, "the brackets are empty", EXAMPLE));
@@ -45,14 +45,18 @@ pub(crate) fn parse(inside: &[u8]) -> Result<Vec<Span>, Error> {
         let start = at + (entry.len() - entry.trim_ascii_start().len());
         at += entry.len() + 1;
         if shown.is_empty() {
-            return Err(fault(start, "nothing stands beside this comma", EXAMPLE));
+            return Err(fault(
+                start,
+                "a number is missing next to this comma",
+                EXAMPLE,
+            ));
         }
         range(shown, start, &mut spans)?;
     }
     Ok(spans)
 }
 
-/// Reads `first`, `first-last` or `first-last/step`.
+/// Parses `first`, `first-last` or `first-last/step`.
 fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Error> {
     let (bounds, step) = match memchr::memchr(b'/', entry) {
         Some(slash) => {
@@ -87,7 +91,7 @@ fn range(entry: &[u8], at: usize, spans: &mut Vec<Span>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Splits a range where its numbers grow by a digit.
+/// Splits a range where its numbers gain a digit.
 fn spread(first: &Number, last: u64, step: u64, spans: &mut Vec<Span>) {
     let padding = if first.padded { first.digits } else { 1 };
     let mut next = Some(first.value);
@@ -123,7 +127,7 @@ fn number(text: &[u8], at: usize) -> Result<Number, Error> {
                         or leave the width out";
             return Err(fault(at + wrong, "a colon in a bracket list", hint));
         }
-        return Err(fault(at + wrong, "this is no number", EXAMPLE));
+        return Err(fault(at + wrong, "this is not a number", EXAMPLE));
     }
     if shown.is_empty() {
         return Err(fault(at, "a number is missing", EXAMPLE));
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_that_of_the_first_number() {
+    fn the_first_number_determines_the_padding() {
         assert_eq!(names("8-12"), "8 9 10 11 12");
         assert_eq!(names("08-12"), "08 09 10 11 12");
         assert_eq!(names("098-101"), "098 099 100 101");
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_their_byte() {
+    fn errors_have_an_offset() {
         let at = |text: &str| parse(text.as_bytes()).unwrap_err().offset().unwrap();
         assert_eq!(at("1-3,a"), 4);
         assert_eq!(at("1,,2"), 2);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewrites lists of names without brackets so that single commas separate them.
+//! Normalization of lists without brackets to single commas.
 //!
-//! A separator is a run of blanks and newlines with at most one comma in it. Two commas enclose
-//! an empty name, which is kept like any other element.
+//! A separator is a run of blanks and newlines with at most one comma in it. Two commas enclose an
+//! empty name, which is kept like any other.
 
-/// Rewrites a list of names without brackets in place, as [`NodeList::parse_text`] wants it: single
-/// commas separate the names. The text only ever gets shorter. With `comments`, a `#` at the front of a line
-/// or behind a blank begins a comment that ends with its line.
+/// Normalizes a list of names without brackets in place for [`NodeList::parse_text`], so that
+/// single commas separate the names. The text never grows. With `comments`, a `#` at the start of a
+/// line or after a blank begins a comment up to the end of the line.
 ///
 /// [`NodeList::parse_text`]: pmix_map::NodeList::parse_text
 pub fn normalise(text: &mut Vec<u8>, comments: bool) {
@@ -26,15 +26,16 @@ pub fn normalise(text: &mut Vec<u8>, comments: bool) {
 }
 
 enum Survey {
-    /// No blanks: the text is the list.
+    /// No blanks: the text is already normal.
     Plain,
-    /// Each blank stands alone between two names.
+    /// Each blank is a single separator between two names.
     Single,
     /// Runs of separators.
     Mixed,
 }
 
-/// Looks at every byte and its successor, without branches so that the compiler may vectorise.
+/// Examines every byte and its successor, without branches, so that the compiler can vectorize the
+/// loop.
 fn survey(text: &[u8]) -> Survey {
     let Some(first) = text.first() else {
         return Survey::Plain;
@@ -63,7 +64,7 @@ fn comma(byte: u8) -> u8 {
 /// Moves names together, byte by byte.
 fn compact(text: &mut Vec<u8>, comments: bool) {
     let (mut from, mut to) = (0, 0);
-    // The separator that was read since the last name, if any.
+    // The separator since the last name, if any.
     let (mut gap, mut commas) = (true, false);
     while let Some(byte) = text.get(from).copied() {
         from += 1;
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_and_the_slow_way_agree() {
+    fn fast_and_slow_paths_agree() {
         for text in ["a", "a,b", "a b", "a\nb,c d", "a  b", ",a", "a,", " a"] {
             let mut fast = text.as_bytes().to_vec();
             normalise(&mut fast, false);

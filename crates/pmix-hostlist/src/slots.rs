@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many processes each node of a list has room for, and which ranks go there.
+//! The slots of the nodes of a list, and the assignment of ranks to them.
 //!
 //! Source: `SLURM_TASKS_PER_NODE` and `--distribution` in the manual pages sbatch(1) and srun(1).
 
@@ -11,15 +11,16 @@ use crate::Error;
 const HINT: &str =
     "slots are numbers with repetitions: 16, or 2(x3),1 for three nodes of 2 and one of 1";
 
-/// Counts the slots of each node of a list, in the order of the nodes; equal ones are held together.
+/// The number of slots of each node of a list, in the order of the nodes; equal numbers are
+/// grouped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// So many slots, on so many nodes one behind the other.
+    /// The number of slots and the number of consecutive nodes that have it.
     runs: Vec<(u32, u64)>,
 }
 
 impl Slots {
-    /// Returns the same number of slots for each of so many nodes.
+    /// Returns `slots` slots for each of `num_nodes` nodes.
     #[must_use]
     pub fn uniform(slots: u32, num_nodes: u64) -> Self {
         let mut all = Self::default();
@@ -27,21 +28,25 @@ impl Slots {
         all
     }
 
-    /// Reads what Slurm writes into `SLURM_TASKS_PER_NODE`: `2(x3),1` is 2, 2, 2, 1.
+    /// Parses the format of `SLURM_TASKS_PER_NODE`: `2(x3),1` is 2, 2, 2, 1.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM` with the byte for text that is no such list or counts more nodes than
-    /// a number of 64 bits holds.
+    /// `PMIX_ERR_BAD_PARAM` with the offset for invalid text, or if the number of nodes exceeds 64
+    /// bits.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let mut all = Self::default();
         let mut at = 0;
         for entry in text.split(|byte| *byte == b',') {
             let (count, times) = read_entry(entry).ok_or_else(|| {
-                let message = format!("`{}` is no number of slots", entry.escape_ascii());
+                let message = format!("`{}` is not a number of slots", entry.escape_ascii());
                 Error::syntax(at, message, HINT)
             })?;
             if all.num_nodes().checked_add(times).is_none() {
-                return Err(Error::syntax(at, "there are not so many nodes", HINT));
+                return Err(Error::syntax(
+                    at,
+                    "the number of nodes exceeds 64 bits",
+                    HINT,
+                ));
             }
             all.push(count, times);
             at += entry.len() + 1;
@@ -49,20 +54,20 @@ impl Slots {
         Ok(all)
     }
 
-    /// Returns the number of nodes that are counted.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn num_nodes(&self) -> u64 {
         self.runs.iter().map(|(_, nodes)| nodes).sum()
     }
 
-    /// Returns the number of slots on all nodes together.
+    /// Returns the total number of slots.
     #[must_use]
     pub fn num_slots(&self) -> u128 {
         let of = |(slots, nodes): &(u32, u64)| u128::from(*slots) * u128::from(*nodes);
         self.runs.iter().map(of).sum()
     }
 
-    /// Adds nodes that have so many slots each.
+    /// Adds `num_nodes` nodes with `slots` slots each.
     pub(crate) fn push(&mut self, slots: u32, num_nodes: u64) {
         match self.runs.last_mut() {
             _ if num_nodes == 0 => {}
@@ -73,7 +78,7 @@ impl Slots {
 }
 
 impl FromIterator<(u32, u64)> for Slots {
-    /// Takes so many slots on so many nodes, in turns.
+    /// Collects pairs of slots and the number of nodes that have them.
     fn from_iter<I: IntoIterator<Item = (u32, u64)>>(runs: I) -> Self {
         let mut all = Self::default();
         for (slots, num_nodes) in runs {
@@ -83,7 +88,7 @@ impl FromIterator<(u32, u64)> for Slots {
     }
 }
 
-/// `2` or `2(x3)`.
+/// Parses `2` or `2(x3)`.
 fn read_entry(entry: &[u8]) -> Option<(u32, u64)> {
     let entry = std::str::from_utf8(entry.trim_ascii()).ok()?;
     let (count, times) = match entry.strip_suffix(')') {
@@ -98,21 +103,21 @@ fn read_entry(entry: &[u8]) -> Option<(u32, u64)> {
     Some((count.parse().ok()?, times))
 }
 
-/// Says in which order ranks fill the slots of nodes.
+/// The order in which ranks fill the slots of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A node is filled before the next begins.
+    /// Fills a node before the next one.
     Block,
-    /// One rank a node in turns; nodes that are full are passed over.
+    /// Assigns one rank per node in each round; full nodes are skipped.
     Cyclic,
-    /// So many ranks a node in turns; zero counts as one.
+    /// Assigns this number of ranks per node in each round; zero counts as one.
     Plane(u32),
 }
 
-/// Gives each slot a rank, from zero on without a gap.
+/// Assigns consecutive ranks from zero on to all slots.
 ///
 /// # Errors
-/// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits, before anything is made.
+/// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits, before memory is allocated.
 pub fn lay_out(slots: &Slots, layout: Layout, limits: &Limits) -> Result<ProcMap, Error> {
     if u128::from(limits.max_ranks) < slots.num_slots() {
         return Err(pmix_map::Error::limit("ranks", limits.max_ranks).into());
@@ -148,11 +153,11 @@ pub fn lay_out(slots: &Slots, layout: Layout, limits: &Limits) -> Result<ProcMap
     Ok(map.finish())
 }
 
-/// The first rank of each round in which every node that has room gets a plane of ranks.
+/// Returns the first rank of each round in which every node with room gets a plane of ranks.
 fn first_of_rounds(slots: &Slots, plane: u32) -> Result<Vec<u64>, Error> {
     let mut first: Vec<u64> = Vec::new();
     for (slots, nodes) in &slots.runs {
-        // What is reserved by this is bounded by the number of ranks, which was checked.
+        // The number of ranks was checked, and it bounds the number of rounds.
         for (round, ranks) in rounds(*slots, plane).enumerate() {
             let more = u64::from(ranks) * nodes;
             match first.get_mut(round) {
@@ -169,7 +174,7 @@ fn first_of_rounds(slots: &Slots, plane: u32) -> Result<Vec<u64>, Error> {
     Ok(first)
 }
 
-/// How many ranks a node of so many slots gets in each round.
+/// Returns the number of ranks that a node with `slots` slots gets in each round.
 fn rounds(slots: u32, plane: u32) -> impl Iterator<Item = u32> {
     let full = slots / plane;
     let rest = Some(slots % plane).filter(|rest| *rest > 0);
@@ -208,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_are_read_and_nothing_else() {
+    fn parses_repetitions_and_rejects_other_text() {
         let slots = Slots::parse(b"16(x2),16,8").unwrap();
         assert_eq!((slots.num_nodes(), slots.num_slots()), (4, 56));
         assert_eq!(slots.runs, [(16, 3), (8, 1)]);
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_a_limit_is_refused_before_it_is_made() {
+    fn rejects_excessive_layouts_before_allocating() {
         for text in [
             "4294967295",
             "1(x18446744073709551615)",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes folded lists with brackets, in order, so that they are read back as the same list.
+//! The writer of folded lists with brackets, which keeps the order, so that parsing gives the same
+//! list.
 
 mod group;
 mod level;
@@ -12,12 +13,12 @@ use crate::notation::Notation;
 use crate::{Error, is_blank};
 use level::{Item, Level};
 
-/// Writes a list, `n[001-128,200],login`, which [`parse`](crate::parse) and
-/// [`parse_file`](crate::parse_file) read back as the same list.
+/// Writes a list such as `n[001-128,200],login`, which [`parse`](crate::parse) and
+/// [`parse_file`](crate::parse_file) parse to the same list.
 ///
 /// # Errors
-/// `PMIX_ERR_NOT_SUPPORTED` for a name with a bracket, a comma or a blank in it, for a first name that begins
-/// with `#`, and for the list of one empty name.
+/// `PMIX_ERR_NOT_SUPPORTED` for a name with a bracket, a comma or a blank, for a first name that
+/// begins with `#`, and for the list of one empty name.
 pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     let mut folder = Folder::new(notation);
     let mut result = Ok(());
@@ -32,7 +33,7 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     result?;
     folder.close();
     let out = folder.out;
-    // Nothing is the empty list, and what begins like a comment is none.
+    // An empty text would be the empty list, and a leading `#` a comment.
     match out.first() {
         None if !list.is_empty() => Err(Error::unwritable(b"")),
         Some(b'#') => Err(Error::unwritable(&list.nth(0).unwrap_or_default())),
@@ -40,15 +41,15 @@ pub fn write(list: &NodeList, notation: Notation) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// What separates names or opens a bracket.
+/// Returns `true` for a byte that separates names or opens a bracket.
 fn is_special(byte: &u8) -> bool {
     b"[],".contains(byte) || is_blank(*byte)
 }
 
-/// Folds names on one number, what comes of that on another one further left, and so on.
+/// A folder of names on one number, of the results on another number further left, and so on.
 struct Folder {
     notation: Notation,
-    /// Innermost first. A level is added when the one before it has made a bracket.
+    /// The levels, innermost first. A level is added when the previous one has created a bracket.
     levels: Vec<Level>,
     out: Vec<u8>,
     started: bool,
@@ -94,7 +95,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Hands what a level closed to those from `next` on, and writes what the last one closed.
+    /// Passes an item that a level closed to the levels from `next` on, and writes the item that
+    /// the last level closed.
     fn pass(&mut self, mut item: Option<Item>, mut next: usize) {
         while let Some(closed) = item.take() {
             if next == self.levels.len() {
@@ -116,10 +118,10 @@ impl Folder {
         self.out.extend_from_slice(&item.tail);
     }
 
-    /// Writes what is open.
+    /// Writes all open items.
     fn close(&mut self) {
         let mut level = 0;
-        // Closing a level may add the one behind it.
+        // Closing a level may add the next one.
         while level < self.levels.len() {
             let item = self.levels[level].close();
             level += 1;
@@ -128,7 +130,7 @@ impl Folder {
     }
 }
 
-/// The numbers of a progression; one that could be written down never leaves 64 bits.
+/// Returns the numbers of a progression, which fit 64 bits if they were parsed from text.
 fn numbers(run: &Progression<'_>) -> impl Iterator<Item = u64> + use<> {
     let (first, step) = (i128::from(run.first), i128::from(run.step));
     (0..run.count).map_while(move |i| u64::try_from(first + i128::from(i) * step).ok())
@@ -142,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn folded(names: &[u8]) -> Result<String, String> {
-        // What Slurm reads is read back by the wider reader, too.
+        // ClusterShell's parser accepts Slurm's notation as well.
         written(names, Notation::Slurm)?;
         written(names, Notation::ClusterShell)
     }
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// `scontrol show hostnames` of Slurm 22.05 refuses text behind the last bracket.
+    /// `scontrol show hostnames` of Slurm 22.05 rejects text after the last bracket.
     #[test]
     fn slurm_names_end_with_their_last_bracket() {
         let cases = [
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_back_as_something_else_is_refused() {
+    fn rejects_names_that_would_be_misread() {
         for names in ["#a", "n[1]", "a b", "pmix[a", "a\x0bb"] {
             let list = NodeList::parse_text(names.as_bytes(), &Limits::default()).unwrap();
             let error = write(&list, Notation::ClusterShell).unwrap_err();
@@ -233,16 +235,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_list_reads_back_as_itself(
+        fn every_list_survives(
             names in prop::collection::vec("[an]?-?[0-9]{0,3}[b.]?[0-9]{0,4}|[0-9]{17,23}", 1..40)
         ) {
-            // A list of one empty name has no text of its own.
+            // A list of one empty name has no text.
             prop_assume!(names.len() > 1 || !names[0].is_empty());
             prop_assert!(folded(names.join(",").as_bytes()).is_ok());
         }
 
         #[test]
-        fn products_read_back_as_themselves(
+        fn products_survive(
             ends in prop::collection::vec((0u32..12, 1u32..5, 1u32..4), 1..5), drop in 0usize..8,
         ) {
             let mut names = vec![String::from("x")];
@@ -257,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn neighbours_fold(start in 0u32..1200, count in 2u32..50, width in 1usize..5) {
+        fn neighbors_fold(start in 0u32..1200, count in 2u32..50, width in 1usize..5) {
             let names: Vec<_> = (start..start + count).map(|n| format!("n{n:0width$}x")).collect();
             let text = folded(names.join(",").as_bytes()).unwrap();
             let last = start + count - 1;

@@ -117,7 +117,7 @@ fn bracket_list(list: &NodeList, notation: Notation, preg: &Preg) -> Result<Vec<
 
 fn unwritable(name: &[u8]) -> Failure {
     let message = format!(
-        "the name `{}` cannot stand in a bracket list",
+        "the name `{}` cannot be written in a bracket list",
         printable(name)
     );
     Failure::new(Exit::Negative, Status::ERR_NOT_SUPPORTED, message)

@@ -129,7 +129,7 @@ fn empty_names_and_the_empty_list_are_kept_apart() {
 #[test]
 fn faults_show_the_place_with_a_caret_and_the_cure() {
     let cases = [
-        ("n[1-x]", 4, "no number"),
+        ("n[1-x]", 4, "not a number"),
         ("n[1-3", 1, "never closed"),
         ("n1-3]", 4, "never opened"),
         ("n[1[2]]", 3, "inside brackets"),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that differ in one number only, and the brackets they are written with.
+//! Names that differ in one number only, and their form with brackets.
 
 use std::io::Write;
 use std::ops::Range;
 
 use pmix_map::scan::MAX_DIGITS;
 
-/// How many numbers a range with a step has at least: as many as make it shorter than the numbers.
+/// The fewest numbers of a range with a step: fewer are shorter as single numbers.
 const SHORTEST_STRIDE: usize = 4;
 
 /// A prefix, numbers in order, and a suffix.
@@ -16,12 +16,12 @@ pub(super) struct Group {
     pub(super) ranges: Vec<Numbers>,
 }
 
-/// Consecutive numbers, as they are written between brackets.
+/// Consecutive numbers, as written between brackets.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Digits of the first number; all have as many if it has leading zeros.
+    /// The digits of the first number; with leading zeros all numbers have this width.
     pub(super) width: usize,
 }
 
@@ -43,7 +43,7 @@ impl Numbers {
         self.width > Self::digits(self.first)
     }
 
-    /// Whether `next` continues this range and is read back from it.
+    /// Returns `true` if `next` continues this range and survives parsing.
     fn takes(&self, next: &Self) -> bool {
         let width = if self.padded() {
             self.width.max(Self::digits(next.first))
@@ -53,7 +53,8 @@ impl Numbers {
         self.last.checked_add(1) == Some(next.first) && next.width == width
     }
 
-    /// Whether `next` comes a step behind this range and is read back from a range with such a step.
+    /// Returns `true` if `next` is one step after this range and survives parsing of a range with
+    /// that step.
     fn steps_to(&self, next: &Self, step: u64) -> bool {
         let padded = self.width > Self::digits(self.first);
         let width = if padded {
@@ -75,7 +76,8 @@ impl Numbers {
     }
 }
 
-/// How many numbers at the front are a range with a step, and the step; one number and 1 if none is.
+/// Returns the count of leading numbers that form a range with a step, and the step; one number and
+/// 1 if none do.
 fn stride(numbers: &[Numbers]) -> (usize, u64) {
     const NONE: (usize, u64) = (1, 1);
     let [first, second, ..] = numbers else {
@@ -108,7 +110,8 @@ impl Group {
         }
     }
 
-    /// What stands before the bracket, and the rest; without a bracket all stands before.
+    /// Writes the text before the bracket to `head` and the rest to `tail`; without a bracket all
+    /// of it is `head`.
     pub(super) fn write(&self, steps: bool, head: &mut Vec<u8>, tail: &mut Vec<u8>) {
         head.extend_from_slice(&self.prefix);
         if let [one] = self.ranges[..]
@@ -137,7 +140,7 @@ impl Group {
     }
 }
 
-/// The number between a prefix and a suffix, if that is all there is.
+/// Returns the range of the number between a prefix and a suffix, if nothing else is there.
 pub(super) fn number_between(name: &[u8], prefix: &[u8], suffix: &[u8]) -> Option<Range<usize>> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
     is_number(digits).then(|| prefix.len()..name.len() - suffix.len())
@@ -147,7 +150,7 @@ fn is_number(digits: &[u8]) -> bool {
     (1..=MAX_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// The one number in which two names differ, in each of them; they may differ in length.
+/// Returns the only number in which two names differ, in each of them; their lengths may differ.
 pub(super) fn field(a: &[u8], b: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     if common == a.len() && common == b.len() {

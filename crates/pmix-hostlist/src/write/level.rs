@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bracket's worth of folding: consecutive heads that differ in one number.
+//! The folding of one bracket: consecutive heads that differ in one number.
 
 use pmix_map::Progression;
 
@@ -7,17 +7,17 @@ use super::group::{Group, Numbers, field, number_between};
 use super::numbers;
 use crate::notation::Notation;
 
-/// A folded name: what a further bracket may fold on, and what follows it.
+/// A folded name: the head, on which a further bracket may fold, and the tail after it.
 pub(super) struct Item {
     pub(super) head: Vec<u8>,
     pub(super) tail: Vec<u8>,
 }
 
-/// Folds heads that have the same tail.
+/// A folder of heads with equal tails.
 pub(super) struct Level {
     notation: Notation,
     tail: Vec<u8>,
-    /// The head that the next one may fold with.
+    /// The head with which the next one may fold.
     single: Option<Vec<u8>>,
     group: Option<Group>,
 }
@@ -32,7 +32,7 @@ impl Level {
         }
     }
 
-    /// Takes a head; returns what it could not be folded with.
+    /// Adds a head; returns the item with which it could not be folded.
     pub(super) fn push(&mut self, head: &[u8], tail: &[u8]) -> Option<Item> {
         if self.tail == tail && self.takes(head) {
             return None;
@@ -57,7 +57,7 @@ impl Level {
         let Some((old, new)) = field(single, head) else {
             return false;
         };
-        // With a tail the name ends with the tail's bracket, whatever stands between.
+        // With a tail the name ends with the bracket of the tail, for any text before that.
         if self.tail.is_empty() && !self.notation.ends_with(&head[new.end..]) {
             return false;
         }
@@ -71,7 +71,7 @@ impl Level {
         true
     }
 
-    /// Takes names that are a progression already and have no tail.
+    /// Adds names that are already a progression and have no tail.
     pub(super) fn progression(&mut self, run: &Progression<'_>) -> Option<Item> {
         let (closed, mut group) = self.open(run);
         if run.step == 1 {
@@ -93,7 +93,7 @@ impl Level {
         closed
     }
 
-    /// The group that takes this run's names, and what had to make room for it.
+    /// Returns the group for the names of this run, and the item that it replaces.
     fn open(&mut self, run: &Progression<'_>) -> (Option<Item>, Group) {
         match self.group.take() {
             Some(group) if group.prefix == run.prefix && group.suffix == run.suffix => {
@@ -116,7 +116,7 @@ impl Level {
         (self.close(), group)
     }
 
-    /// What is open.
+    /// Returns the open item.
     pub(super) fn close(&mut self) -> Option<Item> {
         let tail = std::mem::take(&mut self.tail);
         if let Some(head) = self.single.take() {
