@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making a file where others can write, too.
+//! The creation of files in directories that others may write to.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 use crate::Fault;
 use crate::walk::{Writers, is_ours, kind, untrusted, walk};
 
-/// Links to what is open already, which only the kernel can follow.
+/// Links to open files, which only the kernel can resolve.
 const OPEN_ALREADY: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
-/// Opens a file for writing behind what it holds, otherwise as [`create`] does.
+/// Opens a file for appending, otherwise like [`create`].
 ///
 /// # Errors
-/// As of [`create`].
+/// As for [`create`].
 pub fn append(path: &Path) -> io::Result<File> {
     let file = open(path, false)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
@@ -26,19 +26,20 @@ pub fn append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file for writing, for its owner alone (mode 0600), empty, made if it is not there.
+/// Opens an empty file for writing, for its owner alone (mode 0600), and creates it if it is
+/// missing.
 ///
-/// In a directory that others can write to no symbolic link is followed but those of root and the
-/// user in one with the sticky bit, and what is there must be a file of the user's with that one
-/// name.
+/// In a directory that others may write to, symbolic links are followed only if they belong to root
+/// or the user and the directory has the sticky bit. An existing file must belong to the user and
+/// have no other name.
 ///
 /// # Errors
-/// The file cannot be made, or somebody else put something in its place.
+/// The file cannot be created, or another user has placed an object under its name.
 pub fn create(path: &Path) -> io::Result<File> {
     open(path, true)
 }
 
-/// Opens a file as [`create`] does, which is emptied or keeps what it holds.
+/// Opens a file like [`create`], and truncates it on request.
 fn open(path: &Path, is_emptied: bool) -> io::Result<File> {
     if OPEN_ALREADY.iter().any(|link| path.starts_with(link)) {
         let mut options = File::options();
@@ -71,13 +72,13 @@ fn open(path: &Path, is_emptied: bool) -> io::Result<File> {
             file.set_len(0)?;
         }
     }
-    // Only opening was not to wait, for a pipe that nobody reads.
+    // Only the opening must not block, for a pipe without a reader.
     let flags = rustix::fs::fcntl_getfl(&file)?;
     rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Whether what is there may be written to.
+/// Checks that an existing object may be written to.
 fn check(stat: &Stat, writers: Writers, path: &Path, user: u32) -> io::Result<()> {
     if kind(stat) == FileType::Directory {
         return Err(Errno::ISDIR.into());

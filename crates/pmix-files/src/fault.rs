@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a file is not taken.
+//! The reasons that files are rejected.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// Why a file is not taken; the text names owner and mode, and what to do.
+/// The reason that a file is rejected; the text has the owner, the mode and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -15,39 +15,39 @@ pub enum Fault {
     Missing,
     /// A directory on the path may not be searched by this process.
     Unsearchable(PathBuf),
-    /// The system refuses.
+    /// The system returns an error.
     Io(io::ErrorKind, String),
-    /// It is something else than a regular file.
+    /// It is not a regular file.
     NotRegular {
-        /// What it is.
+        /// The kind of the object.
         kind: &'static str,
-        /// To whom it belongs.
+        /// The owner.
         owner: u32,
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else could have put it there.
+    /// Another user could have placed it there.
     Untrusted {
         /// The file, or the link or directory on its path, that is at fault.
         path: PathBuf,
-        /// To whom that belongs.
+        /// The owner of that object.
         owner: u32,
         /// Its permission bits.
         mode: u32,
-        /// Who runs the program.
+        /// The user who runs the program.
         user: u32,
     },
-    /// The file has more bytes than are read.
+    /// The file is longer than the limit.
     TooLarge {
-        /// How many may be read.
+        /// The limit in bytes.
         most: u64,
     },
-    /// More symbolic links than are followed.
+    /// The path has too many symbolic links.
     Links,
 }
 
 impl Fault {
-    /// Whether there is no file as far as this process can see.
+    /// Returns `true` if this process can see no file.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Missing | Self::Unsearchable(_))
@@ -85,7 +85,7 @@ impl fmt::Display for Fault {
             Self::Io(_, why) => f.write_str(why),
             Self::NotRegular { kind, owner, mode } => write!(
                 f,
-                "it is {kind} of user {owner}, mode {mode:04o}, and no regular file"
+                "it is {kind} of user {owner}, mode {mode:04o}, not a regular file"
             ),
             Self::Untrusted {
                 path,

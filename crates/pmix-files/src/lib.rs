@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files on a machine that has other users.
+//! Files on a machine with several users.
 //!
-//! A file that decides what a program does, such as a configuration file or a library to load, is
-//! trusted ([`Trust::open`]) if nobody but root and the user could have written it: it is a regular
-//! file of bounded size that belongs to one of them and that nobody else may write to, and so is
-//! every directory on its path. In a directory that others may write to, nothing is trusted, but for
-//! one with the sticky bit, such as `/tmp`, where an entry of root or the user cannot be moved by
-//! others. Symbolic links are resolved here, one at a time and under the same rules. Every check
-//! is made on an open descriptor, so that nothing can be exchanged between check and use.
+//! A file that determines the behavior of a program, such as a configuration file or a library, is
+//! trusted ([`Trust::open`]) if root and the user are the only ones who could have written it. It
+//! must be a regular file of bounded size that belongs to one of them and that no one else may
+//! write to, and the same is true for every directory on its path. In a directory that others may
+//! write to, nothing is trusted, unless the directory has the sticky bit, such as `/tmp`, where
+//! others cannot move an entry of root or the user. Symbolic links are resolved here, one at a time
+//! and under the same rules. Every check is made on an open descriptor, so that nothing can be
+//! exchanged between check and use.
 //!
-//! A file that a user names as input is read by [`read_regular`].
+//! [`read_regular`] reads a file that a user names as input.
 //!
-//! A file that a program writes where others can write too is made by [`create`]. Whether the process
-//! that wrote one is still there says [`was_there`].
+//! [`create`] creates a file in a directory that others may write to. [`was_there`] checks whether
+//! the process that wrote a file still exists.
 //!
 //! ```
 //! use pmix_files::{Fault, Trust};

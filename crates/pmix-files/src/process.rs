@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the process that wrote a file is still the one with that number.
+//! The check that a process id still refers to the process that wrote a file.
 //!
 //! Source: proc(5).
 
@@ -9,13 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// The clock that tells when a process started has whole seconds, and files have their own.
+/// The tolerance for the start time of a process, which has whole seconds, while file times are
+/// finer.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Returns whether the process with a number is alive and was there at a time: the number of one that
-/// ended may be that of another by now.
+/// Returns `true` if the process with an id is alive and existed at a time: the id of a process
+/// that has exited may be reused.
 ///
-/// A process whose start cannot be learned counts as one that was there.
+/// A process with an unknown start time counts as existing.
 #[must_use]
 pub fn was_there(pid: u32, at: SystemTime) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
@@ -31,9 +32,9 @@ pub fn was_there(pid: u32, at: SystemTime) -> bool {
     }
 }
 
-/// What `/proc` says of a process.
+/// The relevant fields of `/proc/PID/stat`.
 struct Stat {
-    /// It has ended, and its parent has not taken notice yet.
+    /// `true` if the process has exited and its parent has not waited for it yet.
     ended: bool,
     started: Option<SystemTime>,
 }
@@ -50,8 +51,8 @@ impl Stat {
     }
 }
 
-/// The state and the start of a process: the third and the twenty-second field, of which the second
-/// is a name in parentheses that may hold anything. Source: proc(5).
+/// Returns the state and the start of a process: the third and the twenty-second field. The second
+/// field is a name in parentheses that may contain any bytes. Source: proc(5).
 fn fields(stat: &[u8]) -> Option<(u8, u64)> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let text = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
@@ -77,7 +78,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn this_process_is_there_now_and_was_not_an_hour_before_it_started() {
+    fn this_process_exists_now_but_not_an_hour_before_its_start() {
         let me = std::process::id();
         assert!(was_there(me, SystemTime::now()));
         let mine = Stat::read(rustix::process::getpid()).unwrap();
@@ -86,9 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_nobody_took_notice_of_is_not_there() {
+    fn a_zombie_does_not_exist() {
         let mut child = Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
-        // Its output ends with it; it stays in the table until it is waited for.
+        // The output ends with the process, which stays in the process table until it is waited
+        // for.
         let mut output = child.stdout.take().unwrap();
         std::io::copy(&mut output, &mut std::io::sink()).unwrap();
         while Stat::read(Pid::from_child(&child)).is_some_and(|stat| !stat.ended) {
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_look_like_the_rest_of_the_line() {
+    fn a_name_may_contain_the_syntax_of_the_line() {
         let line = b"7 (a) R 1 2 (x)) Z 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 4711 8 9";
         assert_eq!(fields(line), Some((b'Z', 4711)));
         assert_eq!(fields(b"7 (a"), None);

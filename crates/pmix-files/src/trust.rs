@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening files that decide what a program does.
+//! Opening files that determine the behavior of a program.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,25 +10,25 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use crate::Fault;
 use crate::walk::{End, is_ours, kind, mode, untrusted, walk};
 
-/// Whose files are trusted: those of root and of one user.
+/// The trusted owners: root and one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
     user: u32,
 }
 
-/// A file that was found trustworthy, and is open.
+/// A trusted file that is open.
 #[derive(Debug)]
 pub struct Trusted {
     /// The file.
     pub file: File,
     /// Its path without symbolic links.
     pub path: PathBuf,
-    /// How many bytes it had when it was opened.
+    /// The length of the file when it was opened.
     pub len: u64,
 }
 
 impl Trust {
-    /// Trusts root and the user with whose rights this process runs.
+    /// Trusts root and the effective user of this process.
     #[must_use]
     pub fn of_process() -> Self {
         Self::in_user(rustix::process::geteuid().as_raw())
@@ -40,20 +40,20 @@ impl Trust {
         Self { user }
     }
 
-    /// Opens a file of at most so many bytes. A relative path starts at the current directory.
+    /// Opens a file of at most `most` bytes. A relative path starts at the current directory.
     ///
     /// # Errors
-    /// There is no such file, it cannot be opened, or it is not to be trusted.
+    /// The file does not exist, cannot be opened, or is not trusted.
     pub fn open(self, path: &Path, most: u64) -> Result<Trusted, Fault> {
         let absolute = std::path::absolute(path)?;
         let end = walk(&absolute, self.user)?;
         let Some(found) = end.stat else {
             return Err(Fault::Missing);
         };
-        // Before it is opened: to open a device may do something.
+        // The check precedes the opening, because opening a device may have side effects.
         self.check(&end, &found, most)?;
-        // Something else may be there by now. A pipe has no reader to wait for then, and a link is
-        // not followed.
+        // The object may have been replaced meanwhile: a pipe must not block, and a link must not
+        // be followed.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&end.fd, &end.name, flags, Mode::empty());
@@ -67,14 +67,14 @@ impl Trust {
         })
     }
 
-    /// Reads a file of text of at most so many bytes.
+    /// Reads a text file of at most `most` bytes.
     ///
     /// # Errors
-    /// As [`Trust::open`], and the file cannot be read or is no UTF-8.
+    /// As for [`Trust::open`]; or the file cannot be read or is not UTF-8.
     pub fn read(self, path: &Path, most: u64) -> Result<String, Fault> {
         let trusted = self.open(path, most)?;
         let mut bytes = Vec::with_capacity(usize::try_from(trusted.len).unwrap_or_default());
-        // It may have grown.
+        // The file may have grown.
         trusted.file.take(most + 1).read_to_end(&mut bytes)?;
         if u64::try_from(bytes.len()).is_ok_and(|len| len > most) {
             return Err(Fault::TooLarge { most });
@@ -101,18 +101,18 @@ impl Trust {
     }
 }
 
-/// Reads a regular file of at most so many bytes, whoever it belongs to: one that a user names, and
-/// that decides nothing about what runs. A pipe is not waited for.
+/// Reads a regular file of at most `most` bytes with any owner: a file that a user names and that
+/// determines nothing about the programs to run. A pipe does not block.
 ///
 /// # Errors
-/// There is no such file, it cannot be read, it is no regular file, or it has more bytes.
+/// The file does not exist, cannot be read, is not a regular file, or is too long.
 pub fn read_regular(path: &Path, most: u64) -> Result<Vec<u8>, Fault> {
-    // Before it is opened: to open a device may do something.
+    // The check precedes the opening, because opening a device may have side effects.
     check_regular(&rustix::fs::stat(path).map_err(Fault::of)?, most)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(Fault::of)?;
     check_regular(&rustix::fs::fstat(&opened).map_err(Fault::of)?, most)?;
-    // It may have grown.
+    // The file may have grown.
     let mut bytes = Vec::new();
     let mut file = File::from(opened).take(most.saturating_add(1));
     file.read_to_end(&mut bytes)?;
@@ -136,7 +136,7 @@ fn check_regular(stat: &Stat, most: u64) -> Result<(), Fault> {
     }
 }
 
-/// What a file is that is no regular one.
+/// Returns the name of a kind of file, for messages.
 fn name_of(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a directory",

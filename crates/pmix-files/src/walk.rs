@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Going along a path, one open directory after the other.
+//! The walk along a path, from one open directory to the next.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use crate::Fault;
 
-/// More links than the kernel follows.
+/// The limit of symbolic links, as in the kernel.
 const MOST_LINKS: u32 = 40;
 
-/// Opens a directory for what is below it. Reading it is a right that is not needed.
+/// The flags to open a directory for lookups only; reading it is a separate permission.
 const SEARCH: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
@@ -25,19 +25,19 @@ const SEARCH: OFlags = OFlags::DIRECTORY
         OFlags::empty()
     });
 
-/// The permission bits, with set-id and sticky.
+/// Returns the permission bits, including set-id and sticky.
 pub(crate) fn mode(stat: &Stat) -> u32 {
     Mode::from_raw_mode(stat.st_mode).bits()
 }
 
-/// Who can put, exchange and remove entries of a directory.
+/// The users who can add, exchange and remove entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// Root and the user.
     Ours,
-    /// Everybody, each their own.
+    /// Everybody, but each only their own entries.
     Sticky,
-    /// Somebody else.
+    /// Another user.
     Others,
 }
 
@@ -52,12 +52,12 @@ impl Writers {
     }
 }
 
-/// Whether something belongs to root or the user.
+/// Returns `true` if an object belongs to root or the user.
 pub(crate) fn is_ours(stat: &Stat, user: u32) -> bool {
     stat.st_uid == 0 || stat.st_uid == user
 }
 
-/// A fault with the owner and mode of what is at fault.
+/// Creates the fault for an object, with its owner and mode.
 pub(crate) fn untrusted(path: &Path, stat: &Stat, user: u32) -> Fault {
     Fault::Untrusted {
         path: path.to_path_buf(),
@@ -74,21 +74,21 @@ struct Directory {
     writers: Writers,
 }
 
-/// The directory in which a path ends, and the name there, which is no symbolic link when it was
-/// looked at.
+/// The directory at the end of a path, and the last name, which was not a symbolic link when it was
+/// examined.
 pub(crate) struct End {
     pub(crate) fd: OwnedFd,
     pub(crate) name: OsString,
-    /// Directory and name.
+    /// The path of the directory and the name.
     pub(crate) path: PathBuf,
     pub(crate) writers: Writers,
-    /// What the name stands for; `None` if there is nothing.
+    /// The object with the name; `None` if there is none.
     pub(crate) stat: Option<Stat>,
-    /// Why nothing on this path can be trusted, if so.
+    /// The reason to distrust everything on this path, if there is one.
     pub(crate) distrust: Option<Fault>,
 }
 
-/// Goes along an absolute path and resolves its links.
+/// Walks along an absolute path and resolves its links.
 pub(crate) fn walk(path: &Path, user: u32) -> Result<End, Fault> {
     let mut walk = Walk {
         user,
@@ -104,9 +104,9 @@ pub(crate) fn walk(path: &Path, user: u32) -> Result<End, Fault> {
 
 struct Walk {
     user: u32,
-    /// What is still to come.
+    /// The remaining names.
     names: VecDeque<OsString>,
-    /// The directories from the root to here.
+    /// The directories from the root to the current one.
     open: Vec<Directory>,
     distrust: Option<Fault>,
     links: u32,
@@ -120,7 +120,7 @@ impl Walk {
         self.enter(fd, root.to_path_buf())
     }
 
-    /// Puts the names of a path before what is still to come.
+    /// Puts the names of a path before the remaining ones.
     fn push(&mut self, path: &Path) {
         let names = path
             .components()
@@ -130,7 +130,7 @@ impl Walk {
         }
     }
 
-    /// Takes a directory that was opened as the one to go on from.
+    /// Continues with a directory that was opened.
     fn enter(&mut self, fd: OwnedFd, path: PathBuf) -> Result<(), Fault> {
         let stat = rustix::fs::fstat(&fd).map_err(Fault::of)?;
         self.check_entry(&path, &stat);
@@ -142,7 +142,7 @@ impl Walk {
         Ok(())
     }
 
-    /// In a directory where everybody may put something, only what is ours counts.
+    /// In a directory with the sticky bit, only entries of root and the user are trusted.
     fn check_entry(&mut self, path: &Path, stat: &Stat) {
         let sticky = self
             .open
@@ -189,7 +189,7 @@ impl Walk {
                 stat => return Ok(self.end(name, path, stat)),
             }
         }
-        // A path of nothing but `/` and `..`.
+        // The path consists only of `/` and `..`.
         let (name, path) = (OsString::from("."), PathBuf::from("/"));
         let stat = self.open.last().and_then(|here| look(here, &name).ok());
         self.root()?;
@@ -200,7 +200,7 @@ impl Walk {
         if let Some(stat) = &stat {
             self.check_entry(&path, stat);
         }
-        // The root is always open.
+        // The root directory is always open.
         let last = self.open.swap_remove(self.open.len() - 1);
         End {
             fd: last.fd,
@@ -212,7 +212,7 @@ impl Walk {
         }
     }
 
-    /// Goes on along a link, unless somebody else could have made it.
+    /// Continues along a link, unless another user could have created it.
     fn follow(&mut self, name: &OsStr, path: PathBuf) -> Result<(), Fault> {
         if let Some(fault) = &self.distrust {
             return Err(fault.clone());
@@ -244,7 +244,7 @@ fn look(here: &Directory, name: &OsStr) -> Result<Stat, Errno> {
     rustix::fs::statat(&here.fd, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The kind of a file.
+/// Returns the kind of a file.
 pub(crate) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which files are trusted, and how one is made among others.
+//! The trust in files, and the creation of files in shared directories.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const MOST: u64 = 1 << 20;
 
-/// Somebody who is neither root nor who runs the test.
+/// A user who is neither root nor the one who runs the test.
 const STRANGER: u32 = 54_321;
 
 struct Place {
@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// A directory of this user's alone, in which `sub` is another.
+    /// Creates a private directory of this user, with a subdirectory `sub`.
     fn new() -> Self {
         let root = TempDir::new().unwrap();
         fs::create_dir(root.path().join("sub")).unwrap();
@@ -49,7 +49,8 @@ impl Place {
         fs::metadata(self.root.path()).unwrap().uid()
     }
 
-    /// A user to whom what is here belongs to somebody else; none where only root could give it away.
+    /// Returns the trust of a user who does not own these files; `None` if only root could change
+    /// their owner.
     fn other(&self, names: &[&str]) -> Trust {
         if self.me() != 0 {
             return Trust::in_user(STRANGER);
@@ -65,7 +66,7 @@ fn read(path: &Path) -> Result<String, Fault> {
     Trust::of_process().read(path, MOST)
 }
 
-/// What is at fault on the way, and its mode.
+/// Returns the object at fault and its mode.
 fn culprit(result: Result<String, Fault>) -> (PathBuf, u32) {
     match result {
         Err(Fault::Untrusted { path, mode, .. }) => (path, mode),
@@ -74,7 +75,7 @@ fn culprit(result: Result<String, Fault>) -> (PathBuf, u32) {
 }
 
 #[test]
-fn a_file_of_ones_own_is_trusted_below_a_sticky_directory_too() {
+fn an_own_file_is_trusted_even_below_a_sticky_directory() {
     let place = Place::new();
     assert_eq!(read(&place.file("a")).unwrap(), "text");
     place.mode("sub", 0o1777);
@@ -86,7 +87,7 @@ fn a_file_of_ones_own_is_trusted_below_a_sticky_directory_too() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not() {
+fn a_file_of_another_user_is_not_trusted() {
     let place = Place::new();
     let path = place.file("sub/a");
     let fault = place.other(&["sub/a"]).read(&path, MOST).unwrap_err();
@@ -95,14 +96,14 @@ fn a_file_of_somebody_else_is_not() {
         text.contains("mode 0644") && text.contains("belongs to"),
         "{text}"
     );
-    // Nor one that somebody else put beside others in a directory for everybody.
+    // Neither is a file that another user placed in a shared directory.
     place.mode("sub", 0o1777);
     let fault = place.other(&["sub/a"]).read(&path, MOST).unwrap_err();
     assert!(matches!(fault, Fault::Untrusted { .. }), "{fault:?}");
 }
 
 #[test]
-fn a_file_in_a_directory_of_somebody_else_is_not() {
+fn a_file_in_a_directory_of_another_user_is_not_trusted() {
     let place = Place::new();
     let path = place.file("sub/a");
     let trust = place.other(&["sub"]);
@@ -112,7 +113,7 @@ fn a_file_in_a_directory_of_somebody_else_is_not() {
 }
 
 #[test]
-fn what_others_may_write_to_is_not_trusted() {
+fn files_writable_by_others_are_not_trusted() {
     let place = Place::new();
     let path = place.file("sub/a");
     for mode in [0o664, 0o646, 0o666] {
@@ -130,7 +131,7 @@ fn what_others_may_write_to_is_not_trusted() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_neither_opened_nor_waited_for() {
+fn irregular_files_are_neither_opened_nor_waited_for() {
     let place = Place::new();
     let fifo = place.path("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -152,7 +153,7 @@ fn what_is_no_regular_file_is_neither_opened_nor_waited_for() {
 }
 
 #[test]
-fn links_are_followed_only_where_nobody_else_could_have_made_them() {
+fn follows_links_only_if_no_other_user_could_have_made_them() {
     let place = Place::new();
     let target = place.file("a");
     symlink("../a", place.path("sub/link")).unwrap();
@@ -170,7 +171,7 @@ fn links_are_followed_only_where_nobody_else_could_have_made_them() {
         culprit(read(&place.path("sub/link"))),
         (place.path("sub"), 0o777)
     );
-    // It leads through a directory in which others could exchange what comes next.
+    // The path leads through a directory in which others could exchange the next component.
     fs::create_dir(place.path("sub/inner")).unwrap();
     place.file("sub/inner/a");
     symlink("sub/inner/a", place.path("into")).unwrap();
@@ -195,12 +196,12 @@ fn a_large_file_is_refused_by_its_size() {
 }
 
 #[test]
-fn what_is_written_is_for_its_owner_alone() {
+fn created_files_are_private() {
     let place = Place::new();
     let path = place.path("sub/out");
     for before in [None, Some(0o666)] {
         if let Some(mode) = before {
-            fs::write(&path, "what was there before").unwrap();
+            fs::write(&path, "the previous content").unwrap();
             place.mode("sub/out", mode);
         }
         create(&path).unwrap().write_all(b"new").unwrap();
@@ -215,12 +216,12 @@ fn what_is_written_is_for_its_owner_alone() {
 }
 
 #[test]
-fn what_others_put_in_the_way_is_not_written_to() {
+fn does_not_write_to_objects_of_others() {
     let place = Place::new();
     let precious = place.file("precious");
     symlink(&precious, place.path("sub/link")).unwrap();
     fs::hard_link(&precious, place.path("sub/name")).unwrap();
-    // In a directory of one's own both are one's own.
+    // In an own directory, both the link and the file are trusted.
     create(&place.path("sub/link")).unwrap();
     fs::write(&precious, "text").unwrap();
     place.mode("sub", 0o777);
@@ -246,7 +247,7 @@ fn what_others_put_in_the_way_is_not_written_to() {
 }
 
 #[test]
-fn input_is_a_regular_file_of_bounded_size_whoever_it_belongs_to() {
+fn input_is_a_bounded_regular_file_of_any_owner() {
     let place = Place::new();
     let path = place.file("input");
     place.mode("input", 0o666);
@@ -256,7 +257,7 @@ fn input_is_a_regular_file_of_bounded_size_whoever_it_belongs_to() {
         read_regular(&path, 7).unwrap_err(),
         Fault::TooLarge { most: 7 }
     );
-    // Nobody writes to it, and it is not waited for.
+    // The pipe has no writer, and opening it does not block.
     let pipe = place.path("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     for path in [
@@ -274,7 +275,7 @@ fn input_is_a_regular_file_of_bounded_size_whoever_it_belongs_to() {
 }
 
 #[test]
-fn a_file_that_is_appended_to_keeps_what_it_holds_by_whichever_name() {
+fn appending_keeps_the_content_under_every_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     fs::write(&path, "a").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collecting the layers.
+//! The builder of parameters, which collects the layers.
 //!
 //! Source: OpenPMIx, the order of its sources of MCA parameters; the layers of files are this
 //! project's own.
@@ -10,15 +10,15 @@ use crate::params::Entry;
 use crate::source::Layer;
 use crate::{Error, Params, PluginFile, Setting, Source, mca_file, toml_file};
 
-/// What the environment puts before a parameter's name.
+/// The prefix of a parameter's name in the environment.
 pub(crate) const PREFIX: &str = "PMIX_MCA_";
 
-/// Collects the layers of parameters. A higher layer wins whatever the order of the calls; within
-/// one layer the later call wins.
+/// A builder that collects the layers of parameters. A higher layer takes precedence, whatever the
+/// order of the calls; within one layer the last call does.
 #[derive(Clone, Debug, Default)]
 pub struct ParamsBuilder {
     params: Params,
-    /// How many files `plugins.toml` were added.
+    /// The number of `plugins.toml` files that were added.
     tomls: usize,
     fault: Option<Error>,
 }
@@ -32,7 +32,7 @@ impl Params {
 }
 
 impl ParamsBuilder {
-    /// Sets a parameter by its MCA name (without `PMIX_MCA_`); the source tells the layer.
+    /// Sets a parameter by its MCA name (without `PMIX_MCA_`); the source determines the layer.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<String>, source: Source) -> Self {
         let layer = Layer::of(&source);
@@ -67,11 +67,11 @@ impl ParamsBuilder {
     }
 
     /// Adds the text of a `plugins.toml`; `path` names it in messages, and relative plugin paths
-    /// are resolved against its directory. Each file is a layer above those that were added before,
-    /// and its plugins are loaded before theirs.
+    /// are resolved against its directory. Each file is a layer above the files added before, and
+    /// its plugins are loaded before theirs.
     ///
     /// # Errors
-    /// The text is no TOML, or holds a table or value that cannot belong there.
+    /// The text is not TOML, or contains an invalid table or value.
     pub fn plugins_toml(mut self, path: &Path, text: &str) -> Result<Self, Error> {
         let file = toml_file::parse(path, text)?;
         self.tomls += 1;
@@ -94,9 +94,9 @@ impl ParamsBuilder {
     }
 
     /// Adds the text of an MCA parameter file (`name = value` lines); `path` names it in messages.
-    /// Call it for the most important file last.
+    /// Files must be added in ascending order of importance.
     ///
-    /// A malformed line is dropped with a warning, since other programs read the same file.
+    /// A malformed line is ignored with a warning, because other programs read the same file.
     #[must_use]
     pub fn mca_file(mut self, path: &Path, text: &str) -> Self {
         for line in mca_file::parse(text) {
@@ -116,7 +116,7 @@ impl ParamsBuilder {
     /// Resolves the layers.
     ///
     /// # Errors
-    /// A layer holds a value that cannot be read.
+    /// A layer contains a value that cannot be parsed.
     pub fn build(self) -> Result<Params, Error> {
         match self.fault {
             Some(fault) => Err(fault),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every parameter there is, for checking what is set and for showing it.
+//! The catalog of known parameters, for checks and for display.
 //!
 //! Source: none outside; the components declare their parameters.
 
@@ -9,22 +9,22 @@ use crate::source::Layer;
 use crate::spec::parse_flag;
 use crate::{Error, Header, Kind, ParamSpec, Params, Setting, Source};
 
-/// Describes a known parameter: its default, its help, the value in force and what that overrides.
+/// A known parameter: its default, its help, the value in force and the overridden values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
     /// The full MCA name.
     pub name: String,
-    /// The component it belongs to; `None` for the framework itself.
+    /// The component of the parameter; `None` for the framework itself.
     pub component: Option<String>,
-    /// The built-in value.
+    /// The default value.
     pub default: String,
     /// The help, in one line.
     pub help: String,
-    /// The kind of value that it takes.
+    /// The kind of its value.
     pub kind: Kind,
     /// The value in force and its source.
     pub setting: Setting,
-    /// Values of lower layers that it overrides, highest first.
+    /// The overridden values of lower layers, highest first.
     pub overridden: Vec<Setting>,
 }
 
@@ -39,11 +39,11 @@ struct Known {
 #[derive(Clone, Debug)]
 struct KnownComponent {
     name: String,
-    /// It may have parameters that are not listed here.
+    /// `true` if it may have parameters that are not listed here.
     open: bool,
 }
 
-/// Lists the known parameters of one framework and its components.
+/// The known parameters of one framework and its components.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     framework: String,
@@ -66,7 +66,7 @@ impl Catalog {
         catalog
     }
 
-    /// Adds a component that reads values of peers, with its own parameters.
+    /// Adds a component that parses values of peers, with its own parameters.
     pub fn component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
         self.plain_component(header, specs);
         let name = header.name;
@@ -78,7 +78,8 @@ impl Catalog {
         });
     }
 
-    /// Adds a component that only an `_enabled` parameter switches, with its own parameters.
+    /// Adds a component that is controlled only by its parameter `_enabled`, with its own
+    /// parameters.
     pub fn plain_component(&mut self, header: &Header<'_>, specs: &[ParamSpec]) {
         let name = header.name;
         let mut add = |key: &str, default: String, help: &str| {
@@ -105,7 +106,7 @@ impl Catalog {
         });
     }
 
-    /// Adds a loaded component that does not say which parameters of its own it has.
+    /// Adds a loaded component that does not declare its parameters.
     pub fn open_component(&mut self, header: &Header<'_>) {
         self.component(header, &[]);
         if let Some(last) = self.components.last_mut() {
@@ -113,7 +114,7 @@ impl Catalog {
         }
     }
 
-    /// Adds a loaded component that declares its own parameters: their names, built-in values and help.
+    /// Adds a loaded component with declared parameters: their names, defaults and help.
     pub fn declared_component<'p>(
         &mut self,
         header: &Header<'_>,
@@ -129,8 +130,8 @@ impl Catalog {
         self.known.extend(declared);
     }
 
-    /// Records that some component could not be loaded, so that an unknown name may be its
-    /// parameter: such names become warnings.
+    /// Records that a component could not be loaded. Unknown names may then be its parameters, so
+    /// they become warnings.
     pub fn mark_incomplete(&mut self) {
         self.incomplete = true;
     }
@@ -141,14 +142,14 @@ impl Catalog {
         self.known.iter().map(|known| known.info(params)).collect()
     }
 
-    /// Checks names and values of what is set.
+    /// Checks the names and values of the parameters that are set.
     ///
-    /// An unknown name in `plugins.toml`, on the command line or from the API is an error; in the
+    /// An unknown name in `plugins.toml`, on the command line or from the API is an error. In the
     /// environment and in MCA parameter files, which other programs share, it is a warning.
-    /// Parameters of other frameworks are passed over.
+    /// Parameters of other frameworks are ignored.
     ///
     /// # Errors
-    /// An unknown name, or a value of the wrong kind; the message names the source.
+    /// A name is unknown, or a value has the wrong kind; the message names the source.
     pub fn check(&self, params: &Params) -> Result<(), Error> {
         for section in &params.sections {
             if section.framework == self.framework && !self.has_component(&section.component) {
@@ -186,8 +187,8 @@ impl Catalog {
         };
         let source = &entry.setting.source;
         let strict = entry.toml.is_some() || entry.layer == Layer::Program;
-        // Each framework of OpenPMIx has a parameter of its bare name. Sites set `PMIX_MCA_gds` for stock clients, and
-        // it concerns nothing here.
+        // Each framework of OpenPMIx has a parameter with its bare name. Sites set `PMIX_MCA_gds`
+        // for stock clients, and it does not apply here.
         if !strict && !name.contains('_') {
             return Ok(());
         }
@@ -205,7 +206,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Whether a name belongs to the framework or to one that its components configure.
+    /// Returns `true` if a name belongs to the framework or to one that its components configure.
     fn covers(&self, name: &str) -> bool {
         let first = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
         self.known
@@ -228,7 +229,7 @@ impl Catalog {
         self.components.iter().any(|c| c.name == name)
     }
 
-    /// The nearest key that could stand in the same table of `plugins.toml`.
+    /// Returns the most similar key of the same table of `plugins.toml`.
     fn nearest_key(&self, key: &str) -> String {
         let Some((table, last)) = key.rsplit_once('.') else {
             return String::new();
@@ -270,7 +271,7 @@ impl Known {
         }
     }
 
-    /// Checks the type that `plugins.toml` gives, and the text of whatever is in force.
+    /// Checks the type in `plugins.toml`, and the text of a value in force.
     fn check(&self, entry: &Entry, in_force: bool) -> Result<(), Error> {
         let kind = Kind::of(&self.default);
         if let Some((key, found)) = &entry.toml

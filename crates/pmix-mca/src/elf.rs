@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a library file says it was built for, read before the dynamic linker sees it.
+//! The target machine of a library file, read before the dynamic linker opens the file.
 //!
-//! The linker's own words for a file of another machine name neither machine. Layout: System V
+//! The linker's message about a file for another machine names neither machine. Layout: System V
 //! ABI, "ELF Header".
 
 use crate::LoadFault;
 
-/// How many bytes of a file are looked at.
+/// The number of bytes of the file that are examined.
 pub(crate) const HEADER_LEN: usize = 64;
 
-/// The machines that have names; others are shown by number.
+/// The machines with names; others are shown by number.
 const MACHINES: &[(u16, &str)] = &[
     (3, "x86"),
     (8, "mips"),
@@ -32,7 +32,7 @@ struct Target {
 }
 
 impl Target {
-    /// This process; machine 0 where ours has no number here.
+    /// Returns the target of this process; machine 0 if it has no number here.
     fn host() -> Self {
         let arch = match std::env::consts::ARCH {
             "riscv64" | "riscv32" => "riscv",
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// Checks the first bytes of a file against this process.
+/// Compares the first bytes of a file with this process.
 pub(crate) fn check(header: &[u8]) -> Result<(), LoadFault> {
     let not = |why: &str| Err(LoadFault::NotALibrary(why.to_owned()));
     if header.is_empty() {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_library_is_told() {
+    fn rejects_files_that_are_not_libraries() {
         let says = |bytes: &[u8]| check(bytes).unwrap_err().to_string();
         assert!(says(b"").contains("empty"));
         assert!(says(b"#!/bin/sh\n").contains("ELF"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process is surrounded by: environment and directories.
+//! The environment of a process: variables and directories.
 //!
-//! [`Environment::of_process`] is the one place in the workspace that reads the environment;
-//! tests make their own.
+//! [`Environment::of_process`] is the only place in the workspace that reads the environment; tests
+//! create their own.
 //!
 //! Source: OpenPMIx, the variables `PMIX_MCA_*`; `docs/plugins.md` for the others.
 
@@ -14,13 +14,12 @@ use std::path::PathBuf;
 
 use crate::rights::gained_rights;
 
-/// Holds the environment variables and directories in which settings are looked for.
+/// The environment variables and directories in which settings are searched.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The environment variables, in order.
     pub vars: Vec<(OsString, OsString)>,
-    /// The directory against which relative paths are resolved, and in which a `plugins.toml` is
-    /// looked for; empty if there is none.
+    /// The directory for relative paths and for a `plugins.toml`; empty if there is none.
     pub cwd: PathBuf,
     /// The home directory, if there is one.
     pub home: Option<PathBuf>,
@@ -54,7 +53,7 @@ impl Environment {
         }
     }
 
-    /// Returns the first of some variables that is set and not empty.
+    /// Returns the first of several variables that is set and not empty.
     #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Option<&OsStr> {
         names.iter().find_map(|name| self.var(name))

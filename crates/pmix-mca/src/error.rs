@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: none outside.
 
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports a setting that cannot be obeyed; the message names the source and the cure.
+    /// An invalid setting; the message names the source and the remedy.
     pub struct Error;
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Component selection, as OpenPMIx's Modular Component Architecture does it.
 //!
-//! A *framework* (`preg`, `pcompress`) has *components*; parameters decide which are active and
-//! in which order. Parameters come in layers, and each value remembers its source. This crate
-//! reads the environment and the files once, into immutable `Params`; nothing else in the
-//! workspace does.
+//! A *framework* (`preg`, `pcompress`) has *components*; parameters determine which are active and
+//! in which order. Parameters come in layers, and each value remembers its source. This crate reads
+//! the environment and the files once, into immutable `Params`; no other code of the workspace
+//! does.
 //!
-//! | feature | what there is |
+//! | feature | content |
 //! | --- | --- |
 //! | none | [`Environment`]: the variables and directories of the process |
-//! | `params` | parameters, the files that they come from, and selection |
+//! | `params` | parameters, their files, and selection |
 //! | `plugins`, the default | `params`, and the opening of plugin files and of the MUNGE library |
 //!
 #![cfg_attr(feature = "params", doc = "```")]

@@ -3,19 +3,19 @@
 
 use crate::{Error, Setting};
 
-/// What `PMIX_MCA_<framework>` says.
+/// The value of `PMIX_MCA_<framework>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ComponentList {
-    /// Everything that is on by default.
+    /// All components that are on by default.
     Default,
-    /// Only these.
+    /// Only these components.
     Include(Vec<String>),
-    /// All but these.
+    /// All components but these.
     Exclude(Vec<String>),
 }
 
 impl ComponentList {
-    /// Reads a setting: names separated by commas, a leading `^` turns the whole list round.
+    /// Parses a setting: names separated by commas; a leading `^` inverts the whole list.
     pub(crate) fn parse(framework: &str, setting: &Setting) -> Result<Self, Error> {
         let fail = |message: String| {
             let shown: String = setting.value.chars().take(80).collect();
@@ -54,7 +54,7 @@ impl ComponentList {
         })
     }
 
-    /// The names of the list.
+    /// Returns the names of the list.
     pub(crate) fn names(&self) -> &[String] {
         match self {
             Self::Default => &[],

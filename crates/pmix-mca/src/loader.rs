@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The calls of C that this crate makes: opening plugin files, the library of MUNGE, and asking the
-//! kernel whether the process gained rights.
+//! The C functions that this crate calls: for plugin files, for the MUNGE library, and for the
+//! rights of the process.
 
 #![allow(unsafe_code)]
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MCA parameter files: `name = value`, one a line.
+//! MCA parameter files: one `name = value` per line.
 //!
-//! The format is OpenPMIx's (its `docs/mca.rst`): the value is the rest of the line, trimmed, and
-//! quotes and `#` inside it belong to it. Comments (`#`, `//`, `/* */`) stand at the start of a
-//! line; the undocumented `-mca name value` is read too. `-x` lines set variables of processes
-//! to be started and say nothing to us.
+//! The format is that of OpenPMIx (its `docs/mca.rst`): the value is the rest of the line, trimmed;
+//! quotes and `#` are part of it. Comments (`#`, `//`, `/* */`) are at the start of a line; the
+//! undocumented `-mca name value` is parsed as well. `-x` lines set variables of processes to be
+//! started and are ignored.
 
-/// One line that says something.
+/// A line with content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Counted from one.
+    /// The line number, counted from one.
     pub(crate) number: usize,
-    /// Name and value, or what is wrong.
+    /// The name and the value, or the error.
     pub(crate) content: Result<(String, String), &'static str>,
 }
 
-/// The lines of a file that set something or try to.
+/// Returns the lines of a file that set a parameter or try to.
 pub(crate) fn parse(text: &str) -> Vec<Line> {
     let mut in_comment = false;
     let mut lines = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn parse(text: &str) -> Vec<Line> {
     lines
 }
 
-/// What remains of a line before which comments stood; `None` if nothing does.
+/// Returns the rest of a line after comments, or `None` if it is empty.
 fn without_comments<'a>(line: &'a str, in_comment: &mut bool) -> Option<&'a str> {
     let mut rest = line;
     loop {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_foreign_directives_say_nothing() {
+    fn ignores_comments_and_foreign_directives() {
         let text = "# preg = raw\n\n// preg = raw\n/* preg = raw\npreg = raw */\n-x preg=raw\n";
         assert_eq!(parse(text), []);
         assert_eq!(parse("/* a */ /* b */ preg = raw")[0].number, 1);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_line_is_dropped_whole() {
+    fn ignores_malformed_lines_completely() {
         for text in ["preg raw", "= raw", "a:b = 1", "p r = 1", "-mca preg"] {
             assert!(only(text).is_err(), "{text:?}");
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The known name that a misspelt one was probably meant to be.
+//! Suggestions for misspelled names.
 //!
 //! Source: none outside.
 
 use strsim::osa_distance;
 
-/// Returns the candidate with the fewest edits to `word`, if it is near enough to be worth showing.
+/// Returns the candidate with the fewest edits to `word`, if it is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A longer word may hold more typing mistakes; nobody types names of 200 letters.
+    // A longer word may contain more typing errors, but no user types names of 200 letters.
     let word = word.get(..200).unwrap_or(word);
     let most = (word.len() / 3).max(2);
     candidates
@@ -18,7 +18,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean NAME?`, or nothing.
+/// Returns `; did you mean NAME?`, or an empty text.
 pub(crate) fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
@@ -28,12 +28,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_typing_mistake_costs_one_edit() {
+    fn one_typing_error_is_one_edit() {
         let near = |word| nearest(word, ["raw", "priority"]);
         for word in ["priority", "priorty", "prioirty", "ppriority", "priorita"] {
             assert_eq!(near(word), Some("priority"), "{word}");
         }
-        // Two swaps are two edits, three are more than a word of eight letters may hold.
+        // Two swaps are two edits; three are too many for a word of eight letters.
         assert_eq!(near("rpioirty"), Some("priority"));
         assert_eq!(near("rpioiryt"), None);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters: names, values and where each value came from.
+//! Parameters: names, values and their sources.
 //!
 //! Source: OpenPMIx, MCA parameters: `<framework>_<component>_<name>`.
 
@@ -11,25 +11,25 @@ use crate::source::Layer;
 use crate::spec::{Kind, parse_flag};
 use crate::{Error, Source};
 
-/// Holds the value of a parameter and its source.
+/// The value of a parameter and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The value as text; the empty text stands for the built-in default.
+    /// The value as text; an empty text means the default.
     pub value: String,
-    /// The layer that it came from.
+    /// The layer of the value.
     pub source: Source,
 }
 
-/// Names a plugin file that a configuration has.
+/// A plugin file that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginFile {
     /// The file; relative paths of `plugins.toml` are resolved against its directory.
     pub path: PathBuf,
-    /// The layer that named it.
+    /// The layer that names it.
     pub source: Source,
 }
 
-/// One value of one layer.
+/// A value of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) setting: Setting,
@@ -46,7 +46,7 @@ pub(crate) struct Section {
     pub(crate) source: Source,
 }
 
-/// Holds all parameters that were set, resolved over the layers; it does not change.
+/// All parameters that are set, resolved over the layers; immutable.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// The values of each name, lowest layer first.
@@ -83,8 +83,8 @@ impl Params {
         &self.files
     }
 
-    /// Returns the plugin files to load for a framework: those of `plugins.toml` in its order, then
-    /// those of the parameter `<framework>_base_plugins` (separated by colons).
+    /// Returns the plugin files of a framework: those of `plugins.toml` in its order, then those of
+    /// the parameter `<framework>_base_plugins` (separated by colons).
     #[must_use]
     pub fn plugin_files(&self, framework: &str) -> Vec<PluginFile> {
         let mut files = self.plugins.clone();
@@ -102,10 +102,10 @@ impl Params {
         self.values.get(name)?.last()
     }
 
-    /// Returns a size or count, which is a decimal number; `-1` means "no limit", as in OpenPMIx.
+    /// Returns a size or count, a decimal number; `-1` means "no limit", as in OpenPMIx.
     ///
     /// # Errors
-    /// The value is no number; the message names its source.
+    /// The value is not a number; the message names its source.
     pub fn size(&self, name: &str, default: u64) -> Result<u64, Error> {
         self.parsed(
             name,
@@ -121,7 +121,7 @@ impl Params {
     /// Returns a number that may be negative, such as a priority.
     ///
     /// # Errors
-    /// The value is no number or does not fit 32 bits; the message names its source.
+    /// The value is not a number or does not fit 32 bits; the message names its source.
     pub fn number(&self, name: &str, default: i32) -> Result<i32, Error> {
         let expected = "a whole number from -2147483648 to 2147483647";
         self.parsed(name, default, expected, |text| i32::from_str(text).ok())
@@ -135,7 +135,7 @@ impl Params {
         self.parsed(name, default, "true or false", parse_flag)
     }
 
-    /// Returns a text, trimmed; the default where no layer sets it or the value is empty.
+    /// Returns a text, trimmed; the default if no layer sets it or the value is empty.
     #[must_use]
     pub fn text<'a>(&'a self, name: &str, default: &'a str) -> &'a str {
         let value = self.get(name).map_or("", |setting| setting.value.trim());
@@ -159,7 +159,8 @@ impl Params {
     }
 }
 
-/// `SOURCE: NAME = "VALUE": expected ...`; in a plugin without the source, which its host knows and adds.
+/// Returns the error `SOURCE: NAME = "VALUE": expected ...`. In a plugin the source is omitted,
+/// because its host knows and adds it.
 pub(crate) fn malformed(name: &str, setting: &Setting, expected: &str) -> Error {
     let shown: String = setting.value.chars().take(60).collect();
     let what = format!("{name} = {shown:?}: expected {expected}");

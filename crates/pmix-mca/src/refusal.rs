@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a plugin file is not used.
+//! The reasons that plugin files are rejected.
 //!
-//! Source: `docs/plugins.md`, and SECURITY.md for who may own a plugin.
+//! Source: `docs/plugins.md`, and SECURITY.md for the owners of plugins.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use pmix_plugin_abi::{ABI_MAJOR, SYMBOL};
 
-/// Reports a plugin file that is not used, and why.
+/// A plugin file that is not used, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The file.
@@ -18,7 +18,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Creates the report of a file that is refused.
+    /// Creates the report about a rejected file.
     #[must_use]
     pub fn new(path: &Path, fault: LoadFault) -> Self {
         Self {
@@ -36,28 +36,28 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Says what is wrong with a plugin file that is refused before its first call.
+/// The fault of a plugin file that is rejected before its first call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadFault {
     /// The file cannot be read.
     Unreadable(String),
-    /// Somebody else could have put the file there.
+    /// Another user could have placed the file there.
     Untrusted(pmix_files::Fault),
-    /// The file is no shared library.
+    /// The file is not a shared library.
     NotALibrary(String),
     /// The file is a library for another machine.
     OtherMachine {
-        /// What it was built for.
+        /// The machine of the file.
         file: String,
-        /// What this is.
+        /// The machine of this process.
         host: String,
     },
-    /// The dynamic linker refused it.
+    /// The dynamic linker rejects it.
     Link(String),
-    /// It does not export the one symbol.
+    /// It does not export the symbol of the interface.
     NoSymbol,
-    /// Its function returned NULL, or something that cannot be a header.
+    /// Its function returned NULL, or an address that cannot be a header.
     BadTable(&'static str),
     /// The header does not begin with the magic.
     Magic,
@@ -68,13 +68,13 @@ pub enum LoadFault {
         /// Its minor version.
         minor: u16,
     },
-    /// A struct is not as large as its version says.
+    /// A struct is smaller than its version requires.
     Size {
-        /// Which struct.
+        /// The struct.
         what: &'static str,
-        /// What it says.
+        /// The stated size.
         found: usize,
-        /// What there must be.
+        /// The required size.
         least: usize,
     },
     /// It belongs to another framework.
@@ -83,25 +83,25 @@ pub enum LoadFault {
     Interface {
         /// Its version.
         found: u32,
-        /// Ours.
+        /// The host's version.
         expected: u32,
     },
-    /// A text of the header is not what it must be.
+    /// A text of the header is invalid.
     Text {
-        /// Which text.
+        /// The text.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error in it.
         why: String,
     },
-    /// Its `query` misbehaved.
+    /// Its `query` violated the interface.
     Query(String),
-    /// It is called, tagged or typed like another component.
+    /// Its name, tag or type is that of another component.
     Taken {
-        /// Which of name, tag and type.
+        /// The kind of the collision: name, tag or type.
         what: &'static str,
         /// The value in question.
         value: String,
-        /// Who has it.
+        /// The component that uses it.
         owner: String,
     },
 }
@@ -111,7 +111,7 @@ impl fmt::Display for LoadFault {
         match self {
             Self::Unreadable(why) => write!(f, "cannot be read: {why}"),
             Self::Untrusted(why) => write!(f, "is not trusted: {why}"),
-            Self::NotALibrary(why) => write!(f, "is no shared library: {why}"),
+            Self::NotALibrary(why) => write!(f, "is not a shared library: {why}"),
             Self::OtherMachine { file, host } => {
                 write!(f, "was built for {file}, this host is {host}")
             }

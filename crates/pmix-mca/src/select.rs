@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which components of a framework are active, and in which order.
+//! The selection of the active components of a framework, and their order.
 //!
 //! Source: OpenPMIx, the selection of MCA components by priority, inclusion and exclusion.
 
@@ -13,55 +13,56 @@ use crate::nearest::hint;
 use crate::source::Layer;
 use crate::{Error, Params, Source};
 
-/// Holds the properties of a component by which it is selected.
+/// The properties of a component that determine its selection.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
     /// The component's name.
     pub name: &'a str,
-    /// Its built-in priority; higher is asked first.
+    /// The built-in priority; the highest is asked first.
     pub priority: i32,
-    /// Whether it is active when nothing is configured.
+    /// `true` if the component is active without configuration.
     pub enabled: bool,
 }
 
-/// Says what was decided about one component, in the order the headers came.
+/// The decision about a component; decisions have the order of the headers.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The priority in force.
     pub priority: i32,
-    /// The layer that the priority came from.
+    /// The source of the priority.
     pub priority_source: Source,
-    /// The reason why the component is not active, and by which setting; `None` when it is active.
+    /// The reason that the component is not active, and the source of the setting; `None` if it is
+    /// active.
     pub excluded: Option<(String, Source)>,
-    /// Whether values of this component may be read, active or not.
+    /// `true` if values of this component may be parsed, even if it is not active.
     pub parse: bool,
-    /// The layer that `parse` came from.
+    /// The source of `parse`.
     pub parse_source: Source,
 }
 
-/// Holds the outcome of [`select`].
+/// The result of [`select`].
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// Indices of all components, highest priority first, ties by name.
     pub order: Vec<usize>,
     /// Indices of the active components, in that order.
     pub active: Vec<usize>,
-    /// Indices of the components whose values may be read, in that order.
+    /// Indices of the components whose values may be parsed, in that order.
     pub readers: Vec<usize>,
-    /// One decision per header.
+    /// One decision for each header.
     pub decisions: Vec<Decision>,
 }
 
-/// Selects the active components of a framework and their order: applies the parameters
+/// Selects the active components of a framework and their order, according to the parameters
 /// `<framework>`, `<framework>_<component>_priority`, `_enabled` and `_parse`.
 ///
-/// The list and `_enabled` may disagree; then the higher layer decides, and within one layer
-/// whichever excludes. A component that is not active still reads values of peers unless `_parse`
-/// is false.
+/// If the list and `_enabled` disagree, the higher layer decides, and within one layer the
+/// exclusion does. A component that is not active still parses values of peers unless `_parse` is
+/// false.
 ///
 /// # Errors
-/// A misplaced `^`, an unknown component, a malformed value, or nothing left to select; the
-/// message names the setting's source.
+/// A misplaced `^`, an unknown component, a malformed value, or no component left; the message
+/// names the source of the setting.
 pub fn select(
     framework: &str,
     headers: &[Header<'_>],
@@ -114,14 +115,14 @@ fn decide(
         setting.map_or(Source::Default, |s| s.source.clone())
     };
     let decision = Decision {
-        // DEVIATION: OpenPMIx's priorities are fixed, and such a parameter is ignored in silence;
+        // DEVIATION: OpenPMIx's priorities are fixed, and it ignores such a parameter silently;
         // the_highest_priority_comes_first
         priority: params.number(&key("priority"), header.priority)?,
         priority_source: source("priority"),
         excluded: None,
-        // DEVIATION: OpenPMIx takes a value of a component that is not selected for host names;
-        // here switching off stops producing, not reading, as a peer's value cannot be asked
-        // for in another form; disabled_encoders_still_read_unless_told_otherwise
+        // DEVIATION: OpenPMIx treats a value of an unselected component as host names; here an
+        // excluded component no longer encodes but still parses, because a peer cannot be asked for
+        // another form of its value; disabled_encoders_still_read_unless_told_otherwise
         parse: params.flag(&key("parse"), true)?,
         parse_source: source("parse"),
     };
@@ -135,7 +136,7 @@ fn decide(
         ComponentList::Exclude(_) => listed.then_some(false),
     };
     let list_decides = by_list.is_some_and(|active| {
-        // In one layer, whichever excludes; a default is lower than every layer.
+        // In one layer the exclusion decides; defaults are below every layer.
         listed_by > enabled_by || (listed_by == enabled_by && !active)
     });
     let (active, reason, by) = if list_decides {
@@ -154,7 +155,7 @@ fn decide(
     })
 }
 
-/// The layer that sets a parameter, unless it sets it to the default.
+/// Returns the layer that sets a parameter to a value other than the default.
 fn set_in(params: &Params, name: &str) -> Option<Layer> {
     let entry = params.entry(name)?;
     (!entry.setting.value.trim().is_empty()).then_some(entry.layer)
@@ -180,8 +181,8 @@ fn unknown_component(
     .with_status(Status::ERR_NOT_FOUND)
 }
 
-/// Returns the error for a framework without an active component: what was excluded, and by which
-/// setting.
+/// Returns the error for a framework without an active component, with the settings that excluded
+/// each.
 pub fn no_plugins<'a>(
     framework: &str,
     decisions: impl IntoIterator<Item = (&'a str, &'a Decision)>,
@@ -207,6 +208,6 @@ pub fn no_plugins<'a>(
         "\nName at least one of them in {framework} (as in PMIX_MCA_{framework}=NAME), or remove \
          the settings above."
     );
-    // What went wrong is said in full, so nobody has to say it again.
+    // The message is complete, so callers must not add another one.
     Error::new(text).with_status(Status::ERR_SILENT)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a value came from.
+//! The sources of values.
 //!
 //! Source: none outside.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Names the layer that a value came from; a lower layer is less.
+/// The source of a value; sources of lower layers compare less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Built in.
+    /// The built-in default.
     Default,
     /// A line of `plugins.toml` or of an MCA parameter file.
     File {
@@ -20,14 +20,14 @@ pub enum Source {
     },
     /// An environment variable.
     Environment {
-        /// The variable's full name.
+        /// The full name of the variable.
         variable: String,
     },
     /// `--mca NAME VALUE`.
     CommandLine,
-    /// Set by the embedding program.
+    /// A call of the embedding program.
     Api,
-    /// Read by a plugin from its host, which knows where the value came from.
+    /// The host of a plugin, which knows the actual source.
     Host,
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for Source {
     }
 }
 
-/// The layers, lowest first. A [`Source::File`] alone does not tell `plugins.toml` from an MCA
-/// parameter file, so each value carries its layer beside its source.
+/// The layers, lowest first. A [`Source::File`] does not distinguish `plugins.toml` from an MCA
+/// parameter file, so each value has its layer besides its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
     /// The files `plugins.toml`, in the order in which they were added.
@@ -59,7 +59,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// The layer of a value that a caller sets with a source of its own.
+    /// Returns the layer of a value that a caller sets with a source.
     pub(crate) fn of(source: &Source) -> Self {
         match source {
             Source::Default => Self::Plugins(0),

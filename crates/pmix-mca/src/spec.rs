@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of a parameter before anybody sets it.
+//! The declaration of parameters.
 //!
 //! Source: none outside.
 
-/// Describes one parameter that a framework or component understands.
+/// A parameter of a framework or component.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
     /// The full MCA name, for example `pcompress_base_limit`.
     pub name: &'static str,
-    /// The built-in value as text; it also tells the kind of value, see [`Kind::of`].
+    /// The default as text; it also determines the kind of value, see [`Kind::of`].
     pub default: &'static str,
     /// The help, in one line, with unit and range.
     pub help: &'static str,
 }
 
-/// Names the kind of value that a parameter takes.
+/// The kind of value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A truth value.
     Flag,
     /// A whole number.
     Number,
-    /// Anything.
+    /// Any text.
     Text,
 }
 
 impl Kind {
-    /// Returns the kind of a parameter with this built-in value.
+    /// Returns the kind of a parameter with this default.
     #[must_use]
     pub fn of(default: &str) -> Self {
         match default {
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// What to write, for messages.
+    /// Returns the expected values, for messages.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// Reads 1, 0, true, false, yes, no, on, off.
+/// Parses 1, 0, true, false, yes, no, on, off.
 pub(crate) fn parse_flag(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" | "t" | "y" => Some(true),

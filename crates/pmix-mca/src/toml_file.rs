@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `plugins.toml`: the same parameters, grouped by framework and component.
 //!
-//! `[framework]` holds `select` (the parameter `<framework>`) and the framework's own parameters,
-//! `[framework.component]` those of one component, `[[plugin]]` names a file to load. A key maps
-//! to the MCA name by joining the words with `_`, so there is one mechanism behind both. Tables
-//! and types are checked here; which names exist is known once the plugins are loaded
-//! ([`crate::Catalog::check`]).
+//! `[framework]` contains `select` (the parameter `<framework>`) and the framework's own
+//! parameters, `[framework.component]` those of one component, and `[[plugin]]` names a file to
+//! load. Joining the words of a key with `_` gives the MCA name, so both have the same
+//! implementation. Tables and types are checked here; names are checked after the plugins are
+//! loaded ([`crate::Catalog::check`]).
 
 use std::fmt;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(crate) const FRAMEWORKS: &[&str] = &["preg", "pcompress", "psec", "gds"];
 /// The key of the list of plugin files.
 const PLUGIN: &str = "plugin";
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct PluginsToml {
     pub(crate) values: Vec<Value>,
@@ -34,7 +34,7 @@ pub(crate) struct PluginsToml {
     pub(crate) plugins: Vec<PluginFile>,
 }
 
-/// One key.
+/// A key and its value.
 #[derive(Debug)]
 pub(crate) struct Value {
     /// The MCA name.
@@ -46,7 +46,7 @@ pub(crate) struct Value {
     pub(crate) source: Source,
 }
 
-/// One `[[plugin]]`.
+/// A `[[plugin]]` table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PluginEntry {
@@ -59,7 +59,7 @@ struct PluginEntries {
     plugin: Vec<PluginEntry>,
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<PluginsToml, Error> {
     let place = Place { path, text };
     let document = DeTable::parse(text).map_err(|e| place.toml_error(&e))?;
@@ -129,7 +129,7 @@ fn framework(place: &Place, name: &str, table: Tree, file: &mut PluginsToml) -> 
     Ok(())
 }
 
-/// A file and its text, to name lines in messages.
+/// A file and its text, which give the lines for messages.
 struct Place<'a> {
     path: &'a Path,
     text: &'a str,
@@ -181,8 +181,8 @@ impl Place<'_> {
     fn toml_error(&self, error: &toml::de::Error) -> Error {
         let mut message = error.message().trim().replace('\n', ", ");
         if message.contains("$__toml_private_datetime") {
-            // The parser's stand-in for a date, in no words of the file.
-            message = "a date is no value here; write text in quotes".to_owned();
+            // The parser represents a date by a table whose key does not occur in the file.
+            message = "a date is not a valid value here; write text in quotes".to_owned();
         }
         match error.span() {
             Some(span) => self.error(span, message),
@@ -191,11 +191,11 @@ impl Place<'_> {
     }
 }
 
-/// A table with the places of its keys.
+/// A table with the ranges of its keys.
 #[derive(Debug)]
 struct Tree(Vec<(Spanned<String>, Spanned<Node>)>);
 
-/// A value as far as `plugins.toml` has values.
+/// The types of values in `plugins.toml`.
 #[derive(Debug)]
 enum Node {
     Flag(bool),

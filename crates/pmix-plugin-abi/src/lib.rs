@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C ABI between a host and a dynamically loaded component: structs and numbers, no logic.
 //!
-//! `include/pmix_plugin.h` says the same in C and explains it to people; a test of `preg-core`
-//! compiles that header and compares every offset with the ones here. All structs are frozen:
-//! append only, and only where a `size` tells how much of one the other side has. A reader
-//! takes a field only if `size` covers it. A change that this cannot express raises
+//! `include/pmix_plugin.h` is the same in C, with explanations for authors; a test of
+//! `pmix-builtin` compiles that header and compares every offset with those here. All structs are
+//! frozen: append only, and only if a `size` states the size of the other side's struct. A reader
+//! uses a field only if `size` covers it. A change that is impossible in this way raises
 //! [`ABI_MAJOR`].
 //!
-//! No Rust type crosses, nothing allocated on one side is freed on the other, and no panic may
-//! leave a function of either side.
+//! No Rust type crosses the boundary, memory allocated on one side is not freed on the other, and
+//! no panic may leave a function of either side.
 #![no_std]
 #![deny(unsafe_code)]
 
 use core::ffi::c_void;
 
-/// What a component header begins with.
+/// The first bytes of a component header.
 pub const MAGIC: [u8; 8] = *b"pmix-rs\0";
 
-/// The version of this ABI; a host refuses any other.
+/// The version of this ABI; a host rejects any other.
 pub const ABI_MAJOR: u16 = 1;
 
-/// Raised when a field is appended; a host accepts every minor version.
+/// The minor version, raised when a field is appended; a host accepts every minor version.
 ///
 /// | minor | appended |
 /// | --- | --- |
-/// | 1 | [`ComponentHeader::params`] and the two fields behind it |
+/// | 1 | [`ComponentHeader::params`] and the two fields after it |
 pub const ABI_MINOR: u16 = 1;
 
-/// The one symbol that a plugin exports: an [`Entry`].
+/// The symbol that a plugin exports: an [`Entry`].
 pub const SYMBOL: &str = "pmixrs_component";
 
 /// The type of the exported function.
 pub type Entry = unsafe extern "C" fn() -> *const ComponentHeader;
 
-/// The call succeeded.
+/// Success.
 pub const SUCCESS: i32 = 0;
 /// The value or list is malformed (`PMIX_ERR_BAD_PARAM`).
 pub const ERR_BAD_PARAM: i32 = -27;
 /// A limit was reached (`PMIX_ERR_OUT_OF_RESOURCE`).
 pub const ERR_OUT_OF_RESOURCE: i32 = -29;
-/// There is no such thing (`PMIX_ERR_NOT_FOUND`).
+/// An object does not exist (`PMIX_ERR_NOT_FOUND`).
 pub const ERR_NOT_FOUND: i32 = -46;
-/// It cannot be done here (`PMIX_ERR_NOT_SUPPORTED`).
+/// The operation is impossible here (`PMIX_ERR_NOT_SUPPORTED`).
 pub const ERR_NOT_SUPPORTED: i32 = -47;
-/// The value ends too early (`PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER`).
+/// The value is truncated (`PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER`).
 pub const ERR_READ_PAST_END: i32 = -50;
-/// Declined: not mine, ask the next component (`PMIX_ERR_TAKE_NEXT_OPTION`).
+/// The component declines; the host asks the next one (`PMIX_ERR_TAKE_NEXT_OPTION`).
 pub const DECLINED: i32 = -1366;
-/// A panic or exception was caught on the plugin's side. Not a status of PMIx.
+/// The plugin caught a panic or exception. This is not a PMIx status.
 pub const PANICKED: i32 = -100_001;
 
-/// Log levels, as `tracing` has them.
+/// An operation is lost. The log levels are those of `tracing`.
 pub const LOG_ERROR: u32 = 1;
-/// Something misbehaved and work went on.
+/// A peer or component violated a rule, and the operation continued.
 pub const LOG_WARN: u32 = 2;
 /// Start and stop.
 pub const LOG_INFO: u32 = 3;
@@ -68,12 +68,12 @@ pub const OFF_BY_DEFAULT: u32 = 1;
 pub struct Text {
     /// The first byte.
     pub ptr: *const u8,
-    /// How many bytes.
+    /// The number of bytes.
     pub len: usize,
 }
 
 impl Text {
-    /// The bytes of a static.
+    /// Creates a text from static bytes.
     #[must_use]
     pub const fn of(bytes: &'static [u8]) -> Self {
         Self {
@@ -83,28 +83,28 @@ impl Text {
     }
 }
 
-/// A parameter that a component understands.
+/// A parameter of a component.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// The full MCA name, which begins with the framework and the component: `preg_rle_shape`. Lower-case
-    /// letters, digits and `_`; at most 128 bytes.
+    /// The full MCA name, with the framework and the component as prefix: `preg_rle_shape`.
+    /// Lower-case letters, digits and `_`; at most 128 bytes.
     pub name: Text,
-    /// The built-in value as UTF-8, at most 1,024 bytes. `true` or `false`: only such a value is taken; a
-    /// whole number: only one is taken; otherwise any text is.
+    /// The default as UTF-8, at most 1,024 bytes. If it is `true` or `false`, only truth values are
+    /// accepted; if it is a whole number, only whole numbers; otherwise any text.
     pub default: Text,
-    /// What it does, in one line of UTF-8, at most 1,024 bytes.
+    /// The help, in one line of UTF-8, at most 1,024 bytes.
     pub help: Text,
 }
 
 #[allow(unsafe_code)]
-// SAFETY: as for `ComponentHeader`, of which it is a part.
+// SAFETY: as for `ComponentHeader`, which contains it.
 unsafe impl Sync for Parameter {}
 #[allow(unsafe_code)]
 // SAFETY: as for `Sync`.
 unsafe impl Send for Parameter {}
 
-/// What a component says of itself; must stay valid and unchanged while the process lives.
+/// The description of a component; it must stay valid and unchanged until the process ends.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ComponentHeader {
@@ -116,56 +116,58 @@ pub struct ComponentHeader {
     pub abi_minor: u16,
     /// `sizeof` of this struct as compiled.
     pub size: u32,
-    /// The framework's name: `preg`.
+    /// The name of the framework: `preg`.
     pub framework: Text,
-    /// The component's name: a lower-case letter, then letters, digits and `_`; at most 32.
+    /// The name of the component: a lower-case letter, then letters, digits and `_`; at most 32
+    /// bytes.
     pub name: Text,
-    /// What it is, in one line of UTF-8.
+    /// A description for users, in one line of UTF-8.
     pub about: Text,
-    /// What its string form begins with.
+    /// The prefix of its string form.
     pub tag: Text,
     /// The type tag of its regex2 form; empty if it has none.
     pub kind: Text,
     /// The version of the framework's interface, 1 for `preg`.
     pub interface: u32,
-    /// Higher is asked first.
+    /// The priority; the highest is asked first.
     pub priority: i32,
     /// [`OFF_BY_DEFAULT`] or 0.
     pub flags: u32,
     /// 0.
     pub reserved: u32,
-    /// Makes a module; NULL: there is no state and the module is NULL.
+    /// Creates a module; if NULL, there is no state and the module is NULL.
     pub query: Option<Query>,
-    /// What the component can do.
+    /// The operations of the component.
     pub operations: *const Operations,
-    /// The parameters that the component understands; NULL: it does not say, and any name that begins
-    /// with the framework and the component is passed to it.
+    /// The parameters of the component. If NULL, it does not declare them, and any name with the
+    /// framework and the component as prefix is passed to it.
     pub params: *const Parameter,
-    /// How many there are; at most 256.
+    /// The number of parameters; at most 256.
     pub num_params: usize,
     /// `sizeof` of [`Parameter`] as compiled.
     pub param_size: usize,
 }
 
 #[allow(unsafe_code)]
-// SAFETY: a header is immutable for the life of the process, as its documentation demands, and
-// everything it points to is too.
+// SAFETY: a header and everything that it points to are immutable until the process ends, as its
+// documentation requires of the plugin.
 unsafe impl Sync for ComponentHeader {}
 #[allow(unsafe_code)]
-// SAFETY: as for `Sync`; nothing in it belongs to one thread.
+// SAFETY: as for `Sync`; the header is not bound to a thread.
 unsafe impl Send for ComponentHeader {}
 
-/// Makes a module from the settings that the host knows. The host is valid during the call only.
-/// [`DECLINED`] or [`ERR_NOT_SUPPORTED`]: the component cannot work here.
+/// Creates a module from the settings of the host, which is valid only during the call.
+/// [`DECLINED`] or [`ERR_NOT_SUPPORTED`] mean that the component cannot work here.
 pub type Query = unsafe extern "C" fn(host: *const Host, module: *mut *mut c_void) -> i32;
 
-/// Takes output; anything but [`SUCCESS`] means that the host has enough and the call should end.
+/// Receives output; any status but [`SUCCESS`] means that the host wants no more and the call
+/// should end.
 pub type Write = unsafe extern "C" fn(ctx: *mut c_void, ptr: *const u8, len: usize) -> i32;
 
-/// Takes a line of UTF-8 for the log.
+/// Receives a line of UTF-8 for the log.
 pub type Log = unsafe extern "C" fn(ctx: *mut c_void, level: u32, ptr: *const u8, len: usize);
 
-/// Writes the value of the parameter with this full MCA name; [`ERR_NOT_FOUND`] if nobody set it.
+/// Writes the value of the parameter with this full MCA name; [`ERR_NOT_FOUND`] if it is not set.
 pub type Param = unsafe extern "C" fn(
     ctx: *mut c_void,
     name: *const u8,
@@ -174,62 +176,62 @@ pub type Param = unsafe extern "C" fn(
     write_ctx: *mut c_void,
 ) -> i32;
 
-/// The offset of a fault that has no place in the value.
+/// The offset of an error that is not at a byte of the value.
 pub const NO_OFFSET: usize = usize::MAX;
 
-/// Says why a value is damaged, and at which byte of it; [`NO_OFFSET`] if it has no place.
+/// Receives the reason that a value is damaged, and the offset; [`NO_OFFSET`] if there is none.
 pub type Fault =
     unsafe extern "C" fn(ctx: *mut c_void, offset: usize, text: *const u8, text_len: usize);
 
-/// What the host offers during [`Query`].
+/// The services of the host during [`Query`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// `sizeof` of this struct in the host.
     pub size: usize,
-    /// Passed to the functions below.
+    /// The context for the functions below.
     pub ctx: *mut c_void,
-    /// The log.
+    /// The function for log messages.
     pub log: Log,
-    /// The parameters.
+    /// The function for parameters.
     pub param: Param,
 }
 
-/// What the host offers during one operation.
+/// The services of the host during one operation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// `sizeof` of this struct in the host.
     pub size: usize,
-    /// Passed to the functions below.
+    /// The context for the functions below.
     pub ctx: *mut c_void,
-    /// Takes the output, in as many pieces as is convenient.
+    /// The function that receives the output, in any number of pieces.
     pub write: Write,
-    /// The log.
+    /// The function for log messages.
     pub log: Log,
-    /// The reason of an error status.
+    /// The function that receives the reason of an error status.
     pub fault: Fault,
-    /// Most names of a node list and most nodes of a process map.
+    /// The most names of a node list, and the most nodes of a process map.
     pub max_nodes: u64,
-    /// Most ranks of a process map.
+    /// The most ranks of a process map.
     pub max_ranks: u64,
-    /// Most bytes of decoded text.
+    /// The most bytes of decoded text.
     pub max_bytes: u64,
 }
 
-/// How far a value of the string form reaches.
+/// The extent of a value of the string form.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ValueExtent {
-    /// Its bytes, without a terminator.
+    /// The number of bytes, without a terminator.
     pub len: usize,
-    /// 1 if a NUL follows in memory and on the wire, else 0.
+    /// 1 if a NUL follows in memory and on the wire, otherwise 0.
     pub terminated: u32,
     /// 0.
     pub reserved: u32,
 }
 
-/// Turns a list into a value or a value into a list.
+/// Converts a list into a value or a value into a list.
 pub type Transform = unsafe extern "C" fn(
     module: *mut c_void,
     input: *const u8,
@@ -237,7 +239,7 @@ pub type Transform = unsafe extern "C" fn(
     call: *const Call,
 ) -> i32;
 
-/// Tells how many of the bytes are a value of this component that begins at the first.
+/// Determines the extent of a value of this component at the start of the bytes.
 pub type Measure = unsafe extern "C" fn(
     module: *mut c_void,
     input: *const u8,
@@ -246,27 +248,28 @@ pub type Measure = unsafe extern "C" fn(
     extent: *mut ValueExtent,
 ) -> i32;
 
-/// What a preg component can do. A NULL slot means "not mine". Slots may be called from several
+/// The operations of a preg component. A NULL slot declines. Slots may be called from several
 /// threads at once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operations {
     /// `sizeof` of this struct as compiled.
     pub size: usize,
-    /// Gives a module back; it is not used afterwards.
+    /// Destroys a module; it is not used afterwards.
     pub close: Option<unsafe extern "C" fn(module: *mut c_void)>,
-    /// A list into the regex2 form.
+    /// Converts a list into the regex2 form.
     pub generate_regex: Option<Transform>,
-    /// The regex2 form into the text of the list.
+    /// Converts the regex2 form into the text of the list.
     pub parse_regex: Option<Transform>,
-    /// A node list into the string form.
+    /// Converts a node list into the string form.
     pub generate_node_regex: Option<Transform>,
-    /// A process map into the string form.
+    /// Converts a process map into the string form.
     pub generate_ppn: Option<Transform>,
-    /// The string form into names separated by commas.
+    /// Converts the string form into names separated by commas.
     pub parse_nodes: Option<Transform>,
-    /// The string form into nodes separated by semicolons, ranks and rank ranges by commas.
+    /// Converts the string form into nodes separated by semicolons, with ranks and rank ranges
+    /// separated by commas.
     pub parse_procs: Option<Transform>,
-    /// The extent of a value of the string form; NULL: it ends at the first NUL.
+    /// Determines the extent of a value of the string form; if NULL, a value ends at the first NUL.
     pub legacy_len: Option<Measure>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters that an environment holds and leads to: variables and configuration files.
+//! The parameters of an environment: its variables and configuration files.
 //!
 //! Source: OpenPMIx, `mca-params.conf`; `docs/plugins.md` for `plugins.toml`.
 
@@ -14,24 +14,24 @@ use crate::rights::gained_rights;
 use crate::toml_file::FRAMEWORKS;
 use crate::{Error, Params, ParamsBuilder};
 
-/// Names a `plugins.toml` to read above those that are found, or says that none is.
+/// The variable with a `plugins.toml` above those that are found, or with `none`.
 const PLUGINS_VARIABLE: &str = "PMIX_PLUGINS";
-/// Replaces the list of MCA parameter files.
+/// The variable that replaces the list of MCA parameter files.
 const FILES_VARIABLE: &str = "PMIX_MCA_mca_base_param_files";
 
-/// What stands in place of a file to say that there is none.
+/// The value that means no file.
 const NONE: &str = "none";
 
 impl Environment {
-    /// Reads the layers, lowest first: every `plugins.toml` (that of the system, of the user, of the
+    /// Reads the layers, lowest first: every `plugins.toml` (of the system, of the user, of the
     /// current directory, `PMIX_PLUGINS`, `config`), the MCA parameter files, the environment.
     ///
-    /// A file is read only if nobody but root and the user can have written it. One that was found
-    /// and is not to be trusted is left out with a warning.
+    /// A file is read only if root and the user are the only ones who can have written it. An
+    /// untrusted file that was found is ignored with a warning.
     ///
     /// # Errors
-    /// A named file is missing or not to be trusted, or a `plugins.toml` is malformed. A process that
-    /// gained rights takes no named file.
+    /// A named file is missing or untrusted, or a `plugins.toml` is malformed. A process that
+    /// gained rights rejects named files.
     pub fn params(&self, config: Option<&Path>) -> Result<ParamsBuilder, Error> {
         if let Some(config) = config.filter(|_| gained_rights()) {
             return Err(Error::new(format!(
@@ -41,7 +41,7 @@ impl Environment {
             )));
         }
         let mut builder = Params::builder();
-        // What was named most explicitly is read first, for the sake of what is said of it.
+        // The most explicitly named file is read first, so that its error is reported first.
         let mut files = Vec::new();
         for found in self.plugins_tomls(config).into_iter().rev() {
             files.extend(found.read()?);
@@ -49,7 +49,7 @@ impl Environment {
         for (path, text) in files.into_iter().rev() {
             builder = builder.plugins_toml(&path, &text)?;
         }
-        // The first file of the list is the most important one.
+        // The first file of the list has the highest precedence.
         for found in self.param_files().into_iter().rev() {
             if let Some((path, text)) = found.read()? {
                 builder = builder.mca_file(&path, &text);
@@ -66,7 +66,7 @@ impl Environment {
             };
             match value.to_str() {
                 Some(value) => vars.push((variable.to_owned(), value.to_owned())),
-                // Other frameworks' variables are none of our business.
+                // Variables of other frameworks are ignored.
                 None if FRAMEWORKS
                     .iter()
                     .any(|f| variable[PREFIX.len()..].starts_with(f)) =>
@@ -81,7 +81,7 @@ impl Environment {
         builder.environment(vars)
     }
 
-    /// The places of `plugins.toml`, lowest first.
+    /// Returns the places of `plugins.toml`, lowest first.
     fn plugins_tomls(&self, config: Option<&Path>) -> Vec<Place> {
         let named = |path: &Path, who| Place::named(self.cwd.join(path), who);
         let variable = self.var(PLUGINS_VARIABLE);
@@ -101,7 +101,7 @@ impl Environment {
             places.extend(path.map(|path| named(path, "environment variable PMIX_PLUGINS")));
         }
         places.extend(config.map(|path| named(path, "the configuration file given")));
-        // A file that is named and found, too, is the one that is named.
+        // A file that is both named and found counts as named.
         let paths: Vec<_> = places.iter().map(|place| place.path.clone()).collect();
         let mut number = 0;
         places.retain(|place| {
@@ -111,7 +111,7 @@ impl Environment {
         places
     }
 
-    /// The MCA parameter files, most important first.
+    /// Returns the MCA parameter files, highest precedence first.
     fn param_files(&self) -> Vec<Place> {
         match self.var(FILES_VARIABLE) {
             Some(list) if list == NONE => Vec::new(),
@@ -152,12 +152,12 @@ impl Params {
 /// A file that may configure this process.
 struct Place {
     path: PathBuf,
-    /// Who named it; nobody names what is searched for.
+    /// The source that names the file; `None` if it is searched for.
     named: Option<&'static str>,
     missing: Missing,
 }
 
-/// What a file is that is not there.
+/// The meaning of a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Nothing,
@@ -165,7 +165,7 @@ enum Missing {
     Fails,
 }
 
-/// No configuration is larger.
+/// The size limit of a configuration file.
 const MAX_FILE: u64 = 4 << 20;
 
 impl Place {
@@ -185,7 +185,7 @@ impl Place {
         }
     }
 
-    /// The path and the text of the file, if there is one to be read.
+    /// Returns the path and the text of the file, if it exists and is readable.
     fn read(self) -> Result<Option<(PathBuf, String)>, Error> {
         let Self {
             path,

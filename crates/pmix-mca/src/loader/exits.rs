@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Libraries that end the process: one that calls `exit` while it is loaded or tried would make a
-//! command end as if all were well. Source: atexit(3), exit(3).
+//! A guard against libraries that end the process: a library that calls `exit` while it is loaded
+//! or checked would end a command with an apparent success. Source: atexit(3), exit(3).
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -8,32 +8,33 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, Once};
 
-/// How a process ends that a library tried to end.
+/// The exit code of a process that a library tried to end.
 const CODE: c_int = 1;
 
 unsafe extern "C" {
-    /// Has a function called when the process ends by `exit`.
+    /// Registers a function for the end of the process by `exit`.
     safe fn atexit(function: extern "C" fn()) -> c_int;
     /// Ends the process at once.
     safe fn _exit(code: c_int) -> !;
 }
 
 thread_local! {
-    /// How many guards this thread holds. It has no destructor, so it is there until the end.
+    /// The number of guards of this thread. The cell has no destructor, so it exists until the
+    /// thread ends.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The library that was guarded last.
+/// The library of the last guard.
 static LIBRARY: Mutex<String> = Mutex::new(String::new());
 
-/// Guards the process, while it lives, against a library that calls `exit` on this thread: the process
-/// ends with exit code 1 and a message that names the library, whatever code the library gave.
+/// A guard, during its lifetime, against a library that calls `exit` on this thread: the process
+/// ends with exit code 1 and a message that names the library, for any code of the library.
 #[derive(Debug)]
 #[must_use = "the guard holds as long as it lives"]
 pub struct ExitGuard(());
 
 impl ExitGuard {
-    /// Guards against the library at a path.
+    /// Creates a guard for the library at a path.
     pub fn new(library: &Path) -> Self {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {

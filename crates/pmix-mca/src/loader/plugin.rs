@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening plugin files: everything that can be checked is checked before the first call.
+//! The loader of plugin files, which checks as much as possible before the first call.
 //!
 //! Source: `docs/plugins.md`.
 
@@ -17,68 +17,69 @@ use pmix_plugin_abi as abi;
 use super::exits::ExitGuard;
 use crate::{LoadFault, Refusal, elf};
 
-/// Longer names are a mistake or an attack.
+/// The longest name; a longer one is an error or an attack.
 const MAX_NAME: usize = 32;
-/// Longer descriptions are not one line.
+/// The longest description; a longer one is not a single line.
 const MAX_ABOUT: usize = 1024;
-/// No version of a struct of the ABI will be larger.
+/// The largest struct of any version of the ABI.
 const MAX_STRUCT: usize = 1 << 16;
-/// A component with more parameters is a mistake.
+/// The most parameters of a component.
 const MAX_PARAMS: usize = 256;
-/// Longer names of parameters are a mistake.
+/// The longest name of a parameter.
 const MAX_PARAM_NAME: usize = 128;
-/// The header of minor version 0 ends here.
+/// The size of the header of minor version 0.
 const HEADER_0: usize = offset_of!(abi::ComponentHeader, params);
-/// The parameters that each component has.
+/// The parameters of every component.
 const SWITCHES: &[&str] = &["priority", "enabled", "parse"];
-/// Words that a component cannot be called, as parameter names would be ambiguous.
+/// Names that a component must not have, because parameter names would be ambiguous.
 const RESERVED: &[&str] = &["base", "select"];
 
-/// Holds a component that was loaded from a file and passed every check.
+/// A component that was loaded from a file and passed every check.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The file, absolute.
+    /// The absolute path of the file.
     pub path: PathBuf,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The description that users are shown, in one line.
+    /// A description for users, in one line.
     pub about: String,
-    /// The bytes that its string form begins with.
+    /// The prefix of its string form.
     pub tag: Vec<u8>,
     /// The type tag of its regex2 form, if it has one.
     pub kind: Option<String>,
-    /// The ABI version it was built for.
+    /// The ABI version for which it was built.
     pub abi: (u16, u16),
-    /// The interface version it was built for.
+    /// The interface version for which it was built.
     pub interface: u32,
     /// Its built-in priority.
     pub priority: i32,
-    /// Whether it is active when nothing is configured.
+    /// `true` if it is active without configuration.
     pub enabled: bool,
-    /// Its own parameters; `None` if it does not say what it understands.
+    /// Its own parameters; `None` if it does not declare them.
     pub params: Option<Vec<LoadedParam>>,
-    /// Creates its module.
+    /// The function that creates its module.
     pub query: Option<abi::Query>,
-    /// The operations that it has; slots that its version does not have are `None`.
+    /// Its operations; slots that its version does not have are `None`.
     pub operations: abi::Operations,
 }
 
-/// Describes a parameter that a loaded component understands.
+/// A parameter of a loaded component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedParam {
     /// The full MCA name, for example `preg_rle_least`.
     pub name: String,
-    /// The built-in value as text; it also tells the kind of value, see [`Kind::of`](crate::Kind::of).
+    /// The default as text; it also determines the kind of value, see
+    /// [`Kind::of`](crate::Kind::of).
     pub default: String,
     /// The help, in one line.
     pub help: String,
 }
 
-/// Opens a file as a component of a framework whose interface has this version. The library stays
-/// open while the process lives.
+/// Opens a file as a component of a framework with this interface version. The library stays open
+/// until the process ends.
 ///
 /// # Errors
-/// The file is no library for this machine, or its component header is not what it must be.
+/// The file is not a library for this machine, or its component header is invalid.
 pub fn load(path: &Path, framework: &str, interface: u32) -> Result<Loaded, Refusal> {
     // Without a slash the dynamic linker would search its own directories.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
@@ -100,25 +101,26 @@ fn open(path: &Path) -> Result<abi::ComponentHeader, LoadFault> {
             false => Ok(()),
         }
     })?;
-    // SAFETY: the header file gives the symbol this type; a library that exports something else
-    // under this name cannot be told from one that does not.
+    // SAFETY: the header file gives the symbol this type; the host must trust a plugin in this,
+    // because a different type cannot be detected.
     let entry = unsafe { library.get::<abi::Entry>(abi::SYMBOL) }
         .map(|symbol| *symbol)
         .map_err(|_| LoadFault::NoSymbol)?;
-    // Never unloaded: its code may be on some thread's stack or in its exit handlers.
+    // The library is never unloaded: its code may be on a thread's stack or in its exit handlers.
     std::mem::forget(library);
-    // SAFETY: as above; the function takes no arguments.
+    // SAFETY: the function has this type (see above), no arguments and no preconditions.
     let header = unsafe { entry() };
     copy_header(header)
 }
 
-/// No library is larger.
+/// The size limit of a library.
 const MAX_LIBRARY: u64 = 1 << 30;
 
-/// Opens a library that only root or the user can have written, after looking at it.
+/// Opens a library after checking that only root or the user can have written it.
 ///
-/// The linker gets the descriptor that was checked, by its name below `/proc`. Where there is none, it
-/// gets the path without links, on which nobody else can exchange anything: that is what was checked.
+/// The linker opens the descriptor that was checked, through its name in `/proc`. If there is no
+/// `/proc`, it opens the path without symbolic links; no other user can exchange any part of it, as
+/// the check has established.
 pub(super) fn trusted_library(
     path: &Path,
     look: impl FnOnce(&File) -> Result<(), LoadFault>,
@@ -134,13 +136,15 @@ pub(super) fn trusted_library(
     let open = format!("/proc/self/fd/{}", trusted.file.as_raw_fd());
     let open = PathBuf::from(open);
     let name = if open.exists() { &open } else { &trusted.path };
-    // SAFETY: whoever configures a library trusts its initialisers; docs/plugins.md says so.
+    // SAFETY: the administrator who configures a library trusts its initializers, as
+    // docs/plugins.md states.
     let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| {
         let message = link_message(&e);
         let (open, path) = (open.display().to_string(), path.display().to_string());
         LoadFault::Link(message.replace(&open, &path))
     })?;
-    // The linker knows the library by this name: another file must not get it.
+    // The linker knows the library by the name of this descriptor, which must not be reused for
+    // another file.
     std::mem::forget(trusted.file);
     Ok(library)
 }
@@ -154,20 +158,21 @@ pub(super) fn link_message(error: &libloading::Error) -> String {
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Whether this program has its C library in itself: musl then opens no others.
+/// `true` if the C library is linked statically: musl then opens no other libraries.
 const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
 
-/// Copies a header after checking, in the order of their places, what says how to read the rest.
+/// Copies a header after checking the fields that describe its size and version, in the order of
+/// their offsets.
 fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHeader, LoadFault> {
     check_pointer(header.cast(), align_of::<abi::ComponentHeader>())?;
     let bytes = header.cast::<u8>();
-    // SAFETY: a plugin returns a header, whose first 16 bytes are the same in every version;
-    // the pointer is not NULL and aligned.
+    // SAFETY: a plugin returns a header whose first 16 bytes are the same in every version; the
+    // pointer is not NULL and aligned.
     let magic = unsafe { bytes.cast::<[u8; 8]>().read() };
     if magic != abi::MAGIC {
         return Err(LoadFault::Magic);
     }
-    // SAFETY: as above: these fields lie within the first 16 bytes.
+    // SAFETY: as above; these fields are within the first 16 bytes.
     let (major, minor, size) = unsafe {
         (
             bytes
@@ -192,8 +197,8 @@ fn copy_header(header: *const abi::ComponentHeader) -> Result<abi::ComponentHead
     let whole = size_of::<abi::ComponentHeader>();
     let covered = if size >= whole { whole } else { HEADER_0 };
     let mut copy = MaybeUninit::<abi::ComponentHeader>::zeroed();
-    // SAFETY: the plugin says that the struct has at least so many bytes; the copy has room for them. All
-    // fields may be zero: the function and the pointers are NULL then.
+    // SAFETY: the plugin states that the struct has at least this many bytes, and the copy has room
+    // for them. All fields may be zero: functions and pointers are NULL then.
     unsafe {
         ptr::copy_nonoverlapping(bytes, copy.as_mut_ptr().cast::<u8>(), covered);
         Ok(copy.assume_init())
@@ -252,7 +257,7 @@ fn read_header(
     })
 }
 
-/// Copies the parameters that a component declares, whose names begin as it demands.
+/// Copies the parameters that a component declares; their names must have the required prefix.
 fn copy_params(
     header: &abi::ComponentHeader,
     prefix: &str,
@@ -262,7 +267,7 @@ fn copy_params(
     }
     let (count, size) = (header.num_params, header.param_size);
     if count == 0 {
-        // Where there would be one is of no matter.
+        // With no parameters the pointer is irrelevant.
         return Ok(Some(Vec::new()));
     }
     check_pointer(header.params.cast(), align_of::<abi::Parameter>())?;
@@ -285,8 +290,8 @@ fn copy_params(
     }
     let mut params: Vec<LoadedParam> = Vec::with_capacity(count);
     for index in 0..count {
-        // SAFETY: the plugin says that there are so many, each as large as it says; the numbers are sane and
-        // the pointer is aligned.
+        // SAFETY: the plugin states the number and the size of the parameters; both are within
+        // limits, and the pointer is aligned.
         let raw = unsafe { header.params.byte_add(index * size).read() };
         let name = utf8("parameter name", raw.name, MAX_PARAM_NAME)?;
         let own = name.strip_prefix(prefix).unwrap_or_default();
@@ -327,8 +332,9 @@ fn copy_operations(table: *const abi::Operations) -> Result<abi::Operations, Loa
     let covered = size.min(size_of::<abi::Operations>());
     let whole_slots = covered - covered % size_of::<usize>();
     let mut operations = abi::Operations::default();
-    // SAFETY: the plugin says that its table has `size` bytes; the copy stays within both, and
-    // holds whole slots only, each of which is a function or NULL, as `Option` of one is.
+    // SAFETY: the plugin states that its table has `size` bytes; the copy stays within both structs
+    // and contains only whole slots, each of which is a function or NULL, as `Option` of a function
+    // requires.
     unsafe {
         ptr::copy_nonoverlapping(
             table.cast::<u8>(),
@@ -346,8 +352,8 @@ fn bytes(what: &'static str, text: abi::Text, most: usize) -> Result<Vec<u8>, Lo
         0 => Ok(Vec::new()),
         len if len > most => fault(format!("has {len} bytes, at most {most} are allowed")),
         len if text.ptr.is_null() => fault(format!("has {len} bytes at NULL")),
-        // SAFETY: the plugin says that so many bytes are there; the number is sane and the
-        // pointer not NULL.
+        // SAFETY: the plugin states that the text has this many bytes; the number is within limits,
+        // and the pointer is not NULL.
         len => Ok(unsafe { std::slice::from_raw_parts(text.ptr, len) }.to_vec()),
     }
 }
@@ -378,7 +384,7 @@ fn component_name(text: abi::Text) -> Result<String, LoadFault> {
     Err(LoadFault::Text { what, why })
 }
 
-/// A tag must be something that no list begins with by accident.
+/// Checks a tag, which no list must begin with by accident.
 fn tag(text: abi::Text) -> Result<Vec<u8>, LoadFault> {
     let what = "tag";
     let tag = bytes(what, text, MAX_NAME)?;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel says of the rights of this process.
+//! The kernel's information about the rights of this process.
 
-/// Whether the kernel asked for secure execution when this program was started: it gained rights by
-/// a set-id bit, by capabilities of its file, or by a security module. Source: getauxval(3).
+/// Returns `true` if the kernel requested secure execution at the start of this program: it gained
+/// rights by a set-id bit, by capabilities of its file, or by a security module. Source:
+/// getauxval(3).
 #[cfg(target_os = "linux")]
 pub(crate) fn is_secure_execution() -> bool {
     use std::ffi::c_ulong;
@@ -11,12 +12,12 @@ pub(crate) fn is_secure_execution() -> bool {
     unsafe extern "C" {
         fn getauxval(kind: c_ulong) -> c_ulong;
     }
-    // SAFETY: the C library has this function with this type; it takes any number and reads what
-    // the kernel left at the start of the process.
+    // SAFETY: the C library has this function with this type; it accepts any number and only reads
+    // data that the kernel stored at the start of the process.
     unsafe { getauxval(AT_SECURE) != 0 }
 }
 
-/// Elsewhere only the user and group ids tell.
+/// Returns `false`: on other systems only the user and group ids are compared.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_secure_execution() -> bool {
     false

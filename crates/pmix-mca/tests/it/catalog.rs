@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and values are checked against what the framework and its components know.
+//! Names and values are checked against the parameters of the framework and its components.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const COMPRESS: &[ParamSpec] = &[
     ParamSpec {
         name: "pcompress_base_limit",
         default: "4096",
-        help: "from which size on",
+        help: "the smallest size",
     },
     ParamSpec {
         name: "pcompress_zlib_level",
@@ -119,7 +119,10 @@ fn wrong_types_are_rejected_with_line_and_kind() {
         ("[preg.raw]\npriority = 1.5\n", "floating point"),
         ("[preg.raw]\npriority = [1]\n", "takes one value"),
         ("[preg.raw]\nx = { y = 1 }\n", "takes one value"),
-        ("[preg.raw]\npriority = 1979-05-27\n", "a date is no value"),
+        (
+            "[preg.raw]\npriority = 1979-05-27\n",
+            "a date is not a valid value",
+        ),
     ] {
         let message = check_toml(text).unwrap_err();
         assert!(message.contains(":2: "), "{message}");
@@ -148,7 +151,7 @@ fn unknown_names_are_errors_from_the_program_and_warnings_from_the_environment()
 }
 
 #[test]
-fn other_frameworks_are_none_of_our_business() {
+fn ignores_parameters_of_other_frameworks() {
     let params = Params::builder()
         .set("gds", "hash", Source::CommandLine)
         .set("ptl_base_max_msg_size", "x", Source::Api);
@@ -156,7 +159,7 @@ fn other_frameworks_are_none_of_our_business() {
 }
 
 #[test]
-fn a_name_of_a_component_that_could_not_be_loaded_is_a_warning() {
+fn a_parameter_of_an_unloadable_component_is_a_warning() {
     let params = from_toml("[preg.absent]\nshape = 1\n").unwrap();
     assert!(catalog().check(&params).is_err());
     let mut incomplete = catalog();
@@ -165,7 +168,7 @@ fn a_name_of_a_component_that_could_not_be_loaded_is_a_warning() {
 }
 
 #[test]
-fn a_description_shows_value_default_source_and_what_is_overridden() {
+fn a_description_has_value_default_source_and_overridden_values() {
     let params = Params::builder()
         .plugins_toml(Path::new("p.toml"), "[pcompress]\nbase_limit = 1\n")
         .unwrap()
@@ -190,7 +193,7 @@ fn a_description_shows_value_default_source_and_what_is_overridden() {
 
 proptest! {
     #[test]
-    fn no_text_makes_a_panic(text in any_text(), value in "\\PC{0,20}", name in "(preg|pcompress)[_a-z^]{0,12}") {
+    fn no_text_causes_a_panic(text in any_text(), value in "\\PC{0,20}", name in "(preg|pcompress)[_a-z^]{0,12}") {
         if let Ok(params) = from_toml(&text) {
             let _ = catalog().check(&params);
         }
@@ -206,7 +209,7 @@ proptest! {
     }
 }
 
-/// Arbitrary text, and text made of the words and signs of configuration files.
+/// Generates arbitrary text, and text of the words and punctuation of configuration files.
 fn any_text() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "preg",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where settings come from, and which one wins.
+//! The sources of settings, and their precedence.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use pmix_mca::{Environment, Params, Source};
 use tempfile::TempDir;
 
-/// A machine of our own: directories for the working place, home and `/etc`.
+/// A simulated machine: a working directory, a home directory and `/etc`.
 struct Machine {
     root: TempDir,
     vars: Vec<(OsString, OsString)>,
@@ -54,7 +54,7 @@ impl Machine {
         self.environment().params(None).unwrap().build().unwrap()
     }
 
-    /// The value of `preg` and its source, with the machine's root cut off.
+    /// Returns the value of `preg` and its source, without the root of the machine.
     fn preg(&self) -> (String, String) {
         let params = self.params();
         let setting = params.get("preg").unwrap();
@@ -71,7 +71,7 @@ fn toml(value: &str) -> String {
 }
 
 #[test]
-fn each_layer_overrides_the_one_below_and_all_are_kept() {
+fn each_layer_overrides_lower_ones_and_keeps_them() {
     let machine = Machine::new()
         .file("cwd/plugins.toml", &toml("toml"))
         .file("etc/pmix-mca-params.conf", "preg = system\n")
@@ -91,7 +91,7 @@ fn each_layer_overrides_the_one_below_and_all_are_kept() {
 }
 
 #[test]
-fn a_layer_wins_whatever_the_order_of_the_calls() {
+fn precedence_is_independent_of_the_order_of_calls() {
     let params = Params::builder()
         .set("preg", "api", Source::Api)
         .environment([("PMIX_MCA_preg".to_owned(), "variable".to_owned())])
@@ -103,7 +103,7 @@ fn a_layer_wins_whatever_the_order_of_the_calls() {
 }
 
 #[test]
-fn files_name_themselves_and_the_line() {
+fn sources_name_the_file_and_the_line() {
     let machine = Machine::new().file("cwd/plugins.toml", &toml("a"));
     assert_eq!(machine.preg(), ("a".into(), "cwd/plugins.toml:3".into()));
     let machine = machine.file("home/.pmix/mca-params.conf", "# c\npreg = b\n");
@@ -142,7 +142,7 @@ fn every_plugins_toml_is_a_layer_and_the_nearest_wins() {
 }
 
 #[test]
-fn a_nearer_file_switches_on_what_one_further_off_leaves_out() {
+fn a_nearer_file_enables_components_that_others_exclude() {
     let machine = Machine::new()
         .file("etc/pmix/plugins.toml", "[preg]\nselect = \"^fold\"\n")
         .file("cwd/plugins.toml", "[preg.fold]\nenabled = true\n");
@@ -164,7 +164,7 @@ fn a_file_that_is_found_and_named_is_read_once() {
 }
 
 #[test]
-fn none_stands_for_no_file_at_all() {
+fn none_means_no_file() {
     let machine = Machine::new()
         .file("home/.pmix/plugins.toml", &toml("user"))
         .file("cwd/plugins.toml", &toml("here"))
@@ -190,7 +190,7 @@ fn plugins_of_the_nearest_file_come_first() {
 }
 
 #[test]
-fn what_others_may_write_to_is_left_out_where_found_and_an_error_where_named() {
+fn untrusted_files_are_ignored_if_found_and_errors_if_named() {
     for file in [
         "cwd/plugins.toml",
         "home/.pmix/plugins.toml",
@@ -230,19 +230,19 @@ fn what_others_may_write_to_is_left_out_where_found_and_an_error_where_named() {
 }
 
 #[test]
-fn without_a_current_directory_nothing_is_looked_for_there() {
+fn without_a_current_directory_it_is_not_searched() {
     let machine = Machine::new().file("home/.pmix/plugins.toml", &toml("user"));
     let environment = Environment {
         cwd: PathBuf::new(),
         ..machine.environment()
     };
-    // The current directory of the test holds no file either, but that of a checkout does.
+    // The current directory of the test has no file either, but that of a checkout does.
     let params = environment.params(None).unwrap().build().unwrap();
     assert_eq!(params.files(), [machine.path("home/.pmix/plugins.toml")]);
 }
 
 #[test]
-fn a_named_file_that_is_missing_is_an_error_that_names_who_named_it() {
+fn a_missing_named_file_is_an_error_with_its_source() {
     let machine = Machine::new().var("PMIX_PLUGINS", "absent.toml");
     let error = machine.environment().params(None).unwrap_err().to_string();
     assert!(
@@ -267,7 +267,8 @@ fn a_file_without_an_end_is_an_error() {
     let machine = Machine::new().var("PMIX_PLUGINS", "/dev/zero");
     let error = machine.environment().params(None).unwrap_err().to_string();
     assert!(
-        error.contains("/dev/zero: it is a device of user 0") && error.contains("no regular file"),
+        error.contains("/dev/zero: it is a device of user 0")
+            && error.contains("not a regular file"),
         "{error}"
     );
 }
@@ -288,7 +289,7 @@ fn the_variable_replaces_the_list_of_parameter_files_and_the_first_wins() {
 }
 
 #[test]
-fn a_malformed_line_of_a_parameter_file_hides_no_other() {
+fn a_malformed_line_does_not_affect_others() {
     let machine = Machine::new().file("home/.pmix/mca-params.conf", "nonsense\npreg = raw\n");
     assert_eq!(machine.preg().1, "home/.pmix/mca-params.conf:2");
 }
@@ -306,7 +307,7 @@ fn without_a_home_the_system_file_remains() {
 
 #[cfg(unix)]
 #[test]
-fn a_value_that_is_no_text_is_an_error_only_where_it_is_ours() {
+fn invalid_utf8_is_an_error_only_in_known_parameters() {
     use std::os::unix::ffi::OsStringExt;
     let bytes = || OsString::from_vec(vec![0xff, 0xfe]);
     let foreign = Machine::new()

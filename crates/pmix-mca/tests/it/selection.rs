@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which components are active, in which order, and by which setting.
+//! The selected components, their order, and the settings that determine them.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn choose(params: &Params) -> Result<Selection, Error> {
     select("preg", &NAMES.map(header), params)
 }
 
-/// The settings as environment variables.
+/// Returns the settings as environment variables.
 fn environment(settings: &[(&str, &str)]) -> Params {
     let vars = settings
         .iter()
@@ -86,7 +86,7 @@ fn an_empty_value_is_the_default() {
 }
 
 #[test]
-fn an_include_list_enables_what_is_off_by_default() {
+fn an_include_list_enables_components_off_by_default() {
     assert_eq!(active(&environment(&[("preg", "fold")])), ["fold"]);
     assert_eq!(
         active(&environment(&[("preg_fold_enabled", "1")]))[0],
@@ -132,7 +132,7 @@ fn names_are_case_sensitive() {
 }
 
 #[test]
-fn excluding_everything_tells_what_and_by_which_setting() {
+fn excluding_everything_names_components_and_settings() {
     let params = Params::builder()
         .environment([("PMIX_MCA_preg".to_owned(), "^raw,compress".to_owned())])
         .set("preg_native_enabled", "no", Source::CommandLine)
@@ -185,7 +185,7 @@ fn disabled_encoders_still_read_unless_told_otherwise() {
 }
 
 #[test]
-fn every_decision_tells_its_source() {
+fn every_decision_has_its_source() {
     let params = environment(&[("preg", "raw"), ("preg_raw_priority", "7")]);
     let selection = choose(&params).unwrap();
     let raw = &selection.decisions[0];
@@ -208,17 +208,17 @@ fn the_higher_layer_decides_between_a_list_and_a_switch() {
             .unwrap()
     };
     let off = "[preg.raw]\nenabled = false\n";
-    // The list of the environment names what the file switched off.
+    // The list in the environment names a component that the file disables.
     let params = toml(off).environment([("PMIX_MCA_preg".to_owned(), "raw".to_owned())]);
     assert_eq!(active(&params.build().unwrap()), ["raw"]);
-    // A higher layer switches on what the file's list leaves out.
+    // A higher layer enables a component that the file's list excludes.
     let variable = "PMIX_MCA_preg_fold_enabled".to_owned();
     let params = toml("[preg]\nselect = \"raw\"\n").environment([(variable, "true".to_owned())]);
     assert_eq!(active(&params.build().unwrap()), ["fold", "raw"]);
 }
 
 #[test]
-fn within_one_layer_whichever_excludes_wins() {
+fn within_one_layer_exclusion_wins() {
     let settings = [("preg", "raw,native"), ("preg_raw_enabled", "false")];
     assert_eq!(active(&environment(&settings)), ["native"]);
     let settings = [("preg", "^raw"), ("preg_raw_enabled", "true")];

@@ -53,9 +53,9 @@ const PLANTS: &[Planted] = &[
     by_user(
         "a link to a device",
         |at, _| symlink("/dev/zero", at),
-        "no regular file",
+        "not a regular file",
     ),
-    by_user("a pipe", pipe, "no regular file"),
+    by_user("a pipe", pipe, "not a regular file"),
     by_user("a huge file", huge, "more than 4096 bytes"),
     by_user(
         "a file that others may write to",
