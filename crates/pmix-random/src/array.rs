@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of any type, in lists and in values.
+//! Random data of any type, in arrays and in values.
 
 use pmix_types::{DataArray, DataType, Value};
 
 use crate::random::{Random, Sample};
 
-/// Types of data, each with its name among the variants.
+/// Defines the types of data by the variants with their names.
 macro_rules! lists {
     ($($variant:ident = $data_type:ident,)*) => {
-        /// So many data of one type.
+        /// Returns `count` data of one type.
         pub(crate) fn data(
             random: &mut Random<'_>,
             data_type: DataType,
@@ -43,7 +43,7 @@ lists! {
     NodePid = NODE_PID, Regex2 = REGEX2, AllocInheritance = ALLOC_INHERIT,
 }
 
-/// Types that a value can have; those behind `boxed` are larger than a process.
+/// Defines the types of values; those after the semicolon are boxed.
 macro_rules! values {
     ($($variant:ident = $data_type:ident,)* ; $($large:ident = $large_type:ident,)*) => {
         fn value(random: &mut Random<'_>, data_type: DataType) -> Value<'static> {
@@ -89,7 +89,7 @@ impl Sample for Value<'_> {
     }
 }
 
-/// What arrays hold where nothing may nest any more.
+/// The types of array elements at the depth limit.
 const FLAT: [DataType; 4] = [
     DataType::STRING,
     DataType::INT32,

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the receiver can carry.
+//! The data that the receiver can unpack.
 
 use pmix_types::DataType;
 
-/// What can travel to a receiver; random data are made of nothing else.
+/// The data that a receiver can unpack; random data contain nothing else.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// The types that a value may have.
+    /// The types of values.
     pub values: Vec<DataType>,
-    /// The types that the elements of an array may have.
+    /// The types of array elements.
     pub elements: Vec<DataType>,
-    /// Whether the flags of an info and the working directory of an application are sent, and
+    /// `true` if the flags of an info and the working directory of an application are packed, and
     /// every rank keeps its number (not in module v12).
     pub is_whole: bool,
-    /// Old encoded maps (`PMIX_REGEX`) that an encoder owns.
+    /// Encoded maps of the string form (`PMIX_REGEX`) that belong to an encoder.
     pub maps: Vec<Vec<u8>>,
 }
 
 impl Default for Carried {
-    /// What every module from the second on carries.
+    /// Returns the data that every module from the second on can unpack.
     fn default() -> Self {
         let values = vec![
             DataType::UNDEF,

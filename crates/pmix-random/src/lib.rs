@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random data of the model, for tests that compare with real libraries.
 //!
-//! [`Random::data`] makes so many data of one type, whatever it is: numbers around the ends of
-//! their range and around powers of two, null and empty text, text that is not UTF-8, arrays in
-//! arrays. Only what can travel is made: [`Carried`] says what the receiver's release and module
-//! know, and nothing is made that no wire carries (digits of a float behind the sixth, members
-//! that are never sent).
+//! [`Random::data`] returns a number of data of any type: numbers around the ends of their range
+//! and around powers of two, null and empty text, text that is not UTF-8, nested arrays. All data
+//! survive packing: [`Carried`] describes the receiver's release and module, and data that are lost
+//! in every form are never generated (digits of a float after the sixth, members that are not
+//! packed).
 //!
-//! The same [`Source`] gives the same data, so a seed or the input of a fuzzer is a whole test.
+//! The same [`Source`] gives the same data, so a seed or the input of a fuzzer reproduces a test.
 //!
 //! ```
 //! use pmix_random::{Carried, Random, Seeded};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers, and the open numbers of the model.
+//! Random numbers, and open numbers of the model.
 
 use pmix_types::{
     AllocDirective, AllocInheritance, Command, CoordView, DataRange, DataType, DeviceType,
@@ -10,7 +10,7 @@ use pmix_types::{
 
 use crate::random::{Random, Sample};
 
-/// Any number; half of them are small or beside a power of two, where encodings change.
+/// Returns any number; half of them are small or next to a power of two, where encodings change.
 fn number(random: &mut Random<'_>) -> u64 {
     match random.below(9) {
         0 => random.bits(1) % 4,
@@ -36,7 +36,7 @@ macro_rules! integers {
     ($($int:ty)*) => {
         $(impl Sample for $int {
             fn sample(random: &mut Random<'_>) -> Self {
-                // The low bytes, whatever the sign.
+                // The low bytes, for signed and unsigned types.
                 let bytes = number(random).to_le_bytes();
                 Self::from_le_bytes(std::array::from_fn(|i| bytes[i]))
             }
@@ -73,7 +73,7 @@ open_numbers! {
 }
 
 impl Sample for Rank {
-    /// Module v12 means other ranks by the two highest that are positive.
+    /// Avoids the two highest positive ranks, which are other ranks in module v12.
     fn sample(random: &mut Random<'_>) -> Self {
         let rank: u32 = random.one();
         let is_special = (0x7FFF_FFFE..=0x7FFF_FFFF).contains(&rank);
@@ -85,7 +85,7 @@ impl Sample for Rank {
     }
 }
 
-/// The ends of what a float can be, and what rounds at the last digit that is sent.
+/// The extreme floats, and those that round at the last packed digit.
 const ENDS: [f64; 9] = [
     0.0,
     -0.0,
@@ -99,7 +99,7 @@ const ENDS: [f64; 9] = [
 ];
 
 fn float(random: &mut Random<'_>) -> f64 {
-    // Any integer that a double holds.
+    // Any integer that a double can hold.
     let whole = f64::from(random.one::<i32>()) * f64::from(random.one::<u16>());
     match random.below(6) {
         0 => random.pick(&ENDS).unwrap_or_default(),
@@ -113,7 +113,7 @@ fn float(random: &mut Random<'_>) -> f64 {
 }
 
 impl Sample for f64 {
-    /// What six digits behind the point keep of it.
+    /// Rounds to six digits after the point, which survive packing.
     fn sample(random: &mut Random<'_>) -> Self {
         let number = float(random);
         format!("{number:.6}").parse().unwrap_or(number)
@@ -121,7 +121,7 @@ impl Sample for f64 {
 }
 
 impl Sample for f32 {
-    /// What six digits behind the point keep of it.
+    /// Rounds to six digits after the point, which survive packing.
     #[allow(clippy::cast_possible_truncation)]
     fn sample(random: &mut Random<'_>) -> Self {
         let number = float(random) as Self;
@@ -129,7 +129,7 @@ impl Sample for f32 {
     }
 }
 
-/// What a monitor measures: as many digits as survive everywhere.
+/// Returns a measurement with digits that survive in every form.
 pub(crate) fn measure(random: &mut Random<'_>) -> f32 {
     f32::from(random.one::<u16>()) / 8.0
 }

@@ -5,19 +5,19 @@ use pmix_types::{DataArray, DataType};
 
 use crate::{Carried, Source, array};
 
-/// How deep arrays nest.
+/// The depth limit of nested arrays.
 const DEPTH: u32 = 3;
 
-/// Makes random data from a source.
+/// A generator of random data from a source.
 pub struct Random<'a> {
     source: &'a mut dyn Source,
     pub(crate) carried: &'a Carried,
-    /// How deep arrays may still nest here.
+    /// The remaining depth for nested arrays.
     pub(crate) depth: u32,
 }
 
 impl<'a> Random<'a> {
-    /// A generator of what the receiver can carry.
+    /// Creates a generator of data that the receiver can unpack.
     pub fn new(source: &'a mut dyn Source, carried: &'a Carried) -> Self {
         Self {
             source,
@@ -26,22 +26,22 @@ impl<'a> Random<'a> {
         }
     }
 
-    /// So many data of one type: none of a type that the model does not have.
+    /// Returns `count` data of one type, or none of a type that the model does not have.
     pub fn data(&mut self, data_type: DataType, count: usize) -> DataArray<'static> {
         array::data(self, data_type, count)
     }
 
-    /// One datum.
+    /// Returns one datum.
     pub(crate) fn one<T: Sample>(&mut self) -> T {
         T::sample(self)
     }
 
-    /// So many data.
+    /// Returns `count` data.
     pub(crate) fn many<T: Sample>(&mut self, count: usize) -> Vec<T> {
         (0..count).map(|_| self.one()).collect()
     }
 
-    /// Fewer than so many data, one level further in.
+    /// Returns fewer than `bound` data, one level deeper.
     pub(crate) fn some<T: Sample>(&mut self, bound: usize) -> Vec<T> {
         let count = self.below(bound);
         let depth = self.depth;
@@ -51,32 +51,32 @@ impl<'a> Random<'a> {
         data
     }
 
-    /// A number below another.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         let bytes = if bound <= 256 { 1 } else { 4 };
         let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.source.take(bytes) % bound).unwrap_or(0)
     }
 
-    /// True once in `n` times.
+    /// Returns `true` with probability 1/`n`.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of these, if there are any.
+    /// Returns one of the items, if there are any.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         let index = self.below(from.len());
         from.get(index).copied()
     }
 
-    /// As many bits as the source gives.
+    /// Returns a number of `bytes` bytes from the source.
     pub(crate) fn bits(&mut self, bytes: usize) -> u64 {
         self.source.take(bytes)
     }
 }
 
-/// What can be made at random.
+/// A type with random data.
 pub(crate) trait Sample {
-    /// One of them.
+    /// Returns a random datum.
     fn sample(random: &mut Random<'_>) -> Self;
 }

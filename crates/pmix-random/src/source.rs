@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the numbers come from.
+//! The sources of numbers.
 
 /// A source of numbers.
 pub trait Source {
-    /// A number of this many bytes, at most 8.
+    /// Returns a number of this many bytes, at most 8.
     fn take(&mut self, bytes: usize) -> u64;
 }
 
@@ -12,7 +12,7 @@ pub trait Source {
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// A source that always gives the same numbers for the same seed.
+    /// Creates a source that always gives the same numbers for the same seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -29,18 +29,18 @@ impl Source for Seeded {
     }
 }
 
-/// Numbers from bytes, as a fuzzer gives them; zeros when they end.
+/// Numbers from the bytes of a fuzzer; zeros after their end.
 #[derive(Clone, Debug)]
 pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// A source that gives these bytes.
+    /// Creates a source that gives these bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// Whether only zeros follow.
+    /// Returns `true` if only zeros follow.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -10,8 +10,8 @@ use pmix_types::{
 use crate::number::measure;
 use crate::random::{Random, Sample};
 
-/// Structures whose members are made one by one; `some` of those that are lists, `measured` ones,
-/// and `unsent` ones that no release sends and that come back as nothing.
+/// Implements `Sample` for structures, field by field; `some` are lists, `measured` are
+/// measurements, and `unsent` are fields that no release packs and that keep their default.
 macro_rules! structures {
     ($($name:ident $(<$life:lifetime>)? {
         $($field:ident),* ; some $($list:ident),* ; measured $($measure:ident),* ;
@@ -101,7 +101,7 @@ impl Sample for App<'_> {
     }
 }
 
-/// What the ends and the gaps of a list of processors look like.
+/// Lists of processors with various ends and gaps.
 const PROCESSORS: [&str; 6] = ["0", "0-3", "1,3,5-7", "0,2-3,7,64-", "5-", "0-127"];
 
 impl Sample for Cpuset<'_> {
@@ -114,7 +114,7 @@ impl Sample for Cpuset<'_> {
     }
 }
 
-/// Always the same nothing: the text is of the hwloc library.
+/// Returns an empty topology, because only hwloc can interpret the text.
 impl Sample for Topology<'_> {
     fn sample(_: &mut Random<'_>) -> Self {
         Self::default()

@@ -5,7 +5,7 @@ use pmix_types::{Bytes, Key, Nspace, RegexBytes, Text};
 
 use crate::random::{Random, Sample};
 
-/// At most so many bytes, none of them NUL; one in four has more than lower-case letters.
+/// Returns at most `most` bytes without NUL; one text in four has more than lower-case letters.
 fn text(random: &mut Random<'_>, most: usize) -> Vec<u8> {
     let usual = most.min(23) + 1;
     let bound = if random.one_in(64) { most + 1 } else { usual };
@@ -34,7 +34,7 @@ fn character(random: &mut Random<'_>, is_plain: bool) -> Vec<u8> {
             let wide = random.pick(&WIDE).unwrap_or('é');
             wide.to_string().into_bytes()
         }
-        // Any byte: control characters, and what is not UTF-8.
+        // Any byte, including control characters and bytes that are not UTF-8.
         1 => vec![byte + 1],
         _ => vec![b' ' + byte % 95],
     }
@@ -73,7 +73,7 @@ impl Sample for Bytes<'_> {
 }
 
 impl Sample for RegexBytes<'_> {
-    /// One of those that the caller knows; nothing of such a map can be made up here.
+    /// Returns one of the caller's maps, because only an encoder can create one.
     fn sample(random: &mut Random<'_>) -> Self {
         let carried = random.carried;
         let index = random.below(carried.maps.len());

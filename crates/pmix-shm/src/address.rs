@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a memory object is found.
+//! The address of a memory object.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// Names a memory object on this node: the process that made it, its descriptor there, and the token in the
-/// object that tells it from all others.
+/// The address of a memory object on this node: the process that created it, its descriptor there,
+/// and the unique token in the object.
 ///
-/// As text it is `<pid>.<descriptor>.<token>`, the token in 32 hexadecimal digits.
+/// The text form is `<pid>.<descriptor>.<token>`, with the token in 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     pub(crate) pid: u32,
@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// The path by which the kernel hands out the object.
+    /// Returns the path through which the kernel opens the object.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", self.pid, self.fd)
     }
@@ -51,7 +51,7 @@ impl FromStr for Address {
     }
 }
 
-/// A number without a sign, which `parse` would take.
+/// Parses a number without a sign, which `parse` would accept.
 fn number(text: &str) -> Result<u32, Error> {
     let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_plain.then(|| text.parse().ok()).flatten();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_survives_as_text_and_other_text_is_none() {
+    fn an_address_survives_as_text_and_other_text_is_rejected() {
         let address = Address {
             pid: 17,
             fd: 4,

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a table.
+//! The errors of tables.
 
 use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
 
-/// Says why a table cannot be made, opened, read or written.
+/// The reason that a table cannot be created, opened, read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refuses something: what, and how.
+    /// The system rejects an operation; the operation and the kind of error.
     System(&'static str, io::ErrorKind),
     /// The text is not an address.
     Address,
-    /// It is not the object that the address means.
+    /// The object is not the one of the address.
     Foreign(&'static str),
-    /// It is the object, and what it holds contradicts itself.
+    /// The content of the object is inconsistent.
     Damaged(&'static str),
     /// There is no room for another value.
     Full,
-    /// The value has the first number of bytes, more than the second, which the reader takes.
+    /// The value has the first number of bytes, and the second is the limit of the reader.
     TooLong(u64, u64),
-    /// This process has no memory for so many bytes of a value.
+    /// This process has no memory for a value of this length.
     NoMemory(usize),
-    /// A value is being written, again and again: whether it is there cannot be told.
+    /// The value is being written repeatedly, so that it cannot be read.
     Busy,
 }
 

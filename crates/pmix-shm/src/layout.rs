@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Positions, hashes and checksums of the layout that the crate's documentation shows.
+//! The positions, hashes and checksums of the layout in the crate's documentation.
 
-/// "pmix-rs" and a zero byte, as a number.
+/// The bytes "pmix-rs" and zero as a number.
 pub(crate) const MAGIC: u64 = 0x0073_722d_7869_6d70;
 pub(crate) const VERSION: u64 = 1;
 
@@ -17,7 +17,7 @@ pub(crate) const AT_CHAINS: u64 = 128;
 pub(crate) const OPEN: u64 = 1;
 pub(crate) const CLOSED: u64 = 2;
 
-/// The words of a record, as distances from its position.
+/// The words of a record, as offsets from its position.
 pub(crate) const NEXT: u64 = 8;
 pub(crate) const HASH: u64 = 16;
 pub(crate) const KEY_LEN: u64 = 24;
@@ -28,19 +28,19 @@ pub(crate) const KEY: u64 = 56;
 
 pub(crate) const WORD: u64 = 8;
 
-/// The lower bits of the version of a value, and what they say.
+/// The lower bits of the version of a value: its state.
 const STATE_OF_VALUE: u64 = 3;
 const REMOVED: u64 = 0;
 const BEING_WRITTEN: u64 = 1;
 const THERE: u64 = 2;
 
-/// What the version of a value becomes when it is written, and when that is done.
+/// Returns the versions of a value during a write and after it.
 pub(crate) const fn versions(version: u64) -> (u64, u64) {
     let next = removed(version);
     (next | BEING_WRITTEN, next | THERE)
 }
 
-/// What the version of a value becomes when it is removed.
+/// Returns the version of a value after its removal.
 pub(crate) const fn removed(version: u64) -> u64 {
     (version & !STATE_OF_VALUE).wrapping_add(STATE_OF_VALUE + 1) | REMOVED
 }
@@ -53,7 +53,7 @@ pub(crate) const fn is_being_written(version: u64) -> bool {
     version & STATE_OF_VALUE == BEING_WRITTEN
 }
 
-/// So many bytes in whole words; none if there is no such number.
+/// Rounds a length up to whole words; returns `None` on overflow.
 pub(crate) const fn whole_words(len: u64) -> Option<u64> {
     match len.checked_add(WORD - 1) {
         Some(up) => Some(up & !(WORD - 1)),
@@ -61,12 +61,12 @@ pub(crate) const fn whole_words(len: u64) -> Option<u64> {
     }
 }
 
-/// Where the chain of a hash begins.
+/// Returns the position of the chain of a hash.
 pub(crate) const fn chain(hash: u64, num_chains: u64) -> u64 {
     AT_CHAINS + (hash & (num_chains - 1)) * WORD
 }
 
-/// Bytes as words, the last one filled up with zeros.
+/// Returns bytes as words, the last one padded with zeros.
 pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let (whole, rest) = bytes.as_chunks::<8>();
     let last = (!rest.is_empty()).then(|| {
@@ -80,16 +80,16 @@ pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .chain(last)
 }
 
-/// The hash by which a key is found.
+/// Returns the hash of a key.
 pub(crate) fn hash(key: &[u8]) -> u64 {
     let mut sum = Checksum::new(key.len() as u64);
     words(key).for_each(|word| sum.add(word));
     sum.finish()
 }
 
-/// Sums up words, four at a time as far as the processor can.
+/// A checksum of words, computed in four parallel lanes.
 ///
-/// It finds what was damaged by accident, not what somebody made up: nobody but the writer can.
+/// It detects accidental damage, not forgery: only the writer can change the object.
 pub(crate) struct Checksum {
     lanes: [u64; 4],
     at: usize,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_filled_up() {
+    fn words_are_padded() {
         assert_eq!(words(b"").count(), 0);
         let one = u64::from_ne_bytes(*b"abc\0\0\0\0\0");
         assert_eq!(words(b"abc").collect::<Vec<_>>(), [one]);

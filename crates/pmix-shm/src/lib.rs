@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A table in shared memory that one process writes and others read without a lock.
 //!
-//! A [`Writer`] makes a memory object and is the only one that can ever write it: it is sealed against
-//! being shortened, lengthened, and written through any other mapping or descriptor. A [`Reader`] opens it
-//! by its [`Address`], which the processes that may read it are told. What a reader finds is checked before
-//! it is believed (seals, owner, form, positions, checksums) and copied before it is handed out, so a
-//! damaged or foreign object is an [`Error`] and never a fault of the program.
+//! A [`Writer`] creates a memory object, and only it can write the object: seals prevent
+//! shortening, growing, and writing through any other mapping or descriptor. A [`Reader`] opens it
+//! by its [`Address`], which the writer gives to the processes that may read it. Data are validated
+//! before use (seals, owner, form, positions, checksums) and copied before they are returned, so a
+//! damaged or foreign object gives an [`Error`] and never a fault of the program.
 //!
 //! ```
 //! use pmix_shm::{Reader, Writer};
@@ -24,29 +24,29 @@
 //!
 //! | position | words | content |
 //! | --- | --- | --- |
-//! | 0 | 1 | magic, which reads otherwise on a machine of the other byte order |
+//! | 0 | 1 | magic, which differs on a machine of the other byte order |
 //! | 8 | 1 | version |
-//! | 16 | 2 | token: what tells this object from all others |
+//! | 16 | 2 | token, unique to this object |
 //! | 32 | 1 | length of the object in bytes |
 //! | 40 | 1 | number of chains, a power of two; a [`Writer`] makes 4,096 |
-//! | 48 | 1 | state: 1 is open, 2 closed; readers take all else for closed |
+//! | 48 | 1 | state: 1 is open, 2 closed; readers treat all other values as closed |
 //! | 56 | 1 | end of the records |
-//! | 64 | 8 | 0, kept for later versions |
+//! | 64 | 8 | 0, reserved for later versions |
 //! | 128 | number of chains | position of the newest record of each chain; 0 for none |
-//! | behind | | records |
+//! | after them | | records |
 //!
 //! A record:
 //!
 //! | words | content |
 //! | --- | --- |
-//! | 1 | version of the value, which only grows; its lower two bits: 0 removed, 1 being written, 2 there |
+//! | 1 | version of the value, which only grows; its lower two bits: 0 removed, 1 being written, 2 present |
 //! | 1 | position of the next older record of the chain; 0 for none |
 //! | 1 | hash of the key; its lower bits choose the chain |
 //! | 1 | length of the key in bytes |
-//! | 1 | room for the value in bytes |
+//! | 1 | capacity for the value in bytes |
 //! | 1 | length of the value in bytes |
 //! | 1 | checksum of key and value |
-//! | | the key, then the room of the value, each filled up to whole words |
+//! | | the key, then the capacity of the value, each padded to whole words |
 #![deny(unsafe_code)]
 
 mod address;

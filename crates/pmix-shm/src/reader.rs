@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that read a table.
+//! The reader of a table.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -17,11 +17,11 @@ use crate::mapping::Mapping;
 use crate::writer::{NAME, SEALS, token_words};
 use crate::{Address, Error};
 
-/// How often a value is read again that was written meanwhile, before it counts as not there.
+/// The attempts to read a value that is written concurrently, before it counts as busy.
 const TRIES: usize = 4;
 
-/// Reads a table that another process writes. Any number of threads may read at once; none waits for
-/// another or for the writer.
+/// A reader of a table that another process writes. Any number of threads may read at once; none
+/// waits for another or for the writer.
 pub struct Reader {
     mapping: Mapping,
     num_chains: u64,
@@ -29,16 +29,16 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The longest value that a reader takes by default, in bytes.
+    /// The default limit on the length of a value, in bytes.
     pub const MAX_VALUE_BYTES: usize = 512 << 20;
 
     /// Opens the table at an address.
     ///
     /// # Errors
     ///
-    /// The object cannot be opened or mapped: its process is gone, runs as another user or is not seen
-    /// from here. [`Error::Foreign`] if it is another one than the address means, of another version,
-    /// or not sealed; [`Error::Damaged`] if what it says of itself cannot be.
+    /// The object cannot be opened or mapped: its process has exited, belongs to another user or is
+    /// invisible from here. [`Error::Foreign`] if the object is not the one of the address, has
+    /// another version, or is not sealed; [`Error::Damaged`] if its header is inconsistent.
     pub fn open(address: &Address) -> Result<Self, Error> {
         let object = open(address)?;
         let stat = rustix::fs::fstat(&object).map_err(Error::system("a memory object"))?;
@@ -68,7 +68,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Sets how many bytes a value may have; [`get`](Self::get) neither reads nor copies a longer one.
+    /// Sets the limit on the length of a value; [`get`](Self::get) neither reads nor copies a
+    /// longer one.
     #[must_use]
     pub fn with_max_value_bytes(mut self, most: usize) -> Self {
         self.max_value_bytes = u64::try_from(most).unwrap_or(u64::MAX);
@@ -99,19 +100,20 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns whether the writer still keeps the table; nothing is found in one that it does not.
+    /// Returns `true` as long as the writer maintains the table; a closed table has no values.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.load(AT_STATE) == Ok(OPEN)
     }
 
-    /// Returns the value of a key as it is now; none if there is none, or if the table is closed.
+    /// Returns the current value of a key, or `None` if there is none or if the table is closed.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if the writer changes the value again and again meanwhile; [`Error::TooLong`] if the value is
-    /// longer than the [limit](Self::with_max_value_bytes); [`Error::NoMemory`] if this process has no memory for the
-    /// copy; [`Error::Damaged`] if the bytes contradict themselves: the table must not be read again.
+    /// [`Error::Busy`] if the writer changes the value repeatedly during the call;
+    /// [`Error::TooLong`] if the value exceeds the [limit](Self::with_max_value_bytes);
+    /// [`Error::NoMemory`] if this process has no memory for the copy; [`Error::Damaged`] if the
+    /// bytes are inconsistent, in which case the table must not be read again.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         if !self.is_open() {
             return Ok(None);
@@ -127,7 +129,8 @@ impl Reader {
             }
             fence(Acquire);
             if !is_there(before) {
-                // A value that has grown is in a newer record, which was there before the old one was removed.
+                // A value that has grown is in a newer record, which existed before the old value
+                // was removed.
                 match self.find(key)? {
                     Some(newer) if newer != record => record = newer,
                     _ => return Ok(None),
@@ -136,7 +139,7 @@ impl Reader {
             }
             let copy = self.copy(record, key);
             fence(Acquire);
-            // What was written meanwhile may be anything.
+            // After a concurrent write the copy may be inconsistent.
             if self.load(record)? == before {
                 // A table that was closed meanwhile may be outdated.
                 return copy.map(|copy| self.is_open().then_some(copy));
@@ -145,7 +148,7 @@ impl Reader {
         Err(Error::Busy)
     }
 
-    /// The position of the record of a key.
+    /// Returns the position of the record of a key.
     fn find(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         let hash = hash(key);
         let mut record = self.load(chain(hash, self.num_chains))?;
@@ -154,7 +157,7 @@ impl Reader {
         let first = AT_CHAINS + self.num_chains * WORD;
         let mut before = end;
         while record != 0 {
-            // Older records stand before newer ones, so a chain has an end.
+            // Older records precede newer ones, so a chain cannot be circular.
             if record < first || record >= before || !record.is_multiple_of(WORD) {
                 return Err(Error::Damaged("a position"));
             }
@@ -181,7 +184,7 @@ impl Reader {
             .all(|(there, word)| there.load(Relaxed) == word))
     }
 
-    /// A copy of the value of a record, if it has the sum that it should have.
+    /// Copies the value of a record and verifies its checksum.
     fn copy(&self, record: u64, key: &[u8]) -> Result<Vec<u8>, Error> {
         let (len, room) = (self.load(record + VALUE_LEN)?, self.load(record + ROOM)?);
         if len > room {
@@ -192,7 +195,7 @@ impl Reader {
             .mapping
             .words(record + KEY + key_words, len.div_ceil(WORD));
         let there = there.ok_or(Error::Damaged("the length of a value"))?;
-        // After the check against what is mapped: a length beyond that is damage.
+        // The check follows that against the mapping: a length beyond the mapping is damage.
         if len > self.max_value_bytes {
             return Err(Error::TooLong(len, self.max_value_bytes));
         }
@@ -201,7 +204,7 @@ impl Reader {
         words(key).for_each(|word| sum.add(word));
         let room = there.len() * size_of::<u64>();
         let mut copy = Vec::new();
-        // The writer decides how long the value is, so that the allocation may fail.
+        // The writer determines the length of the value, so the allocation must be fallible.
         copy.try_reserve_exact(room)
             .map_err(|_| Error::NoMemory(room))?;
         copy.resize(room, 0);
@@ -233,7 +236,8 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// Opens the object for reading; what else may be under the number of a descriptor is not touched.
+/// Opens the object for reading, after checking that the descriptor refers to a memory object of
+/// the expected name.
 fn open(address: &Address) -> Result<OwnedFd, Error> {
     let path = address.path();
     let link = rustix::fs::readlink(&path, Vec::new());

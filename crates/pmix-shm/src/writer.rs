@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one process that writes a table.
+//! The writer of a table.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,45 +17,45 @@ use crate::layout::{
 use crate::mapping::Mapping;
 use crate::{Address, Error};
 
-/// The name of the object, which `/proc` shows.
+/// The name of the object in `/proc`.
 pub(crate) const NAME: &str = "pmix-rs";
 
-/// What an object is sealed against: becoming shorter under a reader, longer, and being written by
-/// anything but the mapping that is there already.
+/// The seals of an object: against shortening, growing, and writes other than through the existing
+/// mapping.
 pub(crate) const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::FUTURE_WRITE)
     .union(SealFlags::SEAL);
 
-/// The length of an object is a multiple of this, which is one of every size of a page.
+/// The granularity of an object's length, a multiple of every page size.
 const PAGES: u64 = 64 << 10;
 
-/// How much memory is asked for at once, at least and at most.
+/// The minimum and the maximum of memory that is reserved at once.
 const LEAST: u64 = PAGES;
 const MOST: u64 = 1 << 20;
 
 const NUM_CHAINS: u64 = 1 << 12;
 
-/// Writes a table; readers see each change as a whole. When it is dropped, the table is closed: readers
-/// find nothing any longer.
+/// The writer of a table; readers see each change atomically. Dropping it closes the table: readers
+/// then find no values.
 ///
-/// Memory is taken as values come, up to the length that the table was made with, and a value that is
-/// put again takes the place of the old one if it fits.
+/// Memory is reserved as values are added, up to the length of the table. A value that is put again
+/// replaces the old one in place if it fits.
 pub struct Writer {
     object: OwnedFd,
     mapping: Mapping,
     address: Address,
     len: u64,
-    /// Where the next record begins.
+    /// The position of the next record.
     end: u64,
-    /// Up to where the system has given memory.
+    /// The end of the memory that the system has reserved.
     given: u64,
     /// The position of the record of each key.
     records: HashMap<Box<[u8]>, u64>,
 }
 
-/// As much of a length as the process may make files long, in whole pages. One that is longer would end the
-/// process by SIGXFSZ, memory or not.
+/// Returns a length within the limit of the process on file sizes, in whole pages. A longer file
+/// would end the process by SIGXFSZ, even if there is memory.
 fn within_limit(len: u64, least: u64) -> Result<u64, Error> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     let most = limit.unwrap_or(u64::MAX) / PAGES * PAGES;
@@ -70,13 +70,13 @@ fn within_limit(len: u64, least: u64) -> Result<u64, Error> {
 }
 
 impl Writer {
-    /// Creates an empty table for at most so many bytes, its own tables among them. They are a limit:
-    /// memory is taken as it is needed.
+    /// Creates an empty table of at most `max_bytes` bytes including its index. This is a limit:
+    /// memory is reserved on demand.
     ///
     /// # Errors
     ///
-    /// The system has no memory, address space, descriptor or random bytes for it, or cannot seal it (Linux
-    /// before 5.1); [`Error::Full`] if the process may make no file that is long enough.
+    /// The system has no memory, address space, descriptor or random bytes for it, or cannot seal
+    /// it (Linux before 5.1); [`Error::Full`] if the limit on file sizes is too low.
     pub fn create(max_bytes: usize) -> Result<Self, Error> {
         let least = AT_CHAINS + NUM_CHAINS * WORD;
         let len = u64::try_from(max_bytes).unwrap_or(u64::MAX).max(least);
@@ -110,7 +110,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Returns where processes of the same user find the table as long as this process holds it.
+    /// Returns the address under which processes of the same user find the table as long as this
+    /// process holds it.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
@@ -126,7 +127,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] if there is no room, or the system's if it has no memory; the key has no value then.
+    /// [`Error::Full`] if there is no room, or the system's error if it has no memory; the key has
+    /// no value then.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let known = self.records.get(key).copied();
         if let Some(record) = known
@@ -134,14 +136,15 @@ impl Writer {
         {
             return self.write_value(record, key, value);
         }
-        // The new value is found before the old one goes, so that a reader always finds one of them.
+        // The new value is visible before the old one is removed, so that a reader always finds one
+        // of them.
         let appended = self.append(key, value);
         self.remove(key);
         self.records.insert(key.into(), appended?);
         Ok(())
     }
 
-    /// Removes a key; one that is not there is no error.
+    /// Removes a key; a missing key is not an error.
     pub fn remove(&mut self, key: &[u8]) {
         if let Some(record) = self.records.get(key)
             && let Some(word) = self.mapping.word(*record)
@@ -150,11 +153,12 @@ impl Writer {
         }
     }
 
-    /// Adds a record for a key whose value is not there, or does not fit where it was.
+    /// Appends a record for a key without a value, or whose value does not fit its record.
     fn append(&mut self, key: &[u8], value: &[u8]) -> Result<u64, Error> {
         let hash = hash(key);
         let key_words = whole_words(key.len() as u64).ok_or(Error::Full)?;
-        // A value that grows again and again leaves no more behind than it takes.
+        // Doubling the capacity of a growing value bounds the space of its old records by its
+        // current one.
         let grown = self.records.contains_key(key);
         let room = match grown {
             true => (value.len() as u64).checked_next_power_of_two(),
@@ -178,13 +182,13 @@ impl Writer {
         self.store_words(record + KEY, key)?;
         self.write_value(record, key, value)?;
         self.end = end;
-        // What stands before is there for whoever finds the record.
+        // The record is complete before the chain refers to it (release ordering).
         self.at(AT_END)?.store(end, Release);
         self.at(chain)?.store(record, Release);
         Ok(record)
     }
 
-    /// Writes the value of a record; who reads it meanwhile notices.
+    /// Writes the value of a record; concurrent readers detect the write by the version.
     fn write_value(&self, record: u64, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let (being_written, there) = versions(self.load(record)?);
         self.store(record, being_written)?;
@@ -213,8 +217,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sees to it that there is memory up to a position: to write where there is none would end the
-    /// process.
+    /// Reserves memory up to a position: a write without memory would end the process (SIGBUS).
     fn take_memory(&mut self, end: u64) -> Result<(), Error> {
         if end <= self.given {
             return Ok(());
@@ -222,7 +225,7 @@ impl Writer {
         if end > self.len {
             return Err(Error::Full);
         }
-        // A table that nobody puts anything into takes no more than its head does.
+        // A table without values reserves only its head.
         let more = match end <= AT_CHAINS {
             true => AT_CHAINS,
             false => self.given.clamp(LEAST, MOST),
@@ -230,7 +233,7 @@ impl Writer {
         let until = end.checked_next_multiple_of(more).unwrap_or(self.len);
         let until = until.min(self.len);
         let len = until - self.given;
-        // Unlike for other files, the kernel ends this early when a signal comes.
+        // Unlike for other files, a signal interrupts this call in the kernel.
         let given = rustix::io::retry_on_intr(|| {
             rustix::fs::fallocate(&self.object, FallocateFlags::empty(), self.given, len)
         });
@@ -265,8 +268,8 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Readers keep their mapping; what is in it may be outdated from now on. It is not in a child of a
-        // fork that the writer ends.
+        // Readers keep their mapping, whose content may be outdated from now on. The process id is
+        // checked, because a forked child must not close the table of its parent.
         if self.address.pid == std::process::id()
             && let Some(state) = self.mapping.word(AT_STATE)
         {
@@ -285,14 +288,14 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// The two words of a token.
+/// Returns the two words of a token.
 pub(crate) fn token_words(token: u128) -> [u64; 2] {
     let bytes = token.to_ne_bytes();
     let (words, _) = bytes.as_chunks::<8>();
     std::array::from_fn(|word| words.get(word).map_or(0, |word| u64::from_ne_bytes(*word)))
 }
 
-/// Bytes that nobody can guess.
+/// Returns unpredictable random bytes.
 fn token() -> Result<u128, Error> {
     let mut bytes = [0; 16];
     let mut file = std::fs::File::open("/dev/urandom");

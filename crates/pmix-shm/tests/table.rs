@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What readers see of a table, whatever its writer does and whoever made it.
+//! The readers' view of a table, for any behavior of its writer and for forged objects.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ fn table() -> (Writer, Reader) {
     (writer, reader)
 }
 
-/// The parts of an address: process, descriptor, token.
+/// Returns the parts of an address: process, descriptor, token.
 fn parts(address: &Address) -> (String, String, String) {
     let text = address.to_string();
     let mut parts = text.split('.').map(str::to_owned);
@@ -23,13 +23,14 @@ fn parts(address: &Address) -> (String, String, String) {
     (next(), next(), next())
 }
 
-/// The bytes of the object at an address.
+/// Returns the bytes of the object at an address.
 fn bytes_of(address: &Address) -> Vec<u8> {
     let (pid, fd, _) = parts(address);
     std::fs::read(format!("/proc/{pid}/fd/{fd}")).unwrap()
 }
 
-/// An object of these bytes, sealed so, and where it is for the reader of another one.
+/// Creates an object with these bytes and seals, and returns its address with the token of another
+/// one.
 fn forged(like: &Address, bytes: &[u8], seals: SealFlags) -> (OwnedFd, Address) {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let object = rustix::fs::memfd_create("pmix-rs", flags).unwrap();
@@ -49,7 +50,7 @@ fn all_seals() -> SealFlags {
 }
 
 #[test]
-fn the_last_value_of_a_key_is_found_and_a_removed_one_is_not() {
+fn finds_the_last_value_of_a_key_and_no_removed_one() {
     let (mut writer, reader) = table();
     assert_eq!(reader.get(b"a"), Ok(None));
     for value in [&b"one"[..], b"", b"a longer one", b"8 bytes.", &[7; 5000]] {
@@ -67,7 +68,7 @@ fn the_last_value_of_a_key_is_found_and_a_removed_one_is_not() {
 }
 
 #[test]
-fn more_keys_than_chains_are_told_apart() {
+fn distinguishes_more_keys_than_chains() {
     let mut writer = Writer::create(4 * MIB).unwrap();
     let reader = Reader::open(&writer.address()).unwrap();
     for key in 0..20_000_u32 {
@@ -83,7 +84,7 @@ fn more_keys_than_chains_are_told_apart() {
 }
 
 #[test]
-fn values_that_are_put_again_and_again_take_no_more_room() {
+fn repeated_puts_take_no_more_room() {
     let (mut writer, reader) = table();
     for round in 0..10_000_u32 {
         let len = 100 + usize::try_from(round % 900).unwrap();
@@ -97,7 +98,7 @@ fn values_that_are_put_again_and_again_take_no_more_room() {
 }
 
 #[test]
-fn a_full_table_keeps_what_it_has() {
+fn a_full_table_keeps_its_values() {
     let (mut writer, reader) = table();
     let value = vec![5; 1000];
     let put = (0..u32::MAX).take_while(|key| writer.put(&key.to_le_bytes(), &value).is_ok());
@@ -107,7 +108,7 @@ fn a_full_table_keeps_what_it_has() {
     for key in 0..num_put {
         assert_eq!(reader.get(&key.to_le_bytes()).unwrap(), Some(value.clone()));
     }
-    // What grows beyond the room is there no longer: its old value would be wrong.
+    // A value that grows beyond the room is removed, because its old value would be outdated.
     assert_eq!(
         writer.put(&0_u32.to_le_bytes(), &[1; 2000]),
         Err(Error::Full)
@@ -118,7 +119,7 @@ fn a_full_table_keeps_what_it_has() {
 }
 
 #[test]
-fn a_reader_never_sees_half_a_write() {
+fn readers_never_see_partial_writes() {
     let (mut writer, reader) = table();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -142,7 +143,8 @@ fn a_reader_never_sees_half_a_write() {
             })
         });
         for round in 0..100_000_u64 {
-            // Of changing lengths, and removed now and then: half a value would be one of two rounds.
+            // The lengths vary, and values are removed at times: a partial value would mix two
+            // rounds.
             let words = 1 + usize::try_from(round % 61).unwrap();
             let value = round.to_le_bytes().repeat(words);
             writer.put(&[0], &value).unwrap();
@@ -181,7 +183,7 @@ fn a_value_that_grows_is_never_absent() {
                 }
             })
         });
-        // Each is longer than the room of the one before.
+        // Each value is longer than the capacity of the previous one.
         let lengths = std::iter::successors(Some(3_usize), |len| Some(2 * len + 1));
         for len in lengths.take_while(|len| *len < MOST) {
             for key in 0..NUM_KEYS {
@@ -207,7 +209,7 @@ fn a_table_without_values_takes_a_page() {
 }
 
 #[test]
-fn nobody_shortens_or_writes_an_object_under_its_readers() {
+fn no_process_can_shorten_or_write_an_object_of_another() {
     let (mut writer, reader) = table();
     writer.put(b"a", b"1").unwrap();
     let (pid, fd, _) = parts(&writer.address());
@@ -227,7 +229,7 @@ fn nobody_shortens_or_writes_an_object_under_its_readers() {
 }
 
 #[test]
-fn a_table_that_its_writer_gave_up_is_empty() {
+fn a_closed_table_is_empty() {
     let (mut writer, reader) = table();
     writer.put(b"a", b"1").unwrap();
     let address = writer.address();
@@ -238,7 +240,7 @@ fn a_table_that_its_writer_gave_up_is_empty() {
 }
 
 #[test]
-fn another_object_is_not_taken_for_the_one_that_was_meant() {
+fn rejects_objects_other_than_that_of_the_address() {
     let (mut writer, _reader) = table();
     writer.put(b"a", b"1").unwrap();
     let address = writer.address();
@@ -248,10 +250,10 @@ fn another_object_is_not_taken_for_the_one_that_was_meant() {
     let other = format!("{:032x}", 5);
     assert_eq!(open(format!("{pid}.{fd}.{token}")), Ok(()));
     assert!(is_foreign(open(format!("{pid}.{fd}.{other}"))));
-    // No such process, no such descriptor.
+    // A missing process, and a missing descriptor.
     assert!(open(format!("{}.{fd}.{token}", u32::MAX)).is_err());
     assert!(open(format!("{pid}.{}.{token}", u32::MAX)).is_err());
-    // A pipe, which would be waited for; a file; memory that is not sealed.
+    // A pipe, whose opening would block; a file; memory that is not sealed.
     let (pipe, _end) = rustix::pipe::pipe().unwrap();
     assert!(is_foreign(open(format!(
         "{pid}.{}.{token}",
@@ -295,7 +297,7 @@ fn damage_is_an_error_or_changes_nothing() {
             for key in &keys {
                 match reader.get(key) {
                     Ok(Some(value)) => assert_eq!(value, key.repeat(5), "byte {at}"),
-                    // A record whose key or place is damaged is another's or nobody's.
+                    // A record with a damaged key or position is that of another key, or of none.
                     Ok(None) => num_noticed += 1,
                     Err(error) => {
                         assert!(matches!(error, Error::Damaged(_) | Error::Busy), "{error}");
@@ -309,14 +311,14 @@ fn damage_is_an_error_or_changes_nothing() {
 }
 
 #[test]
-fn a_chain_that_leads_back_to_itself_ends() {
+fn a_circular_chain_ends() {
     let mut writer = Writer::create(0).unwrap();
     writer.put(b"a", b"1").unwrap();
     let address = writer.address();
     let mut bytes = bytes_of(&address);
     let record: u64 = 128 + 4096 * 8;
     let at = usize::try_from(record).unwrap();
-    // The next one is this one, and the key is another's.
+    // The record refers to itself as the next one, and its key is another one.
     bytes[at + 8..at + 16].copy_from_slice(&record.to_ne_bytes());
     bytes[at + 56] = b'b';
     let (_object, forged) = forged(&address, &bytes, all_seals());
@@ -324,8 +326,8 @@ fn a_chain_that_leads_back_to_itself_ends() {
     assert!(matches!(reader.get(b"a"), Err(Error::Damaged(_))));
 }
 
-/// The object of a table with one value, made as long as `len`, and then sealed. The value says that it has
-/// `value_len` bytes.
+/// Creates the object of a table with one value, with the length `len`, and seals it. The value has
+/// the stated length `value_len`.
 fn with_claimed_length(len: u64, value_len: u64) -> (OwnedFd, Address) {
     let mut writer = Writer::create(0).unwrap();
     writer.put(b"a", b"1").unwrap();
@@ -343,7 +345,7 @@ fn with_claimed_length(len: u64, value_len: u64) -> (OwnedFd, Address) {
 }
 
 #[test]
-fn a_value_is_no_longer_than_its_reader_takes_whatever_its_length_says() {
+fn rejects_values_whose_stated_length_exceeds_the_limit() {
     for (len, value_len) in [
         (8_u64 << 40, 4_u64 << 40),
         (16 << 30, 12 << 30),
@@ -355,22 +357,24 @@ fn a_value_is_no_longer_than_its_reader_takes_whatever_its_length_says() {
         let refused = Error::TooLong(value_len, (1 << 20) - 1);
         assert_eq!(reader.get(b"a"), Err(refused));
     }
-    // No limit of the caller's, and more than a process can have.
+    // Without a limit of the caller, and with more than a process can have.
     let (_object, address) = with_claimed_length(8 << 40, 4 << 40);
     let reader = Reader::open(&address).unwrap();
     let reader = reader.with_max_value_bytes(usize::MAX);
     let room = 4 << 40;
-    // A system that promises memory without having it would have it filled.
+    // A system that overcommits memory would try to fill it.
     if Vec::<u8>::new().try_reserve_exact(room).is_err() {
         assert_eq!(reader.get(b"a"), Err(Error::NoMemory(room)));
     }
 }
 
-/// Run by [`a_limit_of_files_ends_no_process`] in a process that may make files of 100 KiB.
+/// Helper of [`a_limit_of_files_ends_no_process`], which runs it in a process with a file size
+/// limit of 100 KiB.
 #[test]
-#[ignore = "the process that a limit holds for runs it"]
+#[ignore = "run by another test in a process with a limit"]
 fn with_a_limit_of_files() {
-    // The head alone takes more than some limits; otherwise there is as much room as there may be.
+    // The head alone may exceed the limit; otherwise the table has as much room as the limit
+    // allows.
     match Writer::create(1 << 28) {
         Ok(mut table) => {
             let put = (0..1000_u32).map(|key| table.put(&key.to_be_bytes(), &[0; 1000]));

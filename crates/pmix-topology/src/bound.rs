@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where this process may run, and the binding of its threads.
+//! The processors that this process may run on, and the binding of its threads.
 //!
 //! Source: proc(5), heading `/proc/pid/status`, for `Cpus_allowed_list`; sched_setaffinity(2).
 
@@ -13,18 +13,18 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::{Cpuset, Error};
 
 impl Cpuset {
-    /// Returns the processors that the calling thread may run on.
+    /// Returns the processors on which the calling thread may run.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not say.
+    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not state them.
     pub fn of_thread() -> Result<Self, Error> {
         of_task(Path::new("/proc/thread-self")).map(online)
     }
 
-    /// Returns the processors that some thread of this process may run on.
+    /// Returns the processors on which any thread of this process may run.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not say.
+    /// `PMIX_ERR_NOT_FOUND`: `/proc` and `/sys` do not state them.
     pub fn of_process() -> Result<Self, Error> {
         let missing = |error| Error::missing(format!("/proc/self/task: {error}"));
         let mut all = Self::new();
@@ -32,7 +32,7 @@ impl Cpuset {
             let path = entry.map_err(missing)?.path();
             match of_task(&path) {
                 Ok(cpus) => all.extend(&cpus),
-                // It has ended since.
+                // The thread has ended since the directory was read.
                 Err(_) if !path.exists() => {}
                 Err(error) => return Err(error),
             }
@@ -40,12 +40,12 @@ impl Cpuset {
         Ok(online(all))
     }
 
-    /// Binds the calling thread to the processors of this set; those of a set without an end are the ones that are
-    /// online.
+    /// Binds the calling thread to the processors of this set. For a set without an end, these are the processors that
+    /// are online.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_SUPPORTED`: a processor is not there, or the system does not let this process use it. The thread may
-    /// be bound to the others then. `PMIX_ERR_BAD_PARAM`: the set is empty.
+    /// `PMIX_ERR_NOT_SUPPORTED`: a processor does not exist, or the system does not let this process use it. The thread
+    /// may then be bound to the other processors. `PMIX_ERR_BAD_PARAM`: the set is empty.
     pub fn bind_thread(&self) -> Result<(), Error> {
         let wanted = match self.is_endless() {
             true => online(self.clone()),
@@ -61,7 +61,7 @@ impl Cpuset {
             if index >= CpuSet::MAX_CPU {
                 let most = CpuSet::MAX_CPU;
                 let message = format!(
-                    "no thread can be bound to processor {cpu}: the system call takes processors below {most}"
+                    "no thread can be bound to processor {cpu}: the system call accepts processors below {most}"
                 );
                 return Err(Error::unbindable(message));
             }
@@ -99,7 +99,7 @@ impl Cpuset {
     }
 }
 
-/// Those of a set that are online: what a task may run on is told with those that are not.
+/// Returns the online processors of a set, because the list of a task includes offline ones.
 fn online(cpus: Cpuset) -> Cpuset {
     let text = fs::read_to_string("/sys/devices/system/cpu/online");
     let online = text.ok().and_then(|list| Cpuset::parse(&list).ok());

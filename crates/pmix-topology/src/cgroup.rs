@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a machine the control group of this process may use: hwloc leaves the rest out, so that
-//! numbers of parts count within it.
+//! The part of a machine that the control group of this process may use. hwloc omits the rest, so
+//! that parts are numbered within this part.
 //!
 //! Source: Linux, `Documentation/admin-guide/cgroup-v2.rst`, heading "Cpuset Interface Files", and
 //! `cgroup-v1/cpusets.rst`; cpuset(7) for `/proc/pid/cpuset`.
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Cpuset;
 
-/// Processors and memories that may be used, by their numbers; all where there is none.
+/// Processors and memories that may be used, by number; `None` means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
     pub(crate) cpus: Option<Cpuset>,
@@ -18,7 +18,8 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// What the group of this process may use, by the files below a directory laid out like `/`.
+    /// Returns the part that the group of this process may use, from files in a directory with the
+    /// layout of `/`.
     pub(crate) fn of_process(root: &Path) -> Self {
         Self::read(root).unwrap_or_default()
     }
@@ -32,7 +33,7 @@ impl Allowed {
         let list = |name: &str| -> Option<Cpuset> {
             let text = fs::read_to_string(PathBuf::from(&dir).join(name)).ok()?;
             let set = Cpuset::parse(&text).ok()?;
-            // Nobody may use nothing: it is not set.
+            // An empty set means that the limit is not set.
             (!set.is_empty()).then_some(set)
         };
         Some(Self {
@@ -42,14 +43,14 @@ impl Allowed {
     }
 }
 
-/// Where groups of processors are mounted, and what their files are called.
+/// The mount point of the control groups for processors, and the names of their files.
 struct Files {
     mounted: String,
     cpus: &'static str,
     memories: &'static str,
 }
 
-/// Those of the first release of control groups, if they are used for processors, or of the second.
+/// Returns the files of version 1 if it controls processors, otherwise those of version 2.
 fn files(mounts: &str) -> Option<Files> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
@@ -108,7 +109,7 @@ mod tests {
     const SECOND: &str = "cgroup2 /g/unified cgroup2 rw,relatime 0 0\n";
 
     #[test]
-    fn the_group_of_the_process_says_what_may_be_used() {
+    fn reads_the_limits_of_the_process_group() {
         let files = [
             ("g/cpuset/job/cpuset.cpus", "2-3\n"),
             ("g/cpuset/job/cpuset.mems", "1\n"),
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_says_nothing_allows_all() {
+    fn an_empty_list_allows_all() {
         for text in ["", "\n", "x"] {
             let files = [("g/unified/cpuset.cpus.effective", text)];
             assert_eq!(allowed(SECOND, "/\n", &files), Allowed::default());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of processors, by the number that the system gives each.
+//! Sets of processors, by the numbers of the operating system.
 //!
 //! Source: Linux, `Documentation/admin-guide/cputopology.rst`, for lists; hwloc documentation, "The
-//! bitmap API", for lists without an end and for sets in hexadecimal words.
+//! bitmap API", for unbounded lists and for sets in hexadecimal words.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use crate::Error;
 
 /// A set of processors (hardware threads) with numbers below 65,536.
 ///
-/// Written and read as Linux and hwloc list them: `0-3,8`. As in hwloc a set may go on without an
-/// end, `4-`: that of a process that may run anywhere is `0-`.
+/// The text form is that of Linux and hwloc: `0-3,8`. As in hwloc, a set may be unbounded, `4-`:
+/// that of an unbound process is `0-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpuset {
-    /// 64 processors a word; the last word differs from what follows.
+    /// Words of 64 processors; the last word differs from the continuation.
     words: Vec<u64>,
-    /// Whether all processors behind the words are in the set.
+    /// `true` if all processors after the words are in the set.
     is_endless: bool,
 }
 
-/// No Linux has more; a longer list is no list of processors.
+/// The limit of Linux; a longer list is not a list of processors.
 const MOST: u32 = 1 << 16;
 
 impl Cpuset {
-    /// How many processors a set can tell apart.
+    /// The number of processors that a set can distinguish.
     pub const MAX_CPUS: u32 = MOST;
 
-    /// Returns the set with no processor.
+    /// Returns the empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the set with every processor: that of a process that is not bound.
+    /// Returns the set of all processors: that of an unbound process.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -42,11 +42,11 @@ impl Cpuset {
         }
     }
 
-    /// Returns the set with these words of 64 processors each, the lowest first, and all or none of the
-    /// processors behind them.
+    /// Returns the set with these words of 64 processors each, lowest first, and with all or none
+    /// of the processors after them.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM`: one of the processors has the number 65,536 or more.
+    /// `PMIX_ERR_BAD_PARAM`: a processor has the number 65,536 or more.
     pub fn from_words(words: &[u64], is_endless: bool) -> Result<Self, Error> {
         let most = (MOST / 64) as usize;
         let end = match is_endless {
@@ -64,16 +64,18 @@ impl Cpuset {
         Ok(Self { words, is_endless }.trimmed())
     }
 
-    /// Returns the words of 64 processors, the lowest first; what is behind them says [`Cpuset::is_endless`].
+    /// Returns the words of 64 processors, lowest first; [`Cpuset::is_endless`] determines the
+    /// continuation.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Reads a list like `0-3,8` or `4-`; an empty one is the empty set.
+    /// Parses a list such as `0-3,8` or `4-`; an empty list is the empty set.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM`: it is no such list, a range is backwards, or a number is 65,536 or more.
+    /// `PMIX_ERR_BAD_PARAM`: the list is invalid, a range is reversed, or a number is 65,536 or
+    /// more.
     pub fn parse(list: &str) -> Result<Self, Error> {
         let mut set = Self::new();
         let list = list.trim();
@@ -83,7 +85,9 @@ impl Cpuset {
         let number = |text: &str| -> Result<u32, Error> {
             let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let found = digits.then(|| text.parse().ok()).flatten();
-            found.ok_or_else(|| Error::malformed(format!("{text:?} is no number of a processor")))
+            found.ok_or_else(|| {
+                Error::malformed(format!("{text:?} is not the number of a processor"))
+            })
         };
         let mut ranges = list.split(',').peekable();
         while let Some(range) = ranges.next() {
@@ -110,11 +114,11 @@ impl Cpuset {
         Ok(set)
     }
 
-    /// Reads a set as PMIx writes it: the source, a colon and the list, `hwloc:0-3,8`.
+    /// Parses a set in the form of PMIx: the source, a colon and the list, `hwloc:0-3,8`.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM`: there is no colon, or what follows is no list;
-    /// `PMIX_ERR_NOT_SUPPORTED`: the source is another than hwloc.
+    /// `PMIX_ERR_BAD_PARAM`: there is no colon, or the list is invalid; `PMIX_ERR_NOT_SUPPORTED`:
+    /// the source is not hwloc.
     pub fn from_pmix(text: &str) -> Result<Self, Error> {
         let Some((source, list)) = text.split_once(':') else {
             return Err(Error::malformed(
@@ -129,26 +133,26 @@ impl Cpuset {
         }
     }
 
-    /// Returns the set as PMIx writes it, `hwloc:0-3,8`.
+    /// Returns the set in the form of PMIx, `hwloc:0-3,8`.
     #[must_use]
     pub fn to_pmix(&self) -> String {
         format!("hwloc:{self}")
     }
 
-    /// Reads a set as hwloc's XML has it, `0x1,,0xff000000`: words of 32 bits, the highest first; an
-    /// empty one is 0, and a first one `0xf...f` stands for all processors above the others.
+    /// Parses a set in the form of hwloc's XML, `0x1,,0xff000000`: words of 32 bits, highest first.
+    /// An empty word is 0, and a leading `0xf...f` means all processors above the others.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM`: it is no such set, or a number is 65,536 or more.
+    /// `PMIX_ERR_BAD_PARAM`: the set is invalid, or a number is 65,536 or more.
     pub fn parse_bitmap(text: &str) -> Result<Self, Error> {
-        let malformed = || Error::malformed(format!("{text:.40?} is no set of processors"));
+        let malformed = || Error::malformed(format!("{text:.40?} is not a set of processors"));
         let (is_endless, text) = match text.strip_prefix("0xf...f") {
             Some(rest) => (true, rest.strip_prefix(',').unwrap_or(rest)),
             None => (false, text),
         };
         let mut set = Self::new();
         let mut count = 0;
-        // All of `0xf...f` alone is every processor: there are no words below it.
+        // A single `0xf...f` is every processor: there are no words below it.
         let words = if text.is_empty() && is_endless {
             None
         } else {
@@ -176,7 +180,7 @@ impl Cpuset {
         Ok(set)
     }
 
-    /// Returns the set as hwloc's XML has it; see [`Cpuset::parse_bitmap`].
+    /// Returns the set in the form of hwloc's XML; see [`Cpuset::parse_bitmap`].
     #[must_use]
     pub fn to_bitmap(&self) -> String {
         let mut words: Vec<String> = Vec::new();
@@ -205,7 +209,7 @@ impl Cpuset {
         Ok(())
     }
 
-    /// Adds processors, the last of which is below [`MOST`].
+    /// Adds a range of processors; the last must be below [`MOST`].
     fn insert_range(&mut self, first: u32, last: u32) {
         let end = place(last).0 + 1;
         if self.words.len() < end {
@@ -233,7 +237,7 @@ impl Cpuset {
         self.trim();
     }
 
-    /// Adds this processor, the number of which is at most [`MOST`], and all above it.
+    /// Adds a processor, whose number must be at most [`MOST`], and all above it.
     fn insert_from(&mut self, first: u32) {
         let index = place(first).0;
         let partial = self.word(index) | u64::MAX << (first % 64);
@@ -244,7 +248,7 @@ impl Cpuset {
         self.trim();
     }
 
-    /// Returns whether a processor is in the set.
+    /// Returns `true` if a processor is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         let (word, bit) = place(cpu);
@@ -252,25 +256,25 @@ impl Cpuset {
         word.map_or(self.is_endless, |found| found & bit != 0)
     }
 
-    /// Returns whether no processor is in the set.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && !self.is_endless
     }
 
-    /// Returns whether every processor is in the set.
+    /// Returns `true` if every processor is in the set.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.words.is_empty() && self.is_endless
     }
 
-    /// Returns whether the set goes on without an end.
+    /// Returns `true` if the set is unbounded.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         self.is_endless
     }
 
-    /// Returns how many processors below 65,536 are in the set.
+    /// Returns the number of processors below 65,536 in the set.
     #[must_use]
     pub fn len(&self) -> u32 {
         let behind = match self.is_endless {
@@ -297,13 +301,13 @@ impl Cpuset {
         told.chain(if self.is_endless { end..MOST } else { 0..0 })
     }
 
-    /// The word at a place, told or not.
+    /// Returns the word at an index, stored or implied.
     fn word(&self, index: usize) -> u64 {
         let behind = if self.is_endless { u64::MAX } else { 0 };
         self.words.get(index).copied().unwrap_or(behind)
     }
 
-    /// Returns whether both sets have a processor in common.
+    /// Returns `true` if the sets have a processor in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         let most = self.words.len().max(other.words.len());
@@ -311,7 +315,7 @@ impl Cpuset {
         told || (self.is_endless && other.is_endless)
     }
 
-    /// Returns whether every processor of this set is in another, too.
+    /// Returns `true` if the other set contains every processor of this set.
     #[must_use]
     pub fn is_subset(&self, of: &Self) -> bool {
         let most = self.words.len().max(of.words.len());
@@ -322,7 +326,7 @@ impl Cpuset {
     /// Returns the processors that are in both sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        // Behind the end of a set that is not endless there is nothing in common.
+        // After the end of a bounded set the intersection is empty.
         let told = |set: &Self| {
             if set.is_endless {
                 usize::MAX
@@ -345,7 +349,7 @@ impl Cpuset {
         self
     }
 
-    /// Takes away words that say what follows anyway.
+    /// Removes words that the continuation implies.
     fn trim(&mut self) {
         let behind = if self.is_endless { u64::MAX } else { 0 };
         while self.words.last() == Some(&behind) {
@@ -354,7 +358,7 @@ impl Cpuset {
     }
 }
 
-/// A set of the processors below 65,536 among these numbers.
+/// Collects the processors below 65,536 among these numbers.
 impl FromIterator<u32> for Cpuset {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         let mut set = Self::new();
@@ -385,7 +389,7 @@ impl fmt::Display for Cpuset {
     }
 }
 
-/// Whether a source of PMIx is hwloc, of whatever release: `hwloc`, `hwloc:2.9`.
+/// Returns `true` if a source of PMIx is hwloc, of any release: `hwloc`, `hwloc:2.9`.
 pub(crate) fn is_hwloc(source: &str) -> bool {
     let start = source.as_bytes().get(..5);
     start.is_some_and(|start| start.eq_ignore_ascii_case(b"hwloc"))
@@ -398,7 +402,7 @@ fn no_such(cpu: u32) -> Error {
     ))
 }
 
-/// The word that a processor is in, and its bit there.
+/// Returns the word of a processor, and its bit in the word.
 fn place(cpu: u32) -> (usize, u64) {
     ((cpu / 64) as usize, 1 << (cpu % 64))
 }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices of a machine, and by which name each is the only one of its kind.
+//! The devices of a machine, and their unique names.
 //!
-//! Source: the names are those of OpenPMIx 4.2.2, seen in `testdata/topology`.
+//! Source: the names are those of OpenPMIx 4.2.2, recorded in `testdata/topology`.
 
 use pmix_types::DeviceType;
 
-/// A device that distances are told of.
+/// A device with a distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// The name that the system gives it.
+    /// The name of the device in the operating system.
     pub(crate) name: String,
     pub(crate) kind: DeviceKind,
 }
 
-/// What a device is, and the numbers by which it is the only one of its kind.
+/// The kind of a device, with the identifiers that make it unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceKind {
     /// A graphics processor.
     Gpu,
-    /// A network interface and its hardware address.
+    /// A network interface with its hardware address.
     Network { address: String },
-    /// An adapter of OpenFabrics, and the identifiers of it and of the system that it is in.
+    /// An OpenFabrics adapter, with its identifier and that of its system.
     Fabric { node: String, system: String },
 }
 
@@ -35,8 +35,7 @@ impl DeviceKind {
 }
 
 impl Device {
-    /// A device that is told apart; none if it is but another name of one: OpenPMIx leaves these
-    /// out.
+    /// Creates a device; returns `None` for a second name of another device, as in OpenPMIx.
     pub(crate) fn new(name: &str, kind: DeviceKind) -> Option<Self> {
         let start = name.as_bytes().get(..4);
         let is_card = start.is_some_and(|start| start.eq_ignore_ascii_case(b"card"));
@@ -46,7 +45,8 @@ impl Device {
         })
     }
 
-    /// Its name in all of the system: none if it has no address by which it could be told apart.
+    /// Returns the unique name of the device in the whole system, or `None` if it has no address
+    /// for one.
     pub(crate) fn uuid(&self, hostname: &str) -> Option<String> {
         match &self.kind {
             DeviceKind::Gpu => Some(format!("gpu://{hostname}::{}", self.name)),

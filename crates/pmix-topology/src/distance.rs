@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far devices are from some processors.
+//! The distances of devices from processors.
 //!
 //! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances",
-//! for what a distance is; the numbers are those of OpenPMIx 4.2.2, seen in `testdata/topology`.
+//! for the definition; the numbers are those of OpenPMIx 4.2.2, recorded in `testdata/topology`.
 
 use pmix_types::{DeviceDistance, DeviceType, Info, Text, Value, keys};
 
 use crate::tree::Tree;
 use crate::{Cpuset, Error};
 
-/// Which devices are asked about.
+/// The devices of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFilter {
-    /// Types that are asked about; all if there is none.
+    /// The types; empty means all.
     pub types: DeviceType,
-    /// Names of devices, theirs of the system or those of PMIx, in any case; all if there is none.
+    /// The names of devices, those of the operating system or of PMIx, in any case; empty means
+    /// all.
     pub ids: Vec<String>,
 }
 
 impl DeviceFilter {
-    /// Reads what infos ask about: each `PMIX_DEVICE_TYPE` adds types, each `PMIX_DEVICE_ID` a name; other
-    /// keys and values of other types say nothing.
+    /// Reads a filter from infos: each `PMIX_DEVICE_TYPE` adds types, each `PMIX_DEVICE_ID` a name.
+    /// Other keys, and values of other types, are ignored.
     #[must_use]
     pub fn of_infos(infos: &[Info<'_>]) -> Self {
         let mut filter = Self::default();
@@ -45,14 +46,14 @@ impl DeviceFilter {
     }
 }
 
-/// The order in which types are told.
+/// The order of the types in results.
 const TYPES: [DeviceType; 3] = [
     DeviceType::GPU,
     DeviceType::NETWORK,
     DeviceType::OPENFABRICS,
 ];
 
-/// As [`crate::Topology::distances`].
+/// Returns the distances; see [`crate::Topology::distances`].
 pub(crate) fn distances(
     tree: &Tree,
     cpus: &Cpuset,
@@ -62,12 +63,12 @@ pub(crate) fn distances(
     let machine = tree.machine();
     if !machine.is_some_and(|machine| machine.cpus.intersects(cpus)) {
         return Err(Error::unavailable(
-            "none of the processors is of this machine",
+            "none of the processors belongs to this machine",
         ));
     }
     let Some(here) = tree.around(cpus) else {
         return Err(Error::unavailable(
-            "the processors share nothing but the machine",
+            "the processors share only the machine as a whole",
         ));
     };
     let mut found = Vec::new();
@@ -82,7 +83,8 @@ pub(crate) fn distances(
         if !filter.wants(device_type, [&device.name, &uuid]) {
             continue;
         }
-        // The lower what both are in, the nearer; what only the machine joins is farther than that.
+        // The deeper the common part, the nearer the device; devices that share only the machine
+        // are farthest.
         let common = tree.common(here, beside).map_or(0, |part| part.depth);
         let distance = match common {
             0 => here.depth + tree.depth(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
 
@@ -10,32 +10,33 @@ use pmix_files::Fault;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why a description of hardware could not be used.
+    /// The reason that a description of hardware cannot be used.
     pub struct Error;
 }
 
 impl Error {
-    /// Malformed input (`PMIX_ERR_BAD_PARAM`).
+    /// Creates an error for malformed input (`PMIX_ERR_BAD_PARAM`).
     pub(crate) fn malformed(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_BAD_PARAM, message.to_string()).into()
     }
 
-    /// Input of another source than hwloc (`PMIX_ERR_NOT_SUPPORTED`).
+    /// Creates an error for input of a source other than hwloc (`PMIX_ERR_NOT_SUPPORTED`).
     pub(crate) fn foreign(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message.to_string()).into()
     }
 
-    /// Processors to which no thread of this process can be bound (`PMIX_ERR_NOT_SUPPORTED`).
+    /// Creates an error for processors to which no thread of this process can be bound (`PMIX_ERR_NOT_SUPPORTED`).
     pub(crate) fn unbindable(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_NOT_SUPPORTED, message.to_string()).into()
     }
 
-    /// Something that is not there (`PMIX_ERR_NOT_FOUND`).
+    /// Creates an error for a missing object (`PMIX_ERR_NOT_FOUND`).
     pub(crate) fn missing(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_NOT_FOUND, message.to_string()).into()
     }
 
-    /// A file that is not taken: the status says if it is missing, too large or of another kind.
+    /// Creates an error for a rejected file; the status depends on whether it is missing, too large
+    /// or of another kind.
     pub(crate) fn of_file(path: &Path, fault: Fault) -> Self {
         let status = match &fault {
             Fault::TooLarge { .. } => Status::ERR_OUT_OF_RESOURCE,
@@ -45,12 +46,13 @@ impl Error {
         ErrorDetail::caused(status, path.display(), fault).into()
     }
 
-    /// Something that this machine cannot tell (`PMIX_ERR_NOT_AVAILABLE`).
+    /// Creates an error for information that this machine cannot provide
+    /// (`PMIX_ERR_NOT_AVAILABLE`).
     pub(crate) fn unavailable(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_NOT_AVAILABLE, message.to_string()).into()
     }
 
-    /// Input beyond what is read (`PMIX_ERR_OUT_OF_RESOURCE`).
+    /// Creates an error for input beyond a limit (`PMIX_ERR_OUT_OF_RESOURCE`).
     pub(crate) fn too_large(message: impl Display) -> Self {
         ErrorDetail::new(Status::ERR_OUT_OF_RESOURCE, message.to_string()).into()
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree as hwloc's XML of release 2, for whoever reads it with hwloc.
+//! The export of a tree as hwloc's XML of release 2.
 //!
-//! Source: hwloc documentation, "Importing and exporting topologies from/to XML files"; which
-//! attributes hwloc 2.9 wants is seen by having it read what is written here: `cargo xtask interop
-//! topology`.
+//! Source: hwloc documentation, "Importing and exporting topologies from/to XML files". `cargo
+//! xtask interop topology` shows which attributes hwloc 2.9 requires, by importing the output.
 
 use std::fmt::Write as _;
 
@@ -11,7 +10,7 @@ use crate::devices::{Device, DeviceKind};
 use crate::tree::{Kind, Part, Tree};
 use crate::{Cpuset, Level};
 
-/// The XML of a tree.
+/// Returns the XML of a tree.
 pub(crate) fn xml(tree: &Tree) -> String {
     let mut writer = Writer {
         tree,
@@ -30,16 +29,16 @@ pub(crate) fn xml(tree: &Tree) -> String {
 
 struct Writer<'a> {
     tree: &'a Tree,
-    /// The memories beside each part or in it.
+    /// The memories of each part, beside it or inside it.
     inner_memories: Vec<Cpuset>,
     text: String,
-    /// The number of the last object: each has its own.
+    /// The number of the last object; each object has its own.
     last_object: u64,
 }
 
-/// What is still to be written.
+/// A pending item of the output.
 enum Due<'a> {
-    /// A part by its number, and the memories beside the parts around it.
+    /// A part by its index, and the memories beside the enclosing parts.
     Open((usize, &'a Part), Cpuset),
     /// The end of a part, and the devices beside it.
     Close(&'a Part),
@@ -70,13 +69,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Begins a part; returns the memories beside it and around it.
+    /// Begins a part; returns the memories beside it and its enclosing parts.
     fn open(&mut self, index: usize, part: &Part, outer: &Cpuset) -> Cpuset {
         let mut around = outer.clone();
         around.extend(&part.memories.iter().map(|memory| memory.index).collect());
         let mut near = self.inner_memories.get(index).cloned().unwrap_or_default();
         near.extend(&around);
-        // hwloc has no machine without memory.
+        // hwloc requires a machine to have memory.
         let is_alone = part.parent.is_none() && near.is_empty();
         if is_alone {
             near = Cpuset::from_iter([0]);
@@ -133,7 +132,7 @@ impl<'a> Writer<'a> {
         self.text.push_str("/>\n");
     }
 
-    /// The begin of an object that has processors and memories.
+    /// Writes the start of an object with processors and memories.
     fn begin(&mut self, name: &str, cpus: &Cpuset, memories: &Cpuset, more: &str) {
         self.last_object += 1;
         let (cpus, memories) = (cpus.to_bitmap(), memories.to_bitmap());
@@ -171,7 +170,7 @@ impl<'a> Writer<'a> {
 }
 
 fn cache(level: u8) -> String {
-    // Data for the first level, data and instructions for the others.
+    // A data cache at the first level, a unified cache at the others.
     let kind = u8::from(level == 1);
     format!(
         " cache_size=\"0\" depth=\"{level}\" cache_linesize=\"0\" cache_associativity=\"0\" \
@@ -179,7 +178,7 @@ fn cache(level: u8) -> String {
     )
 }
 
-/// Text as an attribute has it; what XML cannot have is left out.
+/// Escapes text for an attribute and omits characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     for c in text.chars() {

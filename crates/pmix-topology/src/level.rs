@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of parts that processes are mapped by, bound to and share.
+//! The kinds of parts for mapping, binding and locality.
 
-/// A kind of part that a node is made of.
+/// A kind of part of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The whole node.
     Node,
-    /// A package: what is plugged into a socket.
+    /// A package: the unit in a socket.
     Package,
-    /// The processors near one memory.
+    /// The processors near a memory.
     Numa,
     /// A level 3 cache.
     L3Cache,
@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level, the widest first.
+    /// All levels, widest first.
     pub const ALL: [Self; 8] = [
         Self::Node,
         Self::Package,
@@ -35,7 +35,7 @@ impl Level {
         Self::HwThread,
     ];
 
-    /// What it is called on a command line.
+    /// Returns the name of the level on a command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a node is made of, and what follows from it for processes that are bound to parts of it.
+//! The hardware of a node, and the properties that it gives to bound processes.
 //!
-//! A [`Topology`] is read from `/sys` of Linux or from the XML of hwloc 2, without a library in C. A
-//! [`Cpuset`] is a set of its processors. From both follow the strings of PMIx: where a process runs
-//! ([`Topology::locality`]), which hardware two processes share ([`relative_locality`]), and how far
-//! devices are from a process ([`Topology::distances`]).
+//! A [`Topology`] is read from `/sys` of Linux or from the XML of hwloc 2, without a C library. A
+//! [`Cpuset`] is a set of its processors. Both give the strings of PMIx: the location of a process
+//! ([`Topology::locality`]), the hardware that two processes share ([`relative_locality`]), and the
+//! distances of devices from a process ([`Topology::distances`]).
 //!
-//! Nothing here binds a process, starts a program or reads the environment.
+//! This crate does not bind processes, start programs or read the environment.
 //!
 //! ```
 //! use pmix_topology::{Cpuset, Topology, relative_locality};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which hardware two processes share, by the strings that say where each of them runs.
+//! The hardware that two processes share, according to their locality strings.
 //!
-//! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Locality"; the words
-//! of the strings are those that OpenPMIx 4.2.2 writes, seen in `testdata/topology`.
+//! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Locality"; the
+//! words of the strings are those of OpenPMIx 4.2.2, recorded in `testdata/topology`.
 
 use pmix_types::Locality;
 
 use crate::cpuset::is_hwloc;
 use crate::{Cpuset, Error, Level};
 
-/// The words of a locality string in their order, what each stands for, and the bit of those who
-/// share it. OpenPMIx writes memories last since they stand beside the tree of hwloc 2.
+/// The words of a locality string in their order, each with its level and its bit in the shared
+/// locality. OpenPMIx writes memories last, because they are beside the tree of hwloc 2.
 pub(crate) const WORDS: [(&str, Level, Locality); 7] = [
     ("SK", Level::Package, Locality::SHARE_PACKAGE),
     ("L3", Level::L3Cache, Locality::SHARE_L3CACHE),
@@ -21,17 +21,18 @@ pub(crate) const WORDS: [(&str, Level, Locality); 7] = [
     ("NM", Level::Numa, Locality::SHARE_NUMA),
 ];
 
-/// What two processes of one node share, by their locality strings (`PMIX_LOCALITY_STRING`).
+/// Returns the hardware that two processes of a node share, from their locality strings
+/// (`PMIX_LOCALITY_STRING`).
 ///
-/// That is the node, and of each level that both strings name, a part that is in both. Words that
-/// this release does not know share nothing. The string of a process that is not bound is empty.
+/// The processes share the node, and each level of which both strings name a common part. Words
+/// that this release does not know are ignored. The string of an unbound process is empty.
 ///
-/// DEVIATION: a string may begin with `hwloc:` or not, and what is shared is answered with success;
-/// 4.2.2 and 5.0.11 want the prefix, which they do not write, and never answer with success;
+/// DEVIATION: the prefix `hwloc:` is optional, and a result is a success; 4.2.2 and 5.0.11 require
+/// the prefix, which they do not write, and never return success;
 /// `localities_are_those_of_the_library`.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM`: a string has a list that is none, or is another source's.
+/// `PMIX_ERR_BAD_PARAM`: a list in a string is invalid, or the string has another source.
 pub fn relative_locality(one: &str, other: &str) -> Result<Locality, Error> {
     let (one, other) = (parts(one)?, parts(other)?);
     let shared = WORDS.iter().zip(one.iter().zip(&other));
@@ -40,7 +41,7 @@ pub fn relative_locality(one: &str, other: &str) -> Result<Locality, Error> {
     Ok(all)
 }
 
-/// The parts of each level that a string names.
+/// Returns the parts of each level that a string names.
 fn parts(text: &str) -> Result<[Cpuset; WORDS.len()], Error> {
     let mut found: [Cpuset; WORDS.len()] = Default::default();
     let text = match text.split_once(':') {
@@ -51,7 +52,7 @@ fn parts(text: &str) -> Result<[Cpuset; WORDS.len()], Error> {
         let Some((name, list)) = word.split_at_checked(2) else {
             return Err(Error::malformed(format!("{word:?} names no level")));
         };
-        // The indices of parts are written as processors are.
+        // The indices of parts have the form of a list of processors.
         let list = Cpuset::parse(list)?;
         let known = WORDS.iter().position(|(known, ..)| *known == name);
         if let Some(place) = known.and_then(|index| found.get_mut(index)) {
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_shared_where_both_name_a_part_of_it() {
+    fn a_level_is_shared_if_both_name_a_common_part() {
         let first = "SK0:L30:L20:L10:CR0:HT0-1:NM0";
         assert_eq!(
             shared(first, first),
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_locality_is_refused() {
+    fn rejects_invalid_localities() {
         for wrong in [
             "C",
             "CRx",

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree of parts of which only the processors are known: what has fewer of them is inside what has
-//! more.
+//! The tree of parts of which only the processors are known: a part with fewer processors is inside
+//! a part with more.
 
 use crate::devices::Device;
 use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
-/// What a machine is made of, in no particular order.
+/// The parts of a machine, in no particular order.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// The parts in the tree, but for the machine and the hardware threads.
+    /// The parts of the tree, except for the machine and the hardware threads.
     pub(crate) parts: Vec<(Kind, Cpuset)>,
     pub(crate) memories: Vec<Bank>,
-    /// The processors near each device.
+    /// The devices, each with its nearest processors.
     pub(crate) devices: Vec<(Device, Cpuset)>,
 }
 
-/// The tree of a machine with these processors.
+/// Returns the tree of a machine with these processors.
 ///
 /// # Errors
 /// There is no processor.
 pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
-    // As hwloc does: what is near a memory is a group if it is nothing else.
+    // As in hwloc, the processors near a memory form a group unless another part has the same.
     let mut groups: Vec<&Cpuset> = Vec::new();
     let near = pieces.memories.iter().map(|bank| &bank.near);
     for near in near.filter(|near| !near.is_empty()) {
@@ -39,13 +39,13 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
         .iter()
         .map(|cpu| (Kind::Known(Level::HwThread), Cpuset::from_iter([cpu])));
     pieces.parts.extend(threads);
-    // The wider one first; of those alike the one of the wider kind. Parts of a kind by their lowest
-    // processor, as hwloc numbers them.
+    // Wider parts first, and for equal sets the wider kind. Parts of a kind are ordered by their
+    // lowest processor, which gives hwloc's numbering.
     pieces.parts.sort_by_cached_key(|(kind, cpus)| {
         (std::cmp::Reverse(cpus.len()), rank(*kind), cpus.first())
     });
     let mut parts = vec![Part::new(Kind::Known(Level::Node), online.clone(), None)];
-    // The lowest part around each processor.
+    // For each processor the lowest part that contains it.
     let mut around = vec![0; online.iter().last().map_or(0, |last| last as usize + 1)];
     for (kind, cpus) in pieces.parts {
         let at = cpus
@@ -56,7 +56,7 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
                 .get(index)
                 .is_some_and(|part: &Part| cpus.is_subset(&part.cpus))
         };
-        // What overlaps another part without being in it has no place in a tree.
+        // A part that overlaps another one without being inside has no place in a tree.
         let Some(parent) = at.filter(|index| fits(*index)) else {
             continue;
         };
@@ -94,8 +94,9 @@ pub(crate) fn tree(online: &Cpuset, mut pieces: Pieces) -> Result<Tree, Error> {
     Tree::new(parts)
 }
 
-/// The part beside which something stands that is near some processors: of those alike the lowest
-/// but for a core or thread, or what is above; the machine for what is near none.
+/// Returns the part beside which an object near some processors is placed: of equal parts the
+/// lowest one that is not a core or thread, otherwise the enclosing part; the machine if there are
+/// no processors.
 fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     let lowest = near
         .first()
@@ -104,7 +105,7 @@ fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     let mut found = None;
     while let Some(part) = parts.get(at) {
         if near.is_subset(&part.cpus) {
-            // The highest of those that are alike.
+            // The highest of several equal parts.
             match found {
                 None => found = Some(at),
                 Some(known) if parts.get(known).is_some_and(|k| k.cpus == part.cpus) => {
@@ -124,7 +125,7 @@ fn place(parts: &[Part], around: &[usize], near: &Cpuset) -> usize {
     }
 }
 
-/// Kinds from the widest to the narrowest, where parts have the same processors.
+/// Orders kinds from the widest to the narrowest, for parts with equal processors.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Known(Level::Node) => 0,

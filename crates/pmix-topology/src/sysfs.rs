@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading `/sys`, as Linux documents it in `Documentation/ABI/stable/sysfs-devices-system-cpu`,
-//! `sysfs-devices-node`, `sysfs-class-infiniband`, and `Documentation/ABI/testing/sysfs-class-net`.
+//! The parser of `/sys`, as Linux documents it in
+//! `Documentation/ABI/stable/sysfs-devices-system-cpu`, `sysfs-devices-node`,
+//! `sysfs-class-infiniband`, and `Documentation/ABI/testing/sysfs-class-net`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +13,9 @@ use crate::nest::Pieces;
 use crate::tree::{Bank, Kind};
 use crate::{Cpuset, Level};
 
-/// The processors that are online and allowed, and the parts that the directory describes.
+/// Reads the processors that are online and allowed, and the parts in the directory.
 ///
-/// A part is read at the first of its processors; the others would say the same.
+/// A part is read from the first of its processors; the others would give the same result.
 pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
     let dir = sys.join("devices/system");
     let online = list(&dir.join("cpu/online")).map(|online| match &allowed.cpus {
@@ -37,7 +38,7 @@ pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
         let package = || one_of(&topology, ["package_cpus_list", "core_siblings_list"]);
         parts.around(cpu, Kind::Known(Level::Package), package);
         parts.around(cpu, Kind::Die, || {
-            // A package of one die says nothing more.
+            // The only die of a package adds no information.
             list(&topology.join("die_cpus_list")).filter(|die| Some(die) != package().as_ref())
         });
         caches(cpu, &own.join("cache"), &mut parts);
@@ -62,13 +63,13 @@ pub(crate) fn read(sys: &Path, allowed: &Allowed) -> Option<(Cpuset, Pieces)> {
 
 struct Parts<'a> {
     found: Vec<(Kind, Cpuset)>,
-    /// The processors that a part of a kind is known of.
+    /// For each kind the processors whose part is already known.
     known: BTreeMap<u8, Cpuset>,
     online: &'a Cpuset,
 }
 
 impl Parts<'_> {
-    /// The part around a processor, unless another processor of it told of it.
+    /// Reads the part of a processor, unless another of its processors gave it.
     fn around(&mut self, cpu: u32, kind: Kind, read: impl FnOnce() -> Option<Cpuset>) {
         let known = self.known.entry(kind.place()).or_default();
         if known.contains(cpu) {
@@ -104,7 +105,7 @@ fn caches(cpu: u32, dir: &Path, parts: &mut Parts<'_>) {
     }
 }
 
-/// The numbers of the nodes of memory, in order.
+/// Returns the numbers of the memory nodes, in ascending order.
 fn memories(dir: &Path) -> Vec<u32> {
     let mut numbers: Vec<u32> = names(dir)
         .iter()
@@ -114,15 +115,15 @@ fn memories(dir: &Path) -> Vec<u32> {
     numbers
 }
 
-/// The devices on a bus of PCI that distances are told of, in the order of their addresses there,
-/// and the processors near each.
+/// Returns the PCI devices with distances, in the order of their PCI addresses, each with its
+/// nearest processors.
 fn devices(class: &Path, online: &Cpuset) -> Vec<(Device, Cpuset)> {
     let mut found: Vec<(String, String, Device, Cpuset)> = Vec::new();
     for kind in ["drm", "net", "infiniband"] {
         for name in names(&class.join(kind)) {
             let dir = class.join(kind).join(&name);
             let device = match kind {
-                // Connectors of a card stand beside it.
+                // The connectors of a card are in the same directory.
                 "drm" if name.starts_with("render") => Some(DeviceKind::Gpu),
                 "net" => network(&dir),
                 "infiniband" => adapter(&dir),
@@ -152,8 +153,8 @@ fn adapter(dir: &Path) -> Option<DeviceKind> {
     })
 }
 
-/// The address of the device of PCI that another one is of, as in `0000:3b:00.0`, and its directory;
-/// none if it is of no such device.
+/// Returns the address of the PCI device of another device, as in `0000:3b:00.0`, and its
+/// directory; `None` if there is no such device.
 fn on_pci(dir: &Path) -> Option<(String, PathBuf)> {
     let real = fs::canonicalize(dir).ok()?;
     real.ancestors().find_map(|dir| {
@@ -162,7 +163,7 @@ fn on_pci(dir: &Path) -> Option<(String, PathBuf)> {
     })
 }
 
-/// Whether this is an address of PCI: domain, bus, device and function in hexadecimal digits.
+/// Returns `true` for a PCI address: domain, bus, device and function in hexadecimal digits.
 fn is_pci(name: &str) -> bool {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut parts = name.split([':', '.']);
@@ -171,14 +172,14 @@ fn is_pci(name: &str) -> bool {
     all && parts.next().is_none() && name.matches(':').count() == 2
 }
 
-/// The names in a directory; none if there is no such directory.
+/// Returns the names in a directory; empty if there is no such directory.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.collect()
 }
 
-/// The list in the first of two files that is there: newer kernels renamed the older one.
+/// Returns the list in the first existing one of two files: newer kernels renamed the file.
 fn one_of(dir: &Path, names: [&str; 2]) -> Option<Cpuset> {
     names.iter().find_map(|name| list(&dir.join(name)))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a node is made of: packages, memories, caches, cores, hardware threads, devices.
+//! The hardware of a node: packages, memories, caches, cores, hardware threads, devices.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use crate::nest::Pieces;
 use crate::tree::{Bank, Kind, Tree};
 use crate::{Cpuset, DeviceFilter, Error, Level, distance, export, nest, sysfs, xml};
 
-/// Holds what a node is made of, as far as the system tells.
+/// The hardware of a node, as far as the system describes it.
 ///
-/// Parts of a level stand in the order in which hwloc numbers them, so that an index means the same part
-/// to hwloc, except for [`Level::Numa`], which leaves out memory that no processor is near to. Where the system has no part of a level, there is none here; the node
-/// and its hardware threads are always there.
+/// Parts of a level have the order of hwloc, so that an index means the same part as in hwloc,
+/// except for [`Level::Numa`], which omits memory that no processor is near to. A level may have no
+/// parts if the system does not describe them; the node and its hardware threads always exist.
 #[derive(Clone, Debug)]
 pub struct Topology {
     tree: Tree,
@@ -35,7 +35,7 @@ impl Topology {
                 parts.entry(known).or_default().extend(cpus);
             }
         }
-        // Memory without processors near it is no place to run.
+        // Memory without near processors is not a place for processes.
         let near = tree.memories().iter().map(|memory| &memory.near);
         let near: Vec<_> = near.filter(|near| !near.is_empty()).cloned().collect();
         if !near.is_empty() {
@@ -48,8 +48,8 @@ impl Topology {
         }
     }
 
-    /// This machine, as `/sys` describes it, without what the control group of this process may not
-    /// use; of cores of which nothing is known if `/sys` does not tell.
+    /// Returns this machine as `/sys` describes it, without the parts that the control group of
+    /// this process may not use. If `/sys` does not describe it, the result has only cores.
     #[must_use]
     pub fn of_system() -> Self {
         Self::read_allowed(Path::new("/sys"), &Allowed::of_process(Path::new("/"))).unwrap_or_else(
@@ -57,23 +57,23 @@ impl Topology {
         )
     }
 
-    /// Returns the machine that hwloc's XML, of release 2, describes.
+    /// Returns the machine in hwloc's XML of release 2.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM`: it is no such XML, declares entities, has more than 1,048,576 elements,
-    /// or describes no processor; `PMIX_ERR_OUT_OF_RESOURCE`: it has more than 64 MiB.
+    /// `PMIX_ERR_BAD_PARAM`: the XML is invalid, declares entities, has more than 1,048,576
+    /// elements, or describes no processor; `PMIX_ERR_OUT_OF_RESOURCE`: it has more than 64 MiB.
     pub fn of_xml(xml: String) -> Result<Self, Error> {
         let mut topology = Self::of_tree(xml::parse(&xml)?);
         topology.xml = Some(xml);
         Ok(topology)
     }
 
-    /// Returns the machine that a file with hwloc's XML describes: a regular one of at most 64 MiB.
+    /// Returns the machine in a file with hwloc's XML: a regular file of at most 64 MiB.
     ///
     /// # Errors
-    /// As [`Topology::of_xml`]; `PMIX_ERR_NOT_FOUND`: there is no such file, or it cannot be read;
-    /// `PMIX_ERR_BAD_PARAM`: it is no regular file, or not UTF-8; `PMIX_ERR_OUT_OF_RESOURCE`: it is
-    /// larger.
+    /// As for [`Topology::of_xml`]; `PMIX_ERR_NOT_FOUND`: the file does not exist or cannot be
+    /// read; `PMIX_ERR_BAD_PARAM`: it is not a regular file, or not UTF-8;
+    /// `PMIX_ERR_OUT_OF_RESOURCE`: it is larger.
     pub fn of_xml_file(path: &Path) -> Result<Self, Error> {
         let bytes = pmix_files::read_regular(path, xml::MAX_LEN);
         let bytes = bytes.map_err(|fault| Error::of_file(path, fault))?;
@@ -82,10 +82,10 @@ impl Topology {
         Self::of_xml(text)
     }
 
-    /// Returns the machine that a directory laid out like `/sys` describes.
+    /// Returns the machine in a directory with the layout of `/sys`.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: it does not say which processors are online.
+    /// `PMIX_ERR_NOT_FOUND`: the directory does not state which processors are online.
     pub fn read(sys: &Path) -> Result<Self, Error> {
         Self::read_allowed(sys, &Allowed::default())
     }
@@ -100,7 +100,7 @@ impl Topology {
         nest::tree(&online, pieces).map(Self::of_tree)
     }
 
-    /// A machine of cores of which nothing is known but their number: 1 to 1,024.
+    /// Returns a machine with a number of cores, 1 to 1,024, and no other information.
     #[must_use]
     pub fn flat(num_cores: usize) -> Self {
         let num_cores = u32::try_from(num_cores.clamp(1, 1024)).unwrap_or(1);
@@ -108,11 +108,11 @@ impl Topology {
         Self::of_parts(&(0..num_cores).collect(), each)
     }
 
-    /// A machine of these processors and parts; what of a part is not of the machine is left out, and
-    /// so is a part that overlaps another.
+    /// Returns a machine with these processors and parts. Processors outside of the machine are
+    /// removed from parts, and a part that overlaps another is omitted.
     ///
     /// # Panics
-    /// There is no processor, or processors have no end.
+    /// There is no processor, or the set of processors is unbounded.
     #[must_use]
     pub fn of_parts(cpus: &Cpuset, parts: impl IntoIterator<Item = (Level, Cpuset)>) -> Self {
         assert!(
@@ -137,14 +137,14 @@ impl Topology {
             .expect("there are processors, and fewer levels than kinds")
     }
 
-    /// Returns the XML that this was read from.
+    /// Returns the XML from which the topology was read.
     #[must_use]
     pub fn xml(&self) -> Option<&str> {
         self.xml.as_deref()
     }
 
-    /// Returns the machine in hwloc's XML of release 2: what this was read from, if it was, and otherwise all
-    /// that is known of it, with sizes of 0.
+    /// Returns the machine in hwloc's XML of release 2: the original XML if there is one, otherwise
+    /// all known data, with sizes of 0.
     #[must_use]
     pub fn to_xml(&self) -> Cow<'_, str> {
         match &self.xml {
@@ -153,7 +153,7 @@ impl Topology {
         }
     }
 
-    /// Returns the same machine without the text that it was read from.
+    /// Returns the topology without the XML from which it was read.
     #[must_use]
     pub fn without_xml(mut self) -> Self {
         self.xml = None;
@@ -166,13 +166,12 @@ impl Topology {
         self.parts.get(&level).map_or(&[], Vec::as_slice)
     }
 
-    /// Where a process runs that is bound to some processors, in the words of
-    /// `PMIX_LOCALITY_STRING`: the parts of each level that it shares, as in
-    /// `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. None if it is bound to nothing in particular, or to no
-    /// processor of this machine.
+    /// Returns the location of a process that is bound to some processors, in the form of
+    /// `PMIX_LOCALITY_STRING`: the parts of each level with these processors, as in
+    /// `SK0:L30:L20-1:L10-1:CR0-1:HT0-1:NM0`. Returns `None` if the process is unbound, or bound to
+    /// no processor of this machine.
     ///
-    /// Levels stand in the order in which they are inside each other; memories stand last, beside the
-    /// tree.
+    /// Levels are in the order of their nesting; memories are last, beside the tree.
     #[must_use]
     pub fn locality(&self, bound: &Cpuset) -> Option<String> {
         if bound.is_full() {
@@ -192,26 +191,27 @@ impl Topology {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns whether devices are known that distances can be told of.
+    /// Returns `true` if there are devices with distances.
     #[must_use]
     pub fn has_devices(&self) -> bool {
         self.tree.devices().next().is_some()
     }
 
-    /// Returns how far devices are from some processors: graphics processors, network interfaces and adapters
-    /// of OpenFabrics, in this order. A smaller distance is nearer; the numbers compare on this
-    /// machine alone. The name of this host stands in the names of devices that have no address.
+    /// Returns the distances of devices from some processors: graphics processors, network
+    /// interfaces and OpenFabrics adapters, in this order. A smaller distance is nearer; the
+    /// numbers are comparable only on this machine. Devices without an address have the name of
+    /// this host in their names.
     ///
-    /// The distance is the same from each of the processors, as in OpenPMIx: it counts the levels from
-    /// the lowest part that has both all processors and the device down to the threads.
+    /// The distance is the same from each of the processors, as in OpenPMIx: the number of levels
+    /// from the lowest part that contains all processors and the device down to the threads.
     ///
-    /// DEVIATION: a filter of names alone asks about all types, and a device without an address of a
-    /// known form is left out; 4.2.2 finds nothing then, or fails as a whole;
+    /// DEVIATION: a filter with names only applies to all types, and a device without a valid
+    /// address is omitted; 4.2.2 finds nothing then, or fails as a whole;
     /// `what_is_asked_for_is_told`.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_FOUND`: there is no such device; `PMIX_ERR_NOT_AVAILABLE`: the processors share
-    /// no part of the machine but the whole of it, or are not of this machine.
+    /// `PMIX_ERR_NOT_FOUND`: there is no such device; `PMIX_ERR_NOT_AVAILABLE`: the processors
+    /// share only the machine as a whole, or do not belong to it.
     pub fn distances(
         &self,
         cpus: &Cpuset,
@@ -222,10 +222,10 @@ impl Topology {
     }
 }
 
-/// Adds which of the parts have some of the processors, by their numbers; nothing if none has.
+/// Appends the numbers of the parts that have some of the processors; nothing if none has.
 fn add<'a>(text: &mut String, word: &str, parts: impl Iterator<Item = &'a Cpuset>, bound: &Cpuset) {
     let shared = (0..).zip(parts).filter(|(_, part)| part.intersects(bound));
-    // The numbers of parts are written as those of processors are.
+    // The numbers of parts have the form of a list of processors.
     let shared: Cpuset = shared.map(|(index, _)| index).collect();
     if !shared.is_empty() {
         let separator = if text.is_empty() { "" } else { ":" };
@@ -239,8 +239,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Two packages of two cores of two threads; the system deals the numbers out in turns, as
-    /// servers of two sockets do.
+    /// Creates two packages with two cores of two threads each; the system numbers the threads in a
+    /// cyclic way, as servers with two sockets do.
     fn two_sockets() -> (tempfile::TempDir, Topology) {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: String, text: &str| {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_that_are_offline_are_in_no_part() {
+    fn offline_processors_are_in_no_part() {
         let (dir, _) = two_sockets();
         fs::write(dir.path().join("devices/system/cpu/online"), "0-2,4-7\n").unwrap();
         let topology = Topology::read(dir.path()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_used_is_not_counted() {
+    fn disallowed_parts_are_not_counted() {
         let (dir, _) = two_sockets();
         let allowed = Allowed {
             cpus: Some(Cpuset::parse("2,5-100").unwrap()),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_little_has_cores_all_the_same() {
+    fn a_machine_without_details_still_has_cores() {
         let dir = tempfile::tempdir().unwrap();
         let error = Topology::read(dir.path()).unwrap_err();
         assert_eq!(error.status(), pmix_types::Status::ERR_NOT_FOUND);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of a machine as a tree, and its levels.
 //!
-//! Source: hwloc documentation, "Hierarchy, Tree and Levels": memories and devices stand beside the
-//! tree, and every level is made of parts of one kind. How hwloc 2.9 numbers them is seen in
-//! `testdata/topology`.
+//! Source: hwloc documentation, "Hierarchy, Tree and Levels": memories and devices are beside the
+//! tree, and every level consists of parts of one kind. `testdata/topology` has the numbering of
+//! hwloc 2.9.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use crate::{Cpuset, Error, Level};
 /// A kind of part in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One of the levels that PMIx knows; memories stand beside the tree.
+    /// A level that PMIx knows; memories are beside the tree.
     Known(Level),
     /// A cache of level 4 or 5.
     FarCache(u8),
     /// A die of a package.
     Die,
-    /// Parts that belong together for another reason; groups in groups have another number.
+    /// Parts that belong together for another reason; the number is the depth of nested groups.
     Group(u8),
 }
 
 impl Kind {
-    /// A number for each kind that is below 64.
+    /// Returns a distinct number below 64 for each kind.
     pub(crate) fn place(self) -> u8 {
         match self {
             Self::Known(level) => level as u8,
@@ -48,17 +48,17 @@ impl Kind {
 pub(crate) struct Part {
     pub(crate) kind: Kind,
     pub(crate) cpus: Cpuset,
-    /// Whether a group stays though it says nothing that its neighbours do not.
+    /// `true` if a group is kept although it adds no structure.
     pub(crate) is_kept: bool,
-    /// The part around it; none around the machine.
+    /// The enclosing part; `None` for the machine.
     pub(crate) parent: Option<usize>,
-    /// The parts in it, in the order in which they are numbered.
+    /// The inner parts, in the order of their numbers.
     pub(crate) children: Vec<usize>,
     /// The memories beside it.
     pub(crate) memories: Vec<Bank>,
     /// The devices beside it.
     pub(crate) devices: Vec<Device>,
-    /// How many levels are above it.
+    /// The number of levels above it.
     pub(crate) depth: usize,
 }
 
@@ -77,21 +77,21 @@ impl Part {
     }
 }
 
-/// A memory, as it names itself.
+/// A memory as it describes itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
-    /// The number that the system gives it.
+    /// The number of the memory in the operating system.
     pub(crate) index: u32,
-    /// The processors near it; none for memory that no processor is near to.
+    /// The processors near the memory; empty if there are none.
     pub(crate) near: Cpuset,
 }
 
 /// A memory and the processors near it.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// Those of the part that it stands beside.
+    /// The processors of the part beside which it is placed.
     pub(crate) around: Cpuset,
-    /// Those that it names itself; none for memory that no processor is near to.
+    /// The processors that the memory itself states; empty if there are none.
     pub(crate) near: Cpuset,
 }
 
@@ -99,23 +99,23 @@ pub(crate) struct Memory {
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     parts: Vec<Part>,
-    /// The parts of each level, the machine first.
+    /// The parts of each level, starting with the machine.
     levels: Vec<Vec<usize>>,
-    /// In the order in which hwloc numbers them.
+    /// The memories, in the order of hwloc's numbers.
     memories: Vec<Memory>,
-    /// Each device and the part that it stands beside, in the order of hwloc.
+    /// The devices, each with the part beside which it is placed, in the order of hwloc.
     devices: Vec<(Device, usize)>,
 }
 
-/// How many levels a machine may have; hwloc knows 13 kinds, and groups in groups.
+/// The most levels of a machine; hwloc has 13 kinds, and nested groups.
 const MAX_LEVELS: usize = 64;
 
 impl Tree {
-    /// A tree of these parts: the first is the machine, and every other stands behind the part around
-    /// it.
+    /// Creates a tree of these parts: the first is the machine, and every other part follows its
+    /// enclosing part.
     ///
     /// # Errors
-    /// It has more levels than a machine can have, or is of no hardware thread.
+    /// There are too many levels, or no hardware thread.
     pub(crate) fn new(mut parts: Vec<Part>) -> Result<Self, Error> {
         let mut levels = levels(&parts)?;
         while let Some(place) = level_to_drop(&parts, &levels) {
@@ -145,20 +145,20 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The part that all others are in.
+    /// Returns the part that contains all others.
     pub(crate) fn machine(&self) -> Option<&Part> {
         self.parts.first()
     }
 
-    /// The parts directly in a part.
+    /// Returns the parts directly inside a part.
     pub(crate) fn inside(&self, part: &Part) -> impl Iterator<Item = (usize, &Part)> {
         let inside = part.children.iter();
         inside.filter_map(|index| Some((*index, self.parts.get(*index)?)))
     }
 
-    /// Lists memories and devices in the order of hwloc: those of the parts inside a part first.
+    /// Lists memories and devices in the order of hwloc: those of inner parts first.
     fn list_beside(&mut self) {
-        // A part, and whether what is inside it was listed.
+        // The index of a part, and `true` if its inner parts have been listed.
         let mut stack = vec![(0, false)];
         while let Some((index, is_done)) = stack.pop() {
             let Some(part) = self.parts.get(index) else {
@@ -179,7 +179,7 @@ impl Tree {
         }
     }
 
-    /// The parts of each level, the machine first.
+    /// Returns the parts of each level, starting with the machine.
     pub(crate) fn levels(&self) -> impl Iterator<Item = (Kind, impl Iterator<Item = &Part>)> {
         self.levels.iter().filter_map(|level| {
             let parts = level.iter().filter_map(|index| self.parts.get(*index));
@@ -188,19 +188,19 @@ impl Tree {
         })
     }
 
-    /// The memories in the order in which they are numbered.
+    /// Returns the memories in the order of their numbers.
     pub(crate) fn memories(&self) -> &[Memory] {
         &self.memories
     }
 
-    /// Each device and the part that it stands beside.
+    /// Returns each device and the part beside which it is placed.
     pub(crate) fn devices(&self) -> impl Iterator<Item = (&Device, &Part)> {
         let devices = self.devices.iter();
         devices.filter_map(|(device, index)| Some((device, self.parts.get(*index)?)))
     }
 
-    /// The numbers of the memories beside each part or in it, in the order of the parts that
-    /// the tree was made of.
+    /// Returns the numbers of the memories of each part, beside it or inside it, in the original
+    /// order of the parts.
     pub(crate) fn inner_memories(&self) -> Vec<Cpuset> {
         let own = self
             .parts
@@ -208,7 +208,7 @@ impl Tree {
             .map(|part| part.memories.iter().map(|bank| bank.index).collect());
         let mut all: Vec<Cpuset> = own.collect();
         for (index, part) in self.parts.iter().enumerate().rev() {
-            // What was taken away is empty.
+            // Removed parts have no memories.
             let below = all.get(index).cloned().unwrap_or_default();
             if let Some(around) = part.parent.and_then(|parent| all.get_mut(parent)) {
                 around.extend(&below);
@@ -217,12 +217,12 @@ impl Tree {
         all
     }
 
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// The lowest part below the machine that has all of some processors, if there is one.
+    /// Returns the lowest part below the machine that has all of some processors.
     pub(crate) fn around(&self, cpus: &Cpuset) -> Option<&Part> {
         let mut found = None;
         for (_, mut parts) in self.levels().skip(1) {
@@ -234,7 +234,7 @@ impl Tree {
         found
     }
 
-    /// The lowest part that two parts are in, or are.
+    /// Returns the lowest part that contains or equals both parts.
     pub(crate) fn common<'a>(&'a self, one: &'a Part, other: &'a Part) -> Option<&'a Part> {
         let up = |part: &Part| part.parent.and_then(|index| self.parts.get(index));
         let (mut one, mut other) = (one, other);
@@ -249,10 +249,10 @@ impl Tree {
     }
 }
 
-/// The levels of a tree: each is made of all parts of one kind that stand below the levels before it
-/// and have no part of that kind around them.
+/// Returns the levels of a tree. Each has all parts of one kind that are below the previous levels
+/// and not enclosed by another part of that kind.
 fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
-    // Which kinds are in a part and below it; what is below a part stands behind it.
+    // The kinds of each part and of all parts below it, which follow it in the list.
     let mut inside: Vec<u64> = parts.iter().map(|part| part.kind.bit()).collect();
     for (index, part) in parts.iter().enumerate().rev() {
         let below = inside.get(index).copied().unwrap_or_default();
@@ -267,12 +267,12 @@ fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
         if levels.len() == MAX_LEVELS {
             return Err(Error::malformed(format!("more than {MAX_LEVELS} levels")));
         }
-        // Threads come last.
+        // Threads are the last level.
         let other = due
             .iter()
             .find(|index| kind(index).is_some_and(|kind| !kind.is_thread()));
         let first = other.or_else(|| due.first()).and_then(kind);
-        // What has such a part below it comes before it.
+        // A part that contains such a part comes before it.
         let top = due.iter().fold(first, |top, index| {
             let has = top
                 .zip(inside.get(*index))
@@ -293,8 +293,8 @@ fn levels(parts: &[Part]) -> Result<Vec<Vec<usize>>, Error> {
     Ok(levels)
 }
 
-/// The place of a level of groups that are the same as the parts around them or in them, if there is
-/// one: hwloc keeps groups for the structure that they add.
+/// Returns the index of a level of groups that equal their enclosing or inner parts: hwloc keeps
+/// only groups that add structure.
 fn level_to_drop(parts: &[Part], levels: &[Vec<usize>]) -> Option<usize> {
     let is_group = |level: &[usize]| {
         let mut level = level.iter().filter_map(|index| parts.get(*index));
@@ -317,7 +317,7 @@ fn level_to_drop(parts: &[Part], levels: &[Vec<usize>]) -> Option<usize> {
     found.next()
 }
 
-/// Takes away parts of a level, and puts what is in and beside each of them where it was.
+/// Removes the parts of a level, and moves their contents to the enclosing parts.
 fn take_away(parts: &mut [Part], level: &[usize]) {
     let mut emptied: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut parents = BTreeSet::new();
@@ -340,7 +340,7 @@ fn take_away(parts: &mut [Part], level: &[usize]) {
             around.devices.extend(devices);
         }
     }
-    // Each once: a machine may have very many of them.
+    // Each only once: a machine may have very many parts.
     for parent in parents {
         if let Some(around) = parts.get_mut(parent) {
             let before = std::mem::take(&mut around.children).into_iter();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What hwloc knows of a machine, in the XML of its release 2.
+//! The parser of hwloc's XML of release 2.
 //!
 //! Source: hwloc documentation, "Importing and exporting topologies from/to XML files".
 
@@ -11,32 +11,31 @@ use crate::devices::{Device, DeviceKind};
 use crate::tree::{Bank, Kind, Part, Tree};
 use crate::{Cpuset, Error, Level};
 
-/// How long a description may be, in bytes; that of a machine of 1,000 processors has 2 MB.
+/// The longest description, in bytes; that of a machine with 1,000 processors has 2 MB.
 pub(crate) const MAX_LEN: u64 = 64 << 20;
 
-/// No Linux numbers more memories.
+/// The most memories that Linux numbers.
 const MAX_MEMORIES: u32 = 1024;
 
-/// How many elements and texts a description may have.
+/// The most elements and texts of a description.
 const MAX_NODES: u32 = 1 << 20;
 
-/// The tree that hwloc's XML describes.
+/// Parses the tree in hwloc's XML.
 ///
-/// An object stands in the XML where it stands in the tree. What hwloc leaves out unless it is told
-/// otherwise is left out: caches of instructions, and processors that the process which wrote it may
-/// not use.
+/// The nesting of objects in the XML is that of the tree. Objects that hwloc omits by default are
+/// omitted: instruction caches, and processors that the process which wrote the XML may not use.
 pub(crate) fn parse(xml: &str) -> Result<Tree, Error> {
     let refused = |why: &str| Error::malformed(format!("hwloc's XML: {why}"));
     if u64::try_from(xml.len()).is_ok_and(|len| len > MAX_LEN) {
         let message = format!("hwloc's XML: it has more than {MAX_LEN} bytes");
         return Err(Error::too_large(message));
     }
-    // hwloc declares none, and a few that contain each other stand for any amount of text.
+    // hwloc declares no entities, and a few nested ones can expand to any amount of text.
     if xml.contains("<!ENTITY") {
         return Err(refused("it declares entities"));
     }
     let options = ParsingOptions {
-        // hwloc names its document type.
+        // hwloc writes a document type.
         allow_dtd: true,
         nodes_limit: MAX_NODES,
         ..ParsingOptions::default()
@@ -57,11 +56,11 @@ pub(crate) fn parse(xml: &str) -> Result<Tree, Error> {
 #[derive(Default)]
 struct Reader {
     parts: Vec<Part>,
-    /// The part that each object is, or is inside or beside.
+    /// The part of each object, or the part around or beside it.
     within: HashMap<NodeId, usize>,
-    /// How many memories there are.
+    /// The number of memories.
     num_memories: u32,
-    /// What the process that wrote the description may use of the machine.
+    /// The processors that the process which wrote the description may use.
     allowed: Option<Cpuset>,
 }
 
@@ -134,7 +133,7 @@ impl Reader {
             return Ok(());
         }
         if self.parts.is_empty() {
-            // No part has a processor that the machine has not.
+            // The machine bounds the processors of all parts.
             self.allowed = Some(cpus.clone());
         }
         let index = self.parts.len();
@@ -149,7 +148,7 @@ impl Reader {
     }
 }
 
-/// Those of the processors that may be used.
+/// Returns the allowed processors of a set.
 fn within(cpus: Cpuset, allowed: Option<&Cpuset>) -> Result<Cpuset, Error> {
     let cpus = match allowed {
         Some(allowed) => cpus.and(allowed),
@@ -186,7 +185,7 @@ fn kind_of(name: &str, object: Node<'_, '_>) -> Option<Kind> {
     })
 }
 
-/// The device that an object of the operating system is, if distances are told of such.
+/// Returns the device of an operating system object, if it has a distance.
 fn device(object: Node<'_, '_>) -> Option<Device> {
     let name = object.attribute("name")?;
     let info = |wanted: &str| {
@@ -217,8 +216,8 @@ fn device(object: Node<'_, '_>) -> Option<Device> {
 mod tests {
     use super::*;
 
-    /// Two packages of a core each, the second of two threads, as hwloc 2.9 writes them, and memory
-    /// of its own beside them.
+    /// Two packages with a core each, the second of them with two threads, as hwloc 2.9 writes
+    /// them, each with its own memory.
     const XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_in_the_order_of_hwloc() {
+    fn parts_have_the_order_of_hwloc() {
         let parts = parse(XML).unwrap();
         assert_eq!(lists(&parts, Level::Node), ["0,2,32"]);
         assert_eq!(lists(&parts, Level::Package), ["0", "2,32"]);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_attribute_says_is_no_markup() {
+    fn attributes_are_escaped() {
         let named =
             |name: &str| XML.replace("type=\"Package\"", &format!("type=\"Package\" name={name}"));
         for name in [
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_grow_beyond_its_length_is_refused() {
+    fn rejects_entities_that_would_expand() {
         let entity = XML.replace("\"hwloc2.dtd\"", "\"hwloc2.dtd\" [<!ENTITY a \"a\">]");
         assert!(parse(&entity).is_err());
         assert!(parse(&XML.replace("\"hwloc2.dtd\"", "\"hwloc2.dtd\" []")).is_ok());
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_no_processors_is_no_topology() {
+    fn rejects_descriptions_without_processors() {
         assert!(parse("").is_err());
         assert!(parse("<object type=\"Machine\" cpuset=\"0x1\">").is_err());
         assert!(parse(&XML.replace("0x00000004", "0xf...f")).is_err());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets, as lists, as hwloc's words, and compared.
+//! Sets as lists, as hwloc's words, and their comparison.
 
 use super::*;
 use pmix_types::Status;
@@ -9,7 +9,7 @@ fn set(list: &str) -> Cpuset {
 }
 
 #[test]
-fn lists_are_written_as_they_are_read() {
+fn lists_survive_parsing_and_writing() {
     for list in [
         "",
         "0",
@@ -32,7 +32,7 @@ fn lists_are_written_as_they_are_read() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn rejects_invalid_lists() {
     for text in [
         "x",
         "3-1",
@@ -53,7 +53,7 @@ fn what_is_no_list_is_refused() {
 }
 
 #[test]
-fn a_source_stands_before_the_list() {
+fn the_source_precedes_the_list() {
     for source in ["hwloc", "HWLOC", "hwloc2.9"] {
         assert_eq!(
             Cpuset::from_pmix(&format!("{source}:1-2")).unwrap(),
@@ -82,7 +82,7 @@ fn sets_compare_by_their_processors() {
 }
 
 #[test]
-fn sets_without_an_end_hold_what_is_behind_their_words() {
+fn unbounded_sets_contain_all_later_processors() {
     let full = Cpuset::full();
     assert!(set("0-").is_full() && full.contains(65_000) && !full.is_empty());
     assert_eq!(full.len(), Cpuset::MAX_CPUS);
@@ -96,7 +96,7 @@ fn sets_without_an_end_hold_what_is_behind_their_words() {
 }
 
 #[test]
-fn the_last_word_of_a_set_without_an_end_may_be_a_partial_one() {
+fn the_last_word_of_an_unbounded_set_may_be_partial() {
     for list in ["65500-", "65535-", "0-65471,65473-"] {
         let partial = set(list);
         assert_eq!(partial.to_string(), list);
@@ -109,7 +109,7 @@ fn the_last_word_of_a_set_without_an_end_may_be_a_partial_one() {
 }
 
 #[test]
-fn words_are_taken_and_given() {
+fn words_survive() {
     for list in ["", "0-3,64", "0-", "3,128-", "0-127"] {
         let set = set(list);
         let same = Cpuset::from_words(set.words(), set.is_endless()).unwrap();
@@ -123,7 +123,7 @@ fn words_are_taken_and_given() {
 }
 
 #[test]
-fn sets_are_words_of_which_the_highest_stands_first() {
+fn bitmaps_are_words_highest_first() {
     let list = |text| Cpuset::parse_bitmap(text).unwrap().to_string();
     assert_eq!(list("0x80000001"), "0,31");
     assert_eq!(list("0x3,,0x0000000f"), "0-3,64-65");
@@ -151,7 +151,7 @@ fn sets_are_words_of_which_the_highest_stands_first() {
 
 #[test]
 fn inserting_agrees_with_a_list_of_numbers() {
-    // A fixed walk over ranges across the borders of words.
+    // A fixed sequence of ranges across the boundaries of words.
     let mut set = Cpuset::new();
     let mut plain = std::collections::BTreeSet::new();
     let mut at = 7u32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What OpenPMIx 4.2.2 with hwloc 2.9.0 answers of machines that hwloc's XML describes, in
-//! `testdata/topology`.
+//! Comparison with the results of OpenPMIx 4.2.2 with hwloc 2.9.0 for machines in hwloc's XML,
+//! recorded in `testdata/topology`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use pmix_topology::{Cpuset, DeviceFilter, Topology, relative_locality};
 use pmix_types::{DeviceDistance, DeviceType, Status, Text};
 
-/// The name of the host in the answers.
+/// The name of the host in the results.
 const HOST: &str = "n1";
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/topology")
 }
 
-/// The machines as they are described, and the same ones written and read again.
+/// Returns the described machines, and their copies after export and import.
 fn machines() -> [BTreeMap<String, Topology>; 2] {
     let entries = std::fs::read_dir(data()).expect("the descriptions");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -42,7 +42,7 @@ fn machines() -> [BTreeMap<String, Topology>; 2] {
     [machines, again]
 }
 
-/// The rows whose question begins with a word: the machine, the rest of the question, the answer.
+/// Returns the rows of a call: the machine, the arguments, the result.
 fn rows(verb: &str) -> Vec<(String, Vec<String>, Vec<String>)> {
     let text = std::fs::read_to_string(data().join("answers.tsv")).expect("the answers");
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -61,7 +61,7 @@ fn set(list: &str) -> Cpuset {
 }
 
 #[test]
-fn sets_and_places_are_written_as_the_library_writes_them() {
+fn sets_and_localities_equal_those_of_the_library() {
     let all = machines();
     assert!(all[0].len() >= 12, "{}", all[0].len());
     let rows = rows("set");
@@ -87,7 +87,7 @@ fn localities_are_those_of_the_library() {
     let rows = rows("shared");
     assert!(rows.len() >= 100, "{}", rows.len());
     for (machine, question, answer) in rows {
-        // It never says that it did.
+        // The library never reports success.
         let status = answer[0].parse().map(Status::from_raw).expect("a status");
         assert_eq!(status, Status::ERR_TAKE_NEXT_OPTION, "{machine}");
         for plain in [false, true] {
@@ -129,7 +129,7 @@ fn distances_are_those_of_the_library() {
                 assert_eq!(found, answer[1..], "{context}");
                 told += found.len();
             }
-            // It asks its server for what it cannot tell itself, and has none.
+            // The library would ask its server in this case, but has none.
             Err(error) => assert_eq!(answer, ["-25"], "{context}: {error}"),
         }
     }
@@ -175,7 +175,7 @@ fn what_is_asked_for_is_told() {
     assert_eq!(status(ask(any, &[], "99")), Status::ERR_NOT_AVAILABLE);
     assert_eq!(status(ask(any, &[], "-")), Status::ERR_NOT_AVAILABLE);
     assert_eq!(status(ask(any, &[], "0-15")), Status::ERR_NOT_AVAILABLE);
-    // One whose address has no known form does not hide the others.
+    // A device with an invalid address does not affect the others.
     let text = std::fs::read_to_string(data().join("devices.xml")).expect("a description");
     let odd = Topology::of_xml(text.replace("02:00:00:00:00:11", "02")).expect("a machine");
     let network = DeviceFilter {

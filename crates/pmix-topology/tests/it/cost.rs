@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a description costs grows with its length, whatever it says.
+//! The cost of a description is proportional to its length, for any content.
 
 use std::time::{Duration, Instant};
 
 use pmix_topology::{Cpuset, Topology};
 
-/// What would take minutes if it grew with the square.
+/// A limit that only quadratic growth exceeds.
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn read(inside: &str, count: usize) -> Option<Topology> {
@@ -33,7 +33,7 @@ fn read(inside: &str, count: usize) -> Option<Topology> {
 const PU: &str = "<object type=\"PU\" cpuset=\"0x1\"/>";
 
 #[test]
-fn very_many_parts_cost_what_they_are_long() {
+fn very_many_parts_take_linear_time() {
     let group = format!("<object type=\"Group\" cpuset=\"0x1\">{PU}</object>");
     assert!(read(&group, 250_000).is_some());
     let memory = |index: u32| {
@@ -42,7 +42,7 @@ fn very_many_parts_cost_what_they_are_long() {
     };
     assert!(read(&memory(1023), 50_000).is_some());
     assert!(read(&memory(1024), 50_000).is_none());
-    // Threads in threads are no machine.
+    // Nested threads are not a valid machine.
     let open = "<object type=\"PU\" cpuset=\"0x1\">".repeat(200);
     let deep = format!("{open}{}", "</object>".repeat(200));
     assert!(read(&deep, 2_000).is_none());
