@@ -116,6 +116,10 @@ const SCENARIOS: &[Scenario] = &[
         run: shortage::disk,
     },
     Scenario {
+        name: "shortage-memory",
+        run: shortage::memory,
+    },
+    Scenario {
         name: "directories",
         run: shortage::directories,
     },
@@ -182,6 +186,10 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "launcher-blocked",
         run: launcher::blocked,
+    },
+    Scenario {
+        name: "launcher-memory",
+        run: launcher::short_of_memory,
     },
     Scenario {
         name: "launcher-pulls",

@@ -237,6 +237,19 @@ pub(super) fn files(directory: &Path) -> Vec<String> {
     names
 }
 
+/// Returns the size of the address space of a process, in bytes.
+///
+/// # Errors
+/// The process is not there any more.
+pub(super) fn address_space(pid: u32) -> Result<u64, String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    let status = status.map_err(|e| format!("process {pid} is not there: {e}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    let number: Option<u64> = number.and_then(|number| number.parse().ok());
+    Ok(number.ok_or("the kernel tells no size")? << 10)
+}
+
 /// Returns the time that the threads of a process had the processor, as far as the kernel has counted it.
 pub(super) fn processor_time(pid: u32) -> Duration {
     let tasks = PathBuf::from(format!("/proc/{pid}/task"));

@@ -9,9 +9,11 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use pmix_client::Fence;
-use pmix_types::{Proc, Rank};
+use pmix_proto::{Request, reply, request};
+use pmix_types::{Info, Proc, Rank, Scope, Status};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use super::server::{Server, files, me};
+use super::server::{Server, address_space, files, me};
 use super::wait::shown;
 use super::{Field, Verdict, good};
 
@@ -82,6 +84,71 @@ pub(super) fn descriptors(field: &Field) -> Result<Verdict, String> {
     match load < MOST_LOAD && lines < 20 {
         true => Ok(Verdict::Held(figures)),
         false => Err(figures),
+    }
+}
+
+/// The memory that is left to a server.
+const LEFT: u64 = 48 << 20;
+
+/// A server with little memory left: what a process puts or publishes beyond that is refused, and others are served.
+pub(super) fn memory(field: &Field) -> Result<Verdict, String> {
+    let mut server = field.server("memory", &[])?;
+    server.job("large", 2)?;
+    let connect = |rank| good::connect(&server.uri, "large", rank).map_err(|e| e.to_string());
+    let (mut greedy, mut other) = (connect(0)?, connect(1)?);
+    let limit = Some(address_space(server.pid())? + LEFT);
+    let limit = Rlimit {
+        current: limit,
+        maximum: limit,
+    };
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
+    prlimit(pid, Resource::As, limit).map_err(|e| e.to_string())?;
+    let mut refused = Vec::new();
+    for size in [1, 4, 16, 20] {
+        let key = format!("k{size}");
+        let put = greedy.put(Scope::GLOBAL, &key, "x".repeat(size << 20));
+        let committed = put.and_then(|()| greedy.commit());
+        let data = Info::new("published", "x".repeat(size << 20));
+        let publish = Request::Publish(request::Publish {
+            uid: me().0,
+            infos: vec![data],
+        });
+        let payload = greedy.request(&publish).map_err(|e| e.to_string())?;
+        let published = reply::Done::decode(greedy.form(), None, &payload);
+        let published = published.map_err(|e| e.to_string())?.status;
+        let committed = committed.map_or_else(|e| e.status(), |()| Status::SUCCESS);
+        refused.extend([committed, published].map(|status| (size, status)));
+        for client in [&mut other, &mut greedy] {
+            let own = Fence::new().of([client.proc().clone()]);
+            client.fence(&own).map_err(|e| e.to_string())?;
+        }
+    }
+    other
+        .put(Scope::GLOBAL, "card", "ib0")
+        .map_err(|e| e.to_string())?;
+    other.commit().map_err(|e| e.to_string())?;
+    for client in [greedy, other] {
+        client.finalize().map_err(|e| e.to_string())?;
+    }
+    let lines = server.end()?.lines().count();
+    let num_refused = refused
+        .iter()
+        .filter(|(_, status)| *status == Status::ERR_NOMEM);
+    let num_refused = num_refused.count();
+    let figures = format!(
+        "{} MiB left: {num_refused} of {} puts and publications of 1 to 20 MiB are {}; {lines} lines of log",
+        LEFT >> 20,
+        refused.len(),
+        Status::ERR_NOMEM
+    );
+    let is_refused = |at: usize| {
+        refused
+            .get(at)
+            .is_some_and(|(_, status)| *status == Status::ERR_NOMEM)
+    };
+    match is_refused(6) && is_refused(7) && num_refused < refused.len() {
+        true => Ok(Verdict::Held(figures)),
+        false => Err(format!("{figures}: {refused:?}")),
     }
 }
 

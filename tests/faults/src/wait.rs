@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for what others do, and how long things took.
 
+use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,66 @@ pub(super) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> 
             return None;
         }
         sleep(Duration::from_millis(1));
+    }
+}
+
+/// A clock that does not count the time in which threads of others wait for a processor. A thread that works, sleeps or
+/// waits for a disk is counted, and other load of the machine is not.
+pub(super) struct FairClock {
+    threads: Vec<u32>,
+    begun: Instant,
+    first: Vec<Scheduled>,
+    last: Vec<Scheduled>,
+}
+
+/// The times of a thread since its start, as far as the kernel has counted them.
+#[derive(Clone, Copy, Default)]
+struct Scheduled {
+    /// The time that it had a processor.
+    worked: Duration,
+    /// The time that it could have worked and others had the processors.
+    delayed: Duration,
+}
+
+impl FairClock {
+    /// Starts a clock for threads that wait for each other, the first threads of processes by their numbers.
+    pub(super) fn start(threads: &[u32]) -> Self {
+        let first: Vec<_> = threads
+            .iter()
+            .map(|thread| Scheduled::of(*thread).unwrap_or_default())
+            .collect();
+        Self {
+            threads: threads.to_vec(),
+            begun: Instant::now(),
+            last: first.clone(),
+            first,
+        }
+    }
+
+    /// Returns the time that the clock has counted. Of a thread that has ended the last figures count that were seen.
+    pub(super) fn elapsed(&mut self) -> Duration {
+        let took = self.begun.elapsed();
+        let (mut worked, mut delayed) = (Duration::ZERO, Duration::ZERO);
+        for (number, thread) in self.threads.iter().enumerate() {
+            self.last[number] = Scheduled::of(*thread).unwrap_or(self.last[number]);
+            let (first, last) = (self.first[number], self.last[number]);
+            worked += last.worked.saturating_sub(first.worked);
+            delayed += last.delayed.saturating_sub(first.delayed);
+        }
+        // The kernel counts a delay at its end, and it may have begun before the clock.
+        took.saturating_sub(delayed).max(worked.min(took))
+    }
+}
+
+impl Scheduled {
+    fn of(thread: u32) -> Option<Self> {
+        let said = fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?;
+        let mut numbers = said.split_whitespace().map(|word| word.parse().ok());
+        let mut next = || numbers.next().flatten().map(Duration::from_nanos);
+        Some(Self {
+            worked: next()?,
+            delayed: next()?,
+        })
     }
 }
 
@@ -61,6 +122,18 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fair_clock_counts_sleep_and_work() {
+        let time = Duration::from_millis(20);
+        let mut clock = FairClock::start(&[std::process::id()]);
+        sleep(time);
+        assert!(clock.elapsed() <= clock.begun.elapsed());
+        // No thread has this number, so nothing is known of its delays.
+        let mut clock = FairClock::start(&[u32::MAX]);
+        sleep(time);
+        assert!(clock.elapsed() >= time);
+    }
 
     #[test]
     fn percentiles_are_times_that_were_measured() {

@@ -4,32 +4,36 @@
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pmix_client::{Ask, Client, SharedClient};
 use pmix_proto::{Request, reply, request};
-use pmix_types::{App, Envar, Info, Value, keys};
+use pmix_types::{App, Envar, Info, Query, Value, keys};
 use rustix::process::Signal;
 use xtask::process;
 
-use super::{Launcher, OBEYED, PATIENCE, allowed, build, own};
+use super::{Launcher, MEMORY, OBEYED, PATIENCE, build, own};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
 /// What a process does beside another one that fences.
-const KINDS: [&str; 5] = ["path", "variable", "fifo", "job-files", "cleanup"];
+const KINDS: [&str; 6] = ["path", "variable", "fifo", "job-files", "cleanup", "usage"];
 
 /// How long a fence of another process may take meanwhile.
 const FENCE: Duration = Duration::from_millis(50);
 
-/// The same in the short form, which other work of the machine shares: less than the faults took that this finds.
-const SHORT_FENCE: Duration = Duration::from_secs(5);
+/// The same in the short form: a program of a test build works longer, and processes that it starts wait for processors.
+const SHORT_FENCE: Duration = Duration::from_millis(250);
 
-/// The most memory of a launcher, in KiB.
-const MEMORY: u64 = 512 << 10;
+/// How soon SIGTERM ends the launcher in the short form: other threads of it wait for processors, too.
+const SHORT_OBEYED: Duration = Duration::from_secs(2);
+
+/// The number of times that a process maps the same memory, and its size in MiB, so that the kernel takes seconds to say
+/// what the process uses.
+const MAPPED: [&str; 2] = ["64", "256"];
 
 /// One process has the launcher do work that takes long, and another one fences. Then SIGTERM comes.
 pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
@@ -43,6 +47,12 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
         let tmpdir = field.directory("launcher-blocked-tmp")?;
         let told = directory.join("longest");
         let (place, path) = (directory.to_string_lossy(), told.to_string_lossy());
+        // The queries take long only after the memory is mapped.
+        let begins = match kind {
+            "usage" => directory.join("mapped"),
+            _ => directory.clone(),
+        };
+        let begins = begins.to_string_lossy();
         let job = [
             &*own,
             "peer",
@@ -51,6 +61,10 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
             &num_files,
             &place,
             ":",
+            "sh",
+            "-c",
+            "until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"",
+            &begins,
             &own,
             "peer",
             "own-fences",
@@ -66,10 +80,9 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
         let fence = fence.ok_or_else(|| format!("{kind}: no fence: {}", launcher.give_up()))?;
         longest = longest.max(fence);
         memory = memory.max(launcher.memory()?);
-        let begun = Instant::now();
+        let clock = launcher.clock();
         launcher.signal(Signal::TERM)?;
-        let code = launcher.end(PATIENCE)?;
-        let took = begun.elapsed();
+        let (code, took) = launcher.end_after(clock)?;
         obeyed = obeyed.max(took);
         let left = fs::read_dir(&tmpdir).map_or(0, Iterator::count);
         let figures = format!(
@@ -78,13 +91,13 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
             shown(took)
         );
         let most = if field.short { SHORT_FENCE } else { FENCE };
-        // The files of the job are removed before the end, which takes its time.
-        let limit = if kind == "job-files" {
-            OBEYED * 20
-        } else {
-            OBEYED
+        let obeyed_by = if field.short { SHORT_OBEYED } else { OBEYED };
+        // The files of the job are removed before the end, and the kernel takes seconds to free what is mapped.
+        let limit = match kind {
+            "job-files" | "usage" => OBEYED * 20,
+            _ => obeyed_by,
         };
-        if fence >= most || took >= allowed(field, limit) || left > 0 || code != Some(143) {
+        if fence >= most || took >= limit || left > 0 || code != Some(143) {
             return Err(format!("{figures}: {}", launcher.errors(PATIENCE)?));
         }
     }
@@ -163,6 +176,31 @@ pub(crate) fn blocks(
             spawn(&mut client, Vec::new(), vec![app(&words, &[])])?;
             stay();
         }
+        "usage" => {
+            let told = place.join("mapped");
+            let program = compile(place)?;
+            let path = told.to_string_lossy();
+            let words = [&*program.to_string_lossy(), MAPPED[0], MAPPED[1], &path];
+            spawn(&mut client, Vec::new(), vec![app(&words, &[])])?;
+            until(PATIENCE, || told.exists().then_some(())).ok_or("nothing is mapped")?;
+            let job = format!("{}", client.proc().nspace).replace("@1", "@2");
+            let mut num_told = 0;
+            loop {
+                let query = Query {
+                    keys: vec![keys::QUERY_PROC_RESOURCE_USAGE.into()],
+                    qualifiers: vec![Info::new(keys::NSPACE, job.clone())],
+                };
+                let queries = vec![query];
+                let request = Request::Query(request::Query { queries });
+                let payload = client.request(&request).map_err(|e| e.to_string())?;
+                let answer = reply::Infos::decode(client.form(), None, &payload);
+                let answer = answer.map_err(|e| e.to_string())?;
+                if !answer.status.is_success() {
+                    return Err(format!("{num_told} answers, then {}", answer.status));
+                }
+                num_told += 1;
+            }
+        }
         _ => return Err(format!("{kind} blocks nothing")),
     }
     Ok(())
@@ -201,13 +239,23 @@ fn fill(place: &Path, num_files: u32) -> Result<(), String> {
     Ok(())
 }
 
+/// Compiles the program that maps much memory.
+fn compile(place: &Path) -> Result<PathBuf, String> {
+    let source = process::root().join("tests/faults/mapped.c");
+    let program = place.join("maps");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Wall", "-Wextra", "-o"]).arg(&program);
+    process::run(compiler.arg(source))?;
+    Ok(program)
+}
+
 fn stay() {
     loop {
         sleep(Duration::from_secs(60));
     }
 }
 
-fn app(words: &[&str], env: &[&str]) -> App<'static> {
+pub(super) fn app(words: &[&str], env: &[&str]) -> App<'static> {
     let own = |word: &&str| (*word).to_owned().into();
     App {
         cmd: words.first().map(own),
@@ -219,7 +267,7 @@ fn app(words: &[&str], env: &[&str]) -> App<'static> {
 }
 
 /// Asks for a job. The status of the answer.
-fn spawn(
+pub(super) fn spawn(
     client: &mut Client,
     infos: Vec<Info<'static>>,
     apps: Vec<App<'static>>,

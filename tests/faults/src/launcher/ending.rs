@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{Launcher, OBEYED, PATIENCE, allowed, build, is_alive, is_empty, own};
+use super::{Launcher, MEMORY, OBEYED, PATIENCE, allowed, build, is_alive, is_empty, own};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
 /// How soon processes end after their launcher was killed.
 const GONE: Duration = Duration::from_secs(1);
+
+/// How long a fence of a process may take beside 16 that attack the launcher.
+const FENCE: Duration = Duration::from_millis(250);
 
 /// Processes, and what they started, end with a launcher that is killed, and its files go.
 pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
@@ -103,15 +106,17 @@ pub(crate) fn attacked(field: &Field) -> Result<Verdict, String> {
         Some(Duration::from_micros(longest))
     });
     let longest = longest.ok_or_else(|| format!("no fence ended: {}", launcher.give_up()))?;
+    let memory = launcher.memory()?;
     let ranks = launcher.ranks()?;
-    let begun = Instant::now();
+    let (mut clock, whole) = (launcher.clock(), launcher.clock());
     launcher.signal(Signal::TERM)?;
     let gone = until(PATIENCE, || {
+        let elapsed = clock.elapsed();
         let alive = ranks.iter().any(|pid| is_alive(*pid));
-        (!alive).then(|| begun.elapsed())
+        (!alive).then_some(elapsed)
     });
     let obeyed = gone.ok_or("the processes go on after SIGTERM")?;
-    let code = launcher.end(PATIENCE)?;
+    let (code, ended) = launcher.end_after(whole)?;
 
     let limit = Duration::from_secs(3);
     let mut timed = vec!["--timeout", "3"];
@@ -121,17 +126,20 @@ pub(crate) fn attacked(field: &Field) -> Result<Verdict, String> {
     let timed = launcher.end(PATIENCE)?;
     let late = begun.elapsed().saturating_sub(limit);
     let figures = format!(
-        "{ATTACKERS} attackers: longest fence {}, SIGTERM obeyed after {}, ended {} after the time \
-         limit, exit codes {} and {}",
+        "{ATTACKERS} attackers: longest fence {}, {} MiB, SIGTERM obeyed after {}, ended after {}, and {} after \
+         the time limit, exit codes {} and {}",
         shown(longest),
+        memory >> 10,
         shown(obeyed),
+        shown(ended),
         shown(late),
         code.unwrap_or(-1),
         timed.unwrap_or(-1),
     );
-    // Ten times what is promised on a machine that nobody else uses.
-    let prompt = obeyed.max(late) < allowed(field, OBEYED * 10);
-    match prompt && code == Some(143) && timed == Some(124) {
+    let most = if field.short { OBEYED * 4 } else { OBEYED };
+    let prompt = ended < most && late < allowed(field, OBEYED * 10);
+    let held = longest < FENCE && memory < MEMORY;
+    match prompt && held && code == Some(143) && timed == Some(124) {
         true => Ok(Verdict::Held(figures)),
         false => Err(figures),
     }

@@ -4,6 +4,7 @@
 mod blocked;
 mod ending;
 mod limits;
+mod memory;
 mod streams;
 mod terminal;
 
@@ -18,10 +19,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use xtask::{install, process};
 
 use super::Field;
-use super::wait::{shown, until};
+use super::wait::{FairClock, shown, until};
 pub(super) use blocked::{blocked, blocks, cleans, fills};
 pub(super) use ending::{attacked, killed};
 pub(super) use limits::{files, names, pulls, too_many};
+pub(super) use memory::{asks_for_memory, short_of_memory};
 pub(super) use streams::{errors, output, paused};
 pub(super) use terminal::{hung_up, ignored};
 
@@ -31,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long each of the times that are bounded may take in the short form, which tells what is done
 /// from what stands still on a machine that others use, and measures nothing.
 const SHORT: Duration = Duration::from_secs(30);
+
+/// The most memory of a launcher that is attacked, in KiB.
+const MEMORY: u64 = 512 << 10;
 
 /// How soon a signal or a time limit is obeyed, whatever processes send and readers do.
 const OBEYED: Duration = Duration::from_millis(500);
@@ -184,6 +189,23 @@ impl Launcher {
         let status =
             status.ok_or_else(|| format!("the launcher does not end: {}", self.give_up()))?;
         Ok(status.code())
+    }
+
+    /// Starts a clock that does not count the time in which the launcher waits for a processor.
+    fn clock(&self) -> FairClock {
+        FairClock::start(&[self.child.id()])
+    }
+
+    /// Waits for its end as [`Self::end`] does. Returns its exit code and the time until then.
+    fn end_after(&mut self, mut clock: FairClock) -> Result<(Option<i32>, Duration), String> {
+        let mut took = Duration::ZERO;
+        let status = until(PATIENCE, || {
+            took = clock.elapsed();
+            self.child.try_wait().ok().flatten()
+        });
+        let status =
+            status.ok_or_else(|| format!("the launcher does not end: {}", self.give_up()))?;
+        Ok((status.code(), took))
     }
 
     /// Kills it: what it has said.

@@ -172,7 +172,7 @@ pub(crate) fn output(field: &Field) -> Result<Verdict, String> {
         timed.unwrap_or(-1),
     );
     let prompt = obeyed.max(late) < allowed(field, OBEYED);
-    let held = longest < allowed(field, FENCE) && memory < MEMORY && prompt;
+    let held = longest < FENCE && memory < MEMORY && prompt;
     match held && code == Some(143) && timed == Some(124) {
         true => Ok(Verdict::Held(figures)),
         false => Err(figures),
