@@ -9,7 +9,7 @@ use pmix_types::{GroupOperation, Rank, Value};
 use super::call::procs_of;
 use super::*;
 
-/// A job of six processes, of which some have ended, and how many are at each server.
+/// A job of six processes: the ranks that have ended, and the number of processes at each server.
 struct Job(Vec<u32>, u32);
 
 impl Processes for Job {
@@ -41,7 +41,7 @@ fn call(procs: Vec<Proc<'static>>, directives: Vec<Info<'static>>) -> Group {
     Group::new(GroupOperation::CONSTRUCT, "g".into(), procs, directives)
 }
 
-/// A leader that knows how many there are.
+/// A call of a leader that knows the number of leaders.
 fn leader(rank: u32, count: u64, more: Vec<Info<'static>>) -> Group {
     let mut infos = vec![
         Info::new(keys::PROCID, procs(&[rank]).remove(0)),
@@ -51,7 +51,7 @@ fn leader(rank: u32, count: u64, more: Vec<Info<'static>>) -> Group {
     call(procs(&[rank]), infos)
 }
 
-/// One whom others add.
+/// A call of a process that leaders add.
 fn joins(rank: u32) -> Group {
     call(
         vec![],
@@ -63,16 +63,16 @@ fn adds(ranks: &[u32]) -> Info<'static> {
     Info::new(keys::GROUP_ADD_MEMBERS, procs(ranks))
 }
 
-/// Whether nothing is left.
+/// Returns `true` if nothing is left.
 fn is_empty(all: &GroupAssembler<usize>) -> bool {
     let is_held = all.open.is_empty() && all.early.is_empty() && all.failed.is_empty();
     is_held && all.index.is_empty()
 }
 
-/// Which calls were answered, and with which members.
+/// The calls that were answered, with the members.
 type Told = (Vec<usize>, Result<Vec<u32>, Status>);
 
-/// What became of calls that came one after the other: which of them were answered, and with which members.
+/// Returns the outcomes of calls that come one after the other.
 fn outcomes(calls: &[Group]) -> Vec<Told> {
     let mut all = GroupAssembler::default();
     let now = Instant::now();
@@ -153,7 +153,7 @@ fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
     let ended = all.proc_ended(&procs(&[0])[0], &both);
     let told: Vec<_> = ended.into_iter().map(outcome).collect();
     assert_eq!(told, [(vec![0], lost.clone())]);
-    // One that comes later is told at once.
+    // A later call gets the same status at once.
     let mut all = GroupAssembler::default();
     let told = all.take(1, 1, &led(), &both, now).into_iter().map(outcome);
     assert_eq!(told.collect::<Vec<_>>(), [(vec![1], lost)]);
@@ -169,7 +169,7 @@ fn leaders_that_know_their_number_meet_with_all_whom_any_of_them_adds() {
     ];
     let expected = [(vec![0, 1, 2, 3], Ok(vec![0, 3, 4, 5]))];
     assert_eq!(outcomes(&calls), expected);
-    // One that leads is none of those who are added, whoever says so.
+    // A leader is not added, whichever leader adds it.
     let calls = [leader(3, 2, vec![adds(&[0])]), leader(0, 2, vec![])];
     assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![0, 3]))]);
 }
@@ -185,7 +185,7 @@ fn members_are_in_the_order_that_is_asked_for() {
     assert_eq!(outcomes(&one), [(vec![0, 1], Ok(vec![3, 0]))]);
     let other = calls([vec![order(&[3, 0])], vec![order(&[0, 3])]]);
     assert_eq!(outcomes(&other), [(vec![0, 1], Err(Status::ERR_BAD_PARAM))]);
-    // Those who are not named follow; a whole job is in the order of its ranks.
+    // Processes that are not listed follow; a whole job is in the order of its ranks.
     let whole = vec![Proc::new("job", Rank::WILDCARD)];
     let whole = Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, whole);
     let led = call(procs(&[4, 2, 3]), vec![whole]);
@@ -217,7 +217,7 @@ fn a_number_of_leaders_that_is_not_the_others_ends_it_for_all() {
     let bad = Err(Status::ERR_BAD_PARAM);
     let calls = [leader(0, 2, vec![adds(&[4])]), leader(3, 3, vec![])];
     assert_eq!(outcomes(&calls), [(vec![0, 1], bad.clone())]);
-    // Who comes later is told the same; the name is free then.
+    // A late call gets the same status; the name is free then.
     let calls = [&calls[..], &[joins(4), leader(0, 1, vec![])]].concat();
     let expected = [
         (vec![0, 1], bad.clone()),
@@ -282,7 +282,7 @@ fn one_that_ends_before_it_calls_ends_it_unless_it_may_be_missing() {
         assert_eq!(ended, [(vec![0], expected)]);
         assert!(is_empty(&all));
     }
-    // One whom nobody has added yet is answered as well.
+    // A process that no leader has added is answered as well.
     let mut all = GroupAssembler::default();
     all.take(0, 0, &joins(4), &Job(vec![], 6), Instant::now());
     let ended = all.proc_ended(&gone, &Job(vec![4], 6));
@@ -334,7 +334,7 @@ fn who_waits_for_many_is_found_for_one_by_its_name() {
     assert!(is_empty(&all));
 }
 
-/// What becomes of leaders 0 at server 0, and 2 and 3 at server 1, if some end; servers call before and after.
+/// Returns the outcome for leaders 0 at server 0, and 2 and 3 at server 1, if some end; servers call before and after.
 fn leaders_of_two_servers(
     more: &[Info<'static>],
     [before, ended, after]: [&[usize]; 3],
@@ -363,25 +363,25 @@ fn a_leader_that_ends_where_none_has_called_is_waited_for_no_longer() {
     let lost = || Err(Status::ERR_LOST_CONNECTION);
     let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
     let run = leaders_of_two_servers;
-    // Its server tells those who call there later.
+    // Its server answers later calls itself.
     let expected = (vec![(vec![0], lost())], false);
     assert_eq!(run(&[], [&[0], &[2], &[]]), expected);
     assert_eq!(run(&[], [&[], &[2], &[0]]), expected);
     let expected = (vec![(vec![0], lost()), (vec![1], lost())], true);
     assert_eq!(run(&[], [&[0], &[3], &[1]]), expected);
-    // None of its server is left to call.
+    // No process of its server is left to call.
     assert_eq!(
         run(&[], [&[0], &[2, 3], &[]]),
         (vec![(vec![0], lost())], true)
     );
-    // The rest of its server is waited for, if there is one.
+    // The other processes of its server are awaited, if there are any.
     let without = |ranks: &[u32]| (vec![(vec![0], Ok(ranks.to_vec()))], true);
     assert_eq!(run(&optional, [&[0], &[2, 3], &[]]), without(&[0]));
     assert_eq!(run(&optional, [&[], &[3, 2], &[0]]), without(&[0]));
     assert_eq!(run(&optional, [&[0], &[2], &[]]), (vec![], false));
     let both = (vec![(vec![0, 1], Ok(vec![0, 3]))], true);
     assert_eq!(run(&optional, [&[0], &[2], &[1]]), both);
-    // One whose server has called has called itself.
+    // A process whose server has called has called itself.
     let all = |tokens: &[usize]| (vec![(tokens.to_vec(), Ok(vec![0, 2, 3]))], true);
     assert_eq!(run(&[], [&[1], &[2, 3], &[0]]), all(&[0, 1]));
 }
@@ -417,7 +417,7 @@ fn one_that_waits_to_be_added_ends_with_the_last_that_could_add_it() {
         }
     }
     assert!(is_empty(&all));
-    // One that calls when the others have ended is told the same at once.
+    // A call after the others have ended gets the same status at once.
     let late = all.take(1, 0, &joins(2), &Job(gone.clone(), 6), now);
     let late: Vec<_> = late.into_iter().map(outcome).collect();
     assert_eq!(late, [(vec![1], Err(Status::ERR_LOST_CONNECTION))]);
@@ -450,7 +450,7 @@ fn one_that_a_late_leader_adds_is_told_how_it_ended() {
         (rank, call(procs(&[0, 1]), vec![listed, adds(added)]))
     };
     assert_eq!(all.take(0, 2, &joins(2), &job, now), []);
-    // One that is added has ended.
+    // An added process has ended.
     let lost = || Err(Status::ERR_LOST_CONNECTION);
     for ((server, call), told) in [
         (leaders(0, &[5]), vec![0]),
@@ -476,7 +476,7 @@ fn one_that_is_added_last_is_the_last_that_could_lead() {
     for rank in &gone.0 {
         assert_eq!(all.proc_ended(&procs(&[*rank])[0], &gone), []);
     }
-    // The one that is left could have been the other leader, until it is found to be added.
+    // The remaining process could have been the other leader, until it is added.
     let ended = all.take(2, 0, &joins(2), &gone, now);
     let ended: Vec<_> = ended.into_iter().map(outcome).collect();
     let lost = Err(Status::ERR_LOST_CONNECTION);
@@ -492,7 +492,7 @@ fn where_one_leads_the_server_of_those_that_ended_is_waited_for() {
         [&[], &[2, 3], &[0, 1]],
     ] {
         let led = leaders_of_two_servers(&leads, [before, ended, after]);
-        // Whom the server does without it says itself.
+        // The server itself lists the members without the process that it leaves out.
         assert_eq!(led, (vec![(vec![0, 1], Ok(vec![0, 2, 3]))], true));
         let waits = leaders_of_two_servers(&leads, [before, ended, &after[..after.len() - 1]]);
         assert_eq!(waits, (vec![], false));

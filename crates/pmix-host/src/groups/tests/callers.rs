@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may take part: processes of one user, each once.
+//! The processes that may take part: those of one user, each once.
 
 use pmix_types::DataArray;
 
 use super::*;
 
-/// The same call of a user.
+/// Returns the same call of a user.
 fn by(user: u32, mut call: Group) -> Group {
     call.directives.push(Info::new(keys::USERID, user));
     call
 }
 
-/// The same call of a process of another job.
+/// Returns the same call of a process of another job.
 fn of_other_job(mut call: Group) -> Group {
     let other = |proc: &mut Proc<'static>| proc.nspace = "other".into();
     call.procs.iter_mut().for_each(other);
@@ -61,13 +61,13 @@ fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
         (vec![8], Ok(vec![0])),
     ];
     assert_eq!(outcomes(&calls), expected);
-    // One that nobody has added yet is one call, too; it may call for groups of other names.
+    // A call that no leader has added counts as well; the process may call for groups of other names.
     let mut other = joins(4);
     other.id = "h".into();
     let calls = [joins(4), joins(4), other, leader(0, 1, vec![adds(&[4])])];
     let expected = [bad(1), (vec![0, 3], Ok(vec![0, 4]))];
     assert_eq!(outcomes(&calls), expected);
-    // And again when it has failed.
+    // The same after it has failed.
     let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     assert_eq!(all.take(0, 0, &joins(4), &job, now), []);
@@ -104,7 +104,7 @@ fn another_user_has_no_part_in_what_is_counted_and_does_not_disturb_it() {
         told,
         [(vec![1, 2], bad), (vec![0, 3, 5], Ok(vec![0, 3, 4]))]
     );
-    // What failed is of its user, too.
+    // A failed construct belongs to its user, too.
     let calls = [
         call(1, 0, vec![]),
         by(1, leader(1, 3, vec![])),
@@ -155,7 +155,7 @@ fn another_job_that_counts_otherwise_has_a_construct_of_its_own() {
     let calls = [
         leader(0, 2, vec![]),
         of_other_job(leader(1, 3, vec![])),
-        // One of this job is part of what its job began.
+        // A process of this job belongs to the construct of its job.
         of_other_job(leader(2, 3, vec![])),
         leader(3, 2, vec![]),
         of_other_job(leader(4, 3, vec![])),
@@ -165,7 +165,7 @@ fn another_job_that_counts_otherwise_has_a_construct_of_its_own() {
         (vec![1, 2, 4], Ok(vec![1, 2, 4])),
     ];
     assert_eq!(outcomes(&calls), expected);
-    // Jobs of one user that count alike meet.
+    // Leaders of several jobs of one user with the same number meet.
     let calls = [leader(3, 2, vec![]), of_other_job(leader(4, 2, vec![]))];
     assert_eq!(outcomes(&calls), [(vec![0, 1], Ok(vec![3, 4]))]);
 }
@@ -238,7 +238,7 @@ fn one_that_has_called_and_ends_is_a_member_and_may_call_again_in_its_place() {
         let mut take = |token, call: &Group| all.take(token, 0, call, &all_run, now);
         let mut tokens = vec![0, 1];
         if back {
-            // It waits for others again, and a second call of it is refused again.
+            // It waits for others again, and its second call is refused again.
             assert_eq!(take(2, &leader(0, 2, vec![shares("new")])), []);
             assert_eq!(take(3, &joins(4)), []);
             for (token, call) in [(4, leader(0, 2, vec![])), (5, joins(4))] {
@@ -274,7 +274,7 @@ fn one_that_ends_and_comes_back_may_call_otherwise() {
         assert_eq!(all.proc_ended(&procs(&[rank])[0], &Job(vec![rank], 6)), []);
     };
     let now = Instant::now();
-    // One that was added leads.
+    // An added process leads.
     let mut all = GroupAssembler::default();
     assert_eq!(
         all.take(0, 0, &leader(0, 2, vec![adds(&[4, 5])]), &all_run, now),
@@ -287,7 +287,7 @@ fn one_that_ends_and_comes_back_may_call_otherwise() {
     let told: Vec<_> = ended.into_iter().map(outcome).collect();
     assert_eq!(told, [(vec![0, 1, 2, 3], Ok(vec![0, 4, 5]))]);
     assert!(is_empty(&all));
-    // One that led waits for another to add it: it leads still, and is told so when its time is over.
+    // A process that led waits to be added: it still leads, and gets that answer when its time has passed.
     assert_eq!(all.take(0, 0, &leader(0, 2, vec![]), &all_run, now), []);
     ends(&mut all, 0);
     let limit = Info::new(keys::TIMEOUT, 1u32);
@@ -301,7 +301,7 @@ fn one_that_ends_and_comes_back_may_call_otherwise() {
     let late: Vec<_> = late.into_iter().map(outcome).collect();
     assert_eq!(late, [(vec![1], Err(Status::ERR_TIMEOUT))]);
     assert!(is_empty(&all));
-    // One that failed is over for who comes back.
+    // A failed construct is over for a process that is started again.
     assert_eq!(
         all.take(0, 0, &leader(0, 2, vec![adds(&[5])]), &all_run, now),
         []
