@@ -180,7 +180,7 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     plan.output.form == OutputForm::Unmixed && plan.layout.here().len() > 1 && has_room()
 }
 
-/// Whether a stream leads to a device that keeps nothing.
+/// Returns `true` if a stream leads to a device that keeps nothing.
 fn is_null(stream: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(stream).is_ok_and(|about| {
         FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice

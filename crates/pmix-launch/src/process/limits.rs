@@ -26,6 +26,7 @@ pub(crate) fn check(num_procs: usize, for_output: usize) -> Result<(), Error> {
 
 /// Each process takes a descriptor for its connection to the server, and some for its output.
 fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Error> {
+    // The kernel lists descriptors from memory, at most as many as the limit.
     let open = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let each = 1 + for_output;
     let needed = u64::try_from(open + num_procs * each).unwrap_or(u64::MAX);

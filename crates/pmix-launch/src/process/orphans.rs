@@ -137,6 +137,7 @@ fn kill(pid: Pid) {
 
 /// The children of this process, of whichever of its threads.
 fn children() -> Vec<Pid> {
+    // The kernel lists them from memory: the threads of this process are bounded, and so are its children.
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = threads
         .flatten()

@@ -151,6 +151,8 @@ impl<'a> Spawner<'a> {
             .stdout(standard.output)
             .stderr(standard.errors);
         let started = Instant::now();
+        // This waits for the kernel to read the head of the program. The preparation has read the file before, so it is in
+        // memory, unless its file system dies between the two.
         let mut child = command.spawn().map_err(|e| {
             let program = self.plan.apps[app].program.display();
             Error::program(format!("cannot run {program} as rank {rank}"), e)

@@ -132,7 +132,7 @@ impl Session<'_> {
         let rows = job.table.iter().map(|process| {
             let pid = process.pid.as_raw_nonzero().get();
             let program = programs.entry(process.app).or_insert_with(|| {
-                // Who ended meanwhile has none.
+                // A process that has ended has none. The kernel has the name of the file in memory.
                 let found = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
                 CString::new(found.into_os_string().into_encoded_bytes()).unwrap_or_default()
             });

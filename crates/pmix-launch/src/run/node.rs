@@ -38,7 +38,7 @@ pub(super) fn processors(of: Option<&Cpuset>) -> String {
     }
 }
 
-/// How much memory the node has, in kB.
+/// Returns the memory of the node in kB, which the kernel has at hand.
 pub(super) fn memory_kb() -> Option<u64> {
     number_behind("/proc/meminfo", "MemTotal:")
 }

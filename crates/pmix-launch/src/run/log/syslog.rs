@@ -87,6 +87,7 @@ pub(super) fn send(
     let sender = UnixDatagram::unbound().map_err(cannot)?;
     // Whoever logs more than is taken waits no longer than others.
     sender.set_nonblocking(true).map_err(cannot)?;
+    // The socket of the daemon is on this machine, and `fits` bounds the number of lines.
     for line in lines(priority, source, text) {
         sender.send_to(line.as_bytes(), socket).map_err(cannot)?;
     }
