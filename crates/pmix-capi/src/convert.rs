@@ -40,7 +40,7 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
         match unsafe { Info::from_c(one) } {
             Ok(info) => infos.push(info),
             Err(Status::ERR_NOT_SUPPORTED) if one.flags & InfoFlags::REQD.as_raw() == 0 => {
-                tracing::debug!("an info is left out that describes hardware");
+                tracing::debug!("ignoring an info that describes hardware");
             }
             Err(status) => return Err(status),
         }

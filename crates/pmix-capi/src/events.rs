@@ -181,7 +181,7 @@ pub(crate) fn tell_server(client: &SharedClient) {
     for codes in some.into_iter().chain(has_default.then(Vec::new)) {
         // As at the registration itself: the server's own events come all the same.
         if let Err(error) = client.wait(Ask::register_events(codes, Vec::new())) {
-            tracing::debug!("a server does not tell of events: {error}");
+            tracing::debug!("a server rejected the registration for events: {error}");
         }
     }
 }

@@ -241,7 +241,7 @@ exported! {
             // SAFETY: the header requires `key` to end with a NUL; it is not NULL.
             let key = unsafe { key_at(key)? };
             if let Some(found) = known_to_server(&of, &key, &infos) {
-                let found = found.map_err(|status| ErrorDetail::new(status, "not known here").into());
+                let found = found.map_err(|status| ErrorDetail::new(status, "not known to this library").into());
                 return later(move || then(found));
             }
             let client = client()?;

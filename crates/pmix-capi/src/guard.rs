@@ -106,11 +106,11 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
     let answer = catch_unwind(run).unwrap_or_else(|payload| {
         // What was thrown may panic when it is dropped; it is small and there is none after it.
         std::mem::forget(payload);
-        tracing::error!(name, "a function of the interface panicked");
+        tracing::error!(name, "a function of the C library panicked");
         R::fallback()
     });
     if let Some(status) = answer.failure() {
-        tracing::debug!("{name} answers {status}");
+        tracing::debug!("{name} returns {status}");
     }
     answer
 }

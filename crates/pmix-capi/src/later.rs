@@ -136,7 +136,9 @@ pub(crate) fn later_or_now(job: impl FnOnce() + Send + 'static) {
     if let Err(status) = started
         && let Some(job) = take(&job)
     {
-        tracing::warn!("no thread for callbacks can be started ({status}): this thread calls back");
+        tracing::warn!(
+            "cannot start a thread for callbacks ({status}); calling back on this thread"
+        );
         job();
     }
 }

@@ -72,7 +72,7 @@ impl Process {
         if let Some(pid) = *self.lock()
             && let Err(error) = kill_process(pid, signal)
         {
-            tracing::debug!("a launcher does not get a signal: {error}");
+            tracing::debug!("cannot forward a signal to a launcher: {error}");
         }
     }
 
@@ -169,7 +169,7 @@ impl Launchers {
             };
             // One that does not answer is ended all the same.
             if let Err(error) = server.leave_within(until(end)) {
-                tracing::warn!("a launcher does not let its tool go: {error}");
+                tracing::warn!("cannot disconnect from a launcher: {error}");
             }
         }
         // One that the tool asks for nothing is not asked whether it lets the tool go.

@@ -16,7 +16,7 @@ use crate::values::loaded;
 
 /// A list. Each info stays where it is as long as it is in the list.
 #[derive(Default)]
-#[allow(clippy::vec_box, reason = "an info is handed out by its address")]
+#[allow(clippy::vec_box, reason = "an info is passed by its address")]
 struct List(Vec<Box<pmix_info_t>>);
 
 impl Drop for List {

@@ -146,7 +146,7 @@ pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
 /// report a success that brings nothing.
 pub(crate) fn counted<M: Model>(from: &[M]) -> Result<(*mut M::C, usize)> {
     let made = list(from).inspect_err(|status| {
-        tracing::warn!("{} elements cannot be shown to C: {status}", from.len());
+        tracing::warn!("cannot convert {} elements to C: {status}", from.len());
     });
     Ok((made?, from.len()))
 }

@@ -94,7 +94,7 @@ pub(crate) fn output(mut come: Forwarded) {
             .is_some_and(|pull| pull.losses.is_said(lost))
     {
         tracing::warn!(
-            "{lost} pieces of output of pull {id} are lost so far: this process did not read them in time"
+            "{lost} pieces of output of pull {id} were lost because this process did not read them in time"
         );
     }
     take(
@@ -157,7 +157,9 @@ fn flush_after(id: usize, time: Duration) {
         (_, Err(_)) => false,
     };
     if !begun {
-        tracing::warn!("output that is gathered waits for more: there is no thread");
+        tracing::warn!(
+            "cannot start a thread that delivers gathered output; waiting for more output"
+        );
     }
 }
 
@@ -201,7 +203,7 @@ fn show(output: &Output) {
         false => std::io::stderr().write_all(&output.data),
     };
     if let Err(error) = written.and_then(|()| std::io::stdout().flush()) {
-        tracing::warn!("forwarded output cannot be written: {error}");
+        tracing::warn!("cannot write forwarded output: {error}");
     }
 }
 
@@ -259,7 +261,7 @@ pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
     drop(pulls);
     let (function, kept) = (pull.function, pull.streams.end());
     if !kept.is_empty() && later(move || hand_out(id, function, kept)).is_err() {
-        tracing::warn!("output that was gathered is lost: there is no thread");
+        tracing::warn!("gathered output is lost: cannot start a thread that delivers it");
     }
     Ok(pull)
 }
@@ -297,7 +299,7 @@ pub(crate) fn deliver_here(
         return;
     }
     if later(move || delivered(&source, channel, &data, &infos)).is_err() {
-        tracing::warn!("output is lost: there is no thread");
+        tracing::warn!("output is lost: cannot start a thread that delivers it");
     }
 }
 

@@ -74,7 +74,7 @@ fn ends_at_nul(map_and_nul: &[u8]) -> bool {
         Ok(Some(extent)) => extent.len,
         Ok(None) => Extent::of_text(map_and_nul).len,
         Err(error) => {
-            tracing::debug!("an encoded map is refused: {error}");
+            tracing::debug!("an encoded map is rejected: {error}");
             return false;
         }
     };

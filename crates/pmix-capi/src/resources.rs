@@ -122,7 +122,7 @@ unsafe fn start(
         then(answer.and_then(|answer| {
             // SAFETY: the caller says so.
             let kept = unsafe { keep(fabric.get().cast(), answer) };
-            let nothing = "the host says nothing of the fabric";
+            let nothing = "the host did not return information about the fabric";
             kept.map_err(|status| ErrorDetail::new(status, nothing).into())
         }));
     };

@@ -80,8 +80,10 @@ fn this_node() -> Result<Arc<Topology>> {
     };
     let read = told.map(Topology::of_xml).or_else(named);
     let read = read.and_then(|read| {
-        read.inspect_err(|error| tracing::warn!("a description of this node is not used: {error}"))
-            .ok()
+        read.inspect_err(|error| {
+            tracing::warn!("ignoring a topology description of this node: {error}")
+        })
+        .ok()
     });
     let found = Arc::new(read.unwrap_or_else(Topology::of_system));
     // Whoever was first: the address of the topology is what C knows of it.

@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, file: &Path, lists: &[OsString]) -> Result<Ex
     Ok(if sound { Exit::Ok } else { Exit::Negative })
 }
 
-/// The lists that are given, as the library spells them.
+/// Returns the given lists in the library's text form.
 fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     if words.iter().filter(|word| *word == "-").count() > 1 {
         return Err(Failure::usage("standard input can be read only once"));
@@ -56,7 +56,7 @@ fn read(words: &[OsString]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     Ok(lists)
 }
 
-/// A file that is no plugin for us is an answer, too.
+/// Reports a file that is not a valid plugin as a negative answer.
 fn refused(global: &Global, out: &mut Out, file: &Path, error: &Error) -> Result<Exit, Failure> {
     if global.json {
         out.json(&json!({
@@ -68,7 +68,7 @@ fn refused(global: &Global, out: &mut Out, file: &Path, error: &Error) -> Result
         out.flush()?;
     }
     Err(Failure::answer(error.status(), error.to_string())
-        .cure("pmix_plugin.h says what a plugin has to export"))
+        .cure("see pmix_plugin.h for the symbols that a plugin must export"))
 }
 
 fn print(out: &mut Out, style: Style, report: &PluginReport) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ fn print(out: &mut Out, style: Style, report: &PluginReport) -> Result<(), Failu
     if !report.is_sound() && report.faults().next().is_none() {
         writeln!(
             out,
-            "  give a list that it is made for: pmix plugins check FILE LIST"
+            "  pass a list that the plugin supports: pmix plugins check FILE LIST"
         )?;
     }
     Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every command starts from: settings, the framework, and how to answer.
+//! The context of a command: settings, the framework, and the output.
 
 use std::sync::Arc;
 
@@ -42,12 +42,13 @@ impl Context {
     }
 }
 
-/// The layers of this process, and `--mca` on top.
+/// Returns the layers of this process, and `--mca` on top.
 pub(crate) fn params(global: &Global) -> Result<Params, Failure> {
     let fault = |error| Failure::settings(&preg_core::Error::from(error));
     let mut builder = Params::from_process(global.config.as_deref()).map_err(fault)?;
     if !global.mca.is_empty() && pmix_mca::gained_rights() {
-        let message = "--mca is not taken: this process has rights that its caller does not have";
+        let message =
+            "--mca is rejected: this process runs with privileges that its caller does not have";
         return Err(Failure::usage(message));
     }
     for pair in global.mca.chunks_exact(2) {

@@ -10,7 +10,7 @@ use crate::style::Style;
 const BEFORE: usize = 40;
 const AFTER: usize = 30;
 
-/// One place in an input, with what stands around it.
+/// A position in an input, with the surrounding text.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
     origin: String,
@@ -72,7 +72,7 @@ impl Excerpt {
     }
 }
 
-/// The end of a text that fits, and where it begins.
+/// Returns the end of a text that fits, and where it begins.
 fn before(text: &[u8]) -> (usize, String) {
     let mut from = text.len().saturating_sub(BEFORE);
     loop {
@@ -88,7 +88,7 @@ fn before(text: &[u8]) -> (usize, String) {
     }
 }
 
-/// The front of a text that fits, and where it ends.
+/// Returns the front of a text that fits, and where it ends.
 fn after(text: &[u8]) -> (usize, String) {
     let mut to = text.len().min(AFTER);
     loop {
@@ -103,7 +103,7 @@ fn after(text: &[u8]) -> (usize, String) {
     }
 }
 
-/// Whether a byte continues a UTF-8 character.
+/// Returns `true` if a byte continues a UTF-8 character.
 fn is_inside(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_stands_under_the_byte_in_long_escaped_text() {
+    fn the_caret_is_under_the_byte_in_long_escaped_text() {
         let (text, caret) = shown(b"n[1-x]", 4);
         assert_eq!(text.chars().nth(caret), Some('x'));
         let mut long = vec![b'a'; 200];
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_fits_a_terminal_whatever_stands_in_it() {
+    fn every_line_fits_the_terminal() {
         for text in ["\x1b", "日", "é", "a", "\u{80}"] {
             let long = text.repeat(300);
             let at = 150 * text.len();

@@ -10,7 +10,7 @@ use crate::excerpt::Excerpt;
 use crate::printable::printable_lines;
 use crate::style::Style;
 
-/// How the process ends.
+/// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The question was answered.
@@ -26,7 +26,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The exit code of the process.
+    /// Returns the exit code of the process.
     pub(crate) fn code(self) -> i32 {
         match self {
             Self::Ok => 0,
@@ -63,30 +63,30 @@ impl Failure {
         }
     }
 
-    /// A negative answer that was already given on standard output in its own form.
+    /// Creates a negative answer that is already printed on standard output.
     pub(crate) fn answer(status: Status, message: impl Into<String>) -> Self {
         let mut failure = Self::new(Exit::Negative, status, message);
         failure.answered = true;
         failure
     }
 
-    /// Malformed data.
+    /// Creates an error about malformed data.
     pub(crate) fn data(message: impl Into<String>) -> Self {
         Self::new(Exit::Data, Status::ERR_BAD_PARAM, message)
     }
 
-    /// A command line that cannot be obeyed.
+    /// Creates a usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, Status::ERR_BAD_PARAM, message)
     }
 
-    /// A configuration that cannot be obeyed.
+    /// Converts an error in the configuration.
     pub(crate) fn settings(error: &preg_core::Error) -> Self {
         Self::new(Exit::Usage, error.status(), error.to_string())
-            .cure("`pmix info` shows every parameter and where its value comes from")
+            .cure("`pmix info` shows every parameter and the source of its value")
     }
 
-    /// What a scheme or the framework says of a value or list.
+    /// Converts an error of a scheme or the framework about a value or list.
     pub(crate) fn of(error: &preg_core::Error, origin: &str, bytes: &[u8]) -> Self {
         let scheme = error.scheme().map(|s| format!("{s}: ")).unwrap_or_default();
         let mut failure = Self::new(
@@ -103,25 +103,25 @@ impl Failure {
         }
     }
 
-    /// The same failure with the place it was found at.
+    /// Adds the position of the failure.
     pub(crate) fn at(mut self, place: Excerpt) -> Self {
         self.place = Some(Box::new(place));
         self
     }
 
-    /// The same failure with advice.
+    /// Adds advice.
     pub(crate) fn cure(mut self, cure: impl Into<String>) -> Self {
         self.cure = Some(cure.into());
         self
     }
 
-    /// The same failure with advice where it has none that is nearer.
+    /// Adds advice unless the failure already has more specific advice.
     pub(crate) fn or_cure(mut self, cure: &str) -> Self {
         self.cure.get_or_insert_with(|| cure.to_owned());
         self
     }
 
-    /// The same failure in other words, unless it is one of a limit.
+    /// Replaces the message, unless the failure is about a limit.
     pub(crate) fn saying(mut self, message: &str) -> Self {
         if self.status != Status::ERR_OUT_OF_RESOURCE {
             self.message = message.to_owned();
@@ -129,7 +129,7 @@ impl Failure {
         self
     }
 
-    /// The same failure of something that stood on the command line itself.
+    /// Returns the failure as a usage error of the command line.
     pub(crate) fn misuse(mut self, cure: &str) -> Self {
         self.exit = Exit::Usage;
         match self.status {
@@ -138,13 +138,13 @@ impl Failure {
         }
     }
 
-    /// The same failure where programs have their answer already.
+    /// Marks the failure as already reported in JSON.
     pub(crate) fn answered(mut self) -> Self {
         self.answered = true;
         self
     }
 
-    /// The same failure where nobody reads any more what is said.
+    /// Returns the failure without a message, because its reader has closed the stream.
     pub(crate) fn unread(mut self) -> Self {
         self.quiet = true;
         self.answered()
@@ -154,22 +154,22 @@ impl Failure {
         self.exit
     }
 
-    /// Whether there is nothing to say: the reader of the output went away.
+    /// Returns `true` if no message is printed because the reader of the output has closed it.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether programs already have their answer.
+    /// Returns `true` if the JSON answer is already printed.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered
     }
 
-    /// What is wrong, without advice.
+    /// Returns the message without the help.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The form for people.
+    /// Returns the failure as text.
     pub(crate) fn render(&self, style: Style) -> String {
         let message = printable_lines(&self.message);
         let mut text = format!("{} {message}\n", style.red("error:"));
@@ -182,7 +182,7 @@ impl Failure {
         text
     }
 
-    /// The form for programs.
+    /// Returns the failure as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "status": self.status.as_raw(),
@@ -195,12 +195,12 @@ impl Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// A failed write to standard output.
+    /// Converts a failed write to standard output.
     fn from(error: io::Error) -> Self {
         let mut failure = Self::new(
             Exit::Data,
             Status::ERROR,
-            format!("the output cannot be written: {error}"),
+            format!("cannot write the output: {error}"),
         );
         if error.kind() == io::ErrorKind::BrokenPipe {
             failure.quiet = true;

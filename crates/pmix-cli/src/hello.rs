@@ -19,7 +19,7 @@ use crate::printable::printable;
 /// The key of the greeting.
 const KEY: &str = "hello";
 
-/// What a process has to say at the end.
+/// The report of a process.
 struct Report {
     rank: Rank,
     size: u32,
@@ -32,7 +32,7 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Hello) -> Result<Exit, Failure> {
-    let mut settings = Settings::from_env().map_err(|error| nobody_started(&error))?;
+    let mut settings = Settings::from_env().map_err(|error| not_started(&error))?;
     settings.time_limit = Some(args.timeout);
     let report = greet(settings, args)?;
     if !args.quiet {
@@ -73,7 +73,7 @@ fn greet(settings: Settings, args: &Hello) -> Result<Report, Failure> {
     Ok(Report {
         rank: own.rank,
         size,
-        node: node.map_or_else(|_| "a node without a name".to_owned(), |name| text(&name)),
+        node: node.map_or_else(|_| "an unnamed node".to_owned(), |name| text(&name)),
         answered,
         init,
         fences,
@@ -81,7 +81,7 @@ fn greet(settings: Settings, args: &Hello) -> Result<Report, Failure> {
     })
 }
 
-/// How many processes the job has.
+/// Returns the number of processes of the job.
 fn job_size(client: &mut Client) -> Result<u32, Failure> {
     let size = client.get_of_job(keys::JOB_SIZE)?;
     let number = size.to_number::<u32>();
@@ -103,14 +103,14 @@ fn ask_peers(client: &mut Client, size: u32, args: &Hello) -> Result<u32, Failur
         if value != greeting(rank, args.bytes) {
             let found = value.data_type();
             let message =
-                format!("rank {rank} did not put the {found} that the server says it put");
+                format!("the server returned {found} for rank {rank}, which that rank did not put");
             return Err(Failure::new(Exit::Negative, Status::ERR_BAD_PARAM, message));
         }
     }
     Ok(wanted)
 }
 
-/// What a process puts: so many bytes that no other rank puts.
+/// Returns the value that a process puts: `len` bytes that are different for each rank.
 fn greeting(rank: Rank, len: usize) -> Value<'static> {
     let name = rank.as_raw().to_le_bytes();
     let bytes: Vec<u8> = name.iter().copied().cycle().take(len).collect();
@@ -120,12 +120,12 @@ fn greeting(rank: Rank, len: usize) -> Value<'static> {
 fn text(value: &Value<'_>) -> String {
     match value {
         Value::String(Some(text)) => printable(text.as_bytes()),
-        other => format!("{} instead of a name", other.data_type()),
+        other => format!("a value of type {} instead of a name", other.data_type()),
     }
 }
 
 impl Report {
-    /// For people.
+    /// Returns the report as a line of text.
     fn line(&self, args: &Hello) -> String {
         let Self {
             rank,
@@ -145,10 +145,10 @@ impl Report {
                 millis(self.fences / number)
             ),
         };
-        format!("rank {rank} of {size} on {node}: {peers} answered{fences}")
+        format!("rank {rank} of {size} on {node}: {peers} replied{fences}")
     }
 
-    /// For programs.
+    /// Returns the report as JSON.
     fn json(&self, args: &Hello) -> serde_json::Value {
         json!({
             "rank": self.rank.as_raw(),
@@ -167,18 +167,18 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// To the microsecond.
+/// Returns seconds, rounded to the microsecond.
 fn rounded(time: Duration) -> f64 {
     (millis(time) * 1e3).round() / 1e3
 }
 
-fn nobody_started(error: &Error) -> Failure {
+fn not_started(error: &Error) -> Failure {
     Failure::new(Exit::Usage, error.status(), error.to_string())
-        .cure("a launcher starts it, for example `pmix run -n 4 pmix hello`")
+        .cure("start it with a launcher, for example `pmix run -n 4 pmix hello`")
 }
 
 impl From<Error> for Failure {
-    /// What the server answered, or that it did not.
+    /// Converts an error reply of the server, or a missing reply.
     fn from(error: Error) -> Self {
         let message = format!("{error} ({})", error.status());
         Self::new(Exit::Negative, error.status(), message)

@@ -36,8 +36,8 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     infos.extend(server.iter().flat_map(|c| c.describe(&params)));
     let frameworks = frameworks(&infos);
     if args.param != ALL && !frameworks.contains(&args.param.as_str()) {
-        let message = format!("no framework {:?} has parameters", args.param);
-        let cure = format!("there are {}, {ALL}", frameworks.join(", "));
+        let message = format!("unknown framework {:?}", args.param);
+        let cure = format!("known frameworks: {}, {ALL}", frameworks.join(", "));
         return Err(Failure::usage(message).cure(cure));
     }
     let wanted = args.param.clone();
@@ -45,9 +45,9 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     let patterns: Vec<_> = args.patterns.iter().map(|word| pattern(word)).collect();
     infos.retain(|info| patterns.is_empty() || patterns.iter().any(|one| finds(one, info)));
     if infos.is_empty() {
-        let message = format!("no parameter is found by {}", args.patterns.join(", "));
+        let message = format!("no parameter matches {}", args.patterns.join(", "));
         return Err(Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
-            .cure("without a pattern all are shown"));
+            .cure("`pmix info` without a pattern shows all parameters"));
     }
     let mut out = Out::new();
     if global.json {
@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &Info) -> Result<Exit, Failure> {
     opened
 }
 
-/// The parameters of a server that are none of the encoders'.
+/// Returns the parameters of a server other than those of the encoders.
 pub(crate) fn server_catalogs() -> [Catalog; 2] {
     [
         pmix_server::psec_parameters(),
@@ -68,17 +68,17 @@ pub(crate) fn server_catalogs() -> [Catalog; 2] {
     ]
 }
 
-/// What a user wrote to find parameters by; a variable of the environment is a parameter, too.
+/// Returns the pattern for a word of the user; the name of an environment variable selects its parameter.
 fn pattern(word: &str) -> Pattern {
     Pattern::new(word.strip_prefix("PMIX_MCA_").unwrap_or(word))
 }
 
-/// Whether a pattern finds a parameter by its name or its help.
+/// Returns `true` if a pattern matches the name or the help of a parameter.
 fn finds(pattern: &Pattern, info: &ParamInfo) -> bool {
     pattern.matches(&info.name) || pattern.matches(&info.help)
 }
 
-/// The first word of a parameter's name.
+/// Returns the first word of a parameter's name.
 fn framework_of(name: &str) -> &str {
     name.split('_').next().unwrap_or(name)
 }
@@ -121,7 +121,7 @@ fn print(out: &mut Out, style: Style, params: &Params, infos: &[ParamInfo]) -> R
     Ok(())
 }
 
-/// An empty value stands for the default, whoever set it.
+/// Returns the effective value: an empty value means the default, whatever its source.
 fn in_force(info: &ParamInfo) -> (String, &Source) {
     let value = match info.setting.value.trim() {
         "" => &info.default,

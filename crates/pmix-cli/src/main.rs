@@ -66,7 +66,7 @@ fn main() {
     std::process::exit(exit.code());
 }
 
-/// Reads the command line. Help and errors of the parser have the colour that it asks for.
+/// Parses the command line. Help and errors of the parser use its color setting.
 fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command().color(style::asked_for(&words));
     let matches = command.try_get_matches_from_mut(words.iter().cloned());
@@ -94,7 +94,7 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
         .unwrap_or_default();
     let all = [names(command), maps.clone()].concat();
     let tip = match maps.contains(word) {
-        true => Some(format!("it is `pmix map {word}`")),
+        true => Some(format!("use `pmix map {word}`")),
         false => dictionary::nearest(word, all.iter().map(String::as_str))
             .first()
             .map(|near| match maps.iter().any(|name| name == near) {
@@ -111,8 +111,8 @@ fn meant(mut error: clap::Error, command: &clap::Command, words: &[OsString]) ->
     error
 }
 
-/// Adds to an error about an option that `pmix run` does not know what other launchers mean by it. That a word may
-/// stand behind `--` is no help there: it would be the program.
+/// Adds the replacement for an option of another launcher to an error about an unknown option of `pmix run`.
+/// It replaces clap's advice to use `--`, after which the option would be taken for the program.
 fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     error.remove(ContextKind::Suggested);
     let (known, is_near) = match (
@@ -146,14 +146,12 @@ fn meant_option(mut error: clap::Error, command: &clap::Command) -> clap::Error 
     error
 }
 
-/// A command line that cannot be read, in JSON too if that is what it asks for.
+/// Reports an invalid command line, also in JSON if it is requested, and exits.
 fn misuse(error: &clap::Error) -> ! {
     let asks = std::env::args_os().any(|arg| arg == "--json");
     if asks && error.use_stderr() {
         let text = match error.kind() {
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                "a command is missing".to_owned()
-            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "missing command".to_owned(),
             _ => error.to_string(),
         };
         // The first paragraph; tips and usage follow.

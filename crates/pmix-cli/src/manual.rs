@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Manual pages: what the parser knows of each command, and what docs/cli.md says of it.
+//! Manual pages, generated from the parser and from docs/cli.md.
 //!
-//! Source: man-pages(7), the sections of a page and their order. What docs/cli.md says stands in sections
-//! of our own, USE and DETAILS.
+//! Source: man-pages(7), the sections of a page and their order. The text of docs/cli.md is in the additional
+//! sections USE and DETAILS.
 
 mod roff;
 
@@ -12,7 +12,7 @@ use clap_mangen::Man;
 use crate::args::Cli;
 use roff::{Section, sections, text};
 
-/// What users read of the commands, and of the JSON form of data.
+/// The documents for users about the commands and the JSON form of data.
 const COMMANDS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/cli.md"));
 const JSON: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/json.md"));
 
@@ -23,7 +23,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The section of the manual that the page belongs to.
+    /// Returns the section of the manual that the page belongs to.
     pub(crate) fn section(&self) -> &str {
         self.file.rsplit('.').next().unwrap_or_default()
     }
@@ -80,7 +80,7 @@ const RAGGED: &str = ".ad l\n";
 const MAPS: &str = "pmix-maps";
 const FORM: &str = "pmix-json";
 
-/// All pages: `pmix`, one for each of its commands, the grammar of maps, and the JSON form.
+/// Returns all pages: `pmix`, one for each of its commands, the grammar of maps, and the JSON form.
 pub(crate) fn pages() -> Vec<Page> {
     let chapters = sections(COMMANDS, 2);
     let mut pages = Vec::new();
@@ -103,13 +103,13 @@ pub(crate) fn pages() -> Vec<Page> {
     pages
 }
 
-/// The page of the command itself.
+/// Returns the page of the command itself.
 pub(crate) fn first_page() -> String {
     let page = pages().into_iter().find(|page| page.file == "pmix.1");
     page.map(|page| page.text).unwrap_or_default()
 }
 
-/// The chapters about a page.
+/// Returns the chapters about a page.
 fn about<'t>(page: &str, chapters: &[Section<'t>]) -> Vec<Section<'t>> {
     let is_about = |chapter: &&Section<'_>| {
         let listed = CHAPTERS.iter().find(|(title, _)| *title == chapter.title);
@@ -140,13 +140,13 @@ fn command_page(command: clap::Command, chapters: &[Section<'_>]) -> Page {
         let _ = man.render_subcommands_section(&mut page);
     }
     let _ = man.render_options_section(&mut page);
-    for (title, part) in behind_help(behind.as_deref().unwrap_or_default()) {
+    for (title, part) in sections_after_help(behind.as_deref().unwrap_or_default()) {
         // What docs/cli.md says of the whole command has them, too.
         if !is_first {
             page.extend(format!(".SH {title}\n{}", text(&part)).bytes());
         }
     }
-    // Each section defines the apostrophe anew.
+    // clap_mangen defines the apostrophe in each section.
     let page = String::from_utf8_lossy(&page);
     let (apostrophe, _) = page.split_once(".TH").unwrap_or_default();
     let mut page = format!("{apostrophe}{}", page.replace(apostrophe, ""));
@@ -180,8 +180,8 @@ const OWN_SECTIONS: [(&str, &str); 3] = [
     ("Exit codes", "\"EXIT STATUS\""),
 ];
 
-/// The sections of what stands behind the options in the help of a command, and their text as Markdown.
-fn behind_help(help: &str) -> Vec<(&'static str, String)> {
+/// Returns the sections after the options in the help of a command, with their text as Markdown.
+fn sections_after_help(help: &str) -> Vec<(&'static str, String)> {
     let parts = help.split("\n\n").map(str::trim_end);
     let parts = parts.filter(|part| !part.is_empty()).map(|part| {
         for begin in ["Examples:", "For example:"] {
@@ -199,7 +199,7 @@ fn behind_help(help: &str) -> Vec<(&'static str, String)> {
     parts.collect()
 }
 
-/// A page of section 7.
+/// Returns a page of section 7.
 fn topic(name: &str, about: &str, chapters: &[Section<'_>]) -> Page {
     let version = env!("CARGO_PKG_VERSION");
     let title = name.to_ascii_uppercase();
@@ -217,7 +217,7 @@ fn topic(name: &str, about: &str, chapters: &[Section<'_>]) -> Page {
     }
 }
 
-/// How a command is called: the lines of its help, whose options have their values.
+/// Returns the usage lines of a command from its help, which shows the values of options.
 fn usage_of(command: &clap::Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").lines();
@@ -265,7 +265,7 @@ mod tests {
                 }
             }
         }
-        // Those that only lead to others say it in their list of commands.
+        // Pages that only refer to other pages do it in their list of commands.
         let leads = ["pmix-map.1", "pmix-wire.1"];
         for page in &pages {
             let has_prose = [

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The names, and the command that each stands for.
+/// The names of the program, and the command for each.
 const NAMES: [(&str, &str); 4] = [
     ("pattrs", "attr"),
     ("plookup", "lookup"),
@@ -12,7 +12,7 @@ const NAMES: [(&str, &str); 4] = [
     ("pquery", "query"),
 ];
 
-/// The words of a command line with the command in them that the name of the program stands for.
+/// Returns the words of a command line, with the command that the name of the program selects inserted.
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.collect();
     let name = words.first().and_then(|word| Path::new(word).file_name());
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_its_command() {
+    fn a_program_name_selects_its_command() {
         assert_eq!(read("/opt/bin/pps --json"), "pmix ps --json");
         assert_eq!(read("pquery pmix.job.size"), "pmix query pmix.job.size");
         assert_eq!(read("plookup a"), "pmix lookup a");

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use data_encoding::{BASE64, DecodeKind, Encoding, HEXLOWER, HEXLOWER_PERMISSIVE};
 
-/// Reads both alphabets of base64; bits behind the last byte are of no meaning.
+/// Decodes both alphabets of base64; trailing bits are ignored.
 static LENIENT_BASE64: LazyLock<Encoding> = LazyLock::new(|| {
     let mut form = BASE64.specification();
     form.padding = None;
@@ -21,7 +21,7 @@ pub(crate) fn push_hex(bytes: &[u8], out: &mut String) {
     HEXLOWER.encode_append(bytes, out);
 }
 
-/// The bytes as hexadecimal text.
+/// Returns the bytes as hexadecimal text.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
@@ -32,7 +32,7 @@ pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, usize> {
     decode(&HEXLOWER_PERMISSIVE, text, text)
 }
 
-/// The bytes as base64 text with padding.
+/// Returns the bytes as base64 text with padding.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
@@ -46,7 +46,7 @@ pub(crate) fn unbase64(text: &[u8]) -> Result<Vec<u8>, usize> {
 
 fn decode(form: &Encoding, body: &[u8], text: &[u8]) -> Result<Vec<u8>, usize> {
     form.decode(body).map_err(|error| match error.kind {
-        // What does not belong may stand before the end that is missing.
+        // An invalid digit may precede the missing end; report the digit.
         DecodeKind::Length => {
             let whole = body.get(..error.position).unwrap_or_default();
             let wrong = form.decode(whole).err();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_is_named_by_its_offset() {
+    fn invalid_digits_are_named_by_their_offset() {
         assert_eq!(unhex(b"00zz"), Err(2));
         assert_eq!(unbase64(b"Zm9v!m9v"), Err(4));
         assert_eq!(unhex(b"0z0"), Err(1));

@@ -28,14 +28,14 @@ impl Out {
         self.terminal
     }
 
-    /// One JSON value on one line.
+    /// Writes a JSON value on one line.
     pub(crate) fn json(&mut self, value: &serde_json::Value) -> Result<(), Failure> {
         self.json_text(&value.to_string())?;
         self.inner.write_all(b"\n")?;
         Ok(())
     }
 
-    /// JSON that is text already.
+    /// Writes JSON text.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
         self.inner.write_all(escaped(json).as_bytes())
     }
@@ -56,7 +56,7 @@ impl Write for Out {
     }
 }
 
-/// What a reader of these bytes is given.
+/// Returns the bytes to print, with control characters escaped for a terminal.
 fn shown(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     if terminal && !is_printable(bytes) {
         return Cow::Owned(printable(bytes).into_bytes());
@@ -64,7 +64,7 @@ fn shown(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     Cow::Borrowed(bytes)
 }
 
-/// JSON with the control characters escaped that JSON itself does not care about.
+/// Escapes the control characters that JSON permits in strings.
 fn escaped(json: &str) -> Cow<'_, str> {
     let is_odd = |c: char| is_hidden(c) && u32::from(c) <= 0xffff;
     if json.is_ascii() && !json.contains('\x7f') || !json.contains(is_odd) {
@@ -73,7 +73,7 @@ fn escaped(json: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if is_odd(c) {
-            // Such characters stand in strings only. Writing into a String cannot fail.
+            // These characters occur only in strings. Writing into a String cannot fail.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn json_strings_are_ascii_where_a_terminal_would_obey_them() {
+    fn control_characters_in_json_strings_are_escaped() {
         let string = |text: &str| {
             let mut out = Vec::new();
             json_string(text.as_bytes(), &mut out).unwrap();

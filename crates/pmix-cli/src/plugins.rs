@@ -68,7 +68,7 @@ pub(crate) fn list(context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// What a component does here, in a word or two.
+/// Returns the state of a component in a word or two.
 fn state(component: &ComponentStatus) -> &'static str {
     let decision = &component.decision;
     match (&decision.excluded, decision.parse) {
@@ -79,7 +79,7 @@ fn state(component: &ComponentStatus) -> &'static str {
     }
 }
 
-/// The settings that made it so.
+/// Returns the settings that determine the state of a component.
 fn reasons(component: &ComponentStatus) -> Vec<String> {
     let decision = &component.decision;
     let mut reasons = Vec::new();

@@ -22,29 +22,29 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// The same for text of several lines.
+/// Makes text of several lines printable.
 pub(crate) fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(|line| printable(line.as_bytes()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a terminal shows these bytes as they are.
+/// Returns `true` if a terminal shows these bytes unchanged.
 pub(crate) fn is_printable(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(is_hidden))
 }
 
-/// Control characters, and those that turn the direction of the text around them.
+/// Returns `true` for control characters, and for characters that change the direction of the text.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The columns that printable text takes on a terminal.
+/// Returns the columns that printable text takes on a terminal.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// Two for the scripts and pictures that terminals draw wide, none for marks upon others.
+/// Returns the columns of a character: 2 for wide scripts and pictures, 0 for combining marks.
 fn width(c: char) -> usize {
     match c {
         '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' => 0,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_command_a_terminal_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable(b"a\x1b[2J\x07"), "a\\u{1b}[2J\\u{7}");
         assert_eq!(
             printable("\u{9b}2J \u{202e}x".as_bytes()),

@@ -23,7 +23,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> 
     let mut command = with_names(Cli::command());
     clap_complete::generate(shell, &mut command, "pmix", &mut script);
     if shell == clap_complete::Shell::Fish {
-        // The generator leaves out what no option stands before.
+        // The generator omits subcommands that are not preceded by an option.
         for command in command.get_subcommands() {
             for arg in command.get_positionals() {
                 let values = arg.get_possible_values();
@@ -95,7 +95,7 @@ fn offer(
     }
 }
 
-/// The names of the encoders and of all parameters.
+/// Returns the names of the encoders and of all parameters.
 fn of_encoders_and_servers() -> (Vec<String>, Vec<String>) {
     let components = pmix_builtin::preg_components();
     let mut catalogs = vec![preg_core::parameters(&components)];
@@ -126,14 +126,14 @@ pub(crate) fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The pages cannot go where the command line says.
+/// Returns the failure for an unusable directory for the pages.
 fn no_directory(dir: &Path, error: &io::Error) -> Failure {
     let dir = dir.display();
     Failure::usage(match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            format!("the pages go into a directory, and {dir} is none: {error}")
+            format!("{dir} is not a directory, and the manual pages need one: {error}")
         }
-        _ => format!("the directory {dir} cannot be made: {error}"),
+        _ => format!("cannot create the directory {dir}: {error}"),
     })
 }
 
@@ -141,9 +141,9 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     let message = match error.kind() {
         io::ErrorKind::IsADirectory => {
-            format!("{path} is a directory, and a page is to be there: take it away")
+            format!("{path} is a directory in the place of a manual page: remove it")
         }
-        _ => format!("{path} cannot be written: {error}"),
+        _ => format!("cannot write {path}: {error}"),
     };
     Failure::new(Exit::Data, Status::ERROR, message)
 }

@@ -8,7 +8,7 @@ use clap::{ColorChoice, ValueEnum as _};
 
 use crate::args::When;
 
-/// The colour that a command line asks for, which is not read yet.
+/// Returns the color setting of a command line that is not parsed yet.
 pub(crate) fn asked_for(words: &[OsString]) -> ColorChoice {
     let mut words = words.iter().filter_map(|word| word.to_str());
     let mut asked = ColorChoice::Auto;
@@ -28,28 +28,28 @@ pub(crate) fn asked_for(words: &[OsString]) -> ColorChoice {
     asked
 }
 
-/// Whether escape sequences may be written.
+/// The permission to write escape sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    colour: bool,
+    color: bool,
 }
 
 impl Style {
     /// Decides for one stream: `--color`, then `NO_COLOR` (<https://no-color.org>), then whether
     /// a terminal reads it.
     pub(crate) fn new(when: When, stream: &impl IsTerminal) -> Self {
-        let colour = match when {
+        let color = match when {
             When::Always => true,
             When::Never => false,
             When::Auto => !anstyle_query::no_color() && stream.is_terminal(),
         };
-        Self { colour }
+        Self { color }
     }
 
-    /// This style where something holds, no colour elsewhere.
+    /// Returns this style if `holds`, otherwise the plain style.
     pub(crate) fn only_if(self, holds: bool) -> Self {
         Self {
-            colour: self.colour && holds,
+            color: self.color && holds,
         }
     }
 
@@ -78,7 +78,7 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour {
+        if self.color {
             format!("\x1b[{code}m{text}\x1b[0m")
         } else {
             text.to_owned()
@@ -88,8 +88,8 @@ impl Style {
 
 #[cfg(test)]
 impl Style {
-    /// No colour.
+    /// Returns the style without color.
     pub(crate) const fn plain() -> Self {
-        Self { colour: false }
+        Self { color: false }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the libraries report, on standard error, one line each.
+//! The log of the libraries on standard error, one line for each event.
 
 mod queue;
 
@@ -37,8 +37,8 @@ pub(crate) fn install(verbose: u8, style: Style) {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What a server notes about its clients is for who works on it: what becomes of the job is told
-        // in the words of the launcher.
+        // Messages of the server about its clients are for developers; users get the messages of the launcher
+        // about the job.
         let of_server = ["pmix_server", "pmix_engine"];
         let is_quiet = self.level <= Level::INFO
             && of_server

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix --version -v`: what the command was built with, and what it speaks.
+//! `pmix --version -v`: details of the build and the supported formats.
 
 use std::fmt::Write as _;
 
 use bfrops::Module;
 
-/// Whether the command line asks for more than the version.
+/// Returns `true` if the command line requests details with the version.
 pub(crate) fn is_asked_for_in_full() -> bool {
     std::env::args_os().skip(1).any(|word| {
         let word = word.to_string_lossy();
@@ -14,8 +14,8 @@ pub(crate) fn is_asked_for_in_full() -> bool {
     })
 }
 
-/// A line each: the features, the encoders, the forms of packed data, the compiler, its target, and whether
-/// libraries are opened.
+/// Returns one line each for the features, the encoders, the formats of packed data, the compiler, its
+/// target, and the loading of libraries.
 pub(crate) fn details() -> String {
     let features = pmix_builtin::FEATURES.iter();
     let features =
@@ -24,10 +24,10 @@ pub(crate) fn details() -> String {
     let encoders = pmix_builtin::preg_components();
     let encoders: Vec<_> = encoders.iter().map(|component| component.name).collect();
     let modules = Module::ALL.map(|module| module.name());
-    // What musl links statically opens none.
+    // A static musl program cannot load libraries.
     let libraries = match cfg!(all(target_env = "musl", target_feature = "crt-static")) {
-        true => "none are opened: no plugin files, no MUNGE",
-        false => "plugin files and MUNGE are opened",
+        true => "not loaded: no plugin files, no MUNGE",
+        false => "loaded at run time: plugin files, MUNGE",
     };
     let mut text = String::new();
     for (what, said) in [

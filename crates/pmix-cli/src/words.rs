@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers with their nouns.
 
-/// `1 node`, `2 nodes`.
+/// Returns a number with its noun: `1 node`, `2 nodes`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -9,7 +9,7 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     }
 }
 
-/// `2 nodes, 8 ranks`.
+/// Returns the size of a map: `2 nodes, 8 ranks`.
 pub(crate) fn size(nodes: usize, ranks: u64) -> String {
     format!(
         "{}, {}",

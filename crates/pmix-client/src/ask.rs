@@ -19,7 +19,7 @@ use crate::{Error, Group};
 /// Holds a request and what is waited for, to be given to
 /// [`SharedClient::wait`](crate::SharedClient::wait), [`start`](crate::SharedClient::start) or
 /// [`Core::ask`](crate::Core::ask).
-#[must_use = "nothing is asked before it is waited for or started"]
+#[must_use = "a request does nothing until it is waited for or started"]
 pub struct Ask<'a, T = ()> {
     pub(crate) request: Request<'a>,
     pub(crate) waiting: Waiting,
@@ -34,7 +34,7 @@ pub type Answers = (Status, Vec<Info<'static>>);
 
 /// What the answer to an [`Ask`] says.
 pub(crate) fn taken<T>(take: Take<T>, answer: Result<Answer, Error>) -> Result<T, Error> {
-    let strange = || Error::new(Status::ERR_COMM_FAILURE, "an answer of another kind");
+    let strange = || Error::new(Status::ERR_COMM_FAILURE, "a reply of an unexpected type");
     take(answer?).ok_or_else(strange)
 }
 

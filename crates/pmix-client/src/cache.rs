@@ -38,7 +38,9 @@ impl JobCache {
     ) -> Result<Self, Error> {
         if info.nspace != proc.nspace {
             let (told, own) = (&info.nspace, &proc.nspace);
-            let message = format!("the server speaks of job {told}, this process is of {own}");
+            let message = format!(
+                "the server sent the job info of {told}, but this process belongs to {own}"
+            );
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
         let infos = infos(&form, info.kvals(&form, None)?);
@@ -302,17 +304,21 @@ impl JobCache {
         if all.status() == Status::ERR_NOMEM {
             return Err(all.into());
         }
-        tracing::debug!("the server's answer is taken entry by entry: {all}");
+        tracing::debug!(
+            "the reply of the server cannot be stored as a whole; storing it entry by entry: {all}"
+        );
         match self.jobs.register_understood(nspace, infos) {
             Ok(refused) => {
                 for error in refused.iter().take(MAX_WARNINGS) {
-                    tracing::warn!("what the server says of {nspace} is left out: {error}");
+                    tracing::warn!("ignoring an entry about {nspace} from the server: {error}");
                 }
                 if let Some(more @ 1..) = refused.len().checked_sub(MAX_WARNINGS) {
-                    tracing::warn!("and {more} more entries about {nspace} are left out");
+                    tracing::warn!("ignoring {more} more entries about {nspace} from the server");
                 }
             }
-            Err(error) => tracing::warn!("what the server says of {nspace} is left out: {error}"),
+            Err(error) => {
+                tracing::warn!("ignoring an entry about {nspace} from the server: {error}")
+            }
         }
         Ok(())
     }
@@ -366,7 +372,7 @@ fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
     let codec = Codec::new(form.layout);
     let read = job_infos(&codec, kvals);
     let good = read.filter_map(|info| {
-        let warn = |error| tracing::warn!("what a server says of a process: {error}");
+        let warn = |error| tracing::warn!("ignoring data of a process from the server: {error}");
         info.map_err(warn).ok()
     });
     good.collect()

@@ -185,7 +185,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server was lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
+    /// If the connection to the server is lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         self.say("a heartbeat", Core::heartbeat)
     }

@@ -257,7 +257,7 @@ impl Core {
 
     /// Takes in that the stream has ended, or cannot be used: the server is lost.
     pub fn handle_closed(&mut self, cause: io::Error) {
-        self.lose(&Error::lost("the server was lost", cause));
+        self.lose(&Error::lost("lost the connection to the server", cause));
     }
 
     /// Ends what has run out of time.

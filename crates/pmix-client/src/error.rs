@@ -35,21 +35,24 @@ impl Error {
     /// Nothing can be asked before init has ended.
     #[cold]
     pub(crate) fn not_begun() -> Self {
-        let message = "the server has not said yet what it knows of the job";
+        let message = "the server has not sent the job info yet";
         Self::new(Status::ERR_NOT_AVAILABLE, message)
     }
 
     /// Creates the error of a call that needs a server, where no launcher started this process.
     #[cold]
     pub(crate) fn no_server() -> Self {
-        let message = "no launcher started this process, so it has no server to ask; start it with `pmix run`";
+        let message = "this process was not started by a PMIx launcher and has no server: start it with `pmix run`";
         Self::new(Status::ERR_UNREACH, message)
     }
 
     /// The server did not answer in time.
     #[cold]
     pub(crate) fn timeout(what: impl fmt::Display) -> Self {
-        Self::new(Status::ERR_TIMEOUT, format!("no answer to {what} in time"))
+        Self::new(
+            Status::ERR_TIMEOUT,
+            format!("no reply to {what} within the time limit"),
+        )
     }
 
     /// The server cannot be reached, or can no longer be.

@@ -322,7 +322,7 @@ impl<H> Handlers<H> {
         });
         let gap = self.gap(handler)?;
         gap.middle()
-            .ok_or_else(|| refused(format_args!("there are too many")))
+            .ok_or_else(|| refused(format_args!("the limit of handlers is reached")))
     }
 
     /// Between which others of its category a handler is to stand.
@@ -337,7 +337,9 @@ impl<H> Handlers<H> {
         let front = || first.map_or_else(|| all.before_all(), |first| all.behind(first));
         let end = || last.map_or_else(|| all.behind_all(), |last| all.before(last));
         let taken = |is_taken: bool, what: &str| match is_taken {
-            true => Err(refused(format_args!("another handler is the {what}"))),
+            true => Err(refused(format_args!(
+                "another handler is already the {what}"
+            ))),
             false => Ok(()),
         };
         let called = |name: &Text<'_>| {
@@ -363,7 +365,7 @@ impl<H> Handlers<H> {
             }
             HandlerOrder::Before(name) => match called(name) {
                 Some(place) if Some(place) == first => {
-                    Err(refused(format_args!("{name} is to be the first")))
+                    Err(refused(format_args!("{name} is registered as first")))
                 }
                 Some(place) => Ok(all.before(place)),
                 None if is_called(self.last.as_ref(), name) => Ok(end()),
@@ -371,7 +373,7 @@ impl<H> Handlers<H> {
             },
             HandlerOrder::After(name) => match called(name) {
                 Some(place) if Some(place) == last => {
-                    Err(refused(format_args!("{name} is to be the last")))
+                    Err(refused(format_args!("{name} is registered as last")))
                 }
                 Some(place) => Ok(all.behind(place)),
                 None if is_called(self.first.as_ref(), name) => Ok(front()),
@@ -523,17 +525,22 @@ fn is_called(one: Option<&Registered>, name: &Text<'_>) -> bool {
 fn refused(why: std::fmt::Arguments<'_>) -> Error {
     Error::new(
         Status::ERR_EVENT_REGISTRATION,
-        format!("the handler has no place: {why}"),
+        format!("cannot register the handler: {why}"),
     )
 }
 
 fn no_such(name: &Text<'_>) -> Error {
-    refused(format_args!("no handler of its category is called {name}"))
+    refused(format_args!(
+        "no handler of its category has the name {name}"
+    ))
 }
 
 fn wrong(info: &Info<'_>) -> Error {
     let found = info.value.data_type();
-    Error::new(Status::ERR_BAD_PARAM, format!("{} is no {found}", info.key))
+    Error::new(
+        Status::ERR_BAD_PARAM,
+        format!("{} is not a {found}", info.key),
+    )
 }
 
 fn text(info: &Info<'_>) -> Result<Text<'static>, Error> {

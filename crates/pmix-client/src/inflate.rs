@@ -40,8 +40,7 @@ pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'stat
     };
     if len > most {
         let message = format!(
-            "a compressed string of {len} bytes, more than {most}; Settings::max_string_bytes \
-             allows more"
+            "a compressed string of {len} bytes exceeds the limit of {most} (Settings::max_string_bytes)"
         );
         return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
     }

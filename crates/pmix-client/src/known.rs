@@ -181,7 +181,7 @@ impl Known {
     pub(crate) fn learnt(&self, payload: &[u8], wanted: &Wanted) -> Found {
         // Whoever asks the server next is told what is wrong.
         if let Err(error) = self.learn(payload) {
-            tracing::debug!("the job info was not learnt: {error}");
+            tracing::debug!("cannot load the job info: {error}");
         }
         let Wanted {
             proc, key, infos, ..
@@ -352,8 +352,8 @@ impl Known {
         }
     }
 
-    /// Returns all that is known of a process without asking, each key once: what this process put or stored, then
-    /// what its server said.
+    /// Returns all known values of a process without asking, each key once: what this process put or stored,
+    /// then what its server said.
     ///
     /// # Errors
     ///
@@ -380,7 +380,7 @@ impl Known {
         let said = said.unwrap_or_default().into_iter();
         all.extend(said.filter(|info| known.insert(info.key.clone())));
         match all.is_empty() {
-            true => Err(missing(proc, "all that is known")),
+            true => Err(missing(proc, "all known values")),
             false => Ok(all),
         }
     }

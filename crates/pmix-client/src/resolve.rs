@@ -41,7 +41,7 @@ fn nodes(value: &Value<'_>) -> Result<Vec<Text<'static>>, Error> {
     let names: Vec<_> = names.map(|name| Text::new(name.to_vec())).collect();
     match names.is_empty() {
         true => {
-            let message = "the server names no node of the job";
+            let message = "the server did not send the nodes of the job";
             Err(Error::new(Status::ERR_NOT_FOUND, message.to_owned()))
         }
         false => Ok(names),

@@ -347,20 +347,23 @@ fn security(modules: Option<&str>) -> Result<Security, Error> {
         _ => None,
     });
     known.next().ok_or_else(|| {
-        let message = format!("the server takes {modules} for security; known are native, none");
+        let message = format!(
+            "the server supports only the security modules {modules}; this client supports \
+        native and none"
+        );
         Error::new(Status::ERR_NOT_SUPPORTED, message)
     })
 }
 
 fn missing(name: &str) -> Error {
-    let message = format!("no PMIx server started this process: {name} is not set");
+    let message = format!("this process was not started by a PMIx launcher: {name} is not set");
     Error::new(Status::ERR_NOT_AVAILABLE, message)
 }
 
 fn unread(name: &str, value: &str) -> Error {
     Error::new(
         Status::ERR_BAD_PARAM,
-        format!("{name}={value} cannot be read"),
+        format!("cannot parse {name}={value}"),
     )
 }
 

@@ -182,7 +182,7 @@ impl SharedClient {
         settings: Settings,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Self, Error> {
-        let no_fd = |error: Errno| Error::lost("no descriptor for the loop", error.into());
+        let no_fd = |error: Errno| Error::lost("cannot create an event descriptor", error.into());
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wake = eventfd(0, flags).map_err(no_fd)?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_fd)?;
@@ -244,7 +244,7 @@ impl SharedClient {
             let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
             eventfd(0, flags).map(Arc::new)
         });
-        let no_fd = |error: Errno| Error::lost("no descriptor to wait for", error.into());
+        let no_fd = |error: Errno| Error::lost("cannot create an event descriptor", error.into());
         let answered = answered.transpose().map_err(no_fd)?;
         let (answer, answers) = mpsc::sync_channel(1);
         let sender = Sender {
@@ -269,7 +269,7 @@ impl SharedClient {
         listener: impl FnMut(ClientEvent) + Send + 'static,
         own_loop: Option<Loop>,
     ) -> Result<Self, Error> {
-        let broken = |error: std::io::Error| Error::lost("the server cannot be waited for", error);
+        let broken = |error: std::io::Error| Error::lost("cannot poll the connection", error);
         socket
             .set_write_timeout(None)
             .and_then(|()| socket.set_read_timeout(None))
@@ -407,7 +407,7 @@ impl SharedClient {
         infos: &[Info<'_>],
     ) -> Result<Vec<Info<'static>>, Error> {
         if proc.rank == Rank::WILDCARD {
-            let message = "without a key one process is asked about, and no whole job";
+            let message = "a request without a key is possible only for a single process";
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
         let known = &self.0.known;
@@ -435,7 +435,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// What cannot be packed, or that the server was lost. `then` is not called then.
+    /// What cannot be packed, or the loss of the connection to the server. `then` is not called then.
     pub fn start<T: 'static>(
         &self,
         ask: Ask<'_, T>,
@@ -500,7 +500,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the connection to the server is lost.
     pub fn heartbeat(&self) -> Result<(), Error> {
         self.0.say(Core::heartbeat)
     }
@@ -509,7 +509,7 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the connection to the server is lost.
     pub fn deregister_events(&self, codes: &[Status]) -> Result<(), Error> {
         self.0.say(|core| core.deregister_events(codes))
     }

@@ -44,7 +44,7 @@ impl SharedData {
             .and_then(|address: Address| Reader::open(&address))
             .map(|table| table.with_max_value_bytes(most));
         let table = opened
-            .inspect_err(|error| tracing::debug!("nothing is read in shared memory: {error}"))
+            .inspect_err(|error| tracing::debug!("cannot use shared memory: {error}"))
             .ok()?;
         Some(Self {
             nspace: nspace.clone(),
@@ -138,14 +138,14 @@ impl SharedData {
 
     fn damaged<T>(&self, error: &dyn std::fmt::Display) -> Look<T> {
         if !self.is_damaged.swap(true, Ordering::Relaxed) {
-            tracing::warn!("shared memory is not read any longer: {error}");
+            tracing::warn!("stopped using shared memory: {error}");
         }
         Look::Unknown
     }
 }
 
 fn unread<T>(error: &dyn std::fmt::Display) -> Look<T> {
-    tracing::debug!("an entry in shared memory is not read: {error}");
+    tracing::debug!("cannot read an entry in shared memory: {error}");
     Look::Unknown
 }
 

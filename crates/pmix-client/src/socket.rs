@@ -40,7 +40,7 @@ impl Socket {
         let unreachable = |error: io::Error| {
             let address = server.address;
             Error::lost(
-                format_args!("the server at {address} cannot be reached"),
+                format_args!("cannot connect to the server at {address}"),
                 error,
             )
         };
@@ -57,7 +57,7 @@ impl Socket {
     pub(crate) fn unconnected() -> Result<Self, Error> {
         let made = UnixStream::pair();
         let (here, there) =
-            made.map_err(|error| Error::lost("no descriptor to wait for", error))?;
+            made.map_err(|error| Error::lost("cannot create a descriptor to wait on", error))?;
         Ok(Self::Unconnected {
             stream: here,
             _other_end: there,

@@ -91,11 +91,11 @@ impl ToolConnection {
                 Welcome::Server { server: named } => server = named.into_owned(),
                 Welcome::Index { .. } => {}
                 Welcome::Refused(status) if status.as_raw() > 0 => {
-                    let message = "what answers is no tool: its status is none";
+                    let message = "the peer is not a tool: it sent an invalid status";
                     return Err(Error::new(Status::ERR_COMM_FAILURE, message));
                 }
                 Welcome::Refused(status) => {
-                    return Err(Error::new(status, "the tool does not want this launcher"));
+                    return Err(Error::new(status, "the tool rejected this launcher"));
                 }
             }
             exchange.came.drain(..len);
@@ -140,7 +140,7 @@ impl Exchange {
     fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match self.connection.send_all(bytes, self.end) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Error::timeout("what the launcher says of itself")),
+            Ok(false) => Err(Error::timeout("the description of the launcher")),
             Err(error) => Err(lost(error)),
         }
     }
@@ -152,7 +152,7 @@ impl Exchange {
                 Ok(())
             }
             Ok(Some(_)) => {
-                let message = format!("the tool sent more than {MOST} bytes and no answer");
+                let message = format!("the tool sent more than {MOST} bytes without a reply");
                 Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
             }
             Ok(None) => Err(Error::timeout("a launcher that connects")),
@@ -178,7 +178,7 @@ impl Exchange {
             let len = usize::try_from(header.len).unwrap_or(usize::MAX);
             let next = payload.saturating_add(len);
             if next > MOST {
-                let message = format!("a message of {len} bytes before the tool has answered");
+                let message = format!("a message of {len} bytes before the tool replied");
                 return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
             }
             while self.came.len() < next {
@@ -195,5 +195,8 @@ impl Exchange {
 }
 
 fn lost(error: io::Error) -> Error {
-    Error::lost("the tool that had this launcher started was lost", error)
+    Error::lost(
+        "lost the connection to the tool that started this launcher",
+        error,
+    )
 }

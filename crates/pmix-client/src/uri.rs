@@ -51,7 +51,7 @@ impl FromStr for Uri {
         };
         let (name, rest) = text.split_once(';').ok_or_else(|| bad("no `;`"))?;
         let (nspace, rank) = name.rsplit_once('.').ok_or_else(|| bad("no rank"))?;
-        let rank = rank.parse().map_err(|_| bad("the rank is no number"))?;
+        let rank = rank.parse().map_err(|_| bad("the rank is not a number"))?;
         // Something may be appended.
         let address = rest.split(';').next().unwrap_or_default();
         let address = (address.strip_prefix("tcp4://"))

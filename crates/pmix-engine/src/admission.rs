@@ -73,7 +73,7 @@ impl Admission {
         cx.timers.set(until, Timer::Handshake(peer));
         let most = cx.config.handshakes_per_user;
         if let Some(oldest) = self.handshaking.add(origin.uid, peer, most) {
-            let message = "too many connections of its user have not said who they are";
+            let message = "its user has too many connections that have not completed the handshake";
             cx.refuse(oldest, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         peer
@@ -116,8 +116,8 @@ impl Admission {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
-                    "a hello of {len} bytes, {MAX_KEPT_HELLO} of which are kept for a security \
-                     module"
+                    "a hello of {len} bytes exceeds the limit of {MAX_KEPT_HELLO} for a security module that \
+                    verifies it later"
                 ),
             ));
         }
@@ -189,7 +189,8 @@ impl Admission {
         let gds = &hello.gds;
         let mut modules = gds.as_bytes().split(|byte| *byte == b',');
         if !modules.any(|name| name == b"hash") {
-            tracing::info!(%peer, %gds, "a peer that may not read what it is told; it takes hash");
+            tracing::info!(%peer, %gds, "the peer does not support the hash component of gds, so it cannot \
+            read the job info");
         }
         Ok(())
     }
@@ -217,7 +218,7 @@ impl Admission {
     pub(crate) fn welcome(cx: &mut Cx, peer: PeerId, welcome: &Welcome<'_>) {
         match welcome.encode() {
             Ok(bytes) => cx.peers.send_bare(peer, bytes),
-            Err(error) => tracing::error!(%peer, %error, "no welcome can be packed"),
+            Err(error) => tracing::error!(%peer, %error, "cannot pack the handshake reply"),
         }
     }
 
@@ -235,7 +236,7 @@ impl Admission {
                 cx.refuse(peer, Error::new(Status::ERR_INVALID_CRED, message));
             }
             _ => {
-                let message = "it has not said in time who it is";
+                let message = "it did not complete the handshake in time";
                 cx.refuse(peer, Error::new(Status::ERR_TIMEOUT, message));
             }
         }
@@ -258,7 +259,7 @@ impl Admission {
 fn unregistered(hello: &Hello<'_>) -> Error {
     let message = match &hello.proc {
         Some(proc) => format!("rank {} of {} is not registered", proc.rank, proc.nspace),
-        None => "a client without a name".to_owned(),
+        None => "the client did not send its name".to_owned(),
     };
     Error::not_found(message)
 }

@@ -101,7 +101,7 @@ impl Cx {
         match reply::status(&form, status) {
             Ok(payload) => self.reply(ticket, payload),
             Err(error) => {
-                tracing::error!(%error, "a status cannot be packed");
+                tracing::error!(%error, "cannot pack a status");
                 let peer = ticket.peer();
                 self.peers.settle(ticket);
                 self.refuse(peer, error.into());
@@ -145,7 +145,7 @@ impl Cx {
     pub(crate) fn send(&mut self, peer: PeerId, tag: Tag, payload: impl Into<Payload>) {
         let waiting = self.peers.send(peer, tag, payload.into());
         if waiting > self.config.queued_bytes_per_peer {
-            let message = format!("{waiting} bytes wait for it to read them");
+            let message = format!("it did not read {waiting} queued bytes");
             self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
     }
@@ -166,7 +166,7 @@ impl Cx {
             self.refused.pop_front();
         }
         let (peer, reason) = self.refused.pop_front()?;
-        tracing::debug!(%peer, %reason, "peer refused");
+        tracing::debug!(%peer, %reason, "peer rejected");
         let refused = EngineEvent::Refused { peer, reason };
         self.driver_events.push_back(refused);
         Some(peer)
@@ -206,8 +206,9 @@ impl Cx {
             let patience = u64::try_from(patience).unwrap_or(u64::MAX).max(1);
             for peer in self.peers.end_input_turn(patience) {
                 let seconds = time.as_secs();
-                let message =
-                    format!("a long message hardly came on in {seconds} s, and others wait");
+                let message = format!(
+                    "a partial message made no progress for {seconds} s while other peers were waiting"
+                );
                 self.refuse(peer, Error::new(Status::ERR_OUT_OF_RESOURCE, message));
             }
         }
@@ -248,12 +249,12 @@ impl Cx {
         }
         recount.compare("bytes of all requests", self.peers.open_bytes(), all_bytes);
         let (marked, queued) = self.peers.num_ready();
-        recount.compare("peers whose turn is to come", marked, queued);
+        recount.compare("peers in the schedule", marked, queued);
         let (counted, found) = self.peers.input_bytes();
         recount.compare("bytes of long messages", counted, found);
         let (num_stale, num_missing) = self.timers.compare(&recount.deadlines);
-        recount.compare("timers that nothing waits for", num_stale, 0);
-        recount.compare("limits of time without a timer", num_missing, 0);
+        recount.compare("unreferenced timers", num_stale, 0);
+        recount.compare("deadlines without a timer", num_missing, 0);
     }
 
     /// Adds connections, timers, upcalls, and what the driver has not taken yet to the counts of a
@@ -273,8 +274,8 @@ impl Cx {
         self.shared.count(stats);
     }
 
-    /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is
-    /// dropped when the peer is gone.
+    /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is dropped
+    /// when the peer has disconnected.
     pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
         let mut upcall = upcall.into();
         obeyed::mark(&mut upcall);
@@ -303,10 +304,10 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_LOST_CONNECTION` if the peer is gone; nobody sees the error then.
+    /// `PMIX_ERR_LOST_CONNECTION` if the peer has disconnected; nobody sees the error then.
     pub(crate) fn member(&self, ticket: &Ticket) -> Result<&Member, Error> {
         let member = self.peers.member(ticket.peer());
-        member.ok_or_else(|| Error::new(Status::ERR_LOST_CONNECTION, "the peer is gone"))
+        member.ok_or_else(|| Error::new(Status::ERR_LOST_CONNECTION, "the peer has disconnected"))
     }
 
     /// Returns how the datastore packs bytes for a peer.
@@ -342,7 +343,7 @@ impl Cx {
         }
         match self.owner_of(nspace, known) {
             Some(owner) if owner != reader => Err(Error::denied(format!(
-                "user {reader} may not read job {nspace} of user {owner}"
+                "user {reader} is not permitted to read job {nspace} of user {owner}"
             ))),
             _ => Ok(()),
         }
@@ -426,7 +427,7 @@ impl Cx {
             Ok(())
         });
         if let Err(error) = forgotten {
-            tracing::debug!(%error, "nothing to forget");
+            tracing::debug!(%error, "cannot remove the data of a process");
         }
     }
 }

@@ -123,17 +123,20 @@ impl Forwarding {
 
     fn check(&self, peer: PeerId, sources: &[Proc<'_>], channels: IofChannel) -> Result<(), Error> {
         if channels.contains(IofChannel::STDIN_CHANNEL) && channels != IofChannel::ALL_CHANNELS {
-            let message = "input is pushed to processes and cannot be pulled";
+            let message = "standard input cannot be pulled, only pushed";
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
         }
         if channels == IofChannel::NO_CHANNELS || sources.is_empty() {
-            return Err(Error::bad("a pull names processes and channels"));
+            return Err(Error::bad(
+                "PMIx_IOF_pull requires at least one process and one channel",
+            ));
         }
         let num_pulls = self.pulls.values().filter(|pull| pull.peer == peer).count();
         let limits = &self.limits;
         if num_pulls >= limits.pulls_per_peer || sources.len() > limits.procs_per_pull {
             let message = format!(
-                "pull {num_pulls} of {} processes: a peer may have {} of {}",
+                "PMIx_IOF_pull number {num_pulls} of {} processes exceeds the limits of a peer: {} pulls of \
+                {} processes",
                 sources.len(),
                 limits.pulls_per_peer,
                 limits.procs_per_pull
@@ -217,7 +220,7 @@ impl Forwarding {
             .get(&number)
             .is_some_and(|pull| pull.peer == peer);
         let Some(mut pull) = own.then(|| self.pulls.remove(&number)).flatten() else {
-            return Err(Error::not_found(format!("it has no pull {number}")));
+            return Err(Error::not_found(format!("the peer has no pull {number}")));
         };
         let held = std::iter::from_fn(|| pull.line.pop_for_peer());
         let held = held.map(|piece| (pull.local_id, piece)).collect();
@@ -242,7 +245,7 @@ impl Ended {
     fn of(pull: Pull) -> Self {
         let dropped = pull.line.num_dropped();
         if dropped > 0 {
-            tracing::warn!(peer = ?pull.peer, dropped, "output was dropped that it did not read");
+            tracing::warn!(peer = ?pull.peer, dropped, "dropped output that the peer did not read");
         }
         Self {
             sources: pull.sources,

@@ -57,7 +57,7 @@ pub(crate) enum Pending {
     Collective(TrackerId, Nspace<'static>),
     /// Data of a process of another node.
     DirectModex(Proc<'static>),
-    /// Nothing: the host was informed.
+    /// Nothing: the host completed a notification.
     Informed,
 }
 
@@ -128,8 +128,8 @@ pub struct PendingCall {
     pub id: CallId,
     /// The name of the upcall, such as `Fence` ([`Upcall::name`]).
     pub upcall: &'static str,
-    /// The peer for whose sake alone the answer matters; the call is forgotten when the peer is
-    /// gone.
+    /// The peer for whose sake alone the answer matters; the call is forgotten when the peer has
+    /// disconnected.
     pub peer: Option<PeerId>,
 }
 

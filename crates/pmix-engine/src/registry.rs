@@ -78,7 +78,7 @@ impl Registry {
             )));
         }
         if !proc.rank.is_valid() {
-            return Err(Error::bad(format!("{:?} is no process", proc.rank)));
+            return Err(Error::bad(format!("{:?} is not a process", proc.rank)));
         }
         // Some hosts register the processes of a job before the job.
         let nspace = proc.nspace.clone().into_owned();
@@ -233,7 +233,7 @@ impl ProcessSets {
         members: Vec<Proc<'static>>,
     ) -> Result<(), Error> {
         if name.is_empty() || members.is_empty() {
-            return Err(Error::bad("a process set has a name and members"));
+            return Err(Error::bad("a process set requires a name and members"));
         }
         self.0.insert(name, members);
         Ok(())
@@ -242,7 +242,7 @@ impl ProcessSets {
     /// Deletes a set, and returns its members.
     pub(crate) fn delete(&mut self, name: &Text<'_>) -> Result<Vec<Proc<'static>>, Error> {
         let members = self.0.remove(name.as_bytes());
-        members.ok_or_else(|| Error::not_found(format!("no process set {name} is defined")))
+        members.ok_or_else(|| Error::not_found(format!("process set {name} is not defined")))
     }
 
     /// All sets.

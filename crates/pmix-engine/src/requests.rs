@@ -101,7 +101,9 @@ fn check_room(cx: &Cx, peer: PeerId) -> Result<(), Error> {
         false => Ok(()),
         true => Err(Error::new(
             Status::ERR_OUT_OF_RESOURCE,
-            format!("{num_open} of its requests wait already, of {num_bytes} bytes"),
+            format!(
+                "the limit of pending requests is reached: {num_open} requests of {num_bytes} bytes are pending"
+            ),
         )),
     }
 }

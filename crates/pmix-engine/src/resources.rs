@@ -52,7 +52,7 @@ impl Resources {
         for info in infos {
             if OF_GROUPS.iter().any(|key| info.key.is(key)) {
                 let why = format!(
-                    "{} is taken where a group is formed, not as a resource",
+                    "{} is supported only in group construction, not in resource requests",
                     info.key
                 );
                 return Err(Error::new(pmix_types::Status::ERR_NOT_SUPPORTED, why));
@@ -106,7 +106,7 @@ impl Resources {
             .filter(|info| info.key.is(keys::NODE_INFO_ARRAY))
         {
             let (Some(about), Some(name)) = (entries(info), name_of(info)) else {
-                tracing::debug!("an inventory of a node without a name is left aside");
+                tracing::debug!("ignoring an inventory without the name of its node");
                 continue;
             };
             num_nodes += 1;

@@ -69,7 +69,7 @@ impl Cx {
             match self.packed_puts(&proc, &puts) {
                 Ok(value) if !value.is_empty() => self.shared.set_puts(proc, value),
                 Ok(_) => {}
-                Err(error) => tracing::debug!(%error, %rank, "what is not shared of a process"),
+                Err(error) => tracing::debug!(%error, %rank, "cannot share data of a process"),
             }
         }
     }

@@ -83,14 +83,14 @@ impl Subsystems {
         match cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::Handshake(_)) => self.admission.handle_hello(cx, peer, frame),
             Some(Phase::Verifying(..) | Phase::PendingTool(_)) => {
-                cx.refuse(peer, Error::bad("a message before the welcome"));
+                cx.refuse(peer, Error::bad("a message before the handshake completed"));
             }
             Some(Phase::Member(_)) if tag.is_request() => {
                 self.handle_request(cx, peer, tag, &frame.payload);
             }
             Some(Phase::Member(_)) if tag == Tag::HEARTBEAT => self.control.heartbeat(cx, peer),
             Some(Phase::Member(_)) => {
-                tracing::debug!(%peer, %tag, "a message that no peer sends is ignored");
+                tracing::debug!(%peer, %tag, "ignoring a message with an unexpected tag");
             }
             None => {}
         }
@@ -201,7 +201,7 @@ impl Subsystems {
             Pending::Finalize(peer) => self.finalizing.finalized(cx, peer),
             Pending::Collective(id, job) => self.collectives.host_ended(cx, id, &job, answer),
             Pending::DirectModex(proc) => self.exchange.handle_dmodex_reply(cx, &proc, answer),
-            Pending::Informed => tracing::debug!(%status, "the host was informed"),
+            Pending::Informed => tracing::debug!(%status, "the host completed a notification"),
         }
     }
 

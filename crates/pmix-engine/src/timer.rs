@@ -50,7 +50,7 @@ impl Timers {
         self.0.remove(&(at, timer));
     }
 
-    /// Counts the timers that nothing waits for, and the limits of time that have no timer.
+    /// Counts the unreferenced timers, and the limits of time that have no timer.
     pub(crate) fn compare(&self, limits: &BTreeSet<(Instant, Timer)>) -> (usize, usize) {
         let num_stale = self.0.difference(limits).count();
         (num_stale, limits.difference(&self.0).count())

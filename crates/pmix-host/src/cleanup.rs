@@ -26,8 +26,8 @@ use crate::Error;
 /// Directories nested deeper than this are not emptied.
 const DEEPEST: usize = 64;
 
-/// Names directories that are not removed, nor any that they are in, whoever asks: where the host
-/// works, where it makes the directories of sessions, the home of the user.
+/// Directories that are never removed, including their parents: the working directory of the host, the
+/// directory of its session directories, and the home directory of the user.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedPaths(Vec<PathBuf>);
 
@@ -54,17 +54,17 @@ impl ProtectedPaths {
     }
 }
 
-/// Removes the files and directories that a user asked to be removed, and returns an error for each
-/// that is still there against that wish. What is gone already is no error.
+/// Removes the files and directories that a user registered for cleanup, and returns an error for each that
+/// could not be removed. A path that does not exist is not an error.
 ///
-/// The user id is that of [`ServerEvent::Cleanup`]: only what it owns is removed. A host that runs as
-/// another user than its processes needs the rights to do so.
+/// Only files owned by `uid`, the user of [`ServerEvent::Cleanup`], are removed. A host that runs as a
+/// different user than its processes needs the privileges for that.
 ///
 /// # Errors
-/// They are returned in the order of the request, each with the path: `PMIX_ERR_NO_PERMISSIONS` for
-/// what belongs to somebody else or is protected, `PMIX_ERR_BAD_PARAM` for a path that names a file
-/// where a directory is meant (and the other way round), is reached through a link only, or is not
-/// absolute, and `PMIX_ERROR` for what else the system refuses.
+/// One error for each failed path, in the order of the request: `PMIX_ERR_NO_PERMISSIONS` for a path that
+/// another user owns or that is protected; `PMIX_ERR_BAD_PARAM` for a file in place of a directory or the
+/// reverse, a path that leads through a link, or one that is not absolute; and `PMIX_ERROR` for any other
+/// error of the system.
 ///
 /// [`ServerEvent::Cleanup`]: pmix_server::ServerEvent::Cleanup
 pub fn remove(cleanup: &Cleanup, uid: u32, protected: &ProtectedPaths) -> Vec<Error> {
@@ -98,7 +98,7 @@ pub fn remove_counted(
         let path = Path::new(OsStr::from_bytes(directory.path.as_bytes()));
         errors.extend(match protected.keeps(path) {
             true => {
-                let what = format!("{} is not removed: the host needs it", path.display());
+                let what = format!("{} is not removed: it belongs to the host", path.display());
                 Some(ErrorDetail::new(Status::ERR_NO_PERMISSIONS, what).into())
             }
             false => error_of(path, removal.directory(path, directory)),
@@ -130,7 +130,7 @@ fn error_of(path: &Path, result: Result<(), Errno>) -> Option<Error> {
 struct Removal<'a> {
     /// Names and paths that stay.
     ignored: Vec<&'a [u8]>,
-    /// Whose entries go.
+    /// The user whose entries are removed.
     uid: u32,
     /// The number of entries that were looked at.
     progress: &'a AtomicU64,
@@ -233,7 +233,7 @@ impl Removal<'_> {
     }
 }
 
-/// A directory that is not empty stays: something in it was to stay.
+/// Ignores the error for a nonempty directory, which contains ignored paths.
 fn kept(result: Result<(), Errno>) -> Result<(), Errno> {
     match result {
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
@@ -241,7 +241,7 @@ fn kept(result: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// The directory that a path names an entry of, reached through no link, and the entry's name.
+/// Opens the parent directory of a path without following links. Returns it with the name of the entry.
 fn open_parent(path: &Path) -> Result<(OwnedFd, CString), Errno> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     impl Tree {
-        /// Files and, with a slash behind the name, directories.
+        /// Creates files, and directories for names with a trailing slash.
         fn of(names: &[&str]) -> Self {
             let dir = tempfile::tempdir().unwrap();
             for name in names {
@@ -321,7 +321,7 @@ mod tests {
             }
         }
 
-        /// What is left, in order.
+        /// Returns the remaining entries, sorted.
         fn after(&self, cleanup: &Cleanup) -> Vec<String> {
             remove(cleanup, self.uid, &ProtectedPaths::default());
             let mut left = Vec::new();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_goes_with_its_files_and_only_if_asked_with_what_is_below() {
+    fn a_directory_is_removed_recursively_only_on_request() {
         let tree = Tree::of(&["d/x", "d/e/y", "f/z"]);
         assert_eq!(
             tree.after(&tree.directory("f", |_| {})),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_stay_stays() {
+    fn ignored_paths_are_kept() {
         let tree = Tree::of(&["d/x", "d/e/keep", "d/e/y"]);
         let mut cleanup = tree.directory("d", |d| d.recursive = true);
         cleanup.ignored.push("keep".into());
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_told_by_its_path_and_status() {
+    fn paths_that_cannot_be_removed_are_reported_with_their_status() {
         let tree = Tree::of(&["a", "d/x"]);
         let status_of = |cleanup: &Cleanup, uid| {
             let errors = remove(cleanup, uid, &ProtectedPaths::default());
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_stays() {
+    fn files_of_other_users_are_not_removed() {
         let mut tree = Tree::of(&["a", "d/x"]);
         tree.uid += 1;
         assert_eq!(tree.after(&tree.file("a")), ["a", "d", "d/x"]);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_host_works_stays() {
+    fn the_working_directory_of_the_host_is_not_removed() {
         let tree = Tree::of(&["home/user/x"]);
         let protected = ProtectedPaths::new([tree.dir.path().join("home/user")]);
         for name in ["home/user", "home", ""] {
@@ -439,7 +439,10 @@ mod tests {
                 panic!("{errors:?}");
             };
             assert_eq!(error.status(), Status::ERR_NO_PERMISSIONS);
-            assert!(error.to_string().contains("the host needs it"), "{error}");
+            assert!(
+                error.to_string().contains("it belongs to the host"),
+                "{error}"
+            );
             assert!(tree.dir.path().join("home/user/x").exists(), "{name:?}");
         }
         assert!(protected.keeps(Path::new("/")));

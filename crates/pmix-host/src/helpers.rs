@@ -59,13 +59,13 @@ struct Work {
     run: Box<dyn FnOnce() + Send>,
 }
 
-/// The flag of some work that its result is no longer wanted.
+/// The cancellation flag of a task.
 ///
-/// Long work asks between its steps, and ends without a result once it was cancelled.
+/// A long task checks it between steps, and ends without a result after cancellation.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<Arc<AtomicBool>>);
 
-/// Work that a helper does, or that waits for one. The work is cancelled when this is dropped.
+/// The handle of a queued or running task. Dropping it cancels the task.
 #[derive(Debug)]
 pub struct Task<T> {
     result: Receiver<T>,
@@ -166,11 +166,11 @@ impl Helpers {
         if state.queue.len() >= MOST_QUEUED {
             let num = state.num_threads;
             return Err(refused(format!(
-                "{MOST_QUEUED} pieces of work wait for the {num} threads called {name}: a file system may not answer"
+                "{MOST_QUEUED} tasks are queued for the {num} threads {name}: a file system may not respond"
             )));
         }
         if self.shared.most_threads == 0 {
-            return Err(refused(format!("there may be no thread called {name}")));
+            return Err(refused(format!("no thread {name} can be started")));
         }
         // Work that was queued before may need the idle threads.
         if state.num_idle <= state.queue.len() && state.num_threads < self.shared.most_threads {
@@ -182,9 +182,9 @@ impl Helpers {
             match begun {
                 Ok(_) => state.num_threads += 1,
                 Err(e) if state.num_threads == 0 => {
-                    return Err(refused(format!("no thread called {name} can start: {e}")));
+                    return Err(refused(format!("cannot start a thread {name}: {e}")));
                 }
-                Err(e) => tracing::debug!("no further thread called {name} can start: {e}"),
+                Err(e) => tracing::debug!("cannot start another thread {name}: {e}"),
             }
         }
         state.queue.push_back(work);
@@ -243,9 +243,9 @@ impl Shared {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work.run)) {
                 let texts = (panic.downcast_ref::<&str>().copied())
                     .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-                let why = texts.unwrap_or("without a text");
+                let why = texts.unwrap_or("no message");
                 tracing::error!(
-                    "work of the thread called {} panicked, and its result is lost: {why}",
+                    "a task of the thread {} panicked, and its result is lost: {why}",
                     self.name
                 );
             }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_hangs_holds_up_no_other_and_is_not_waited_for() {
+    fn blocked_work_does_not_delay_other_work_or_the_end() {
         let (helpers, wakes) = helpers(2);
         let (open, gate) = channel::<()>();
         let mut hung = helpers.run(move |_| gate.recv().is_ok()).unwrap();

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The monitors of a host: it answers the upcall `monitor` for files and for what is used.
+//! The monitors of a host: serves the upcall `monitor` for files and for resource usage.
 //!
 //! | monitor | watches | answer | event |
 //! | --- | --- | --- | --- |
-//! | `PMIX_MONITOR_FILE` | that a file grows, is read or is written | none | `PMIX_MONITOR_FILE_ALERT` when it was not, as often as said |
-//! | `PMIX_MONITOR_PROC_RESOURCE_USAGE` | processes of this node | what they use now | `PMIX_MONITOR_RESUSAGE_UPDATE` every `PMIX_MONITOR_RESOURCE_RATE` seconds |
-//! | `PMIX_MONITOR_NODE_RESOURCE_USAGE`, `_DISK_`, `_NET_` | this node, its disks, its interfaces | likewise | likewise |
+//! | `PMIX_MONITOR_FILE` | changes of the size, access time or modification time of a file | none | `PMIX_MONITOR_FILE_ALERT` after the given number of checks without a change |
+//! | `PMIX_MONITOR_PROC_RESOURCE_USAGE` | processes of this node | their current usage | `PMIX_MONITOR_RESUSAGE_UPDATE` every `PMIX_MONITOR_RESOURCE_RATE` seconds |
+//! | `PMIX_MONITOR_NODE_RESOURCE_USAGE`, `_DISK_`, `_NET_` | this node, its disks, its interfaces | their current usage | the same |
 //! | `PMIX_MONITOR_CANCEL` | - | none | - |
 //!
-//! What is used is told as infos ([`crate::usage`]). A request whose value is an array of a type
-//! `PMIX_PROC_STATS`, `PMIX_NODE_STATS`, `PMIX_DISK_STATS` or `PMIX_NET_STATS` is answered with one array
-//! of that type, as libraries of 4.2 and 5.0 know it. Releases 4.2.2 and 5.0.11 do not read
-//! `PMIX_PROC_STATS` as they write it, so their programs ask for infos.
+//! Usage is returned as infos ([`crate::usage`]). A request whose value is an array of a type
+//! `PMIX_PROC_STATS`, `PMIX_NODE_STATS`, `PMIX_DISK_STATS` or `PMIX_NET_STATS` returns one array of that
+//! type, for compatibility with 4.2 and 5.0. Releases 4.2.2 and 5.0.11 cannot unpack the `PMIX_PROC_STATS`
+//! that they pack, so their programs must request infos.
 //!
-//! Files are looked at by a thread for each process that has some watched, 64 of them at most, so that a file system
-//! that does not answer holds nobody else up. A file whose look has not ended when the next is due shows no sign of life.
+//! One thread for each process with monitored files (64 at most) checks its files, so that a file system that
+//! does not respond cannot block other processes. A check that has not completed when the next is due counts
+//! as unchanged.
 //!
-//! The host looks at files and processes with its own rights, so it does that for its own user and the
-//! superuser alone.
+//! The host reads files and processes with its own privileges, so it serves only its own user and the
+//! superuser.
 //!
 //! Source: PMIx Standard, chapter "Process Management", "Process and Job Monitoring"; OpenPMIx, the manual
 //! page PMIx_Process_monitor(3).
@@ -40,13 +41,13 @@ use self::used::UsageMonitor;
 use crate::Error;
 use crate::usage::Detail;
 
-/// How many monitors one process may have at a time.
+/// Maximum number of monitors of a process.
 const MOST_OF_ONE: usize = 64;
-/// How many of them may send what is used.
+/// Maximum number of these that report usage.
 const MOST_REPEATED: usize = 8;
-/// How many there may be in all.
+/// Maximum number of monitors in total.
 const MOST: usize = 4096;
-/// How long the name of one may be (`PMIX_MONITOR_ID`), in bytes.
+/// Maximum length of the name of a monitor (`PMIX_MONITOR_ID`), in bytes.
 const LONGEST_ID: usize = 511;
 
 /// Holds what a host knows of its node: what it is called, and the processes that run there.
@@ -69,7 +70,7 @@ pub struct MonitorEvent {
     pub observed: Option<Proc<'static>>,
     /// The processes that it is for.
     pub range: DataRange,
-    /// What it says.
+    /// The infos of the event.
     pub infos: Vec<Info<'static>>,
 }
 
@@ -80,25 +81,25 @@ pub struct MonitorEvent {
 /// a figure may be a quarter of a second old.
 #[derive(Debug, Default)]
 pub struct MonitorService {
-    monitors: BTreeMap<Due, Entry>,
-    /// How many each process has.
+    monitors: BTreeMap<CheckTime, Entry>,
+    /// Number of monitors of each process.
     owners: BTreeMap<Proc<'static>, usize>,
     last: u64,
     samples: Samples,
     looks: Looks,
 }
 
-/// When a monitor is looked at next, and its number.
-type Due = (Instant, u64);
+/// The time of the next check of a monitor, and the monitor's number.
+type CheckTime = (Instant, u64);
 
 #[derive(Debug)]
 struct Entry {
     owner: Proc<'static>,
-    /// The name by which it is cancelled (`PMIX_MONITOR_ID`).
+    /// The name for its cancellation (`PMIX_MONITOR_ID`).
     id: Option<Text<'static>>,
     status: Status,
     range: Option<DataRange>,
-    /// How long after one look the next one is.
+    /// The time between checks.
     period: Duration,
     kind: MonitorKind,
 }
@@ -110,18 +111,18 @@ enum MonitorKind {
 }
 
 impl MonitorService {
-    /// Serves a request. The answer is what was measured, if anything was.
+    /// Serves a request. Returns the measured usage, if the request asks for it.
     ///
     /// # Errors
     ///
-    /// - `PMIX_ERR_NOT_SUPPORTED` for other monitors, and for a required directive that is not known;
+    /// - `PMIX_ERR_NOT_SUPPORTED` for other monitors, and for an unknown required directive;
     /// - `PMIX_ERR_BAD_PARAM` for directives of other types, a file without a time between checks, or a name of
     ///   more than 511 bytes;
     /// - `PMIX_ERR_NO_PERMISSIONS` for another user than `user`, that of the host, and the superuser;
-    /// - `PMIX_ERR_NOT_FOUND` if nothing that is named is on this node, or nothing has the name that is
-    ///   to be cancelled;
-    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or figures, and
-    ///   if there is no thread for its files or 64 looks at them have not ended.
+    /// - `PMIX_ERR_NOT_FOUND` if none of the named targets is on this node, or no monitor has the name to
+    ///   cancel;
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` if the process has too many monitors, or names too many targets or
+    ///   figures, and if no thread for its files can be started or 64 checks of them have not completed.
     pub fn monitor(
         &mut self,
         call: &Monitor,
@@ -228,7 +229,7 @@ impl MonitorService {
                 MonitorKind::Usage(monitor) => monitor.update(node, &mut self.samples, now),
             };
             events.extend(found.map(|infos| entry.event(infos)));
-            // What was missed meanwhile is not made up for.
+            // Missed checks are not repeated: after a pause one check tells as much as several.
             self.monitors.insert((now + entry.period, number), entry);
         }
         events
@@ -268,8 +269,8 @@ impl MonitorService {
             || (entry.sends() && self.monitors.values().filter(repeated).count() >= MOST_REPEATED);
         if is_refused {
             let message = format!(
-                "a process may have {MOST_OF_ONE} monitors, of which {MOST_REPEATED} send what is \
-                 used, and all together {MOST}: cancel one"
+                "the limit of monitors is reached ({MOST_OF_ONE} for each process, {MOST_REPEATED} of which \
+                report resource usage; {MOST} in total): cancel one"
             );
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
         }
@@ -313,7 +314,7 @@ impl MonitorService {
 }
 
 impl MonitorKind {
-    /// What its events are called if nothing else is said.
+    /// Returns the default status of its events.
     const fn status(&self) -> Status {
         match self {
             Self::File(_) => Status::MONITOR_FILE_ALERT,
@@ -332,7 +333,7 @@ impl Entry {
     fn event(&self, said: Vec<Info<'static>>) -> MonitorEvent {
         let nspace = self.owner.nspace.clone();
         let (range, target) = match self.range {
-            // What is used is news for who asked, an alert for his job.
+            // Usage goes only to the requester; an alert goes to its whole job.
             None if self.sends() => (DataRange::CUSTOM, Some(self.owner.clone())),
             None | Some(DataRange::NAMESPACE) => {
                 (DataRange::CUSTOM, Some(Proc::new(nspace, Rank::WILDCARD)))
@@ -384,7 +385,7 @@ impl Common {
                 }
                 Some(key) if is_known(key) => {}
                 _ if info.is_required() => {
-                    let message = format!("monitors do not know the directive {}", info.key);
+                    let message = format!("unknown monitor directive {}", info.key);
                     return Err(error(Status::ERR_NOT_SUPPORTED, message));
                 }
                 _ => {}
@@ -394,8 +395,8 @@ impl Common {
     }
 }
 
-/// The directives that are read elsewhere, or that say what is so anyway: this host looks at its own
-/// node alone, and for who asks.
+/// Returns `true` for directives that are read elsewhere or that request the only behavior of this host,
+/// which monitors its own node for the requester.
 fn is_known(key: &str) -> bool {
     const KNOWN: &[&str] = &[
         keys::USERID,
@@ -417,32 +418,35 @@ fn is_known(key: &str) -> bool {
     KNOWN.contains(&key)
 }
 
-/// Whether the user who asks may be told what the host sees.
+/// Checks that the requesting user is permitted to see data that the host can read.
 fn permit(directives: &[Info<'_>], user: u32) -> Result<(), Error> {
     let asks = directives.iter().find(|info| info.key.is(keys::USERID));
     let asks: Option<u32> = asks.and_then(|info| info.value.to_number().ok());
     match asks {
         Some(asks) if asks == user || asks == 0 => Ok(()),
         _ => {
-            let message = "files and processes are monitored for the user of the host alone";
+            let message = "files and processes are monitored only for processes of the host's user";
             Err(error(Status::ERR_NO_PERMISSIONS, message))
         }
     }
 }
 
-/// The name of a monitor, if it has one.
+/// Returns the name of a monitor, if it has one.
 fn id(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
     let id = text(info)?;
     match id.as_ref().map_or(0, |id| id.len()) {
         len if len > LONGEST_ID => {
-            let message = format!("{} has {len} bytes, {LONGEST_ID} at most", info.key);
+            let message = format!(
+                "{} has {len} bytes, at most {LONGEST_ID} are possible",
+                info.key
+            );
             Err(error(Status::ERR_BAD_PARAM, message))
         }
         _ => Ok(id),
     }
 }
 
-/// The text of an info, if it has one.
+/// Returns the text of an info, if it has one.
 fn text(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
     match &info.value {
         Value::Undef | Value::String(None) | Value::Pointer(()) => Ok(None),
@@ -458,7 +462,7 @@ fn number(info: &Info<'_>) -> Result<u32, Error> {
 #[cold]
 fn wrong(info: &Info<'_>) -> Error {
     let found = info.value.data_type();
-    let message = format!("{} cannot have the type {found}", info.key);
+    let message = format!("{} has the unexpected type {found}", info.key);
     error(Status::ERR_BAD_PARAM, message)
 }
 
@@ -476,7 +480,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_slow_file_system_says_after_one_check_counts_at_the_next() {
+    fn a_late_result_counts_at_the_next_check() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("steps");
         fs::write(&path, "1").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes and a node use, as the kernel tells it below `/proc`.
+//! Resource usage of processes and the node, from `/proc`.
 //!
 //! | what | files | as a type | as infos |
 //! | --- | --- | --- | --- |
@@ -8,10 +8,11 @@
 //! | its disks | `diskstats` | [`DiskStats`](pmix_types::DiskStats) | `PMIX_DISK_RESOURCE_USAGE` |
 //! | its network interfaces | `net/dev` | [`NetStats`](pmix_types::NetStats) | `PMIX_NETWORK_RESOURCE_USAGE` |
 //!
-//! Libraries of 4.2 and 5.0 know the types, those of 6.1 and later the infos. Memory is in megabytes of
-//! 2^20 bytes, processor time in seconds and microseconds.
+//! Releases 4.2 and 5.0 use the types, releases from 6.1 on the infos. Memory is in megabytes of 2^20 bytes,
+//! processor time in seconds and microseconds.
 //!
-//! Of each file 1 MiB is read at most, and each line is looked at once. What a file does not say is 0; a number that is too large for its field is the largest that it holds.
+//! At most 1 MiB of each file is read, and each line is parsed once. A missing value is 0; a number that is
+//! too large for its field saturates.
 //!
 //! Source: the manual page proc(5) of Linux; OpenPMIx, `pmix_proc_stats_t` and its like.
 
@@ -24,6 +25,7 @@ pub use infos::{Wanted, of_disk, of_interface, of_node, of_process};
 pub use node::{disk_stats, disks, interface_stats, interfaces, node, node_stats};
 pub use process::{Detail, ProcessTexts, process, process_stats};
 
-/// The most processes whose proportional set size (`PMIX_PROC_PSS`) one request is told: the system goes through all
-/// pages of each for it. Of more it is left out, or refused where it is asked for by its name.
+/// Maximum number of processes in a request for the proportional set size (`PMIX_PROC_PSS`), for which the
+/// system walks all pages of each process. Beyond it the value is omitted, or rejected if it was requested by
+/// name.
 pub const MOST_PSS: usize = 256;

@@ -161,7 +161,10 @@ impl<'a> Environments<'a> {
                 let passed = self.inherited.iter().filter(|(other, _)| other == name);
                 vars.extend(passed.map(shared));
                 if !vars.contains_key(name.as_os_str()) {
-                    tracing::warn!("{} is not set, so it is not passed on", name.display());
+                    tracing::warn!(
+                        "{} is not set, so it is not passed to the processes",
+                        name.display()
+                    );
                 }
             }
             Export::PassAll(prefix) => {
@@ -203,8 +206,8 @@ impl<'a> Environments<'a> {
     fn take(&mut self, num_bytes: usize) -> Result<(), Error> {
         let Some(room) = self.room.checked_sub(num_bytes) else {
             return Err(Error::no_room(format!(
-                "the environments of the applications take more than {} MiB: pass fewer variables, or start fewer \
-                 applications at once",
+                "the environments of the applications exceed {} MiB: pass fewer variables, or start fewer \
+                applications at once",
                 MOST_BYTES >> 20
             )));
         };
@@ -228,7 +231,7 @@ fn check_len(name: &OsStr, value_len: usize) -> Result<(), Error> {
     let name = name.to_string_lossy();
     let name: String = name.chars().take(64).collect();
     Err(Error::request(format!(
-        "the variable {name} has {len} bytes with its name, and a program can have {LONGEST} at most"
+        "the environment variable {name} has {len} bytes including its name; the limit of the system is {LONGEST}"
     )))
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn bind(
     let allowed = match cpus {
         Some(cpus) if !cpus.intersects(&allowed) => {
             return Err(Error::unmapped(format!(
-                "none of the processors {cpus} may be used by this process, which has {allowed}"
+                "none of the processors {cpus} is available: this process is restricted to {allowed}"
             )));
         }
         Some(cpus) => allowed.and(cpus),

@@ -183,10 +183,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Failed { rank, ending } => write!(f, "rank {rank} ended with {ending}"),
             Self::NotFinalized { rank } => {
-                write!(
-                    f,
-                    "rank {rank} ended after it initialised, without finalising"
-                )
+                write!(f, "rank {rank} exited without calling PMIx_Finalize")
             }
             Self::Aborted {
                 rank,
@@ -201,9 +198,9 @@ impl fmt::Display for Cause {
                 }
             }
             Self::Spawned { nspace, cause } => write!(f, "{cause}, in {nspace}"),
-            Self::WithJob { nspace } => write!(f, "it was ended with {nspace}"),
+            Self::WithJob { nspace } => write!(f, "it was terminated together with {nspace}"),
             Self::TimedOut(limit) => write!(f, "the job was still running after {limit:?}"),
-            Self::SessionEnded { by } => write!(f, "{by} ended the session"),
+            Self::SessionEnded { by } => write!(f, "{by} terminated the session"),
             Self::Unheeded { signal, grace } => {
                 let name = signal_name(*signal);
                 write!(

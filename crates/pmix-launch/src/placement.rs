@@ -110,21 +110,22 @@ impl Policy {
                 _ => String::new(),
             };
             return Err(format!(
-                "each process is to have {parts_each} {part}s{of}, and may use {fewest}"
+                "{parts_each} {part}s{of} were requested for each process, but only {fewest} are available"
             ));
         }
         match self.map_by {
             MapBy::Level(level) if self.has_parts_in_a_row(level) => {
                 match num_procs.saturating_mul(parts_each) > fewest {
                     true => Err(format!(
-                        "{num_procs} processes with {parts_each} {part}s each need more than the {fewest} there are"
+                        "{num_procs} processes with {parts_each} {part}s each need more than the {fewest} \
+                        that are available"
                     )),
                     false => Ok(()),
                 }
             }
             MapBy::Level(level) if num_procs > homes.len().saturating_mul(self.procs_each) => {
                 Err(format!(
-                    "{num_procs} processes with {} on each {} need more than the {} there are",
+                    "{num_procs} processes with {} on each {} need more than the {} that are available",
                     self.procs_each,
                     level.name(),
                     homes.len()
@@ -260,7 +261,10 @@ mod tests {
         };
         assert_eq!(check(cores(4), "0-7", 9), None);
         let refused = check(cores(5), "0-7", 1).unwrap();
-        assert!(refused.contains("5 cores, and may use 4"), "{refused}");
+        assert!(
+            refused.contains("5 cores were requested for each process, but only 4 are available"),
+            "{refused}"
+        );
         assert!(check(cores(3), "0-3", 1).is_some());
         let ppr = |procs_each, parts_each| Policy {
             map_by: MapBy::Level(Level::Package),
@@ -276,10 +280,17 @@ mod tests {
         };
         assert_eq!(check(by_core(2), "0-7", 2), None);
         let refused = check(by_core(2), "0-7", 3).unwrap();
-        assert!(refused.contains("than the 4 there are"), "{refused}");
+        assert!(
+            refused.contains("than the 4 that are available"),
+            "{refused}"
+        );
         assert!(check(by_core(5), "0-7", 1).is_some());
         let refused = check(ppr(1, 3), "0-7", 1).unwrap();
-        assert!(refused.contains("of a package, and may use 2"), "{refused}");
+        assert!(
+            refused
+                .contains("of a package were requested for each process, but only 2 are available"),
+            "{refused}"
+        );
     }
 
     /// Two packages of two cores of two threads.

@@ -105,20 +105,20 @@ impl ProcessSet {
     fn check(&self, num_procs: u64) -> Result<(), Error> {
         let name = &self.name;
         if name.is_empty() || name.contains(',') {
-            let message = format!("a process set cannot be called {name:?}");
+            let message = format!("invalid name of a process set: {name:?}");
             return Err(Error::request(message));
         }
         let mut next = 0;
         for (first, last) in &self.ranks {
             if u64::from(*last) >= num_procs {
                 return Err(Error::request(format!(
-                    "process set {name} has rank {last}, and the last rank is {}",
+                    "process set {name} has rank {last}, but the last rank of the job is {}",
                     num_procs.saturating_sub(1)
                 )));
             }
             if u64::from(*first) < next || first > last {
                 return Err(Error::request(format!(
-                    "the ranks of process set {name} do not ascend at {first}"
+                    "the ranks of process set {name} are not in ascending order at {first}"
                 )));
             }
             next = u64::from(*last) + 1;
@@ -211,7 +211,7 @@ impl Plan {
         let placed = self.layout.num_procs();
         if asked != placed {
             return Err(Error::request(format!(
-                "the applications have {asked} processes, the process map {placed}"
+                "the applications have {asked} processes, but the process map has {placed}"
             )));
         }
         for (place, set) in self.process_sets.iter().enumerate() {
@@ -219,29 +219,33 @@ impl Plan {
             let mut before = self.process_sets.iter().take(place);
             if before.any(|other| other.name == set.name) {
                 let name = &set.name;
-                return Err(Error::request(format!("process set {name} is given twice")));
+                return Err(Error::request(format!(
+                    "process set {name} is defined twice"
+                )));
             }
         }
         if let Some(rank) = self.stdin_rank
             && u64::from(rank.as_raw()) >= asked
         {
             return Err(Error::request(format!(
-                "rank {rank} is to read standard input, and the last rank is {}",
+                "standard input is assigned to rank {rank}, but the last rank of the job is {}",
                 asked.saturating_sub(1)
             )));
         }
         if self.stopper.is_none() && !self.stops.on_exec.is_empty() {
-            return Err(Error::request("processes cannot be stopped on exec here"));
+            return Err(Error::request(
+                "stopping processes on exec is not supported on this system",
+            ));
         }
         if let Some(rank) = self.stops.stranger(self.layout.here()) {
             return Err(Error::request(format!(
-                "rank {rank} is to stop for a debugger, and is not started here"
+                "rank {rank} cannot stop for a debugger: it does not run on this node"
             )));
         }
         // Ranks that the applications do not number have no program.
         match self.layout.here().last() {
             Some(rank) if self.app_of(rank.as_raw()).is_none() => Err(Error::request(format!(
-                "rank {rank} is beyond the {asked} processes of the applications"
+                "rank {rank} exceeds the {asked} processes of the applications"
             ))),
             _ => Ok(()),
         }

@@ -23,7 +23,7 @@ pub(crate) fn start(
         Status::ERR_EXISTS | Status::ERR_NO_PERMISSIONS | Status::ERR_RESOURCE_BUSY
             if is_of_system =>
         {
-            Error::taken("this cannot be the server of the system", e)
+            Error::taken("cannot become the system server", e)
         }
         _ => Error::server("the server cannot start", e),
     };

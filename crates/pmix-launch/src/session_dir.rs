@@ -35,7 +35,8 @@ impl SessionDir {
     /// killed. The path is absolute, since processes and the watcher have other working directories.
     pub(crate) fn create(tmpdir: &Path) -> Result<Self, Error> {
         let tmpdir = std::path::absolute(tmpdir);
-        let tmpdir = &tmpdir.map_err(|e| Error::system("the working directory is not known", e))?;
+        let tmpdir =
+            &tmpdir.map_err(|e| Error::system("cannot determine the working directory", e))?;
         remove_left_over(tmpdir);
         let (path, lock) = fresh(tmpdir)?;
         Ok(Self {
@@ -181,7 +182,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
     let prefix = prefix();
     let pid = std::process::id();
     for _ in 0..TRIES {
-        let suffix = suffix().map_err(|e| Error::system("no random numbers", e))?;
+        let suffix = suffix().map_err(|e| Error::system("cannot read random numbers", e))?;
         let path = tmpdir.join(format!("{prefix}{pid}.{suffix}"));
         match private().create(&path) {
             Ok(()) => match lock(&path) {
@@ -189,7 +190,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
                 // Another launcher takes it for a left-over, as it had no lock yet.
                 Err(e) if is_taken(&e) => {}
                 Err(e) => {
-                    tracing::debug!("{} cannot be locked: {e}", path.display());
+                    tracing::debug!("cannot lock {}: {e}", path.display());
                     return Ok((path, None));
                 }
             },
@@ -203,7 +204,7 @@ fn fresh(tmpdir: &Path) -> Result<(PathBuf, Option<File>), Error> {
         }
     }
     Err(Error::request(format!(
-        "{}: each of {TRIES} directories {prefix}{pid}.* was taken away or there before",
+        "{}: cannot create a directory {prefix}{pid}.* in {TRIES} attempts: each name existed or was removed",
         tmpdir.display()
     )))
 }
@@ -294,7 +295,7 @@ pub(crate) fn remove_of_killed(path: &Path) {
         match lock(path) {
             Ok(_lock) => return remove_locked(path),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
-            Err(e) => return tracing::debug!("{} cannot be locked: {e}", path.display()),
+            Err(e) => return tracing::debug!("cannot lock {}: {e}", path.display()),
         }
     }
 }
@@ -302,7 +303,7 @@ pub(crate) fn remove_of_killed(path: &Path) {
 /// Removes a directory that this process has locked, and follows no link in it.
 fn remove_locked(path: &Path) {
     match fs::remove_dir_all(path) {
-        Ok(()) => tracing::info!("{}: removed what a killed launcher left", path.display()),
+        Ok(()) => tracing::info!("{}: removed the files of a killed launcher", path.display()),
         Err(e) => tracing::debug!("cannot remove {}: {e}", path.display()),
     }
 }

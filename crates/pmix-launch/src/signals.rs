@@ -66,7 +66,7 @@ impl HangUp {
 impl Signals {
     /// Takes them from now on.
     pub(crate) fn take(registry: &Registry, token: Token) -> Result<Self, Error> {
-        let cannot = |e: io::Error| Error::system("cannot take signals", e);
+        let cannot = |e: io::Error| Error::system("cannot receive signals", e);
         let ignored = ignored();
         let ending = ENDING.iter().chain(&[TOO_LARGE]);
         let ending = ending.filter(|&&signal| !contains(ignored, signal));
@@ -113,7 +113,7 @@ impl Drop for Signals {
         {
             let always = Arc::new(AtomicBool::new(true));
             if let Err(e) = signal_hook::flag::register_conditional_default(signal, always) {
-                tracing::debug!("a signal stays taken: {e}");
+                tracing::debug!("cannot restore a signal handler: {e}");
             }
         }
     }

@@ -95,14 +95,12 @@ fn output_within(command: &mut Command, most: u64, time: Duration) -> io::Result
         }
     };
     let late = || {
-        let message = format!("it takes more than {} s", time.as_secs());
+        let message = format!("no result within {} s", time.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, message)
     };
     let bytes = read.map_err(|_| late())??;
     if u64::try_from(bytes.len()).is_ok_and(|len| len > most) {
-        return Err(io::Error::other(format!(
-            "it writes more than {most} bytes"
-        )));
+        return Err(io::Error::other(format!("its output exceeds {most} bytes")));
     }
     match status.success() {
         true => Ok(bytes),
@@ -133,10 +131,7 @@ mod tests {
         };
         assert_eq!(run("echo all", long).unwrap(), b"all\n");
         let error = run("exec yes", long).unwrap_err();
-        assert!(
-            error.to_string().contains("more than 1000 bytes"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("exceeds 1000 bytes"), "{error}");
         assert!(run("echo all; exit 3", long).is_err());
         let error = run("exec sleep 600", Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -13,7 +13,7 @@ mod symbols;
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
-/// What debuggers are told of a process (`MPIR_PROCDESC`).
+/// The description of a process for debuggers (`MPIR_PROCDESC`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcDesc {
     /// The node that it runs on.

@@ -32,7 +32,7 @@ pub(crate) struct Row {
 #[unsafe(no_mangle)]
 static MPIR_proctable: AtomicPtr<Row> = AtomicPtr::new(std::ptr::null_mut());
 
-/// How many rows there are.
+/// Number of rows of the table.
 #[used]
 // SAFETY: as above.
 #[unsafe(no_mangle)]
@@ -62,7 +62,7 @@ static MPIR_i_am_starter: AtomicI32 = AtomicI32::new(1);
 #[unsafe(no_mangle)]
 static MPIR_partial_attach_ok: AtomicI32 = AtomicI32::new(1);
 
-/// Where debuggers have a breakpoint.
+/// The function on which debuggers set a breakpoint.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -72,7 +72,7 @@ extern "C" fn MPIR_Breakpoint() {
 }
 
 impl Row {
-    /// A row that points to the texts of a process.
+    /// Creates a row that points to the strings of a process.
     pub(crate) fn of(process: &ProcDesc) -> Self {
         Self {
             host_name: AtomicPtr::new(process.host.as_ptr().cast_mut()),
@@ -100,7 +100,7 @@ pub(crate) fn spawned() {
     MPIR_Breakpoint();
 }
 
-/// The process ids of the table, as a debugger reads them.
+/// Returns the process IDs in the table, as a debugger reads them.
 #[cfg(test)]
 pub(crate) fn read() -> Vec<i32> {
     let first = MPIR_proctable.load(Ordering::SeqCst);

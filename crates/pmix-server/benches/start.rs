@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long a server takes from nothing to ready, and what it holds then, as JSON. One start a
-//! process, as a host has it; `cargo xtask bench server` runs it several times.
+//! Measures the start of a server, and its memory afterwards, as JSON. Each process makes one start, like a
+//! host; `cargo xtask bench server` runs it several times.
 
 use std::time::Instant;
 

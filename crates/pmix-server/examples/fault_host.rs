@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server that is told what to do, line by line: what `cargo xtask faults` attacks.
+//! A server that executes commands from standard input, one per line; the target of `cargo xtask faults`.
 //!
 //!     fault_host DIRECTORY [GREETING_MS [GREETINGS]]
 //!
@@ -149,10 +149,10 @@ fn register(
     Ok(())
 }
 
-/// What is to be answered later.
+/// The postponed completions.
 type Answers = Vec<Box<dyn FnOnce() + Send>>;
 
-/// A host that answers when it is told to, and then hardly anything.
+/// A host that completes requests on command, mostly with empty results.
 #[derive(Clone, Default)]
 struct Held(Arc<Mutex<Option<Answers>>>);
 

@@ -284,10 +284,10 @@ impl Builder {
         self
     }
 
-    /// Sets one more rendezvous file, which whoever starts this server wants to find it by
-    /// (`PMIX_LAUNCHER_RENDEZVOUS_FILE`); it is written whether tools are served or not, and has to be. If none is
-    /// set, the variable `PMIX_LAUNCHER_RENDEZVOUS_FILE` names it; the file of a live server is left there, as what
-    /// such a server starts may inherit its variables.
+    /// Sets an additional rendezvous file for the program that starts this server
+    /// (`PMIX_LAUNCHER_RENDEZVOUS_FILE`). It is written even if tools are not served, and a failure to write
+    /// it is an error. The default is the variable `PMIX_LAUNCHER_RENDEZVOUS_FILE`; the file of a running
+    /// server is then kept, because processes of that server may inherit its variables.
     pub fn rendezvous_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.rendezvous_file = Some(path.into());
         self

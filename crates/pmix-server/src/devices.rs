@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far devices of this node are from the processors of a process that cannot see them itself.
+//! Distances between the devices of this node and the processors of a process that cannot see them itself.
 //!
 //! Source: PMIx Standard, chapter "Process-Related Non-Reserved Keys", heading "Device distances".
 
@@ -16,7 +16,7 @@ use pmix_types::{DeviceDistance, Status};
 /// the process wants.
 pub(crate) struct Devices {
     hostname: String,
-    /// What the host described, if it said of which devices the node is made.
+    /// The topology described by the host, if it includes devices.
     described: Option<Topology>,
     seen: OnceLock<Topology>,
 }
@@ -41,7 +41,7 @@ impl Devices {
             Some(list) => match list.as_str().map(processors) {
                 Some(Ok(cpus)) => cpus,
                 _ => {
-                    tracing::debug!(proc = ?call.proc, cpus = %list, "this is no list of processors");
+                    tracing::debug!(proc = ?call.proc, cpus = %list, "not a list of processors");
                     return Err(Status::ERR_BAD_PARAM);
                 }
             },
@@ -51,7 +51,7 @@ impl Devices {
         let filter = DeviceFilter::of_infos(&call.infos);
         node.distances(&cpus, &self.hostname, &filter)
             .map_err(|error: Error| {
-                tracing::debug!(proc = ?call.proc, %error, "no distances are told");
+                tracing::debug!(proc = ?call.proc, %error, "no distances are available");
                 error.status()
             })
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver: sockets and the clock around the engine, and no policy of its own.
 //!
-//! One turn: wait, accept, read what is there into the engine, write what it has to send, call the
-//! host, and again until nothing is left. Whoever drives calls the host; no lock is held then.
+//! One turn: wait, accept, read available input into the engine, write its output, call the host, and repeat
+//! until nothing is left. The driving thread calls the host while it holds no lock.
 
 mod acceptor;
 mod connection;
@@ -28,18 +28,18 @@ use self::connections::{Connections, HOST, LISTENER, WAKER};
 use self::refusal_log::RefusalLog;
 use crate::Error;
 use crate::engine_handle::{EngineHandle, Taker, Wait, Work};
-use crate::host::{Host, Own};
+use crate::host::{Host, OwnUpcalls};
 use crate::rendezvous::Rendezvous;
 use crate::shared::SharedTables;
 use crate::wire_observer::WireObserver;
 
-/// How many readiness events are taken at once.
+/// Maximum number of readiness events of one poll.
 const EVENTS: usize = 256;
 
-/// How long a wait takes that cannot wait for news.
+/// Duration of a wait if the poll fails.
 const FAILED: Duration = Duration::from_millis(100);
 
-/// How much is read at once; pages that are never filled take no memory.
+/// Size of the read buffer; pages that are never filled take no memory.
 const BUFFER: usize = 64 << 10;
 
 /// The sockets of a server and what is left to do with them.
@@ -48,22 +48,22 @@ pub(crate) struct Driver {
     events: Events,
     handle: Arc<EngineHandle>,
     host: Arc<dyn Host>,
-    own: Own,
+    own: OwnUpcalls,
     acceptor: Acceptor,
-    /// Whether the host gave a descriptor of its own, and whether there is news on it.
+    /// `true` if the host registered a descriptor; `host_news`: it is ready.
     watches_host: bool,
     host_news: bool,
     connections: Connections,
     /// Connections to be read in this turn or the next.
     readable: Vec<Token>,
-    /// Whether messages wait that were read and are to be handled in the next turn.
+    /// `true` if messages were read that the next turn must handle.
     is_behind: bool,
     /// Connections to be written in this turn or the next.
     writable: Vec<Token>,
     /// Connections that the other end closed in this turn. They are there until its end, as the log
     /// tells whose they were.
     ended: Vec<Token>,
-    /// What the engine is to be told: bytes that were written, connections that broke.
+    /// Notifications for the engine: bytes written and failed connections.
     written: Vec<(PeerId, usize)>,
     broken: Vec<PeerId>,
     /// Connections that the engine gave up, and what takes them.
@@ -72,18 +72,18 @@ pub(crate) struct Driver {
     work: Work,
     refusals: RefusalLog,
     observer: Option<Box<dyn WireObserver>>,
-    /// Whether waiting for news has failed, which is said once.
+    /// `true` after the poll has failed, so that the failure is logged only once.
     has_failed: bool,
     /// They go when the driver does.
     _rendezvous: Rendezvous,
 }
 
-/// What a driver is made of.
+/// The parts of a driver.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
     pub(crate) shared: Arc<SharedTables>,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) own: Own,
+    pub(crate) own: OwnUpcalls,
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) rendezvous: Rendezvous,
@@ -133,7 +133,7 @@ impl Driver {
         &self.handle
     }
 
-    /// A descriptor that becomes readable when there is something to do.
+    /// Returns a descriptor that becomes readable when there is something to do.
     ///
     /// # Errors
     /// There are no more descriptors.
@@ -153,20 +153,20 @@ impl Driver {
         Ok(())
     }
 
-    /// Turns until the server is finalised.
+    /// Turns until the server is finalized.
     pub(crate) fn run(mut self) {
         while self.turn(None).is_some() {}
         self.finish_output();
     }
 
-    /// One turn, which first waits for news, until then at most: whether the descriptor of the host
-    /// has some. None if the server is finalised.
+    /// Runs one turn, which first waits for events until the given time. Returns `Some(true)` if the
+    /// descriptor of the host is ready, and `None` if the server is finalized.
     pub(crate) fn turn(&mut self, until: Option<Instant>) -> Option<bool> {
         let now = Instant::now();
         let until = match self.handle.begin_wait() {
             Wait::Over => return None,
             Wait::Not => Some(now),
-            // Who drives may have come across it.
+            // The previous turn may already have seen the event of the host's descriptor.
             Wait::Until(_) if self.host_news => Some(now),
             Wait::Until(deadline) => earliest(until, earliest(deadline, self.own_deadline(now))),
         };
@@ -176,10 +176,10 @@ impl Driver {
         Some(std::mem::take(&mut self.host_news))
     }
 
-    /// One turn without waiting: whether the next one may wait, and until when.
+    /// Runs one turn without waiting. Returns if and until when the next turn can wait.
     pub(crate) fn drive(&mut self, now: Instant) -> Wait {
         self.handle.end_wait();
-        // Who waits for the descriptor may be told of news only once, so all of them are taken.
+        // An edge-triggered poll of the host reports an event only once, so all events are consumed.
         let more = self.wait(Some(Duration::ZERO)).then_some(now);
         self.serve(now);
         match self.handle.begin_wait() {
@@ -197,7 +197,7 @@ impl Driver {
             if !interrupted {
                 // A program that closes all descriptors closes this one, too. Every wait fails at once then.
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    tracing::error!(%error, "waiting for connections failed");
+                    tracing::error!(%error, "cannot wait for connections");
                 }
                 std::thread::sleep(timeout.unwrap_or(FAILED).min(FAILED));
             }
@@ -217,7 +217,7 @@ impl Driver {
                     };
                     if event.is_readable() || event.is_error() {
                         connection.readable = true;
-                        // It is told once, perhaps together with the last bytes.
+                        // The event arrives once, possibly together with the last bytes.
                         connection.is_ending |= event.is_read_closed();
                         self.readable.push(token);
                     }
@@ -230,7 +230,7 @@ impl Driver {
         taken == EVENTS
     }
 
-    /// When to turn again although nothing new happens.
+    /// Returns the time of the next turn without an event.
     fn own_deadline(&self, now: Instant) -> Option<Instant> {
         let is_told = self.written.is_empty() && self.broken.is_empty();
         let is_written = self.writable.is_empty();

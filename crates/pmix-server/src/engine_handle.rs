@@ -2,11 +2,10 @@
 //! Shares one engine between the progress thread and the callers of [`Server`](crate::Server);
 //! every call locks it.
 //!
-//! Callers hand their requests to the engine themselves, under the lock; what follows from them,
-//! writing to sockets and calling the host, is left for the progress thread, which is woken only if
-//! there is something for it. So registering a job and its processes wakes nobody, and a host that
-//! calls the server from one of its methods is not in its own way: the progress thread holds the
-//! lock only while the engine works.
+//! Callers pass their requests to the engine under the lock. Writing to sockets and calling the host is left
+//! to the progress thread, which is woken only if there is work for it. Registering a job and its processes
+//! therefore wakes no thread. A host can call the server from one of its methods, because the progress thread
+//! holds the lock only while the engine works.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{SocketAddr, TcpStream};
@@ -31,12 +30,14 @@ pub(crate) type ModexCallback = Box<dyn FnOnce(Result<Vec<u8>, Status>) + Send>;
 pub(crate) struct EngineHandle {
     core: Mutex<Core>,
     waker: Waker,
-    /// The progress thread waits, or is about to; whoever clears it wakes it.
+    /// `true` while the progress thread waits or is about to wait. The caller that clears it must wake the
+    /// thread.
     waits: AtomicBool,
     /// The connections that are to be handed to the host when their processes wait for nothing, and how many there are.
     wanted: Mutex<Vec<Wanted>>,
     num_wanted: AtomicUsize,
-    /// Whether one was asked for since the progress thread began to wait last: it may be there by now.
+    /// `true` if a connection was requested since the progress thread last began to wait; the client may
+    /// already be connected.
     has_new_wanted: AtomicBool,
 }
 
@@ -54,10 +55,10 @@ struct Core {
     work: Work,
     shared: Arc<SharedTables>,
     modexes: HashMap<DirectModexId, ModexCallback>,
-    /// The latest time that the engine was told: callers of several threads come in any order, and
-    /// its time never goes back.
+    /// The latest time passed to the engine. Calls of several threads are not ordered, but the engine's time
+    /// must never go back.
     clock: Instant,
-    /// When the progress thread wakes by itself.
+    /// The time at which the progress thread wakes without a notification.
     wakes_at: Option<Instant>,
 }
 
@@ -88,14 +89,14 @@ pub(crate) struct Work {
     pub(crate) calls: VecDeque<HostCall>,
     /// Data that the host asked for.
     pub(crate) modexes: VecDeque<(ModexCallback, Result<Vec<u8>, Status>)>,
-    /// What else happened.
+    /// Other events.
     pub(crate) events: VecDeque<EngineEvent>,
     /// Connections that the host made, to be watched.
-    pub(crate) given: Vec<Given>,
+    pub(crate) given: Vec<NewConnection>,
 }
 
 /// A connection that the host made, with the name that the engine gave it.
-pub(crate) struct Given {
+pub(crate) struct NewConnection {
     pub(crate) peer: PeerId,
     pub(crate) stream: TcpStream,
     pub(crate) from: SocketAddr,
@@ -125,7 +126,7 @@ impl EngineHandle {
         Self {
             core: Mutex::new(core),
             waker,
-            // Nobody turns yet: news before the first turn are to be noticed too.
+            // The progress thread does not run yet; a notification before its first turn must not be lost.
             waits: AtomicBool::new(true),
             wanted: Mutex::default(),
             num_wanted: AtomicUsize::new(0),
@@ -163,7 +164,7 @@ impl EngineHandle {
         taken
     }
 
-    /// Forgets what was wanted of a job that is gone.
+    /// Drops the requested connections of jobs that were deregistered.
     pub(crate) fn forget_wanted(&self, is_gone: impl Fn(&Proc<'static>) -> bool) {
         let mut all = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let (gone, left) = std::mem::take(&mut *all)
@@ -176,7 +177,7 @@ impl EngineHandle {
         drop::<Vec<Wanted>>(gone);
     }
 
-    /// From now on requests are served.
+    /// Starts the service.
     pub(crate) fn start(&self) {
         let mut core = self.lock();
         let state = std::mem::replace(&mut core.state, State::Finalized);
@@ -186,10 +187,10 @@ impl EngineHandle {
         };
     }
 
-    /// From now on nothing is served.
+    /// Stops the service.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if that is so already.
+    /// `PMIX_ERR_INIT` if it is already stopped.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let mut core = self.lock();
         let state = std::mem::replace(&mut core.state, State::Finalized);
@@ -199,7 +200,7 @@ impl EngineHandle {
         if matches!(state, State::Finalized) {
             return Err(finalized());
         }
-        // What the host waits for is code of the host, and dropped outside the lock.
+        // Pending callbacks run code of the host when dropped, so they are dropped outside the lock.
         drop(left);
         self.forget_wanted(|_| true);
         self.wake();
@@ -209,7 +210,7 @@ impl EngineHandle {
     /// Lets the engine do something for the host.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if the server is not started or finalised; what `request` says.
+    /// `PMIX_ERR_INIT` if the server is not started or finalized; what `request` says.
     pub(crate) fn request<R, E: Into<Error>>(
         &self,
         request: impl FnOnce(&mut Engine, Instant) -> Result<R, E>,
@@ -217,14 +218,14 @@ impl EngineHandle {
         let mut core = self.lock();
         let now = core.at(Instant::now());
         let engine = core.engine()?;
-        // What follows from the request happens now, not when something happened last.
+        // Timeouts of the request start now, not at the time of the last event.
         engine.handle_timeout(now);
         let result = request(engine, now).map_err(Into::into);
         self.release(core);
         result
     }
 
-    /// As [`Self::request`], for the data of a process, which come later.
+    /// Calls the engine like [`Self::request`], for the data of a process, which is delivered later.
     ///
     /// # Errors
     /// As [`Self::request`].
@@ -241,14 +242,14 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// Adds a connection, which the engine is told of by `request`. The progress thread has it before it has anything to
-    /// write there.
+    /// Adds a connection, which `request` announces to the engine. The progress thread receives it before any
+    /// output for it.
     ///
     /// # Errors
     /// As [`Self::request`].
     pub(crate) fn give(
         &self,
-        request: impl FnOnce(&mut Engine, Instant) -> Result<Given, Error>,
+        request: impl FnOnce(&mut Engine, Instant) -> Result<NewConnection, Error>,
     ) -> Result<(), Error> {
         let mut core = self.lock();
         let now = core.at(Instant::now());
@@ -278,8 +279,8 @@ impl EngineHandle {
         self.release(core);
     }
 
-    /// Lets the engine take what the progress thread has for it, and hands over what is left to
-    /// do. False if the server is finalised: nothing new comes of it then.
+    /// Lets the engine take what the progress thread has for it, and hands over what is left to do. False if
+    /// the server is finalized: nothing new comes of it then.
     pub(crate) fn progress(
         &self,
         now: Instant,
@@ -296,7 +297,7 @@ impl EngineHandle {
             _ => false,
         };
         core.settle();
-        // Both are empty or emptied by now; their memory is used again.
+        // Both are empty at this point; swapping reuses their memory.
         std::mem::swap(&mut core.work, work);
         serves
     }
@@ -321,7 +322,7 @@ impl EngineHandle {
         }
     }
 
-    /// Says that the progress thread does not wait any longer.
+    /// Records that the progress thread has stopped waiting.
     pub(crate) fn end_wait(&self) {
         self.waits.store(false, Ordering::SeqCst);
     }
@@ -331,11 +332,11 @@ impl EngineHandle {
         if self.waits.swap(false, Ordering::SeqCst)
             && let Err(error) = self.waker.wake()
         {
-            tracing::error!(%error, "the progress thread cannot be woken");
+            tracing::error!(%error, "cannot wake the progress thread");
         }
     }
 
-    /// Unlocks, and wakes the progress thread if there is something for it.
+    /// Releases the lock, and wakes the progress thread if there is work for it.
     fn release(&self, mut core: MutexGuard<'_, Core>) {
         core.settle();
         let timeout = match &core.state {
@@ -360,7 +361,7 @@ impl EngineHandle {
 }
 
 impl Core {
-    /// A time for the engine, and never an earlier one afterwards.
+    /// Returns a time for the engine that is never earlier than a previous one.
     fn at(&mut self, now: Instant) -> Instant {
         self.clock = self.clock.max(now);
         self.clock
@@ -380,7 +381,7 @@ impl Core {
             return;
         };
         let work = &mut self.work;
-        // Nobody is sent anything that contradicts what is shared.
+        // Shared memory is updated first, so that no client receives data that contradicts it.
         self.shared.apply(engine);
         work.transmits
             .extend(std::iter::from_fn(|| engine.poll_transmit()));
@@ -399,5 +400,5 @@ impl Core {
 }
 
 fn finalized() -> Error {
-    Error::new(Status::ERR_INIT, "the server is finalised")
+    Error::new(Status::ERR_INIT, "the server is finalized")
 }

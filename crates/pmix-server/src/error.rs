@@ -14,26 +14,26 @@ pmix_types::error_type! {
 }
 
 impl Error {
-    /// A fault with its status.
+    /// Creates an error with its status.
     #[cold]
     pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
         ErrorDetail::new(status, message).into()
     }
 
-    /// A system call that failed, and what it was for.
+    /// Creates an error for a failed system call and its purpose.
     #[cold]
     pub(crate) fn io(what: &str, error: io::Error) -> Self {
         ErrorDetail::caused(status_of(&error), what, error).into()
     }
 
-    /// The same fault, of something that is named.
+    /// Adds the name of the object.
     #[cold]
     pub(crate) fn of(self, what: &str) -> Self {
         ErrorDetail::caused(self.status(), what, self).into()
     }
 }
 
-/// The status that comes closest to an error of the system.
+/// Returns the status closest to an error of the system.
 fn status_of(error: &io::Error) -> Status {
     use io::ErrorKind as Kind;
     match error.kind() {

@@ -35,7 +35,7 @@ const URIS: [&str; 5] = [
     "PMIX_SERVER_URI2",  // 2.0: v20
 ];
 
-/// What the environments of all clients have in common.
+/// The part of the environment that all clients have in common.
 pub(crate) struct Fork {
     pub(crate) uri: String,
     /// The components of `psec` by which clients may show who they are.
@@ -44,26 +44,26 @@ pub(crate) struct Fork {
     pub(crate) server_dir: PathBuf,
     pub(crate) system_dir: PathBuf,
     pub(crate) environment: Environment,
-    /// Whether clients are told what Open MPI up to 4.1 takes for the sign of a launcher.
+    /// `true` if clients get the variable by which Open MPI up to 4.1 detects a launcher.
     pub(crate) open_mpi_4: bool,
-    /// What `setup_local_support` said of each job.
+    /// The results of `setup_local_support` for each job.
     pub(crate) local_support: LocalSupport,
-    /// Where the processes of each job find what they share.
+    /// The shared memory of each job.
     pub(crate) shared: Arc<SharedTables>,
 }
 
-/// One variable of the environment of a client.
+/// An environment variable of a client.
 pub(crate) type Variable = (OsString, OsString);
 
 impl Fork {
-    /// The name of the server, as its address begins with it.
+    /// Returns the name of the server, as its address begins with it.
     fn name(&self) -> &str {
         self.uri
             .split_once(';')
             .map_or(&*self.uri, |(name, _)| name)
     }
 
-    /// The variables that a client needs. All others it inherits from whoever starts it.
+    /// Returns the variables that a client needs. All other variables are inherited from its parent.
     pub(crate) fn environment(&self, proc: &Proc<'_>) -> Vec<Variable> {
         let rank = proc.rank.to_string();
         let nspace = OsStr::from_bytes(proc.nspace.as_bytes());
@@ -87,7 +87,7 @@ impl Fork {
             (PREFETCH_VARIABLE, OsStr::new(self.name())),
         ]);
         if self.open_mpi_4 {
-            // Of the launchers that it knows it looks for this one by nothing but its name.
+            // Of the launchers that Open MPI detects, this is the only one detected by a variable alone.
             all.push(("JSM_JSRUN_PORT", OsStr::new("1")));
         }
         let shared = self.shared.address(&proc.nspace);

@@ -16,7 +16,7 @@ use pmix_engine::host::{
 use pmix_types::{Info, Nspace, Pdata, Proc, Status, Text};
 
 pub use completion::{Completion, Credential, Reply, UntypedCompletion};
-pub(crate) use dispatch::{Own, call, guarded, server_event};
+pub(crate) use dispatch::{OwnUpcalls, call, guarded, server_event};
 
 macro_rules! host {
     ($($(#[$doc:meta])* $name:ident($call:ident) -> $answer:ty;)*) => {
@@ -24,12 +24,11 @@ macro_rules! host {
         /// method for each slot of `pmix_server_module_t` (PMIx Standard, chapter "Server", "Server
         /// function pointers").
         ///
-        /// Each method gets the request and a [`Completion`] to answer it with, at once or later,
-        /// from any thread. A method that is left out answers "not supported". Methods are called
-        /// on the progress thread, or by the caller of [`Server::drive`](crate::Server::drive), one
-        /// at a time and with no lock held: they may call the server. One that takes long holds up
-        /// everybody; it should hand the completion to another thread. One that panics has failed
-        /// that one request.
+        /// Each method gets the request and a [`Completion`], which it completes immediately or later, from
+        /// any thread. The default implementation completes with "not supported". Methods are called on the
+        /// progress thread, or by the caller of [`Server::drive`](crate::Server::drive), one at a time and
+        /// with no lock held: they can call the server. A method that takes long blocks all peers, so it
+        /// should pass the completion to another thread. A method that panics fails only its request.
         pub trait Host: Send + Sync {
             $(
                 $(#[$doc])*
@@ -39,7 +38,7 @@ macro_rules! host {
                 }
             )*
 
-            /// Something happened in the server that the host may want to know. It has no answer.
+            /// Reports an event of the server. The host does not reply.
             fn server_event(&self, event: ServerEvent) {
                 let _ = event;
             }
@@ -49,28 +48,27 @@ macro_rules! host {
 
 // `name(Call) -> T` declares `fn name(&self, call: Call, done: Completion<T>)`.
 host! {
-    /// A client connected (`client_connected2`). It hears that it is connected when this has returned,
-    /// and goes on without waiting for the answer; an error ends the connection.
+    /// A client connected (`client_connected2`). The handshake completes when this method returns, and the
+    /// client continues without waiting for the completion; an error closes the connection.
     client_connected(ClientConnected) -> ();
 
     /// A client finalizes (`client_finalized`). The client waits a short time for the answer. A tool that finalizes is
     /// [`ServerEvent::ToolFinalized`].
     client_finalized(ClientFinalized) -> ();
 
-    /// A client asks the host to end processes (`abort`). The answer is a status.
+    /// A client requests the termination of processes (`abort`). The completion is a status.
     ///
-    /// A host has this method if its jobs are to end when one process aborts them: the server itself ends no
-    /// process. It ends the processes that are named, all of the job where none is, then answers, and takes the
-    /// status of the call for the exit code of the job. Where the method is left out, clients are told "not
-    /// supported", which OpenPMIx 4.2 does not pass on: the process that calls `PMIx_Abort` or `MPI_Abort` ends, and the
-    /// others run on. Those that wait for it in a fence get an error; those that wait in a call of MPI wait for
-    /// ever. So a host without it should end the job when a process is lost
-    /// ([`ServerEvent::ProcessLost`]) or ends with an exit code that is not 0.
+    /// The server itself does not terminate processes, so a host must implement this method for aborts to end
+    /// its jobs. The host terminates the named processes, or the whole job if none is named, then completes
+    /// the request, and uses the status of the call as the exit code of the job. Without this method clients
+    /// get "not supported", which OpenPMIx 4.2 does not return to the program: the process that calls
+    /// `PMIx_Abort` or `MPI_Abort` exits, and the others continue to run. Processes that wait for it in a
+    /// fence get an error; processes that wait in an MPI call wait forever. So a host without it should end
+    /// the job when a process is lost ([`ServerEvent::ProcessLost`]) or ends with an exit code that is not 0.
     abort(Abort) -> ();
 
-    /// All local participants of a fence have arrived, and others are remote (`fence_nb`). The
-    /// answer is the contributions of all servers, this one included, one behind the other in any
-    /// order.
+    /// All local participants of a fence have arrived, and others are remote (`fence_nb`). The result is the
+    /// concatenation of the contributions of all servers, including this one, in any order.
     fence(Fence) -> Vec<u8>;
 
     /// A client asks for data of a process on another node (`direct_modex`). The answer is what
@@ -102,7 +100,7 @@ host! {
     /// is a status.
     register_events(RegisterEvents) -> ();
 
-    /// No peer is registered for some events any longer (`deregister_events`).
+    /// No peer is registered any more for some events (`deregister_events`).
     deregister_events(DeregisterEvents) -> ();
 
     /// A process reports an event whose range reaches beyond this server (`notify_event`). The
@@ -182,17 +180,19 @@ pub enum ServerEvent {
         proc: Proc<'static>,
         /// The incarnation of the process, the first one being 1.
         incarnation: u32,
-        /// Whether it is a tool, which nobody registered.
+        /// `true` for a tool, which is not registered by the host.
         is_tool: bool,
     },
-    /// A cleanup was registered for the end of a process or a job. A host need not act on it: it is handed out with
-    /// [`Cleanup`](Self::Cleanup) then. One that may be killed before can have another process do it.
+    /// A cleanup was registered for the end of a process or a job. A host can ignore this event, because
+    /// [`Cleanup`](Self::Cleanup) delivers the cleanup at that time. A host that may be killed before can
+    /// pass it to another process.
     CleanupRegistered {
         /// The process; with the wildcard rank, the job.
         target: Proc<'static>,
         /// The user id and group id with whose rights files are to be removed.
         user: (u32, u32),
-        /// What was not registered before. A directory that is named again is to be removed as this says.
+        /// The newly registered paths. For a directory that is registered again, these options replace the
+        /// earlier ones.
         cleanup: pmix_engine::Cleanup,
     },
     /// A tool finalizes ([`Host::client_finalized`] is about clients alone).
@@ -227,7 +227,7 @@ pub enum ServerEvent {
     Group {
         /// Its name.
         name: Text<'static>,
-        /// What became of it.
+        /// The change of the group.
         change: crate::GroupChange,
     },
 }

@@ -2,10 +2,9 @@
 //! The server of a node: sockets, a progress thread and the interface of its host around
 //! [`pmix_engine`].
 //!
-//! A host, for example a resource manager, makes a [`Server`], registers a job and its processes,
-//! starts them with the environment that [`Server::setup_fork`] gives, and answers through the
-//! trait [`Host`] what the server cannot answer by itself. It starts no processes: that is the
-//! business of the host.
+//! A host, for example a resource manager, creates a [`Server`], registers a job and its processes, and
+//! starts them with the environment that [`Server::setup_fork`] returns. It implements the trait [`Host`] for
+//! requests that the server cannot complete by itself. The server does not start processes; the host does.
 //!
 //! ```
 //! use pmix_server::{Credentials, HostObject, NoHost, Server};
@@ -27,14 +26,14 @@
 //!
 //! Invariants:
 //!
-//! 1. Methods of the host are called by one thread and with no lock held; they may call the server.
+//! 1. Methods of the host are called by one thread that holds no lock; they can call the server.
 //! 2. A method that panics or drops its [`Completion`] fails one request; the service goes on.
-//! 3. What all clients are told exists once; it is written from where it is.
-//! 4. No link is followed to a rendezvous file, and none of a live server is replaced.
-//! 5. The owner of a socket on this node is who the kernel says, not who the peer says.
+//! 3. Data sent to every client is stored once and written to each socket without copying.
+//! 4. A link to a rendezvous file is never followed, and the file of a running server is never replaced.
+//! 5. The owner of a socket on this node is determined by the kernel, not by the peer.
 //!
-//! Sources: PMIx Standard, chapter "Server-Specific Interfaces"; files and environment as
-//! OpenPMIx 4.2 and 5.0 have them.
+//! Sources: PMIx Standard, chapter "Server-Specific Interfaces"; files and environment as in OpenPMIx 4.2 and
+//! 5.0.
 #![forbid(unsafe_code)]
 
 mod builder;

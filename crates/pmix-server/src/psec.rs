@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The security modules by which clients and tools prove their users: the components of the
-//! framework `psec`.
+//! The security modules that authenticate the users of clients and tools: the components of the framework
+//! `psec`.
 //!
-//! | component | credential | what stands behind it |
+//! | component | credential | verified by |
 //! | --- | --- | --- |
 //! | `native` | user and group, 4 bytes each in the writer's byte order | the registration, and the kernel's owner of the socket |
 //! | `munge` | text of MUNGE with its NUL | the daemon of this node |
-//! | `none` | nothing | nothing: only where it is named |
+//! | `none` | nothing | nothing: only if it is configured explicitly |
 //!
-//! What a credential says is compared with the registration and with the owner of the socket by
-//! the engine; a component only reads it.
+//! A component only decodes a credential; the engine compares it with the registration and with the owner of
+//! the socket.
 //!
 //! Source: PMIx Standard, chapter "Security"; OpenPMIx, the components `native`, `munge` and
 //! `none` of the framework `psec`.
@@ -37,8 +37,8 @@ const FRAMEWORK: &str = "psec";
 const PARAMS: &[ParamSpec] = &[ParamSpec {
     name: "psec",
     default: "",
-    help: "components to use (munge,native), or with a leading ^ those not to use; empty: all \
-           that are enabled",
+    help: "components to use (munge,native), or, with a leading ^, components to disable; empty: all enabled \
+    components",
 }];
 
 /// A security module, as a component makes it.
@@ -62,12 +62,12 @@ static COMPONENTS: [Component; 3] = [
             ParamSpec {
                 name: "psec_munge_library",
                 default: "libmunge.so.2",
-                help: "the library to open: a file, or a name that the system looks for",
+                help: "the library to load: a file, or a name that the dynamic linker searches for",
             },
             ParamSpec {
                 name: "psec_munge_socket",
                 default: "",
-                help: "the socket of the daemon; empty: the one that the library was built for",
+                help: "the socket of the daemon; empty: the default of the library",
             },
         ],
         make: |params, late| {
@@ -88,7 +88,7 @@ static COMPONENTS: [Component; 3] = [
         params: &[ParamSpec {
             name: "psec_native_require_owner",
             default: "false",
-            help: "whether a peer of this node is refused when the kernel does not tell its user",
+            help: "reject a peer on this node if the kernel does not report its user",
         }],
         make: |params, _| {
             let require_owner = params.flag("psec_native_require_owner", false)?;
@@ -116,7 +116,7 @@ pub fn psec_parameters() -> Catalog {
     catalog
 }
 
-/// The components that the parameters select, the most wanted first.
+/// Returns the components that the parameters select, by priority.
 ///
 /// # Errors
 /// A setting that cannot be obeyed, nothing that is left, or a component that does not work here.
@@ -132,8 +132,8 @@ pub(crate) fn open(params: &Params, late: &LateAnswers) -> Result<Vec<Module>, E
     selection.active.into_iter().map(make).collect()
 }
 
-/// Hands the engine what a security module finds out later. Before the server has been opened and
-/// after it is gone nobody waits for it.
+/// Passes the delayed result of a security module to the engine. Results before the server is opened and
+/// after it is dropped are ignored.
 #[derive(Clone, Default)]
 pub(crate) struct LateAnswers(Arc<OnceLock<Weak<EngineHandle>>>);
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rendezvous files: how a tool finds a server.
+//! Rendezvous files, by which tools find servers.
 //!
 //! | file | directory | for |
 //! | --- | --- | --- |
-//! | `pmix.sys.<host>` | system | the server of the system |
+//! | `pmix.sys.<host>` | system | the system server |
 //! | `pmix.sched.<host>` | system | the scheduler |
-//! | `pmix.sysctrlr.<host>` | system | the controller of the system |
-//! | `pmix.<host>.tool` | server | the server of the session |
+//! | `pmix.sysctrlr.<host>` | system | the system controller |
+//! | `pmix.<host>.tool` | server | the session server |
 //! | `pmix.<host>.tool.<pid>` | server | tools that know the process |
 //! | `pmix.<host>.tool.<nspace>` | server | tools that know the name |
-//! | as it is named | as it is named | whoever starts the server (`PMIX_LAUNCHER_RENDEZVOUS_FILE`) |
+//! | as configured | as configured | the program that starts the server (`PMIX_LAUNCHER_RENDEZVOUS_FILE`) |
 //!
-//! A file appears whole, and goes when the server ends, if it is still its own. One that a dead
-//! server left is replaced, or removed by the next one in the same directory; one of a live server
-//! is an error that names it.
+//! A file is created atomically, and removed when the server ends if it is still its own. The file of a dead
+//! server is replaced, or removed by the next server in the same directory; the file of a running server
+//! causes an error that names it.
 
 mod directory;
 mod file;
@@ -29,7 +29,7 @@ use self::directory::Directory;
 use self::file::RendezvousFile;
 use crate::Error;
 
-/// What a server is to tools.
+/// The roles of a server for tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offers {
     /// It answers tools.
@@ -44,14 +44,14 @@ pub(crate) struct Offers {
     pub(crate) controller: bool,
 }
 
-/// Where files go, and what they are called after.
+/// The directories and names of the rendezvous files.
 #[derive(Clone, Debug)]
 pub(crate) struct Locations<'a> {
     pub(crate) server_dir: &'a Path,
     pub(crate) system_dir: &'a Path,
     pub(crate) host: &'a str,
     pub(crate) nspace: String,
-    /// Who may read the files: the nine bits of a mode.
+    /// The permission bits of the files.
     pub(crate) mode: u32,
 }
 
@@ -122,7 +122,7 @@ impl Rendezvous {
             return Ok(());
         }
         let directory = Arc::new(Directory::open(directory)?);
-        // Nobody else is to write in them, nor to run them.
+        // Only the owner can write them, because tools trust their contents; they are never executable.
         let mode = Mode::from_raw_mode(mode) & Mode::from_raw_mode(0o644);
         for (_, name) in wanted {
             let placed = file::place(&directory, &name, contact, mode | Mode::RUSR)?;
@@ -131,7 +131,7 @@ impl Rendezvous {
         Ok(())
     }
 
-    /// Where the files are.
+    /// Returns the paths of the files.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.0.iter().map(RendezvousFile::path).collect()
     }

@@ -47,11 +47,11 @@ pub struct Server(Arc<Inner>);
 
 struct Inner {
     handle: Arc<EngineHandle>,
-    /// Whoever turns has it meanwhile, so no lock is held then.
+    /// The driver; the thread that runs a turn takes it out, so that it holds no lock meanwhile.
     driver: Mutex<Option<Box<Driver>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     modes: Modes,
-    /// The descriptor of the driver's, once more: it stays valid when the driver is gone.
+    /// A duplicate of the driver's descriptor, which stays valid after the driver is dropped.
     fd: OwnedFd,
     fork: Fork,
     proc: Proc<'static>,
@@ -59,17 +59,17 @@ struct Inner {
     files: Vec<PathBuf>,
 }
 
-/// How a server is driven, and how much it asks of its host.
+/// The mode of progress, and the strictness of registrations.
 pub(crate) struct Modes {
-    /// Whether the host drives it.
+    /// `true` if the host drives the server.
     pub(crate) external_progress: bool,
     /// The processors of the progress thread; none if it runs where the process may.
     pub(crate) progress_cpus: Option<Cpuset>,
-    /// Whether registrations that contradict themselves are refused.
+    /// `true` if contradictory registrations are rejected.
     pub(crate) refuses_contradictions: bool,
     /// The XML of this node as the host described it.
     pub(crate) described_topology: Option<Text<'static>>,
-    /// The XML of this node that every job is told.
+    /// The topology XML of this node for the job info of every job.
     pub(crate) shared_topology: Option<Text<'static>>,
 }
 
@@ -104,11 +104,11 @@ impl Server {
     /// Starts the progress thread; clients are served from now on.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if it is started or finalised, or has external progress; the system has no
-    /// thread for it.
+    /// `PMIX_ERR_INIT` if it is started or finalized, or has external progress; the system has no thread for
+    /// it.
     pub fn start(&self) -> Result<(), Error> {
         if self.0.modes.external_progress {
-            let why = "this server has external progress: the host drives it";
+            let why = "this server has external progress: the host must drive it";
             return Err(Error::new(Status::ERR_INIT, why));
         }
         let driver = self.0.take_driver()?;
@@ -128,21 +128,21 @@ impl Server {
                 Ok(())
             }
             Err(error) => {
-                // The driver is gone with the thread that it was meant for.
+                // The driver was moved into the thread that failed to start, so the server cannot continue.
                 self.0.handle.finish()?;
                 Err(Error::io("starting the progress thread", error))
             }
         }
     }
 
-    /// Does what there is to do without waiting, and returns when it is to be called again even if the
-    /// server's descriptor ([`AsFd`]) does not become readable before; `None` is never.
+    /// Does all pending work without blocking. Returns the time at which it must be called again even if the
+    /// server's descriptor ([`AsFd`]) does not become readable; `None` means no such time.
     ///
-    /// It is for a host that has an event loop; one without waits in [`turn`](Self::turn).
+    /// It is for a host with an event loop; a host without one blocks in [`turn`](Self::turn).
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if the server has a progress thread or is finalised, or if this is called
-    /// while it is running already.
+    /// `PMIX_ERR_INIT` if the server has a progress thread or is finalized, or if this is called while it is
+    /// running already.
     pub fn drive(&self, now: Instant) -> Result<Option<Instant>, Error> {
         let mut driver = self.0.external_driver()?;
         match driver.drive(now) {
@@ -181,12 +181,11 @@ impl Server {
         }
     }
 
-    /// Lets [`turn`](Self::turn) wait for a descriptor of the host as well: one alone, which may be
-    /// of `epoll` or its like and stand for many. News is told once each; when the descriptor is
-    /// closed it is not waited for any longer.
+    /// Lets [`turn`](Self::turn) also wait for one descriptor of the host, which can be an `epoll` instance
+    /// for many descriptors. Each event is reported once. A closed descriptor is no longer polled.
     ///
     /// # Errors
-    /// As [`drive`](Self::drive); the descriptor cannot be waited for, or another one is already.
+    /// As [`drive`](Self::drive); the descriptor cannot be polled, or another one is already registered.
     pub fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), Error> {
         let mut driver = self.0.external_driver()?;
         let watched = driver.watch(fd.as_raw_fd());
@@ -194,13 +193,13 @@ impl Server {
         watched.map_err(|error| Error::io("waiting for a descriptor of the host", error))
     }
 
-    /// Ends the server: closes all connections and removes the rendezvous files. What the host is
-    /// still to be told ([`Host::server_event`](crate::Host::server_event)) it is told before, and peers are sent what
-    /// waits for them as long as they take some of it, for three seconds at most. Called from a
-    /// method of the host, it takes effect when the method has returned.
+    /// Stops the server: closes all connections and removes the rendezvous files. Pending events are first
+    /// delivered to the host ([`Host::server_event`](crate::Host::server_event)), and pending output is sent
+    /// to peers while they make progress, for at most three seconds. A call from a method of the host takes
+    /// effect after the method has returned.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT` if it is finalised already.
+    /// `PMIX_ERR_INIT` if it is already finalized.
     pub fn finalize(&self) -> Result<(), Error> {
         self.0.finalize()
     }
@@ -239,10 +238,10 @@ impl fmt::Debug for Server {
 }
 
 impl Inner {
-    /// The driver, if it is the host that turns it.
+    /// Returns the driver if the host drives the server.
     fn external_driver(&self) -> Result<Box<Driver>, Error> {
         if !self.modes.external_progress {
-            let why = "this server has a progress thread, or will have one";
+            let why = "this server has a progress thread, so the host cannot drive it";
             return Err(Error::new(Status::ERR_INIT, why));
         }
         self.take_driver()
@@ -251,7 +250,7 @@ impl Inner {
     fn take_driver(&self) -> Result<Box<Driver>, Error> {
         let taken = lock(&self.driver).take();
         taken.ok_or_else(|| {
-            let why = "the server is started, finalised or being driven already";
+            let why = "the server is started, finalized or being driven already";
             Error::new(Status::ERR_INIT, why)
         })
     }

@@ -11,7 +11,7 @@ use pmix_proto::shared::SharedKey;
 use pmix_shm::{Address, Error, Writer};
 use pmix_types::{IntoOwned as _, Nspace};
 
-/// How many jobs have a table: each is a descriptor, which connections need, too.
+/// Maximum number of jobs with a table: each takes a descriptor, which connections also need.
 const MAX_TABLES: usize = 128;
 
 /// Holds the tables of the jobs of a server.
@@ -19,7 +19,7 @@ pub(crate) struct SharedTables {
     /// The bytes that a table may have; 0 for no tables.
     max_bytes: usize,
     tables: Mutex<HashMap<Nspace<'static>, Writer>>,
-    /// Where they are, for whoever must not wait for a lock.
+    /// The addresses of the tables, for callers that must not block on a lock.
     addresses: ArcSwap<HashMap<Nspace<'static>, Address>>,
 }
 
@@ -39,14 +39,17 @@ impl SharedTables {
             return;
         }
         if tables.len() >= MAX_TABLES {
-            return tracing::debug!("{MAX_TABLES} jobs share memory; job {nspace} does not");
+            return tracing::debug!(
+                "the limit of {MAX_TABLES} jobs with shared memory is reached; job \
+            {nspace} does not share memory"
+            );
         }
         match Writer::create(self.max_bytes) {
             Ok(table) => {
                 tables.insert(nspace.clone().into_owned(), table);
                 self.publish(&tables);
             }
-            Err(error) => tracing::debug!("job {nspace} shares no memory: {error}"),
+            Err(error) => tracing::debug!("job {nspace} does not use shared memory: {error}"),
         }
     }
 
@@ -89,11 +92,16 @@ impl SharedTables {
                     if let Err(error) = table.put(&key, &value) {
                         match error {
                             Error::Full => {
-                                tracing::debug!("job {nspace} shares no more: there is no room");
+                                tracing::debug!(
+                                    "job {nspace} stores no more data in shared memory: the \
+                                limit is reached"
+                                );
                             }
-                            error => tracing::warn!("job {nspace} shares less: {error}"),
+                            error => tracing::warn!(
+                                "job {nspace} stores less data in shared memory: {error}"
+                            ),
                         }
-                        // Of job info that is there in part nobody could tell what is missing.
+                        // Clients could not detect missing entries in partial job info.
                         if SharedKey::rank_of_puts(&key).is_none() {
                             is_any_closed |= tables.remove(nspace.as_bytes()).is_some();
                         }

@@ -7,15 +7,15 @@ use pmix_engine::PeerId;
 
 /// Observes all messages between a server and its peers.
 ///
-/// It is called by whoever drives the server, before anything is done about what it hears; one that
-/// takes long holds up everybody.
+/// The thread that drives the server calls it before it processes a message. An observer that takes long
+/// blocks all peers.
 pub trait WireObserver: Send {
     /// Bytes of a peer, as they came: a piece of its stream, which need not end with a message.
     fn received(&mut self, peer: PeerId, bytes: &[u8]);
 
-    /// A message for a peer in two runs: its header and its payload. The welcome has no header.
+    /// Observes a message to a peer, as its header and its payload. The handshake reply has no header.
     fn sent(&mut self, peer: PeerId, header: &[u8], payload: &[u8]);
 
-    /// The connection is closed.
+    /// Observes the end of a connection.
     fn closed(&mut self, peer: PeerId);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One server that a tool is attached to, and as whom a tool attaches.
+//! The connection of a tool to one server, and the identity with which a tool attaches.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers"; OpenPMIx, `ptl/base`, for the roles.
 
@@ -14,10 +14,10 @@ use pmix_types::Proc;
 
 use crate::{Error, FoundServer};
 
-/// How long a server may take to admit a tool.
+/// Default time limit for the admission of a tool by a server.
 const ADMISSION: Duration = Duration::from_secs(30);
 
-/// Says as whom a tool attaches to servers.
+/// The identity with which a tool attaches to servers.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     pub(crate) name: Option<Proc<'static>>,
@@ -40,33 +40,32 @@ pub struct Attachment {
 }
 
 impl Identity {
-    /// Sets how long a server may take to admit the tool; 30 seconds if nobody sets it.
+    /// Sets the time limit for the admission by a server; the default is 30 seconds.
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Sets that the tool has been initialised, so that attaching does not stop for a debugger.
+    /// Marks the tool as initialized, so that attaching does not stop for a debugger.
     #[must_use]
     pub const fn begun(mut self) -> Self {
         self.has_begun = true;
         self
     }
 
-    /// Attaches to a server. What it sends unasked is handed to `listener`, and so is its loss, unless
-    /// the tool leaves it.
+    /// Attaches to a server. `listener` receives unsolicited messages of the server, and the loss of the
+    /// connection unless the tool disconnects.
     ///
-    /// A process that this server started, as its environment says, is the process that it was started
-    /// as. Another one has the name of this identity; without one the server gives it a name.
+    /// A process that this server started, according to its environment, attaches as that process. Any other
+    /// tool attaches with the name of this identity, or the server assigns a name.
     ///
-    /// With its first server a tool that this server started is initialised, so it waits there for its release if its
-    /// job says so (`PMIX_DEBUG_STOP_IN_INIT`), however long that takes.
+    /// The first attachment of a tool that this server started initializes it. If its job requests
+    /// `PMIX_DEBUG_STOP_IN_INIT`, the tool then waits for its release without a time limit.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status with which it refuses the tool;
-    /// `PMIX_ERR_TIMEOUT`.
+    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status of a rejection; `PMIX_ERR_TIMEOUT`.
     pub fn attach(
         &self,
         found: &FoundServer,
@@ -108,12 +107,13 @@ impl Identity {
 type Listener = Box<dyn FnMut(ClientEvent) + Send>;
 
 impl Attachment {
-    /// Takes a launcher for a server of the tool that it connected with, over the connection that it made
-    /// ([`SharedClient::with_launcher`]). What it sends unasked is handed to `listener`, and so is its loss.
+    /// Uses a launcher as a server of the tool, over the connection that the launcher opened
+    /// ([`SharedClient::with_launcher`]). `listener` receives unsolicited messages and the loss of the
+    /// connection.
     ///
     /// # Errors
     ///
-    /// The socket cannot be used; there is no thread to read from it.
+    /// The socket cannot be used, or the thread that reads from it cannot be started.
     pub fn of_launcher(
         settings: Settings,
         stream: TcpStream,
@@ -126,7 +126,7 @@ impl Attachment {
         })
     }
 
-    /// Begins a connection whose loss is taken note of before the listener hears of it.
+    /// Starts a connection that records its loss before it notifies the listener.
     fn begin(
         name: &Proc<'static>,
         mut listener: impl FnMut(ClientEvent) + Send + 'static,
@@ -181,21 +181,21 @@ impl Attachment {
         !self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Leaves the server; its threads have ended when this returns. A server that was lost is left as it
-    /// is.
+    /// Disconnects from the server; its threads have ended when this returns. Does nothing if the connection
+    /// was lost.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// The status that the server returns.
     pub fn leave(self) -> Result<(), Error> {
         self.leave_by(SharedClient::finalize)
     }
 
-    /// Leaves the server as [`leave`](Self::leave) does, also if it does not answer in time.
+    /// Disconnects like [`leave`](Self::leave), even if the server does not reply in time.
     ///
     /// # Errors
     ///
-    /// What the server answers; `PMIX_ERR_TIMEOUT`.
+    /// The status that the server returns; `PMIX_ERR_TIMEOUT`.
     pub fn leave_within(self, limit: Duration) -> Result<(), Error> {
         self.leave_by(|client| client.finalize_within(limit))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool does to the processes of jobs.
+//! Control of the processes of jobs by a tool.
 //!
 //! Source: PMIx Standard, chapter "Process Management", "Job control".
 
@@ -25,7 +25,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The directive for it.
+    /// Returns the directive for it.
     fn info(self) -> Info<'static> {
         match self {
             Self::Terminate => Info::new(keys::JOB_CTRL_TERMINATE, true),
@@ -50,17 +50,18 @@ impl Tool {
             true => Ok(()),
             false => Err(Error::new(
                 status,
-                "the server refused the control of processes",
+                "the server rejected the job control request",
             )),
         }
     }
 
-    /// Has the primary server tell processes that wait for a debugger to go on (`PMIX_DEBUGGER_RELEASE`); the
-    /// wildcard rank means all of a job. It tells those that begin to wait later, too.
+    /// Requests the primary server to release processes that wait for a debugger (`PMIX_DEBUGGER_RELEASE`);
+    /// the wildcard rank selects all processes of a job. Processes that begin to wait later are released too.
     ///
     /// # Errors
     ///
-    /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`. It is no error if none of them waits.
+    /// The status that the server returns, the loss of the connection, or `PMIX_ERR_TIMEOUT`. It is not an
+    /// error if no process is waiting.
     pub fn release(&self, targets: Vec<Proc<'_>>) -> Result<(), Error> {
         let infos = vec![
             Info::new(keys::EVENT_NON_DEFAULT, true),

@@ -19,13 +19,13 @@ impl Error {
         ErrorDetail::new(status, message).into()
     }
 
-    /// No server was found, or none could be reached.
+    /// Creates the error for a server that was not found or cannot be reached.
     #[cold]
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_UNREACH, message)
     }
 
-    /// The same error, of something that is named.
+    /// Adds the name of the object.
     #[cold]
     pub(crate) fn of(self, what: impl fmt::Display) -> Self {
         ErrorDetail::caused(self.status(), what, self).into()

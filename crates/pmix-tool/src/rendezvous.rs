@@ -40,7 +40,7 @@ pub struct PassedOver {
     pub path: PathBuf,
     /// The reason, for people.
     pub reason: String,
-    /// Whether the server is dead that wrote it.
+    /// `true` if the server that wrote the file has exited.
     pub is_dead: bool,
 }
 
@@ -58,7 +58,7 @@ impl FoundServer {
         }
     }
 
-    /// Reads a rendezvous file; none if there is no file. Who may have written it says `trust`.
+    /// Reads a rendezvous file; returns `None` if there is no file. `trust` selects the permitted owners.
     pub(crate) fn read(path: &Path, trust: Trust) -> Option<Result<Self, PassedOver>> {
         let passed_over = |reason: String| {
             Some(Err(PassedOver {
@@ -71,7 +71,7 @@ impl FoundServer {
             Ok(opened) => opened,
             Err(fault) if fault.is_absent() => return None,
             Err(fault @ Fault::Untrusted { .. }) => {
-                return passed_over(format!("it is refused: {fault}"));
+                return passed_over(format!("it is rejected: {fault}"));
             }
             Err(fault) => return passed_over(format!("{fault}")),
         };
@@ -92,7 +92,7 @@ impl FoundServer {
         let written = written.unwrap_or(SystemTime::UNIX_EPOCH);
         let mut bytes = Vec::new();
         let read = opened.file.take(MAX_LEN).read_to_end(&mut bytes);
-        read.map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+        read.map_err(|error| wrong(format!("cannot read it: {error}")))?;
         let text = String::from_utf8_lossy(&bytes);
         let lines = ContactLines::read(&text)
             .ok_or_else(|| wrong("its first line is not the address of a server".to_owned()))?;
@@ -102,8 +102,9 @@ impl FoundServer {
             && !was_there(pid, written)
         {
             let server = &uri.server.nspace;
-            let reason =
-                format!("its server {server} is dead: process {pid}, which wrote it, has ended");
+            let reason = format!(
+                "its server {server} is not running: process {pid}, which wrote the file, has exited"
+            );
             return Err((true, reason));
         }
         Ok(Self {

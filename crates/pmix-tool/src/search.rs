@@ -222,7 +222,7 @@ impl Search {
         found.next()
     }
 
-    /// The only server of a session whose file's name ends in a way; none if there is none.
+    /// Returns the only session server whose file name has this suffix, or `None` if there is none.
     fn only(
         &self,
         passed_over: &mut Vec<PassedOver>,
@@ -232,7 +232,7 @@ impl Search {
         match found.len() {
             0 | 1 => Ok(found.pop()),
             number => {
-                let mut message = format!("{number} servers could be meant, name one by its pid:");
+                let mut message = format!("{number} servers match; select one by its process ID:");
                 for server in &found {
                     let name = &server.uri.server.nspace;
                     let pid = server
@@ -250,7 +250,8 @@ impl Search {
         }
     }
 
-    /// The servers of sessions, each once, whose files' names go on in a way behind `pmix.<host>.tool`.
+    /// Returns the session servers, each once, whose file names continue in this way after
+    /// `pmix.<host>.tool`.
     fn of_session(
         &self,
         passed_over: &mut Vec<PassedOver>,
@@ -296,7 +297,8 @@ impl Search {
             Ok(found) if !is_of_this_node(found.uri.address.ip()) => {
                 let address = found.uri.address;
                 let reason = format!(
-                    "{address} is no address of this node, and is connected to only where it is named"
+                    "{address} is not an address of this node; tools connect to other nodes only if the \
+                    address is given explicitly"
                 );
                 passed_over.push(PassedOver {
                     path: path.to_path_buf(),
@@ -313,15 +315,13 @@ impl Search {
         }
     }
 
-    /// The server of a file that is named, which must be there.
+    /// Returns the server of an explicitly named file, which must exist.
     fn of_file(&self, path: &Path) -> Result<FoundServer, Error> {
         let shown = path.display();
         match FoundServer::read(path, self.trust) {
             Some(Ok(found)) => Ok(found),
             Some(Err(passed)) => Err(Error::unreachable(format!("{shown}: {}", passed.reason))),
-            None => Err(Error::unreachable(format!(
-                "{shown}: there is no such file"
-            ))),
+            None => Err(Error::unreachable(format!("{shown}: no such file"))),
         }
     }
 
@@ -329,13 +329,17 @@ impl Search {
     fn nothing(&self, passed_over: &[PassedOver]) -> Error {
         let (system, session) = (self.system_dir.display(), self.server_dir.display());
         let mut message = match &self.target {
-            Target::System => format!("no server of the system has its file in {system}"),
-            Target::Scheduler => format!("no scheduler has its file (pmix.sched.*) in {system}"),
+            Target::System => format!("no system server has a rendezvous file in {system}"),
+            Target::Scheduler => {
+                format!("no scheduler has a rendezvous file (pmix.sched.*) in {system}")
+            }
             Target::Controller => {
-                format!("no controller of the system has its file (pmix.sysctrlr.*) in {system}")
+                format!("no system controller has a rendezvous file (pmix.sysctrlr.*) in {system}")
             }
             Target::Pid(pid) => format!("process {pid} has no rendezvous file below {session}"),
-            Target::Nspace(name) => format!("no server {name} has its file below {session}"),
+            Target::Nspace(name) => {
+                format!("no server {name} has a rendezvous file below {session}")
+            }
             Target::Session => format!("no server has a rendezvous file below {session}"),
             _ if self.system_dir == self.server_dir => {
                 format!("no server has a rendezvous file in or below {session}")
@@ -345,7 +349,7 @@ impl Search {
             ),
         };
         message.push_str(
-            " (orterun of Open MPI 4 writes none, and Slurm's steps only where they are told to)",
+            " (orterun of Open MPI 4 does not write one, and Slurm's steps only if configured to)",
         );
         for PassedOver { path, reason, .. } in passed_over {
             message.push_str(&format!("\n  {}: {reason}", path.display()));
@@ -359,7 +363,7 @@ const MAX_PASSED_OVER: usize = 16;
 
 /// Files that are not used and have no line of their own.
 struct Unused {
-    /// Those of servers that have ended.
+    /// Number of files of servers that have exited.
     dead: usize,
     /// All others.
     others: usize,
@@ -376,11 +380,11 @@ impl Unused {
     /// Returns a line for each kind of which there is any.
     fn said(&self, directory: &Path) -> Vec<PassedOver> {
         let kinds = [
-            (self.dead, true, "are of servers that have ended"),
+            (self.dead, true, "belong to servers that have exited"),
             (
                 self.others,
                 false,
-                "are not used, as another user could have written them, or do not name a server",
+                "are ignored because another user could have written them, or because they do not name a server",
             ),
         ];
         let lines = kinds.into_iter().filter(|(number, ..)| *number > 0);
@@ -394,13 +398,13 @@ impl Unused {
     }
 }
 
-/// Whether an address is one of this node: one can listen there.
+/// Returns `true` if an address belongs to this node, that is, if a socket can be bound to it.
 fn is_of_this_node(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// What servers may call this node: as the environment says, else as the system does, with and without
-/// its domain.
+/// Returns the names that servers can use for this node, with and without domain: from the environment,
+/// otherwise from the system.
 fn host_names(environment: &Environment) -> Vec<String> {
     if let Some(name) = environment.first_of(&["PMIX_HOSTNAME"]) {
         return vec![name.to_string_lossy().into_owned()];

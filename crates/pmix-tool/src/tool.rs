@@ -52,7 +52,7 @@ impl Tool {
         self
     }
 
-    /// Sets whether the tool launches jobs (`PMIX_LAUNCHER`); servers are told.
+    /// Sets `PMIX_LAUNCHER`, the attribute of a tool that launches jobs, which is sent to servers.
     #[must_use]
     pub const fn launcher(mut self, is_launcher: bool) -> Self {
         self.identity.is_launcher = is_launcher;
@@ -66,31 +66,31 @@ impl Tool {
         self
     }
 
-    /// Returns as whom the tool attaches, to do so without holding the tool; [`add`](Self::add) makes
-    /// the server one of its own.
+    /// Returns the identity of the tool, to attach without holding the tool; pass the result to
+    /// [`add`](Self::add).
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.identity.clone()
     }
 
-    /// Attaches to a server (`PMIx_tool_attach_to_server`). It is primary if it is the first, or if the
-    /// primary one was lost. What the server sends unasked is handed to `listener`.
+    /// Attaches to a server (`PMIx_tool_attach_to_server`). The server becomes primary if it is the first, or
+    /// if the primary one was lost. `listener` receives its unsolicited messages.
     ///
-    /// The first server gives the tool its name, by which the tool calls itself at further ones. A tool that it
-    /// started waits there for a debugger if its job says so ([`Identity::attach`]).
-    /// Returns the name of the server.
+    /// The first server assigns the name of the tool, which the tool uses for all further servers. A tool
+    /// that this server started waits for a debugger if its job requests it ([`Identity::attach`]). Returns
+    /// the name of the server.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status with which it refuses the tool;
-    /// `PMIX_ERR_TIMEOUT`; `PMIX_ERR_EXISTS` if the tool is attached to it.
+    /// `PMIX_ERR_UNREACH` if the server cannot be reached; the status of a rejection; `PMIX_ERR_TIMEOUT`;
+    /// `PMIX_ERR_EXISTS` if the tool is already attached to it.
     pub fn attach(
         &mut self,
         found: &FoundServer,
         listener: impl FnMut(ClientEvent) + Send + 'static,
     ) -> Result<Proc<'static>, Error> {
         let exists = |server: &Proc<'_>| {
-            let message = format!("the tool is attached to server {} already", server.nspace);
+            let message = format!("the tool is already attached to server {}", server.nspace);
             Err(Error::new(Status::ERR_EXISTS, message))
         };
         if self.is_attached_to(&found.uri.server) {
@@ -183,20 +183,21 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the tool has no server, or if it was lost.
+    /// `PMIX_ERR_UNREACH` if the tool is not attached to a server, or if it was lost.
     pub fn primary(&self) -> Result<&SharedClient, Error> {
         let primary = self.primary_server();
-        let primary = primary.ok_or_else(|| Error::unreachable("the tool has no server"))?;
+        let primary =
+            primary.ok_or_else(|| Error::unreachable("the tool is not attached to a server"))?;
         Ok(primary.client())
     }
 
-    /// Asks the primary server (`PMIx_Query_info`). What the library knows itself it is not asked for: the version
-    /// of the interface, what clients and tools support, and the servers of this node
-    /// (`PMIX_QUERY_AVAIL_SERVERS`), as the environment of this process tells where to look.
+    /// Queries the primary server (`PMIx_Query_info`). The library itself replies to queries for the version
+    /// of the interface, the attributes that clients and tools support, and the servers of this node
+    /// (`PMIX_QUERY_AVAIL_SERVERS`), which it searches in the directories that the environment names.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it was lost.
+    /// The status that the server returns, or the loss of the connection.
     pub fn query(&self, queries: Vec<Query<'_>>) -> Result<Answers, Error> {
         let asks_nothing = queries.is_empty();
         let mut own = OwnAnswers::of(queries.into_owned(), true, |key| {
@@ -211,7 +212,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// What the server answers, that it was lost, or `PMIX_ERR_TIMEOUT`.
+    /// The status that the server returns, the loss of the connection, or `PMIX_ERR_TIMEOUT`.
     pub fn wait<T: Send + 'static>(&self, ask: Ask<'_, T>) -> Result<T, Error> {
         let client = self.primary()?;
         let Some(limit) = self.identity.time_limit else {
@@ -219,10 +220,15 @@ impl Tool {
         };
         let (sender, receiver) = mpsc::channel();
         client.start(ask, move |answer| {
-            // Who no longer waits does not want it.
+            // The receiver is dropped if the caller has stopped waiting.
             let _ = sender.send(answer);
         })?;
-        let late = |_| Error::new(Status::ERR_TIMEOUT, "the server did not answer in time");
+        let late = |_| {
+            Error::new(
+                Status::ERR_TIMEOUT,
+                "the server did not reply within the time limit",
+            )
+        };
         Ok(receiver.recv_timeout(limit).map_err(late)??)
     }
 

@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// How deep session directories lie below the temporary directory: PRRTE has two levels.
+/// Maximum depth of session directories below the temporary directory: PRRTE uses two levels.
 const MAX_DEPTH: usize = 3;
-/// How many directories are looked at, so that a large temporary directory costs a bounded time.
+/// Maximum number of directories to read, which bounds the time for a large temporary directory.
 const MAX_DIRECTORIES: usize = 20_000;
 
-/// How many names are read, so that a directory that others fill costs a bounded time.
+/// Maximum number of names to read, which bounds the time for a directory filled by other users.
 const MAX_NAMES: usize = 4_000_000;
-/// How many files of other users are returned, so that a message can say whose they are.
+/// Maximum number of files of other users to return, for messages that name their owners.
 const MAX_OF_OTHERS: usize = 4;
 
 /// The files that were found.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the calls of a client cost the process that makes them, as one line of JSON for each rank:
+//! Measures the cost of the calls of a client, as one line of JSON for each rank:
 //! `tests/server/programs/costs.c` with the client in Rust. `cargo xtask bench client` runs both.
 //!
 //!     pmix run -n 4 costs [ROUNDS]
@@ -20,7 +20,7 @@ const GETS: u32 = 2000;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What a rank prints: times of one call in nanoseconds, memory in KiB.
+/// The figures of a rank: times of one call in nanoseconds, memory in KiB.
 #[derive(Default)]
 struct Figures {
     get_cpu_ns: u64,
@@ -71,7 +71,7 @@ fn main() -> Result<()> {
     Ok(std::io::stdout().write_all(line.as_bytes())?)
 }
 
-/// Gets of what the process has been told, and fences.
+/// Measures gets of known values, and fences.
 fn calls(client: &SharedClient, rounds: u32, figures: &mut Figures) -> Result<()> {
     // All processes ask at once.
     fence(client, false)?;
@@ -92,7 +92,7 @@ fn calls(client: &SharedClient, rounds: u32, figures: &mut Figures) -> Result<()
         figures.threads_cpu_ns = (processor_ns() - used) / u64::from(GETS * THREADS);
     }
 
-    // One behind the other: a single fence takes the shorter the later a process comes to it.
+    // Consecutive fences: the time of a single fence depends on the arrival of the process.
     fence(client, false)?;
     let begun = Instant::now();
     for _ in 0..rounds {
@@ -133,7 +133,7 @@ fn fence(client: &SharedClient, collect: bool) -> Result<()> {
     Ok(client.wait(Ask::fence(Vec::new(), infos))?)
 }
 
-/// Asks for the size of the job, which the process has been told.
+/// Gets the size of the job, which the process already knows.
 fn get_size(client: &SharedClient, count: u32) {
     for _ in 0..count {
         let size = client.get(&client.job(), &keys::JOB_SIZE.into(), &[]);

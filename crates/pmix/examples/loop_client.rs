@@ -14,7 +14,7 @@ use pmix::client::{Ask, Found, SharedClient};
 use pmix::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What the program waits for.
+/// The next step of the program.
 enum Step {
     Fenced,
     Read(Value<'static>),

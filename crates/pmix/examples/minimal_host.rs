@@ -3,10 +3,10 @@
 //!
 //!     cargo run -p pmix --example minimal_host -- 4 ./a.out ARGS
 //!
-//! It registers a job and its processes, starts them with the environment that the server gives,
-//! waits for them and ends with the first exit code that is not 0. One that aborts ends all of them. What
-//! processes publish and what they want removed when they have ended it leaves to parts of `pmix::host`.
-//! `pmix run` does the rest of what a launcher does.
+//! It registers a job and its processes, starts them with the environment that the server returns, waits for
+//! them and exits with the first exit code that is not 0. An abort of one process terminates all of them.
+//! Published data and cleanup after the end of processes are handled by `pmix::host`. `pmix run` does the
+//! rest of what a launcher does.
 
 use std::os::fd::OwnedFd;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the main thread is told, by the server and by the threads that wait for processes.
+/// Messages for the main thread from the server and from the threads that wait for processes.
 enum Message {
     Abort(Abort, Completion<()>),
     Publish(Publish, Completion<()>),
@@ -107,7 +107,7 @@ fn run(num_procs: u32, command: &mut Command) -> Result<u8, Box<dyn std::error::
     let code = serve(&messages, &processes)?;
     server.deregister_nspace(&JOB.into())?;
     server.finalize()?;
-    // What is to be removed at the end of the job, and of processes that ended last.
+    // Cleanup at the end of the job, and of the processes that ended last.
     for message in messages.try_iter() {
         if let Message::Cleanup(uid, cleanup) = message {
             remove(uid, &cleanup);
@@ -163,7 +163,7 @@ fn serve(messages: &Receiver<Message>, processes: &[OwnedFd]) -> std::io::Result
             Some(Message::Abort(call, done)) => {
                 first = u8::try_from(call.status.as_raw()).unwrap_or(1);
                 for process in processes {
-                    // One that has ended already is no error.
+                    // A process that has already ended is not an error.
                     let _ = pidfd_send_signal(process, Signal::KILL);
                 }
                 done.succeed(());

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a server asks of the host.
+/// A request of a server to the host.
 enum Call {
     Abort(Abort, Completion<()>),
     Fence(Fence, Completion<Vec<u8>>),

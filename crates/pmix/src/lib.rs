@@ -128,7 +128,7 @@ pub mod encoding {
     };
 }
 
-/// How a peer packs its messages, which a client says of its server.
+/// The packing format of a peer, which a client sets for its server.
 pub mod wire {
     pub use bfrops::{BufferKind, Integers, Layout, Module};
 }
@@ -165,7 +165,7 @@ pub mod examples {
     }
 }
 
-/// What most programs name.
+/// Commonly used items.
 pub mod prelude {
     #[cfg(feature = "client")]
     pub use crate::client::{Client, Event, Fence, Settings};

@@ -47,7 +47,7 @@ pub(super) fn forged(field: &Field) -> Result<Verdict, String> {
             "good",
             0,
             (uid, gid),
-            "connected already",
+            "is already connected",
         ),
         (
             "another user's job",
@@ -107,7 +107,7 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     is_logged(
         &server,
         seen,
-        "the user of the credential is 0, of its socket 65534",
+        "the user of the credential is 0, but that of its socket is 65534",
     )?;
     expect("under its own name", &enter("good", NOBODY, NOBODY)?, "out")?;
     expect("in its own job", &enter("other", NOBODY, NOBODY)?, "in")?;
@@ -115,7 +115,11 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     let denied = Status::ERR_NO_PERMISSIONS.as_raw().to_string();
     let read = of_user(NOBODY, &["read", &uri, "other", "good"])?;
     expect("reading the data of root's job", &read, &denied)?;
-    is_logged(&server, seen, "user 65534 may not read job good of user 0")?;
+    is_logged(
+        &server,
+        seen,
+        "user 65534 is not permitted to read job good of user 0",
+    )?;
     owner.finalize().map_err(|e| e.to_string())?;
     server.end()?;
     Ok(Verdict::Held(

@@ -202,7 +202,7 @@ pub(super) fn directories(field: &Field) -> Result<Verdict, String> {
         let foreign = top.join("foreign");
         make(&foreign, 0o755)?;
         chown(&foreign, Some(65_534), None).map_err(|e| e.to_string())?;
-        expect(&foreign, &[&shown(&foreign), "belongs to user 65534"])?;
+        expect(&foreign, &[&shown(&foreign), "is owned by user 65534"])?;
     } else {
         let closed = top.join("closed");
         make(&closed, 0o555)?;
@@ -242,9 +242,9 @@ pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
         (
             "a directory",
             |_, at| fs::create_dir(at),
-            Some("is no regular file"),
+            Some("is not a regular file"),
         ),
-        ("a pipe", fifo, Some("is no regular file")),
+        ("a pipe", fifo, Some("is not a regular file")),
         // It is replaced, and what else has that file keeps it.
         ("a hard link", |to, at| fs::hard_link(to, at), None),
     ];

@@ -39,19 +39,19 @@ pub(super) fn named(field: &Field) -> Result<Verdict, String> {
         (
             "a process",
             Proc::new("good", Rank::new(0)),
-            "connected already",
+            "is already connected",
         ),
         (
             "a rank that its job does not have",
             Proc::new("good", Rank::new(7)),
-            "not a name for tools",
+            "cannot be used as the name of a tool",
         ),
         (
             "its server",
             server.uri.server.clone(),
-            "not a name for tools",
+            "cannot be used as the name of a tool",
         ),
-        ("a tool that is there", own, "connected already"),
+        ("a tool that is there", own, "is already connected"),
     ];
     let num_lies = lies.len();
     for (what, name, reason) in lies {
@@ -82,7 +82,11 @@ pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     if said != denied.to_string() {
         return Err(format!("at a server of another user: {said}, not {denied}"));
     }
-    logged(&server, seen, "tools of user 65534 are not served here")?;
+    logged(
+        &server,
+        seen,
+        "this server does not accept tools of user 65534",
+    )?;
     server.end()?;
 
     let mut server = field.server("tool-foreign", &["", "", "all-tools"])?;

@@ -61,7 +61,7 @@ pub(crate) fn dist(folder: &Path, profile: &str) -> Outcome {
     }
     outcome.check(
         "job",
-        run_of(&command, &["pmix", "hello"], "4 peers answered"),
+        run_of(&command, &["pmix", "hello"], "4 peers replied"),
     );
     match Path::new(MPICC).exists() {
         true => outcome.check("Open MPI", open_mpi(&command)),
@@ -150,7 +150,7 @@ fn empty_root(command: &Path) -> Result<(), String> {
     // The first rank has the input of the launcher; others would be given /dev/null.
     let said = output(job.args(["/pmix", "run", "-n", "1", "/pmix", "hello"]))?;
     let said = String::from_utf8_lossy(&said);
-    match said.contains("1 peer answered") {
+    match said.contains("1 peer replied") {
         true => Ok(()),
         false => Err(format!("the job says {said:?}")),
     }

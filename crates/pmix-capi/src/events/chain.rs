@@ -194,7 +194,7 @@ impl Chain {
         if let Some(decision) = decision(status, &said)
             && let Err(error) = group.decide(decision)
         {
-            tracing::warn!("what a handler says about a group cannot be done: {error}");
+            tracing::warn!("cannot carry out the result of a group event handler: {error}");
         }
     }
 
@@ -250,7 +250,7 @@ unsafe extern "C" fn done(
         let number = notification_cbdata as usize;
         let chain = open().chains.remove(&number);
         let Some(mut chain) = chain else {
-            return tracing::warn!("a handler of events was done twice");
+            return tracing::warn!("an event handler completed twice");
         };
         // SAFETY: C says that there are so many.
         unsafe {
@@ -265,7 +265,7 @@ unsafe extern "C" fn done(
             go_on(number, chain);
         }
     };
-    crate::guard::guard("a handler of events", ended);
+    crate::guard::guard("an event handler", ended);
 }
 
 #[cfg(test)]

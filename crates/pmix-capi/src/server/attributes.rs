@@ -40,7 +40,7 @@ pub(super) fn register(function: &Text<'_>, names: &[Text<'_>]) -> Result<()> {
     let known = names.iter().filter_map(|name| {
         let found = name.as_str().and_then(Attribute::by_name);
         if found.is_none() {
-            tracing::debug!("{name} is no attribute");
+            tracing::debug!("{name} is not an attribute");
         }
         found.map(Attribute::full_name)
     });

@@ -48,8 +48,8 @@ pub(crate) fn module_size(infos: &[Info<'_>]) -> Result<usize> {
         Some(size) if size >= COMMON_BYTES => Ok(size),
         _ => {
             tracing::warn!(
-                "PMIXRS_SERVER_MODULE_SIZE ({MODULE_SIZE}) has to be a number of at least {COMMON_BYTES}: pass \
-                 sizeof(pmix_server_module_t)"
+                "PMIXRS_SERVER_MODULE_SIZE ({MODULE_SIZE}) must be a number of at least {COMMON_BYTES}: pass \
+                sizeof(pmix_server_module_t)"
             );
             Err(Status::ERR_BAD_PARAM)
         }
@@ -200,12 +200,12 @@ fn noticed(event: ServerEvent, takes_tools: bool) {
             // Without a thread for it the host learns it from the process's end.
             let _ = later(move || tell(event));
         }
-        ServerEvent::Refused { reason } => tracing::warn!("a connection was refused: {reason}"),
+        ServerEvent::Refused { reason } => tracing::warn!("a connection was rejected: {reason}"),
         ServerEvent::FenceMissing {
             missing, status, ..
         } => {
             tracing::warn!("{} processes were missing: {status}", missing.len());
         }
-        other => tracing::debug!(?other, "nothing follows from it"),
+        other => tracing::debug!(?other, "the result is ignored"),
     }
 }

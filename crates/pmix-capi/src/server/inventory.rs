@@ -50,7 +50,7 @@ exported! {
             later(move || {
                 let made = server.collect_inventory(&directives);
                 then(made.map(|infos| (Status::SUCCESS, infos)).map_err(|error| {
-                    Error::from(ErrorDetail::new(refused(&error), "no inventory is collected"))
+                    Error::from(ErrorDetail::new(refused(&error), "cannot collect the inventory"))
                 }));
             })
         })())

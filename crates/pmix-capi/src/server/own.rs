@@ -86,7 +86,9 @@ impl OwnHost {
         let called_back = move |answer: Result<(Status, T)>| {
             let answer = answer.map_err(|status| ErrorDetail::new(status, "the host").into());
             if later(move || then(answer)).is_err() {
-                tracing::warn!("an answer of the host is lost: there is no thread");
+                tracing::warn!(
+                    "a reply of the host is lost: cannot start a thread that processes it"
+                );
             }
         };
         ask(&self.host, &self.proc, To::Own(Box::new(called_back)))

@@ -168,7 +168,7 @@ const fn is_some(status: Status) -> bool {
 fn answer(name: &'static str, cbdata: *mut c_void, with: impl FnOnce(Answering)) {
     guard(name, move || match take(cbdata as usize) {
         Some(pending) => with(pending.answering),
-        None => tracing::debug!(name, "the host answered what nobody waits for"),
+        None => tracing::debug!(name, "the host replied to a request that is not pending"),
     });
 }
 
@@ -221,7 +221,7 @@ fn release_later(release: pmix_release_cbfunc_t, cbdata: *mut c_void) {
         // SAFETY: the host gave the function and what it is given.
         let release = move || callback.call(|release, data| unsafe { release(data) });
         if later(release).is_err() {
-            tracing::warn!("what the host answered with cannot be released: there is no thread");
+            tracing::warn!("cannot release the reply of the host: cannot start a thread");
         }
     });
 }

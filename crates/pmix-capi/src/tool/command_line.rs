@@ -72,7 +72,7 @@ impl CommandLine {
     /// Reads what is asked for. The variables of the server are those that its process needs.
     pub(super) fn of(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Self> {
         let [app] = apps else {
-            tracing::warn!("a tool without a server starts one launcher at a time");
+            tracing::warn!("a tool without a server can start only one launcher at a time");
             return Err(Status::ERR_NOT_SUPPORTED);
         };
         match app.maxprocs {
@@ -123,7 +123,7 @@ impl CommandLine {
             self.reads = info.truth().is_true();
         } else if !is_any(GIVEN) && info.flags.contains(InfoFlags::REQD) {
             tracing::warn!(
-                "a tool that starts a launcher itself cannot obey {}",
+                "a tool that starts a launcher itself does not support {}",
                 info.key
             );
             return Err(Status::ERR_NOT_SUPPORTED);

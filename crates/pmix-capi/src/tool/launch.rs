@@ -83,7 +83,7 @@ fn register(
     job_info: &[Info<'static>],
 ) -> Result<Vec<(OsString, OsString)>> {
     let refused = |error: pmix_server::Error| {
-        tracing::warn!("a launcher is not started: {error}");
+        tracing::warn!("cannot start a launcher: {error}");
         error.status()
     };
     let environment = server.setup_fork(launcher).map_err(refused)?;
@@ -120,7 +120,7 @@ fn run(
     environment: Vec<(OsString, OsString)>,
 ) -> Result<()> {
     let no_pipe = |error: Errno| {
-        tracing::warn!("a launcher is not started without a pipe: {error}");
+        tracing::warn!("cannot create a pipe for a launcher: {error}");
         of_system(Some(error))
     };
     let (is_there, told) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
@@ -144,13 +144,13 @@ fn run(
         server.take_connection(launcher, move |stream, form| {
             match attached(own, of, release, stream, form) {
                 Ok(made) => add(made),
-                Err(why) => tracing::warn!("a launcher that connected is lost: {why}"),
+                Err(why) => tracing::warn!("lost the connection to a launcher: {why}"),
             }
         });
     }
     let child = command.spawn().map_err(|error| {
         let program = command.get_program().to_string_lossy();
-        tracing::warn!("{program} is not started: {error}");
+        tracing::warn!("cannot start {program}: {error}");
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Status::ERR_JOB_EXE_NOT_FOUND,
             io::ErrorKind::PermissionDenied => Status::ERR_JOB_APP_NOT_EXECUTABLE,
@@ -196,10 +196,10 @@ fn watch(
         ended(&server, &launcher, code);
     });
     let watcher = begun.map_err(|error| {
-        tracing::warn!("a launcher is ended that cannot be watched: {error}");
+        tracing::warn!("terminating a launcher that cannot be watched: {error}");
         unwatched.signal(Signal::KILL);
         if let Err(error) = unwatched.reap(|| waitpid(Some(pid), WaitOptions::empty())) {
-            tracing::debug!("its end is not waited for: {error}");
+            tracing::debug!("cannot wait for the end of a launcher: {error}");
         }
         if let Some(own) = &mut state().tool {
             own.launchers.forget(&of);

@@ -14,7 +14,7 @@ pub(crate) struct Doctor {
     /// The directory in which MPI libraries share memory.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub(crate) shm: PathBuf,
-    /// How long to wait for each server.
+    /// The time limit for the reply of each server.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
 }

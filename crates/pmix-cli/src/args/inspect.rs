@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands under `pmix map` that look at maps.
+//! The commands under `pmix map` that inspect maps.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ pub(crate) struct Explain {
     pub(crate) kind: Option<String>,
 }
 
-/// Two maps that belong together; any of them may be @FILE or - for standard input.
+/// A node map and its process map; either can be @FILE or - for standard input.
 #[derive(Args)]
 pub(crate) struct Pair {
-    /// The node map: anything that a map command takes as one argument.
+    /// The node map, in any form that the map commands accept as one argument.
     #[arg(long, value_name = "MAP")]
     pub(crate) nodes: OsString,
     /// The process map.
@@ -45,7 +45,7 @@ pub(crate) struct Where {
 /// Arguments of `who`.
 #[derive(Args)]
 pub(crate) struct Who {
-    /// Names of nodes, bracket lists too.
+    /// Names of nodes, or bracket lists.
     #[arg(value_name = "NODE", required = true)]
     pub(crate) names: Vec<OsString>,
     #[command(flatten)]
@@ -55,13 +55,13 @@ pub(crate) struct Who {
 /// Arguments of `draw`.
 #[derive(Args)]
 pub(crate) struct Draw {
-    /// The node map as words, in place of --nodes: names and bracket lists.
+    /// The node map as names and bracket lists, instead of --nodes.
     #[arg(value_name = "NODE", conflicts_with = "nodes")]
     pub(crate) names: Vec<OsString>,
-    /// The node map, for names beside the rows.
+    /// The node map, for the names of the rows.
     #[arg(long, value_name = "MAP")]
     pub(crate) nodes: Option<OsString>,
-    /// The process map; `-` or nothing reads standard input.
+    /// The process map; - for standard input (the default).
     #[arg(long, value_name = "MAP")]
     pub(crate) procs: Option<OsString>,
     #[command(flatten)]

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How ranks are laid out over nodes, in place of a process map.
+//! The layout of ranks over nodes, instead of a process map.
 
 use clap::Args;
 use pmix_hostlist::Layout;
 
-/// What makes a process map of a node map.
+/// Options that derive a process map from a node map.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LayoutArgs {
-    /// In place of --procs: so many ranks on each node, or a number for each as Slurm writes them,
-    /// 2(x3),1. Without it the slots that hostfile:FILE, slurm:, pbs:, lsf: or flux:FILE tell.
+    /// Instead of --procs: N ranks on each node, or one number per node in Slurm's notation, 2(x3),1. The
+    /// default is the number of slots in hostfile:FILE, slurm:, pbs:, lsf: or flux:FILE.
     #[arg(long, value_name = "N", conflicts_with = "procs")]
     pub(crate) ppn: Option<String>,
-    /// In place of --procs: the order in which ranks fill nodes: block, cyclic, or plane=N for N
-    /// ranks a node in turns. Block if --ppn stands alone.
+    /// Instead of --procs: the order in which ranks fill nodes: block (the default), cyclic, or plane=N for N
+    /// ranks per node in turn.
     #[arg(long, value_name = "ORDER", value_parser = LayoutArg::parse, conflicts_with = "procs")]
     pub(crate) layout: Option<LayoutArg>,
 }
 
 impl LayoutArgs {
-    /// Whether a process map is to be made.
+    /// Returns `true` if a process map is to be derived.
     pub(crate) fn is_asked(&self) -> bool {
         self.ppn.is_some() || self.layout.is_some()
     }
@@ -36,7 +36,7 @@ impl LayoutArg {
             text => {
                 let ranks = text.strip_prefix("plane=").and_then(|n| n.parse().ok());
                 let ranks = ranks.filter(|ranks| *ranks > 0);
-                Layout::Plane(ranks.ok_or("it is block, cyclic or plane=N")?)
+                Layout::Plane(ranks.ok_or("expected block, cyclic or plane=N")?)
             }
         };
         Ok(Self(layout))

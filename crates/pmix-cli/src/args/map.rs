@@ -8,12 +8,12 @@ use super::inspect::{Draw, Explain, Pair, Where, Who};
 use super::sets::{Diff, Lists, Parts, Position, Slice};
 use super::target::Target;
 
-/// What to do with a map.
+/// The commands under `pmix map`.
 #[derive(Subcommand)]
 pub(crate) enum MapCommand {
     /// Encode a list.
     Encode(Encode),
-    /// Decode a value and list what it holds.
+    /// Decode a value and print its list.
     Decode(Decode),
     /// Rewrite a map as a list, a Slurm bracket list, an encoded value or JSON.
     Convert(Convert),
@@ -21,41 +21,41 @@ pub(crate) enum MapCommand {
     Count(MapInput),
     /// Print one element.
     Nth(Nth),
-    /// Sort names, numbers in them by value: n2 before n10.
+    /// Sort names, comparing the numbers in them by value: n2 before n10.
     Sort(Lists),
-    /// Keep the first of equal names.
+    /// Remove repeated names.
     Unique(Lists),
-    /// The names of any list.
+    /// Print the names in any of the lists.
     Union(Lists),
-    /// The names of the first list that no other has.
+    /// Print the names of the first list that are in no other list.
     Minus(Lists),
-    /// The names that all lists have.
+    /// Print the names in all lists.
     Intersection(Lists),
-    /// The names that an odd number of lists have: of two, those that one alone has.
+    /// Print the names in an odd number of lists; for two lists, the names in only one of them.
     Xor(Lists),
-    /// Take names out of a list by their places.
+    /// Print the names at given positions of a list.
     Slice(Slice),
-    /// Cut a list into so many parts of about one length.
+    /// Split a list into N parts of nearly equal length.
     Split(Parts),
-    /// Cut a list into parts of so many names.
+    /// Split a list into parts of N names.
     Chop(Parts),
-    /// Tell at which places of a list names stand.
+    /// Print the positions of names in a list.
     Position(Position),
-    /// Tell how two pairs of maps differ: nodes added and lost, ranks moved.
+    /// Compare two pairs of maps: nodes added and removed, ranks moved.
     Diff(Diff),
-    /// Take a value apart byte by byte.
+    /// Explain an encoded value byte by byte.
     Explain(Explain),
-    /// Compare what each scheme makes of a list.
+    /// Compare the encodings of a list by each scheme.
     Size(MapInput),
-    /// Check a node map and a process map for faults.
+    /// Check a node map and a process map for errors.
     Verify(Pair),
-    /// Tell which node a rank is on.
+    /// Print the node of each rank.
     Where(Where),
-    /// Tell which ranks are on a node.
+    /// Print the ranks on each node.
     Who(Who),
-    /// Draw nodes by ranks.
+    /// Draw the ranks on each node.
     Draw(Draw),
-    /// Answer requests, one JSON object a line, from standard input.
+    /// Read requests from standard input, one JSON object per line.
     Batch,
 }
 
@@ -64,13 +64,13 @@ pub(crate) enum MapCommand {
 pub(crate) struct Encode {
     #[command(flatten)]
     pub(crate) input: MapInput,
-    /// `auto` answers like the library; a name asks that scheme alone, even where it is off.
+    /// The scheme: `auto` encodes like the library; a name selects that scheme alone, even if it is disabled.
     #[arg(long, default_value = "auto", value_name = "NAME")]
     pub(crate) scheme: String,
-    /// The string form (`char *`), or the form with a type and a length.
+    /// The form of the result: a string (`char *`), or a value with a type and a length.
     #[arg(long, value_enum, default_value_t = FormArg::String)]
     pub(crate) form: FormArg,
-    /// How to print it.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = EncodeOut::Text)]
     pub(crate) out: EncodeOut,
 }
@@ -84,7 +84,7 @@ pub(crate) enum FormArg {
     Regex2,
 }
 
-/// How `encode` prints.
+/// Output formats of `encode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EncodeOut {
     /// The bytes themselves.
@@ -105,17 +105,17 @@ pub(crate) struct Decode {
     /// The value has this type and no tag (`pmix_regex2_t`); hexadecimal digits alone are hex.
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
-    /// How to print the list.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = DecodeOut::Lines)]
     pub(crate) out: DecodeOut,
 }
 
-/// How `decode` prints.
+/// Output formats of `decode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DecodeOut {
-    /// One element a line.
+    /// One element per line.
     Lines,
-    /// One line: names by commas, nodes of a process map by semicolons.
+    /// One line: names separated by commas, nodes of a process map by semicolons.
     List,
     /// A JSON array.
     Json,
@@ -126,35 +126,35 @@ pub(crate) enum DecodeOut {
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) input: MapInput,
-    /// Who wrote the bracket lists of the input.
+    /// The program that wrote the bracket lists of the input.
     #[arg(long, value_enum, value_name = "WRITER", conflicts_with = "procs")]
     pub(crate) from: Option<Writer>,
-    /// What to make of it.
+    /// The output format.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Target,
 }
 
-/// Who wrote a bracket list, where two read it in different orders.
+/// The writer of a bracket list; Slurm and ClusterShell expand it in different orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Writer {
-    /// Slurm: of three and more brackets the last counts fastest, and behind it the first.
+    /// Slurm: with three or more brackets the last counts fastest, then the first.
     Slurm,
-    /// ClusterShell, and this command: the rightmost bracket counts fastest.
+    /// ClusterShell and this command: the rightmost bracket counts fastest.
     Clustershell,
 }
 
 /// Arguments of `nth`.
 #[derive(Args)]
 pub(crate) struct Nth {
-    /// Counted from zero; -1 is the last.
+    /// The position, counted from zero; -1 is the last.
     #[arg(value_name = "INDEX", allow_negative_numbers = true, value_parser = index)]
     pub(crate) index: i64,
     #[command(flatten)]
     pub(crate) input: MapInput,
 }
 
-/// Reads a place in a list.
+/// Parses a position in a list.
 fn index(text: &str) -> Result<i64, String> {
-    let why = "expected a place counted from zero, or from the end with -1 as the last";
+    let why = "expected a position, counted from zero, or from the end with -1 as the last";
     text.parse().map_err(|_| why.to_owned())
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line, defined once: parser, help, completions and man pages all come from here.
+//! Definition of the command line; the parser, the help, the completions and the man pages are generated from
+//! it.
 
 mod dictionary;
 mod doctor;
@@ -46,10 +47,10 @@ pub(crate) use wire::{
     module,
 };
 
-/// PMIx: start jobs on this node, ask their servers, and read and write node and process maps.
+/// PMIx: start jobs on this node, query their servers, and read and write node and process maps.
 ///
-/// `pmix run` starts the processes of a job and is the PMIx server that they speak to; `pmix ps` and `pmix
-/// query` ask running servers, those of others too.
+/// `pmix run` starts the processes of a job and is their PMIx server. `pmix ps` and `pmix query` query
+/// running servers, including those of other PMIx implementations.
 #[derive(Parser)]
 #[command(
     name = "pmix",
@@ -57,7 +58,9 @@ pub(crate) use wire::{
     propagate_version = true,
     arg_required_else_help = true
 )]
-#[command(after_help = "Exit codes: 0 ok, 1 negative answer, 2 usage, 3 bad data.")]
+#[command(
+    after_help = "Exit codes: 0 success, 1 failure or negative answer, 2 usage error, 3 invalid data."
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -65,10 +68,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options that every command takes.
+/// Options of every command.
 #[derive(Args)]
 pub(crate) struct Global {
-    /// Read this plugins.toml above those that are found; `none`: read none at all.
+    /// Read this plugins.toml with precedence over the files found by default; `none` disables all of them.
     #[arg(
         long,
         global = true,
@@ -76,7 +79,7 @@ pub(crate) struct Global {
         help_heading = "Global options"
     )]
     pub(crate) config: Option<PathBuf>,
-    /// Set an MCA parameter; may be given more than once.
+    /// Set an MCA parameter; can be repeated.
     #[arg(
         long,
         global = true,
@@ -87,14 +90,14 @@ pub(crate) struct Global {
         help_heading = "Global options"
     )]
     pub(crate) mca: Vec<String>,
-    /// Answer in JSON, one value a line; `pmix man` and pmix-json(7) have the schemas.
+    /// Print JSON, one value per line; pmix-json(7) (see `pmix man`) describes the schemas.
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
-    /// Say on standard error what is decided and done; twice and three times say more, for those who work on
-    /// this software.
+    /// Log decisions and actions to standard error; repeat for more detail (-vv, -vvv), for developers of
+    /// pmix.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     pub(crate) verbose: u8,
-    /// When to use colour; NO_COLOR is honoured.
+    /// When to use color; NO_COLOR is honored.
     #[arg(
         long,
         global = true,
@@ -102,13 +105,13 @@ pub(crate) struct Global {
         default_value_t = When::Auto,
         value_name = "WHEN",
         hide_possible_values = true,
-        help = "When to use colour: auto, never or always; NO_COLOR is honoured",
+        help = "When to use color: auto, never or always; NO_COLOR is honored",
         help_heading = "Global options"
     )]
     pub(crate) color: When,
 }
 
-/// When colour is used.
+/// The values of `--color`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
     /// On a terminal, unless NO_COLOR is set.
@@ -142,9 +145,9 @@ Examples:
   pmix run -n 8 --map-by core --report ./solver
   pmix run --nodes 'n[1-2]' --procs '0-3;4-7' --node-name n1 ./solver
 
-Exit codes: 0 if every process ended with 0, else that of the first that did not: its exit code, or
-128 and the number of its signal. 124 when the time was up, 127 for a program that is not there,
-126 for one that cannot be run.";
+Exit codes: 0 if every process exited with 0. Otherwise the exit code of the first process that failed,
+or 128 plus the number of the signal that terminated it. 124 if --timeout expired, 127 if a program was
+not found, 126 if it cannot be executed.";
 
 const HELLO_EXAMPLES: &str = "\
 Examples:
@@ -170,7 +173,7 @@ Examples:
   pmix top --sort memory --interval 5 run-n01-4711@1
   pmix --json top --pid 4711
 
-Exit codes: 0 shown, 1 no server, or one that does not tell what processes use.";
+Exit codes: 0 shown, 1 no server was found, or the server does not report resource usage.";
 
 const KILL_EXAMPLES: &str = "\
 Examples:
@@ -204,7 +207,8 @@ Examples:
   pmix attach run-n01-4711@1
   pmix attach --tag-output --ranks 0-3 --stream stderr run-n01-4711@1
 
-Exit codes: that of the job as its server tells it, 1 if the server was lost before the job ended.";
+Exit codes: the exit code of the job as reported by its server, 1 if the connection to the
+server was lost before the job ended.";
 
 const WIRE_EXAMPLES: &str = "\
 Examples:
@@ -213,55 +217,56 @@ Examples:
   pmix wire encode --type uint32 --module v3 '[300]'
   pmix wire decode --jsonl < requests.jsonl";
 
-/// What to do.
+/// The commands of `pmix`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Node and process maps: encode, decode, inspect.
     #[command(subcommand, arg_required_else_help = true, after_help = EXAMPLES)]
     Map(MapCommand),
-    /// Ask a job for values, as a server answers them.
+    /// Look up values of a job, as PMIx_Get on one of its processes would return them.
     #[command(arg_required_else_help = true, after_help = GET_EXAMPLES)]
     Get(Get),
-    /// Start a job on this node: its processes, and the server they speak to.
+    /// Start the processes of a job on this node, and their PMIx server.
     #[command(arg_required_else_help = true, after_help = RUN_EXAMPLES)]
     Run(Box<Run>),
-    /// Attach to a running server and ask it.
+    /// Query a running server.
     #[command(arg_required_else_help = true, after_help = QUERY_EXAMPLES)]
     Query(QueryArgs),
     /// List the jobs and processes of the running servers of this node.
     #[command(after_help = PS_EXAMPLES)]
     Ps(Ps),
-    /// Show the memory and processor time of the processes of running jobs, live at a terminal.
+    /// Show the memory and processor time of the processes of running jobs; updated continuously on a
+    /// terminal.
     #[command(after_help = TOP_EXAMPLES)]
     Top(Top),
-    /// End, stop, continue or signal the processes of a running job.
+    /// Terminate, stop, continue or signal the processes of a running job.
     #[command(arg_required_else_help = true, after_help = KILL_EXAMPLES)]
     Kill(Kill),
-    /// Let the processes of a job go on that wait for a debugger.
+    /// Continue the processes of a job that wait for a debugger.
     #[command(arg_required_else_help = true, after_help = RELEASE_EXAMPLES)]
     Release(Release),
-    /// Show what becomes of jobs and processes, as a server tells it, until it ends.
+    /// Show the events of jobs and processes that a server reports, until the server ends.
     #[command(after_help = EVENTS_EXAMPLES)]
     Events(Events),
-    /// Show the output of a running job until it ends, and end as it does.
+    /// Show the output of a running job until it ends, then exit with its exit code.
     #[command(arg_required_else_help = true, after_help = ATTACH_EXAMPLES)]
     Attach(AttachTo),
-    /// Look for what keeps PMIx from working on this node; a report to be pasted.
-    #[command(after_help = "Exit codes: 0 no fault was found, 1 some were.")]
+    /// Check this node for problems that prevent PMIx from working; print a report for bug reports.
+    #[command(after_help = "Exit codes: 0 no problem was found, 1 at least one problem was found.")]
     Doctor(Doctor),
-    /// Publish texts at a running server, which processes and tools find by their keys.
+    /// Publish key-value pairs on a running server, for processes and tools to look up.
     #[command(arg_required_else_help = true, after_help = PUBLISH_EXAMPLES)]
     Publish(Publish),
-    /// Show what was published at a running server.
+    /// Look up published values on a running server.
     #[command(arg_required_else_help = true, after_help = LOOKUP_EXAMPLES)]
     Lookup(Lookup),
-    /// Packed data: unpack, explain, pack.
+    /// Pack, unpack and explain PMIx wire data.
     #[command(arg_required_else_help = true, after_help = WIRE_EXAMPLES)]
     Wire(Wire),
-    /// A process of a job that greets the others: put, commit, fence, get; one line a rank.
+    /// Run a test process of a job: put, commit, fence, get; prints one line per rank.
     #[command(after_help = HELLO_EXAMPLES)]
     Hello(Hello),
-    /// The components of the preg framework.
+    /// Show and check the components of the preg framework.
     #[command(subcommand, arg_required_else_help = true)]
     Plugins(PluginsCommand),
     /// Show every parameter, its value and its source.
@@ -273,12 +278,12 @@ pub(crate) enum Command {
     /// Print a completion script for a shell.
     #[command(after_help = "For example: pmix completions bash > /etc/bash_completion.d/pmix")]
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write the manual: one page to standard output, or all pages into a directory.
     Man {
-        /// The directory; it is made if it is not there, with those above it.
+        /// The directory; created with its parents if it does not exist.
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What to do with components.
+/// The commands under `pmix plugins`.
 #[derive(Subcommand)]
 pub(crate) enum PluginsCommand {
-    /// Show every component: what it does, its priority, and which setting decided.
+    /// Show every component: its function, its priority, and the setting that selected it.
     List,
-    /// Load one plugin file and try it: does every list come back as it went?
+    /// Load one plugin file and check that every list decodes to the list that was encoded.
     Check {
         /// The shared library.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Lists of names to try besides the samples: names, bracket lists, @FILE, or - for standard
-        /// input, a list an argument.
+        /// Lists to try in addition to the samples, one per argument: names, bracket lists, @FILE, or - for
+        /// standard input.
         #[arg(value_name = "LIST")]
         lists: Vec<OsString>,
     },
@@ -26,11 +26,11 @@ pub(crate) enum PluginsCommand {
 /// Arguments of `info`.
 #[derive(Args)]
 pub(crate) struct Info {
-    /// Only parameters whose name or help has this in it, in upper or lower case; with `*` or `?` it
-    /// has to fit the whole name or the whole help. Several: those that one of them finds.
+    /// Show only parameters whose name or help contains this text, ignoring case; a pattern with `*` or `?`
+    /// must match the whole name or help. Several patterns: parameters that match any of them.
     #[arg(value_name = "PATTERN")]
     pub(crate) patterns: Vec<String>,
-    /// Only the parameters of this framework: preg, pcompress, psec, gds, or all.
+    /// Show only the parameters of this framework: preg, pcompress, psec, gds, or all.
     #[arg(long, value_name = "FRAMEWORK", default_value = "all")]
     pub(crate) param: String,
 }

@@ -11,13 +11,13 @@ use super::hello::seconds;
 /// Arguments of `publish`.
 #[derive(Args)]
 pub(crate) struct Publish {
-    /// What is published: keys, each with a text.
+    /// The data to publish: keys, each with a text.
     #[arg(value_name = "KEY=TEXT", required = true)]
     pub(crate) data: Vec<String>,
-    /// Who may find it, of the processes of this user.
+    /// The processes of this user that can look it up.
     #[arg(long, value_enum, default_value_t = SeenBy::Session, value_name = "RANGE")]
     pub(crate) range: SeenBy,
-    /// How long it is kept.
+    /// The lifetime of the data.
     #[arg(long, value_enum, default_value_t = KeepFor::Session, value_name = "TIME")]
     pub(crate) keep: KeepFor,
     #[command(flatten)]
@@ -30,31 +30,31 @@ pub(crate) struct Lookup {
     /// The keys.
     #[arg(value_name = "KEY", required = true)]
     pub(crate) keys: Vec<String>,
-    /// Wait so long for what is not published yet.
+    /// Wait up to this time for keys that are not published yet.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) wait: Option<Duration>,
     #[command(flatten)]
     pub(crate) attach: Attach,
 }
 
-/// Who may find published data.
+/// Processes that can look up published data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SeenBy {
     /// Processes of this node.
     Local,
     /// Processes of the session.
     Session,
-    /// All.
+    /// All processes of the user.
     Global,
 }
 
-/// How long published data are kept.
+/// Lifetimes of published data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeepFor {
-    /// Until they were found once.
+    /// Until the first lookup.
     FirstRead,
     /// Until the session ends.
     Session,
-    /// For ever, which is as long as the server goes on.
+    /// Until the server ends.
     Indef,
 }

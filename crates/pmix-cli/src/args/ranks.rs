@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ranks as users write them: `0,2-4`.
+//! Parsing of lists of ranks such as `0,2-4`.
 
 use pmix_types::{Nspace, Proc, Rank};
 
-/// How many processes one request may name.
+/// Maximum number of processes in one request.
 const MOST: u64 = 1 << 16;
 
-/// Ranks, as ranges of which both ends count, in ascending order.
+/// Ranges of ranks, both ends included, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ranks(pub(crate) Vec<(u32, u32)>);
 
 impl Ranks {
-    /// Reads ranks such as `0,2-4`.
+    /// Parses ranks such as `0,2-4`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the first that is none.
+    /// A description of the first invalid rank.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let rank = |text: &str| match text.trim().parse::<u32>() {
             Ok(rank) if Rank::new(rank).is_valid() => Ok(rank),
-            // The Standard has other meanings for these, all processes of a job for one.
+            // The Standard reserves these values, for example `PMIX_RANK_WILDCARD`.
             Ok(rank) => Err(format!(
-                "{rank} is no rank: the largest is {}",
+                "{rank} is not a valid rank: the largest rank is {}",
                 Rank::MAX_VALID
             )),
-            Err(error) => Err(format!("{text:?} is no rank: {error}")),
+            Err(error) => Err(format!("{text:?} is not a rank: {error}")),
         };
         let range = |range: &str| match range.split_once('-') {
             Some((first, last)) => Ok((rank(first)?, rank(last)?)),
@@ -36,24 +36,28 @@ impl Ranks {
         Ok(Self(ranks))
     }
 
-    /// Reads ranks that a request is to name one by one.
+    /// Parses ranks for a request that names each process.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), and more than a request may name.
+    /// As [`parse`](Self::parse), and if there are more than [`MOST`] ranks or a range is reversed.
     pub(crate) fn parse_few(text: &str) -> Result<Self, String> {
         let ranks = Self::parse(text)?;
         let count = |(first, last): &(u32, u32)| u64::from(last.saturating_sub(*first)) + 1;
         if let Some((first, last)) = ranks.0.iter().find(|(first, last)| first > last) {
-            return Err(format!("{first}-{last} is no range: its end is first"));
+            return Err(format!(
+                "invalid range {first}-{last}: its start is above its end"
+            ));
         }
         match ranks.0.iter().map(count).fold(0, u64::saturating_add) {
-            number if number > MOST => Err(format!("{number} ranks: not more than {MOST}")),
+            number if number > MOST => {
+                Err(format!("{number} ranks given, at most {MOST} are possible"))
+            }
             _ => Ok(ranks),
         }
     }
 
-    /// The processes with these ranks, each once; all of the job if none are named.
+    /// Returns the processes with these ranks, each once, or the wildcard of the job for `None`.
     pub(crate) fn procs(ranks: Option<&Self>, nspace: &str) -> Vec<Proc<'static>> {
         let nspace = Nspace::new(nspace.to_owned()).to_shared();
         let Some(Self(ranges)) = ranks else {
@@ -79,12 +83,12 @@ mod tests {
             [(0, 0), (2, 2), (4, 5)]
         );
         for (text, why) in [
-            ("x", "is no rank"),
-            ("1,,2", "is no rank"),
-            ("3-1", "is no range"),
-            ("0-4294967245", "not more than 65536"),
-            ("4294967246", "the largest is 4294967245"),
-            ("0,4294967294", "the largest is 4294967245"),
+            ("x", "is not a rank"),
+            ("1,,2", "is not a rank"),
+            ("3-1", "invalid range 3-1"),
+            ("0-4294967245", "at most 65536"),
+            ("4294967246", "the largest rank is 4294967245"),
+            ("0,4294967294", "the largest rank is 4294967245"),
         ] {
             let error = Ranks::parse_few(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -18,11 +18,11 @@ use super::layout::LayoutArgs;
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) app: AppArgs,
-    /// The nodes of a larger job, of which only the processes of this node are started: anything
-    /// that a map command takes as one argument.
+    /// The node map of a larger job, in any form that the map commands accept as one argument; only the
+    /// processes of this node are started.
     #[arg(long, value_name = "MAP", help_heading = "Placement")]
     pub(crate) nodes: Option<OsString>,
-    /// The ranks on each of them.
+    /// The process map: the ranks on each node of --nodes.
     #[arg(
         long,
         value_name = "MAP",
@@ -32,12 +32,12 @@ pub(crate) struct Run {
     pub(crate) procs: Option<OsString>,
     #[command(flatten, next_help_heading = "Placement")]
     pub(crate) layout: LayoutArgs,
-    /// What this node is called in the maps, if not as the system has it.
+    /// The name of this node in the maps, if it differs from the host name.
     #[arg(long, value_name = "NAME", help_heading = "Placement")]
     pub(crate) node_name: Option<String>,
-    /// How processes are dealt out to the parts of the node: PART in turns, `slot:pe=N` with N cores
-    /// each, or `ppr:N:PART` with N on each part; PART is slot, node, package, numa, l3cache, l2cache,
-    /// l1cache, core or hwthread.
+    /// How processes are mapped to the parts of the node: `PART` round-robin, `PART:pe=N` with N cores for
+    /// each process, or `ppr:N:PART` with N processes on each part. PART is slot, node, package, numa,
+    /// l3cache, l2cache, l1cache, core or hwthread.
     #[arg(
         long,
         default_value = "slot",
@@ -46,7 +46,7 @@ pub(crate) struct Run {
         help_heading = "Placement"
     )]
     pub(crate) map_by: MapByArg,
-    /// How many cores each process has for its threads.
+    /// The number of cores for the threads of each process.
     #[arg(
         long,
         value_name = "N",
@@ -55,30 +55,31 @@ pub(crate) struct Run {
         help_heading = "Placement"
     )]
     pub(crate) cpus_per_rank: Option<u32>,
-    /// Deal out these processors alone, for example 0-3,8.
+    /// Use only these processors, for example 0-3,8.
     #[arg(long, value_name = "LIST", alias = "cpu-list", value_parser = cpus, help_heading = "Placement")]
     pub(crate) cpu_set: Option<Cpuset>,
-    /// Say on standard error, before processes start, where each of them runs.
+    /// Report the binding of each process on standard error before it starts.
     #[arg(long, help_heading = "Placement")]
     pub(crate) report_bindings: bool,
     #[command(flatten)]
     pub(crate) habits: Habits,
-    /// What each process is confined to; by default what --map-by names, if that is part of a node.
+    /// The part of the node that each process is bound to; by default the part of --map-by.
     #[arg(long, value_enum, value_name = "PART", help_heading = "Placement")]
     pub(crate) bind_to: Option<BindTo>,
-    /// Put the job, the rank and the stream in front of each line of output.
+    /// Prefix each line of output with the job, the rank and the stream.
     #[arg(short = 'l', long, visible_alias = "label", help_heading = "Output")]
     pub(crate) tag_output: bool,
-    /// Keep each piece of a line until the line ends, of one process too. Without this, lines of several
-    /// processes are whole, but a piece that nothing follows for a second goes out, so that prompts are seen.
+    /// Buffer output until a line is complete, for a single process too. By default, lines of different
+    /// processes are not mixed, but an incomplete line is written after one second, so that prompts are
+    /// visible.
     #[arg(long, conflicts_with = "tag_output", help_heading = "Output")]
     pub(crate) whole_lines: bool,
-    /// Let processes write to the launcher's own streams themselves, though their lines may then stand in each
-    /// other.
+    /// Let processes write directly to the launcher's standard output and standard error; lines of different
+    /// processes can be mixed.
     #[arg(long, conflicts_with_all = ["tag_output", "whole_lines"], help_heading = "Output")]
     pub(crate) no_whole_lines: bool,
-    /// Have each process write to files of its own: DIR/rank.N.stdout and DIR/rank.N.stderr. With
-    /// --tag-output or --whole-lines, a copy goes where output went without it.
+    /// Write the output of each process to its own files, DIR/rank.N.stdout and DIR/rank.N.stderr. With
+    /// --tag-output or --whole-lines, the output is also copied to the launcher's own streams.
     #[arg(
         long,
         value_name = "DIR",
@@ -86,8 +87,8 @@ pub(crate) struct Run {
         help_heading = "Output"
     )]
     pub(crate) output_dir: Option<PathBuf>,
-    /// What the files of --output-dir are called, before .stdout and .stderr: %r is the rank, %n the
-    /// nspace, %h the name of this node, %% a percent sign.
+    /// The names of the files of --output-dir without .stdout and .stderr: %r is the rank, %n the nspace, %h
+    /// the name of this node, %% a percent sign.
     #[arg(
         long,
         value_name = "PATTERN",
@@ -95,28 +96,28 @@ pub(crate) struct Run {
         help_heading = "Output"
     )]
     pub(crate) output_name: Option<OsString>,
-    /// Copy to the launcher's own streams what goes to the files of --output-dir.
+    /// Copy the output in the files of --output-dir to the launcher's own streams.
     #[arg(long, requires = "output_dir", help_heading = "Output")]
     pub(crate) copy_output: bool,
-    /// Have standard error go where standard output goes.
+    /// Redirect standard error to standard output.
     #[arg(long, alias = "merge-stderr-to-stdout", help_heading = "Output")]
     pub(crate) merge_output: bool,
-    /// Let tools and processes pull the output of others and push the input of rank 0, over PMIx:
-    /// output passes through the launcher too, and rank 0 reads what is pushed and nothing else.
+    /// Let tools and processes pull output and push input to rank 0 with PMIx_IOF_pull and PMIx_IOF_push. All
+    /// output passes through the launcher, and rank 0 reads only pushed input.
     #[arg(long, help_heading = "Output")]
     pub(crate) forward_io: bool,
-    /// Say on standard error where each process runs before it does, and at the end how long it ran and
-    /// how it ended, and which groups were not taken apart.
+    /// Report on standard error the binding of each process before it starts, and at the end its run time,
+    /// its exit status, and the groups that were not destructed.
     #[arg(long, help_heading = "Output")]
     pub(crate) report: bool,
-    /// Write every message that passes between the processes and the server into this file, in the
-    /// form of `pmix wire decode --message`.
+    /// Write every message between the processes and the server to this file, in the format that `pmix wire
+    /// decode --message` reads.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
-    /// End the job after this time, in seconds.
+    /// Terminate the job after this time, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = limit, help_heading = "Ending")]
     pub(crate) timeout: Option<Duration>,
-    /// How long processes may take to end before they are killed, in seconds.
+    /// The time that processes have to terminate before they are killed, in seconds.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -125,49 +126,47 @@ pub(crate) struct Run {
         help_heading = "Ending"
     )]
     pub(crate) grace: Duration,
-    /// Let the others go on when a process fails.
+    /// Continue the other processes when a process fails.
     #[arg(long, help_heading = "Ending")]
     pub(crate) keep_going: bool,
-    /// Start each process that ends badly again, so often at most.
+    /// Restart a process that fails, at most N times.
     #[arg(long, value_name = "N", default_value = "0", help_heading = "Ending")]
     pub(crate) max_restarts: u32,
-    /// The largest number of processes in spawned jobs (PMIx_Spawn, MPI_Comm_spawn) at one time; a job
-    /// counts until its last process has ended and its output is closed; 0 refuses every spawn.
+    /// The maximum number of processes in spawned jobs (PMIx_Spawn, MPI_Comm_spawn) at one time; 0 rejects
+    /// every spawn. A job counts until its last process has ended and its output is closed.
     #[arg(long, value_name = "N", default_value = "1024")]
     pub(crate) max_spawned: u32,
-    /// Which rank reads standard input, or none.
+    /// The rank that reads standard input, or none.
     #[arg(long, value_name = "RANK", default_value = "0", value_parser = StdinArg::parse)]
     pub(crate) stdin: StdinArg,
-    /// A name for some of the processes, which they find by PMIx_Query_info.
+    /// Define a process set, which processes find with PMIx_Query_info; can be repeated.
     #[arg(long = "pset", value_name = "NAME=RANKS", value_parser = process_set)]
     pub(crate) process_sets: Vec<ProcessSet>,
-    /// Leave out the variables by which scripts find rank and size as under mpirun
-    /// (OMPI_COMM_WORLD_RANK and the like).
+    /// Do not set the variables of mpirun in which scripts find rank and size (such as OMPI_COMM_WORLD_RANK).
     #[arg(long)]
     pub(crate) no_compat_env: bool,
-    /// What the job is called; made of the node and the launcher's process number by default.
+    /// The name of the job; by default derived from the node and the launcher's process ID.
     #[arg(long, value_name = "NAME", value_parser = nspace)]
     pub(crate) nspace: Option<String>,
-    /// Let tools find this launcher's server as that of the system (PMIX_CONNECT_TO_SYSTEM), of which a
-    /// node has one.
+    /// Register this launcher's server as the system server of the node (PMIX_CONNECT_TO_SYSTEM).
     #[arg(long)]
     pub(crate) system_server: bool,
-    /// Stop each process before the first instruction of its program, until `pmix release` or a debugger
+    /// Stop each process before the first instruction of its program until `pmix release` or a debugger
     /// continues it.
     #[arg(long, help_heading = "Debugging")]
     pub(crate) stop_on_exec: bool,
-    /// Have each process wait in PMIx_Init for a debugger, until `pmix release` or the debugger lets it go on.
+    /// Stop each process in PMIx_Init until `pmix release` or a debugger continues it.
     #[arg(long, help_heading = "Debugging")]
     pub(crate) stop_in_init: bool,
-    /// Tell programs to stop for a debugger where they choose; those that know of it do, and say so.
+    /// Ask programs to stop for a debugger at a point of their choice; only programs that support this stop.
     #[arg(long, help_heading = "Debugging")]
     pub(crate) stop_in_app: bool,
 }
 
-/// What is said of one application; those that follow a `:` take these options only.
+/// Options of one application; after a `:` only these options are accepted.
 #[derive(Args)]
 pub(crate) struct AppArgs {
-    /// How many processes to start; 1, or as many as --procs has.
+    /// The number of processes; the default is 1, or the number in --procs.
     #[arg(
         short,
         long = "num-procs",
@@ -176,29 +175,29 @@ pub(crate) struct AppArgs {
         value_parser = count
     )]
     pub(crate) num_procs: Option<u32>,
-    /// Set a variable for the processes, or pass on one that would be held back; PREFIX* passes
-    /// all that begin so.
+    /// Set an environment variable for the processes, or pass one that is not passed by default; PREFIX*
+    /// passes all variables with this prefix.
     #[arg(short = 'x', long = "export", value_name = "VAR[=VALUE]")]
     pub(crate) exports: Vec<OsString>,
-    /// Set a variable, as other launchers have it.
+    /// A variable to set, as `-genv NAME VALUE` of other launchers.
     #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], hide = true)]
     pub(crate) genv: Vec<OsString>,
-    /// Start in this directory.
+    /// The working directory of the processes.
     #[arg(short = 'D', long, value_name = "DIR", aliases = ["wd", "chdir"])]
     pub(crate) wdir: Option<PathBuf>,
-    /// Nodes to start on, as mpirun has them: this one has to be among them.
+    /// Nodes to start on, as for mpirun; this node must be one of them.
     #[arg(long, value_name = "NODES", help_heading = "Placement")]
     pub(crate) host: Option<String>,
-    /// A file of nodes, as mpirun has them: this one has to be among them.
+    /// A file of nodes, as for mpirun; this node must be one of them.
     #[arg(long, hide = true, aliases = ["machinefile"], value_name = "FILE")]
     pub(crate) hostfile: Option<PathBuf>,
-    /// Other launchers mean different things by it.
+    /// An option that other launchers define differently; always rejected.
     #[arg(short = 'c', hide = true, value_parser = ambiguous)]
     c: Option<String>,
-    /// As above.
+    /// An option that other launchers define differently; always rejected.
     #[arg(short = 'N', hide = true, value_parser = nodes_or_each)]
     number: Option<String>,
-    /// The program and its arguments; after ` : ` another application, with options of its own.
+    /// The program and its arguments; ` : ` starts another application with its own options.
     #[arg(
         value_name = "PROGRAM [ARG]...",
         required = true,
@@ -208,13 +207,13 @@ pub(crate) struct AppArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The words behind a `:`, read as those in front of it.
+/// The words after a `:`, parsed like those before it.
 #[derive(Parser)]
 #[command(name = "pmix run … :", no_binary_name = true)]
 pub(crate) struct NextApp {
     #[command(flatten)]
     pub(crate) app: AppArgs,
-    /// Parameters for the processes of this application.
+    /// Set an MCA parameter for the processes of this application.
     #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], allow_hyphen_values = true)]
     pub(crate) mca: Vec<String>,
 }
@@ -222,42 +221,42 @@ pub(crate) struct NextApp {
 /// A part of the node, for `--map-by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// One core after the other.
+    /// Cores in sequence.
     Slot,
-    /// The node as a whole.
+    /// The whole node.
     Node,
-    /// Packages in turns.
+    /// Packages, round-robin.
     #[value(alias = "socket")]
     Package,
-    /// Nodes of memory in turns.
+    /// NUMA nodes, round-robin.
     Numa,
-    /// Level 3 caches in turns.
+    /// Level 3 caches, round-robin.
     L3cache,
-    /// Level 2 caches in turns.
+    /// Level 2 caches, round-robin.
     L2cache,
-    /// Level 1 caches in turns.
+    /// Level 1 caches, round-robin.
     L1cache,
-    /// Cores in turns.
+    /// Cores, round-robin.
     Core,
-    /// Hardware threads in turns.
+    /// Hardware threads, round-robin.
     Hwthread,
 }
 
-/// What a process is confined to.
+/// The part of the node that a process is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BindTo {
-    /// Nothing.
+    /// No binding.
     None,
     /// A package.
     #[value(alias = "socket")]
     Package,
-    /// A node of memory.
+    /// A NUMA node.
     Numa,
-    /// What shares a level 3 cache.
+    /// The processors that share a level 3 cache.
     L3cache,
-    /// What shares a level 2 cache.
+    /// The processors that share a level 2 cache.
     L2cache,
-    /// What shares a level 1 cache.
+    /// The processors that share a level 1 cache.
     L1cache,
     /// A core.
     Core,
@@ -266,7 +265,7 @@ pub(crate) enum BindTo {
 }
 
 impl Part {
-    /// What the launcher calls it.
+    /// Returns the corresponding value of `pmix-launch`.
     pub(crate) fn map_by(self) -> MapBy {
         let level = match self {
             Self::Slot => return MapBy::Slot,
@@ -284,7 +283,7 @@ impl Part {
 }
 
 impl BindTo {
-    /// What the launcher calls it.
+    /// Returns the corresponding value of `pmix-launch`.
     pub(crate) fn level(self) -> Option<Level> {
         match self {
             Self::None => None,
@@ -299,57 +298,58 @@ impl BindTo {
     }
 }
 
-/// A process set: a name, and ranks such as `0,2-4`.
+/// Parses a process set: a name, and ranks such as `0,2-4`.
 fn process_set(text: &str) -> Result<ProcessSet, String> {
     let (name, ranks) = text
         .rsplit_once('=')
-        .ok_or("NAME=RANKS is expected, such as even=0,2,4-6")?;
+        .ok_or("expected NAME=RANKS, such as even=0,2,4-6")?;
     Ok(ProcessSet {
         name: name.to_owned(),
         ranks: Ranks::parse(ranks)?.0,
     })
 }
 
-/// What users of other launchers type: taken where it changes nothing here, or refused with a word on
-/// what to say instead.
+/// Options of other launchers: accepted where they change nothing here, otherwise rejected with the option to
+/// use instead.
 #[derive(Args)]
 pub(crate) struct Habits {
-    /// Processes may outnumber processors whether this is given or not.
+    /// Accepted without effect: processes can always outnumber processors.
     #[arg(long, hide = true)]
     pub(crate) oversubscribe: bool,
-    /// Root may run jobs whether this is given or not.
+    /// Accepted without effect: root can always run jobs.
     #[arg(long, hide = true)]
     allow_run_as_root: bool,
-    /// Ranks are numbered in the order in which they are dealt out.
+    /// The order of ranks; only the order of `--map-by` is supported.
     #[arg(long, hide = true, value_parser = rank_by)]
     rank_by: Option<String>,
-    /// Where ranks run and what they are bound to.
+    /// The placement of ranks and other information to print.
     #[arg(long, hide = true, value_delimiter = ',', value_parser = display)]
     pub(crate) display: Vec<String>,
 }
 
 fn ambiguous(_: &str) -> Result<String, String> {
-    let here = "-n N says how many processes, --cpus-per-rank N how many cores each has";
+    let here =
+        "use -n N for the number of processes, --cpus-per-rank N for the number of cores of each";
     Err(format!(
-        "mpirun and srun mean different things by -c: {here}"
+        "-c has different meanings for mpirun and srun: {here}"
     ))
 }
 
 fn nodes_or_each(_: &str) -> Result<String, String> {
-    let here = "-n N says how many processes there are, on this node";
+    let here = "use -n N for the number of processes on this node";
     Err(format!(
-        "srun means nodes by -N, mpirun processes of each node: {here}"
+        "-N is a number of nodes for srun and of processes per node for mpirun: {here}"
     ))
 }
 
-/// The name of a job: it also stands in that of its server, in files and in messages.
+/// Parses the name of a job, which is also part of the server's name, of file names and of messages.
 fn nspace(word: &str) -> Result<String, String> {
     let most = Nspace::MAX_LEN - ".server".len();
     let legal = |byte: u8| byte.is_ascii_graphic() && !b";/".contains(&byte);
     match !word.is_empty() && word.len() <= most && word.bytes().all(legal) {
         true => Ok(word.to_owned()),
         false => Err(format!(
-            "a job is called by 1 to {most} printable characters without blanks, ; and /"
+            "a job name has 1 to {most} printable characters other than spaces, ; and /"
         )),
     }
 }
@@ -357,23 +357,25 @@ fn nspace(word: &str) -> Result<String, String> {
 fn rank_by(word: &str) -> Result<String, String> {
     match word {
         "slot" | "fill" => Ok(word.to_owned()),
-        _ => Err("ranks are numbered in the order in which --map-by deals them out".to_owned()),
+        _ => Err(
+            "ranks always follow the order of --map-by; only slot and fill are accepted".to_owned(),
+        ),
     }
 }
 
 fn display(word: &str) -> Result<String, String> {
     match word {
         "map" | "map-devel" | "bind" | "bindings" | "allocation" | "topo" => Ok(word.to_owned()),
-        _ => Err("map and bind show where processes run".to_owned()),
+        _ => Err("expected map, map-devel, bind, bindings, allocation or topo".to_owned()),
     }
 }
 
 fn cpus(word: &str) -> Result<Cpuset, String> {
     let cpus = Cpuset::parse(word).ok().filter(|cpus| !cpus.is_empty());
-    cpus.ok_or_else(|| "processors are numbers and ranges, as in 0-3,8".to_owned())
+    cpus.ok_or_else(|| "expected processor numbers and ranges, such as 0-3,8".to_owned())
 }
 
-/// Which rank reads standard input.
+/// The rank that reads standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StdinArg(pub(crate) Option<u32>);
 
@@ -381,9 +383,12 @@ impl StdinArg {
     fn parse(word: &str) -> Result<Self, String> {
         match word {
             "none" => Ok(Self(None)),
-            "all" => Err("one process reads it; others can be sent a file each".to_owned()),
+            "all" => Err(
+                "only one process can read standard input; redirect a file for each of the others"
+                    .to_owned(),
+            ),
             rank => {
-                let rank = rank.parse().map_err(|_| "expected a rank or none");
+                let rank = rank.parse().map_err(|_| "expected a rank or `none`");
                 Ok(Self(Some(rank?)))
             }
         }
@@ -394,11 +399,11 @@ impl StdinArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MapByArg {
     pub(crate) part: Part,
-    /// How many cores each process has (`pe=N`).
+    /// Number of cores of each process (`pe=N`).
     pub(crate) cores_each: Option<u32>,
-    /// How many processes each part has (`ppr:N:PART`).
+    /// Number of processes on each part (`ppr:N:PART`).
     pub(crate) procs_each: Option<u32>,
-    /// Whether parts may have more processes than that (`oversubscribe`).
+    /// `true` if parts can have more processes than that (`oversubscribe`).
     pub(crate) oversubscribe: bool,
 }
 
@@ -406,11 +411,15 @@ impl MapByArg {
     fn parse(word: &str) -> Result<Self, String> {
         let known = |word: &str| {
             let part = Part::from_str(word, true);
-            part.map_err(|_| format!("{word:?} is no part of a node; slot, core or package are"))
+            part.map_err(|_| {
+                format!(
+                    "unknown part of a node {word:?}, expected for example slot, core or package"
+                )
+            })
         };
         let number = |word: &str| {
             let number = word.parse::<u32>().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| format!("expected a number, not {word:?}"))
+            number.ok_or_else(|| format!("expected a number above 0, not {word:?}"))
         };
         let mut words = word.split(':');
         let first = words.next().unwrap_or_default();
@@ -435,36 +444,40 @@ impl MapByArg {
                     found.cores_each = Some(number(count)?);
                 }
                 _ if word.eq_ignore_ascii_case("oversubscribe") => found.oversubscribe = true,
-                _ => return Err(format!("{word:?} is not known; pe=N is")),
+                _ => {
+                    return Err(format!(
+                        "unknown modifier {word:?}, expected pe=N or oversubscribe"
+                    ));
+                }
             }
         }
         Ok(found)
     }
 }
 
-/// How many processes.
+/// Parses the number of processes.
 fn count(word: &str) -> Result<u32, String> {
     word.parse().map_err(|_| match word {
-        // What is left of `-np 4`.
-        "p" => "what others call -np is -n here, as in -n 4".to_owned(),
-        _ => "expected a number, as in -n 4".to_owned(),
+        // clap passes the rest of `-np 4` as the value of `-n`.
+        "p" => "use -n instead of -np, as in -n 4".to_owned(),
+        _ => "expected a number of processes, as in -n 4".to_owned(),
     })
 }
 
-/// A time in seconds, with a fraction or not.
+/// Parses a time in seconds, with or without a fraction.
 fn seconds(word: &str) -> Result<Duration, String> {
-    let seconds: f64 = word.parse().map_err(|_| "this is no number".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time".to_owned())
+    let seconds: f64 = word
+        .parse()
+        .map_err(|_| "expected a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "expected a time of 0 or more seconds in range".to_owned())
 }
 
-/// A time that a job may take.
+/// Parses the time limit of a job.
 fn limit(word: &str) -> Result<Duration, String> {
     let limit = seconds(word)?;
     match limit.is_zero() {
-        true => Err(
-            "no job ends in no time: give a number above 0, or leave --timeout out for no limit"
-                .to_owned(),
-        ),
+        true => Err("expected a time above 0; omit --timeout for no limit".to_owned()),
         false => Ok(limit),
     }
 }

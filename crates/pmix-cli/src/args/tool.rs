@@ -10,15 +10,15 @@ use pmix_types::{Rank, Status};
 use super::Ranks;
 use super::hello::seconds;
 
-/// Which server is meant.
+/// The server to attach to.
 #[derive(Args)]
 pub(crate) struct Attach {
-    /// Attach to the server that is this process.
+    /// Attach to the server with this process ID.
     #[arg(
         long,
         value_name = "PID",
         group = "which",
-        help_heading = "Which server"
+        help_heading = "Server selection"
     )]
     pub(crate) pid: Option<u32>,
     /// Attach to the server with this name.
@@ -26,7 +26,7 @@ pub(crate) struct Attach {
         long,
         value_name = "NAME",
         group = "which",
-        help_heading = "Which server"
+        help_heading = "Server selection"
     )]
     pub(crate) server: Option<String>,
     /// Attach to the server at this address, `NAME.RANK;tcp4://ADDRESS:PORT` or `file:PATH`.
@@ -34,30 +34,30 @@ pub(crate) struct Attach {
         long,
         value_name = "URI",
         group = "which",
-        help_heading = "Which server"
+        help_heading = "Server selection"
     )]
     pub(crate) uri: Option<String>,
-    /// Attach to the server of this rendezvous file.
+    /// Attach to the server that wrote this rendezvous file.
     #[arg(
         long,
         value_name = "PATH",
         group = "which",
-        help_heading = "Which server"
+        help_heading = "Server selection"
     )]
     pub(crate) file: Option<PathBuf>,
-    /// Attach to the server of the system.
-    #[arg(long, group = "which", help_heading = "Which server")]
+    /// Attach to the system server of the node.
+    #[arg(long, group = "which", help_heading = "Server selection")]
     pub(crate) system: bool,
-    /// Attach to the only server of a session, not to that of the system.
-    #[arg(long, group = "which", help_heading = "Which server")]
+    /// Attach to the only session server, not to the system server.
+    #[arg(long, group = "which", help_heading = "Server selection")]
     pub(crate) session: bool,
-    /// How long to wait for any answer of the server.
+    /// The time limit for each reply of the server.
     #[arg(
         long,
         value_name = "SECONDS",
         default_value = "30",
         value_parser = seconds,
-        help_heading = "Which server"
+        help_heading = "Server selection"
     )]
     pub(crate) timeout: Duration,
 }
@@ -65,16 +65,16 @@ pub(crate) struct Attach {
 /// Arguments of `query`.
 #[derive(Args)]
 pub(crate) struct QueryArgs {
-    /// What is asked for: names like QUERY_NAMESPACES, or keys like pmix.qry.ns.
+    /// The attributes to query: names like QUERY_NAMESPACES, or keys like pmix.qry.ns.
     #[arg(value_name = "KEY", required = true)]
     pub(crate) keys: Vec<String>,
-    /// Ask about this job.
+    /// Query this job.
     #[arg(long, value_name = "NAME")]
     pub(crate) nspace: Option<String>,
-    /// Ask about this process of the job.
+    /// Query this process of the job.
     #[arg(long, value_name = "RANK", requires = "nspace")]
     pub(crate) rank: Option<Rank>,
-    /// Add a qualifier; `KEY=TEXT`, or `KEY` alone for one that is true. May be given more than once.
+    /// Add a qualifier, `KEY=VALUE`, or `KEY` alone for `true`; can be repeated.
     #[arg(long = "with", value_name = "KEY[=TEXT]")]
     pub(crate) qualifiers: Vec<String>,
     #[command(flatten)]
@@ -97,30 +97,30 @@ pub(crate) struct Top {
     /// Show this job only.
     #[arg(value_name = "NSPACE")]
     pub(crate) nspace: Option<String>,
-    /// Show one snapshot, at a terminal too.
+    /// Show one snapshot and exit, on a terminal too.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
-    /// End after so many snapshots.
+    /// Exit after N snapshots.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// How long it is from one snapshot to the next.
+    /// The time between snapshots.
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) interval: Duration,
-    /// Which processes come first.
+    /// The order of the processes.
     #[arg(long, value_enum, value_name = "BY", default_value_t = TopOrder::Cpu)]
     pub(crate) sort: TopOrder,
     #[command(flatten)]
     pub(crate) attach: Attach,
 }
 
-/// In which order processes are shown.
+/// The order in which processes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopOrder {
-    /// Those with the largest share of a processor first.
+    /// By share of a processor, largest first.
     Cpu,
-    /// Those with the most processor time first.
+    /// By processor time, largest first.
     Time,
-    /// Those with the most resident memory first.
+    /// By resident memory, largest first.
     Memory,
     /// By job and rank.
     Rank,
@@ -138,16 +138,16 @@ pub(crate) struct Kill {
     /// Send this signal, a name or a number.
     #[arg(short, long, value_name = "SIGNAL", group = "what", value_parser = signal)]
     pub(crate) signal: Option<i32>,
-    /// Ask the processes to end; so it is if nothing else is said.
+    /// Ask the processes to terminate (SIGTERM); the default.
     #[arg(long, group = "what")]
     pub(crate) terminate: bool,
-    /// End the processes at once.
+    /// Kill the processes (SIGKILL).
     #[arg(long, group = "what")]
     pub(crate) kill: bool,
-    /// Stop the processes.
+    /// Stop the processes (SIGSTOP).
     #[arg(long, group = "what")]
     pub(crate) pause: bool,
-    /// Let processes that were stopped go on.
+    /// Continue stopped processes (SIGCONT).
     #[arg(long, group = "what")]
     pub(crate) resume: bool,
     #[command(flatten)]
@@ -176,17 +176,17 @@ pub(crate) struct AttachTo {
     /// Only the output of these ranks, for example 0,2-4.
     #[arg(long, value_name = "RANKS", value_parser = Ranks::parse_few)]
     pub(crate) ranks: Option<Ranks>,
-    /// Which streams are shown.
+    /// The streams to show.
     #[arg(long, value_enum, default_value_t = Stream::Both)]
     pub(crate) stream: Stream,
-    /// Say in front of each line which process wrote it, and to which stream.
+    /// Prefix each line with the process and the stream that wrote it.
     #[arg(long)]
     pub(crate) tag_output: bool,
     #[command(flatten)]
     pub(crate) attach: Attach,
 }
 
-/// Which streams of a process are meant.
+/// Streams of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -203,11 +203,11 @@ pub(crate) struct Events {
     /// Show the events of this job only.
     #[arg(value_name = "NSPACE")]
     pub(crate) nspace: Option<String>,
-    /// Show events with this status, a name or a number, in place of those of jobs and processes; may
-    /// be given more than once.
+    /// Show events with this status, a name or a number, instead of the events of jobs and processes; can be
+    /// repeated.
     #[arg(long = "code", value_name = "STATUS", value_parser = status, allow_hyphen_values = true)]
     pub(crate) codes: Vec<Status>,
-    /// End after so many events.
+    /// Exit after N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     #[command(flatten)]
@@ -216,10 +216,10 @@ pub(crate) struct Events {
 
 fn status(text: &str) -> Result<Status, String> {
     let known = text.parse::<Status>();
-    known.map_err(|_| "this is the name or the number of no status".to_owned())
+    known.map_err(|_| "expected the name or the number of a status; see `pmix status`".to_owned())
 }
 
 fn signal(text: &str) -> Result<i32, String> {
     let number = pmix_launch::signal_number(text);
-    number.ok_or_else(|| "this is the name or the number of no signal".to_owned())
+    number.ok_or_else(|| "expected the name or the number of a signal".to_owned())
 }

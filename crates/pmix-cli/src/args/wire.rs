@@ -12,44 +12,44 @@ use crate::wire::Side;
 /// Arguments of `pmix wire` itself.
 #[derive(Args)]
 pub(crate) struct Wire {
-    /// Answer requests, one JSON object a line, from standard input.
+    /// Read requests from standard input, one JSON object per line.
     #[arg(long, global = true)]
     pub(crate) jsonl: bool,
     #[command(subcommand)]
     pub(crate) command: Option<WireCommand>,
 }
 
-/// What to do with packed data.
+/// The commands under `pmix wire`.
 #[derive(Subcommand)]
 pub(crate) enum WireCommand {
-    /// Unpack data and print them as JSON, or explain the bytes.
+    /// Unpack data and print it as JSON, or explain the bytes.
     Decode(WireDecode),
     /// Pack data from JSON.
     Encode(WireEncode),
 }
 
-/// How the other side packs.
+/// The packing format of the peer.
 #[derive(Args)]
 pub(crate) struct Peer {
     /// The module the peer speaks: v12, v20, v21, v3, v4, v41, v51 or v61.
     #[arg(long, value_name = "NAME", default_value = "v41", value_parser = module)]
     pub(crate) module: Module,
-    /// Whether the buffer says which types it holds.
+    /// The kind of the buffer: with or without type codes.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = BufferArg::Nondescribed)]
     pub(crate) buffer: BufferArg,
-    /// How integers are packed, where the module leaves the choice: flex128 or native.
+    /// The encoding of integers, if the module supports both: flex128 or native.
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) psquash: Option<PsquashArg>,
 }
 
 impl Peer {
-    /// All of it in one.
+    /// Returns the layout that these options select.
     pub(crate) fn layout(&self) -> Layout {
         layout(self.module, self.buffer, self.psquash)
     }
 }
 
-/// How a peer packs.
+/// Returns the layout for a module, a kind of buffer and an encoding of integers.
 pub(crate) fn layout(module: Module, buffer: BufferArg, psquash: Option<PsquashArg>) -> Layout {
     let layout = Layout::new(module).with_buffer(match buffer {
         BufferArg::Described => BufferKind::Described,
@@ -65,18 +65,18 @@ pub(crate) fn layout(module: Module, buffer: BufferArg, psquash: Option<PsquashA
 /// The kinds of buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BufferArg {
-    /// A type code stands before each count and before the data.
+    /// Each count and each datum is preceded by a type code.
     Described,
-    /// The reader knows what comes.
+    /// The buffer has no type codes; the reader knows the types.
     Nondescribed,
 }
 
 /// The kinds of integers, by the components that write them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PsquashArg {
-    /// As many bytes as the number needs.
+    /// A variable number of bytes, depending on the number.
     Flex128,
-    /// As many bytes as the type has.
+    /// The number of bytes of the type.
     Native,
 }
 
@@ -85,8 +85,8 @@ pub(crate) enum PsquashArg {
 pub(crate) struct WireDecode {
     #[command(flatten)]
     pub(crate) peer: Peer,
-    /// What a call holds, for example PMIX_INFO or info; once for each call in order. With three
-    /// dots behind it (kval...) the last one stands for all calls up to the end.
+    /// The type of the data of a pack call, for example PMIX_INFO or info; once for each call, in order. With
+    /// three dots (kval...), the last type applies to all remaining calls.
     #[arg(long = "type", value_name = "TYPE", value_parser = call_type)]
     pub(crate) types: Vec<CallType>,
     /// The bytes in hexadecimal.
@@ -95,22 +95,22 @@ pub(crate) struct WireDecode {
     /// The input holds the bytes themselves, not hexadecimal digits.
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Show every field: offset, bytes, meaning; and where and why the data cannot be read.
+    /// Show the offset, bytes and meaning of every field, and the position and cause of an error.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How many bytes of memory the data may take for each of their bytes.
+    /// The memory limit for the unpacked data, in bytes per byte of input.
     #[arg(long, value_name = "FACTOR", default_value_t = Limits::default().memory_factor)]
     pub(crate) memory: usize,
-    /// The bytes are whole messages with their headers; a capture as text is read too.
+    /// The input holds whole messages with their headers, or a text capture of them.
     #[arg(long, conflicts_with = "types")]
     pub(crate) message: bool,
-    /// Who sent the messages, where the input does not say it.
+    /// The sender of the messages, if the input does not name it.
     #[arg(long, value_enum, value_name = "SIDE", default_value_t = Side::Client, requires = "message")]
     pub(crate) from: Side,
-    /// The command that a reply answers, where its request is not in the input.
+    /// The command of a reply whose request is not in the input.
     #[arg(long, value_name = "NAME", requires = "message")]
     pub(crate) command: Option<String>,
-    /// A file with the bytes; - or nothing for standard input.
+    /// A file with the bytes; - for standard input (the default).
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<OsString>,
 }
@@ -126,13 +126,13 @@ pub(crate) struct WireEncode {
     /// Print the bytes themselves, not hexadecimal digits.
     #[arg(long)]
     pub(crate) raw: bool,
-    /// The data: a JSON list, or one datum; @FILE; - or nothing for standard input.
+    /// The data: a JSON list or one datum, @FILE, or - for standard input (the default).
     #[arg(value_name = "JSON")]
     pub(crate) value: Option<OsString>,
 }
 
 impl WireDecode {
-    /// What unpacking may cost.
+    /// Returns the limits of unpacking.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             memory_factor: self.memory,
@@ -141,7 +141,7 @@ impl WireDecode {
     }
 }
 
-/// The type of a call, or of all that follow.
+/// The type of the data of one call, or of all remaining calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallType {
     pub(crate) data_type: DataType,
@@ -160,16 +160,16 @@ fn call_type(text: &str) -> Result<CallType, String> {
     })
 }
 
-/// Reads the name of a type in upper or lower case, or its number.
+/// Parses the name of a type in upper or lower case, or its number.
 pub(crate) fn data_type(text: &str) -> Result<DataType, String> {
     let text = text.to_ascii_uppercase().replace("0X", "0x");
     text.parse::<DataType>().map_err(|e| e.to_string())
 }
 
-/// Reads the name of a module.
+/// Parses the name of a module.
 pub(crate) fn module(name: &str) -> Result<Module, String> {
     Module::from_name(name).ok_or_else(|| {
         let names = Module::ALL.map(Module::name).join(", ");
-        format!("no module is called {name:?}; there are {names}")
+        format!("unknown module {name:?}, expected one of {names}")
     })
 }

@@ -40,7 +40,7 @@ fn unknown(what: &str) -> Failure {
     nothing(what, "attribute", &near(what))
 }
 
-/// The names, or of a key the keys, that are nearest to what no attribute is called.
+/// Returns the names, or for a key the keys, that are most similar to an unknown one.
 pub(crate) fn near(what: &str) -> Vec<String> {
     let all = Attribute::all().iter();
     if what.contains('.') {
@@ -118,7 +118,7 @@ impl Entry for &'static Attribute {
     }
 }
 
-/// The other attributes with the key that this one has in the described releases.
+/// Returns the other attributes with the key that this one has in the described releases.
 fn same_key(attribute: &'static Attribute) -> impl Iterator<Item = &'static Attribute> {
     let key = attribute.key();
     Attribute::sharing(key).filter(move |other| *other != attribute && other.key() == key)

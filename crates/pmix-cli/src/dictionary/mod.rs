@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Out;
 use crate::style::Style;
 
-/// How many names a failed look-up suggests.
+/// Number of names that a failed lookup suggests.
 const SUGGESTED: usize = 3;
 
 /// Answers `pmix attr`.
@@ -28,21 +28,21 @@ pub(crate) fn status(global: &Global, args: &StatusArgs) -> Result<Exit, Failure
     answer(global, &status::find(args.what.as_deref())?)
 }
 
-/// One entry of a dictionary.
+/// An entry of a dictionary.
 trait Entry {
-    /// The columns of a list.
+    /// Returns the columns of a list.
     fn columns(&self) -> Vec<String>;
-    /// The first line of the whole entry.
+    /// Returns the first line of the whole entry.
     fn title(&self) -> String;
-    /// What follows it: a word and what it says.
+    /// Returns the facts about the entry: a label and its text.
     fn facts(&self) -> Vec<(&'static str, String)>;
-    /// Whether it is there for old programs alone.
+    /// Returns `true` for a deprecated entry.
     fn is_deprecated(&self) -> bool;
-    /// The form for programs.
+    /// Returns the entry as JSON.
     fn to_json(&self) -> Json;
 }
 
-/// What was found, and whether it was asked for as a list.
+/// The entries found, and if they are shown as a list.
 struct Found<E> {
     entries: Vec<E>,
     /// Show a line each instead of every fact.
@@ -67,7 +67,7 @@ fn answer<E: Entry>(global: &Global, found: &Found<E>) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-/// One line for each entry, in columns.
+/// Prints one line for each entry, in columns.
 fn list<E: Entry>(out: &mut Out, style: Style, entries: &[E]) -> Result<(), Failure> {
     let rows: Vec<_> = entries.iter().map(Entry::columns).collect();
     let width = |column: usize| {
@@ -89,7 +89,7 @@ fn list<E: Entry>(out: &mut Out, style: Style, entries: &[E]) -> Result<(), Fail
     Ok(())
 }
 
-/// Every fact of each entry.
+/// Prints every fact of each entry.
 fn whole<E: Entry>(out: &mut Out, style: Style, entries: &[E]) -> Result<(), Failure> {
     for entry in entries {
         writeln!(out, "{}", style.bold(&entry.title()))?;
@@ -100,7 +100,7 @@ fn whole<E: Entry>(out: &mut Out, style: Style, entries: &[E]) -> Result<(), Fai
     Ok(())
 }
 
-/// What releases, Standard and headers say, in words.
+/// Returns the facts from the releases, the Standard and the headers.
 fn history(
     releases: Releases,
     standing: Standing,
@@ -118,17 +118,17 @@ fn history(
     facts
 }
 
-/// `4.2.2 and later`, `4.2.2 to 5.0.11`, `master alone`.
+/// Returns a range of releases as text: `4.2.2 and later`, `4.2.2 to 5.0.11`, `master alone`.
 fn span(releases: Releases) -> String {
     match (releases.since(), releases.until()) {
-        (None, _) => "in no header".to_owned(),
+        (None, _) => "in no release".to_owned(),
         (Some(since), None) => format!("{since} and later"),
         (Some(since), Some(until)) if since == until => format!("{since} alone"),
         (Some(since), Some(until)) => format!("{since} to {until}"),
     }
 }
 
-/// The members that both dictionaries have.
+/// Adds the members of JSON entries that both dictionaries have.
 fn history_json(entry: &mut Json, releases: Releases, standing: Standing, deprecated: bool) {
     let all: Vec<_> = releases.iter().map(|release| release.as_str()).collect();
     entry["since"] = json!(releases.since().map(|release| release.as_str()));
@@ -137,12 +137,12 @@ fn history_json(entry: &mut Json, releases: Releases, standing: Standing, deprec
     entry["standing"] = json!(standing.as_str());
 }
 
-/// A failed look-up by name, with the names that are nearest; none of them has its prefix.
+/// Returns the failure of a lookup by name, with the most similar names, without their prefix.
 fn no_name(what: &str, kind: &str, names: impl Iterator<Item = &'static str>) -> Failure {
     nothing(what, kind, &near_names(what, names))
 }
 
-/// The names that are nearest, whole, where `names` have no prefix.
+/// Returns the most similar names with their prefix; `names` have none.
 fn near_names(what: &str, names: impl Iterator<Item = &'static str>) -> Vec<String> {
     let word = what.to_ascii_uppercase();
     let word = word.strip_prefix("PMIX_").unwrap_or(&word);
@@ -150,12 +150,14 @@ fn near_names(what: &str, names: impl Iterator<Item = &'static str>) -> Vec<Stri
     near.map(|name| format!("PMIX_{name}")).collect()
 }
 
-/// A failed look-up, with what was probably meant.
+/// Returns the failure of a lookup, with suggestions.
 fn nothing(what: &str, kind: &str, near: &[impl AsRef<str>]) -> Failure {
     let message = format!("no {kind} matches {what:?}");
     let failure = Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message);
     match near {
-        [] => failure.cure("a part of a name is enough; * and ? stand for any characters"),
+        [] => {
+            failure.cure("part of a name is enough; `*` matches any characters, `?` one character")
+        }
         near => {
             let near: Vec<_> = near.iter().map(AsRef::as_ref).collect();
             failure.cure(format!("did you mean {}?", near.join(" or ")))
@@ -163,7 +165,7 @@ fn nothing(what: &str, kind: &str, near: &[impl AsRef<str>]) -> Failure {
     }
 }
 
-/// The words that are nearest, best first.
+/// Returns the most similar words, best first.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut candidates: Vec<_> = candidates.collect();
     let mut near = Vec::new();

@@ -41,21 +41,23 @@ pub(super) fn find(what: Option<&str>) -> Result<Found<Row>, Failure> {
     }
 }
 
-/// Every code, success first, of one number the canonical name first.
+/// Returns every code, success first; of names with the same number the canonical one first.
 fn in_order() -> Vec<Row> {
     let mut rows: Vec<_> = Status::all().iter().collect();
     rows.sort_by_key(|row| Reverse(row.number()));
     rows
 }
 
-/// A number without a name; people leave out the sign.
+/// Returns the failure for a number without a name, with a suggestion for a missing sign.
 fn unnamed(what: &str, status: Status) -> Failure {
     let message = format!("no status has the number {what}");
     let failure = Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message);
     let negative = status.as_raw().checked_neg().map(Status::from_raw);
     match negative.filter(|other| other.name().is_some()) {
         Some(other) => failure.cure(format!("did you mean {other}?")),
-        None => failure.cure("any number travels; this one has no name in PMIx 4.2.2 to 7.0.0a1"),
+        None => {
+            failure.cure("any number can be used; this one has no name in PMIx 4.2.2 to 7.0.0a1")
+        }
     }
 }
 
@@ -123,13 +125,13 @@ impl Entry for Row {
     }
 }
 
-/// The other names of the same number.
+/// Returns the other names of the same number.
 fn aliases(row: Row) -> impl Iterator<Item = Row> {
     let names = Status::from_raw(row.number()).names().iter();
     names.filter(move |other| other.name() != row.name())
 }
 
-/// The names that have this number in some release alone.
+/// Returns the names that have this number in some release alone.
 fn taken_in(number: i32) -> impl Iterator<Item = (Release, Row)> {
     Status::all().iter().flat_map(move |row| {
         let numbers = row.other_numbers().iter();

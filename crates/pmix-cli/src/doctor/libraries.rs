@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which `libpmix.so.2` programs in C load, and of which version each is.
+//! Check of the `libpmix.so.2` that programs in C load, and of their versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::{Finding, Subject};
 
 /// The name by which programs load it.
 const NAME: &str = "libpmix.so.2";
-/// Where the loader looks besides `LD_LIBRARY_PATH` and the directories of `/etc/ld.so.conf.d`.
+/// Directories that the loader searches in addition to `LD_LIBRARY_PATH` and `/etc/ld.so.conf.d`.
 const USUAL: &[&str] = &[
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -28,7 +28,7 @@ const OURS: &str = "pmix-rs ";
 const PRTERUN: &str = "prterun";
 /// The parameter that names the kinds of store of a client or server of OpenPMIx.
 const STORE: &str = "PMIX_MCA_gds";
-/// What stands in each library behind its name and version.
+/// The text after the name and version in each library.
 const MARK: &[u8] = b" (PMIx Standard:";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
@@ -55,8 +55,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     let Some((first, version)) = found.first() else {
-        let none =
-            format!("no {NAME}: only programs in Rust and those with a library of their own");
+        let none = format!(
+            "no {NAME} found: only programs in Rust or with their own PMIx library can use PMIx"
+        );
         findings.push(Finding::ok("libpmix", none));
         return findings;
     };
@@ -77,7 +78,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             Finding::warning(
                 "libpmix",
                 format!("{known}; also {}", others.join(", ")),
-                "which of them a program loads depends on its LD_LIBRARY_PATH and RUNPATH: `ldd PROGRAM`",
+                "a program loads one of them, depending on LD_LIBRARY_PATH and its RUNPATH: see `ldd PROGRAM`",
             )
         }
     });
@@ -95,12 +96,12 @@ fn prterun(subject: &Subject<'_>) -> Option<Finding> {
     Some(Finding::warning(
         PRTERUN,
         format!(
-            "{} serves programs that load our {NAME}, and {STORE} is not set to hash",
+            "{} can start programs that load {NAME} of pmix-rs, but {STORE} is not set to hash",
             program.display()
         ),
         format!(
-            "start prterun with {STORE}=hash in its environment where such a program spawns others: all processes of a \
-             connect then use one kind of store"
+            "if such a program spawns processes, set {STORE}=hash in the environment of prterun, so that all \
+            connected processes use the same kind of store"
         ),
     ))
 }
@@ -113,7 +114,7 @@ fn unusable(path: &Path, why: &str) -> Finding {
     )
 }
 
-/// The files that the loader would try.
+/// Returns the files that the loader would try.
 fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
     let named = subject.var("LD_LIBRARY_PATH").unwrap_or_default();
     let named = named
@@ -146,15 +147,15 @@ fn candidates(subject: &Subject<'_>) -> Vec<PathBuf> {
 /// No name with a version is longer.
 const LONGEST_NAME: usize = 64;
 
-/// The name and version that a library states.
+/// Returns the name and version that a library states.
 fn version(path: &Path) -> Result<String, String> {
     let bytes = pmix_files::read_regular(path, LARGEST).map_err(|error| error.to_string())?;
     if !bytes.starts_with(b"\x7fELF") {
-        return Err("it is no library".to_owned());
+        return Err("not a shared library".to_owned());
     }
     let Some(at) = memchr::memmem::find(&bytes, MARK) else {
         // Those before 4.2 say nothing of the Standard.
-        return Ok("a version that it does not state".to_owned());
+        return Ok("an unknown version".to_owned());
     };
     let before = bytes.get(..at).unwrap_or_default();
     let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';

@@ -19,7 +19,7 @@ use crate::output::Out;
 use crate::printable::printable;
 use crate::style::Style;
 
-/// What is to be said of something that was looked at.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Ok,
@@ -29,13 +29,13 @@ enum Verdict {
     Fault,
 }
 
-/// What was found.
+/// The finding of a check.
 struct Finding {
-    /// What was looked at.
+    /// The subject of the check.
     check: &'static str,
     verdict: Verdict,
     found: String,
-    /// What to do about it.
+    /// The advice for the user.
     help: Option<String>,
 }
 
@@ -72,20 +72,20 @@ impl Verdict {
     }
 }
 
-/// What is looked at: this process, its environment, and where things are.
+/// The subject of the checks: this process, its environment, and paths.
 struct Subject<'a> {
     environment: &'a Environment,
     shm: PathBuf,
 }
 
 impl Subject<'_> {
-    /// A variable that is set and not empty, as text.
+    /// Returns a variable that is set and not empty, as text.
     fn var(&self, name: &str) -> Option<String> {
         let value = self.environment.first_of(&[name])?;
         Some(value.to_string_lossy().into_owned())
     }
 
-    /// The directory that the first of some variables names, as servers look for it.
+    /// Returns the directory that the first of some variables names, as servers look for it.
     fn directory(&self, names: &[&str]) -> PathBuf {
         let found = self.environment.first_of(names);
         found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)

@@ -11,7 +11,7 @@ use super::{Finding, Subject};
 
 /// A server of a job of one process has less to spare than it needs.
 const FEWEST_DESCRIPTORS: u64 = 64;
-/// What a job of a full node needs.
+/// Number of descriptors for a job on a full node.
 const FEW_DESCRIPTORS: u64 = 1024;
 /// A launcher, its watcher and some processes.
 const FEWEST_PROCESSES: u64 = 64;
@@ -55,7 +55,7 @@ fn about() -> Finding {
     )
 }
 
-/// What this node is called in the names of rendezvous files.
+/// Checks the name of this node in rendezvous files.
 fn name(subject: &Subject<'_>) -> Finding {
     let system = rustix::system::uname();
     let own = system.nodename().to_string_lossy().into_owned();
@@ -63,9 +63,9 @@ fn name(subject: &Subject<'_>) -> Finding {
     match subject.var("PMIX_HOSTNAME") {
         Some(name) if name != own && name != short => Finding::warning(
             "hostname",
-            format!("PMIX_HOSTNAME calls this node {name}, the system calls it {own}"),
-            "tools find no server that another name is in the files of; unset PMIX_HOSTNAME unless \
-             a launcher set it",
+            format!("PMIX_HOSTNAME is {name}, but the host name of this node is {own}"),
+            "tools cannot find servers whose rendezvous files have another host name; unset PMIX_HOSTNAME \
+            unless a launcher set it",
         ),
         _ => Finding::ok("hostname", own),
     }
@@ -79,9 +79,9 @@ fn descriptors() -> Finding {
     let Some(soft) = limit.current else {
         return Finding::ok("descriptors", "unlimited");
     };
-    let found = format!("{soft} (ulimit -n), {hard} at most (ulimit -Hn)");
-    let help = "a server has a descriptor for each process, and two more for those whose output it \
-                forwards; raise it with ulimit -n";
+    let found = format!("{soft} (ulimit -n), maximum {hard} (ulimit -Hn)");
+    let help = "a server needs one descriptor for each process, and two more for each process whose output \
+    it forwards; raise the limit with ulimit -n";
     match (soft < FEWEST_DESCRIPTORS, soft < FEW_DESCRIPTORS) {
         (true, _) => Finding::fault("descriptors", found, help),
         (_, true) => Finding::warning("descriptors", found, help),
@@ -93,8 +93,8 @@ fn processes() -> Finding {
     match getrlimit(Resource::Nproc).current {
         Some(most) if most < FEWEST_PROCESSES => Finding::warning(
             "processes",
-            format!("this user may have {most} processes (ulimit -u)"),
-            "those of all sessions of the user count; raise it with ulimit -u",
+            format!("this user can have {most} processes (ulimit -u)"),
+            "the limit applies to all sessions of the user; raise it with ulimit -u",
         ),
         Some(most) => Finding::ok("processes", format!("{most} (ulimit -u)")),
         None => Finding::ok("processes", "unlimited"),
@@ -106,7 +106,7 @@ fn loopback() -> Finding {
     if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
         return Finding::fault(
             "interfaces",
-            format!("nobody can listen at 127.0.0.1: {error}"),
+            format!("cannot listen on 127.0.0.1: {error}"),
             "bring the loopback interface up: ip link set lo up",
         );
     }
@@ -143,10 +143,10 @@ fn named_interfaces(subject: &Subject<'_>) -> Vec<Finding> {
             findings.push(Finding::fault(
                 "interfaces",
                 format!(
-                    "{variable} names {}, which this node does not have",
+                    "{variable} names {}, which does not exist on this node",
                     missing.join(", ")
                 ),
-                "`ip link` lists those that there are",
+                "`ip link` lists the interfaces of this node",
             ));
         }
     }

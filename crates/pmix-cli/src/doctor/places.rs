@@ -29,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A directory in which this user makes files that others must not replace.
+/// Checks a directory in which this user creates files that others must not replace.
 fn directory(check: &'static str, path: &Path) -> Finding {
     let shown = path.display();
     let about = match fs::metadata(path) {
@@ -37,31 +37,31 @@ fn directory(check: &'static str, path: &Path) -> Finding {
         Err(error) => {
             let help = match check {
                 "shm" => {
-                    "MPI libraries share memory there; mount a tmpfs, or name another with --shm"
+                    "MPI libraries need it for shared memory; mount a tmpfs, or name another directory with --shm"
                 }
-                _ => "make it, or name another with TMPDIR",
+                _ => "create it, or set TMPDIR to another directory",
             };
             return Finding::fault(check, format!("{shown}: {error}"), help);
         }
     };
     if !about.is_dir() {
-        let found = format!("{shown} is no directory");
-        return Finding::fault(check, found, "name another with TMPDIR");
+        let found = format!("{shown} is not a directory");
+        return Finding::fault(check, found, "set TMPDIR to another directory");
     }
     let (uid, mode) = (about.uid(), about.permissions().mode() & 0o7777);
     let own = rustix::process::geteuid().as_raw();
     let known = format!("{shown}: user {uid}, mode {mode:04o}");
     if uid != 0 && uid != own {
-        let help = "whoever owns it can replace what is in it: take one of root or of this user";
-        return Finding::fault(check, format!("{known}, of another user"), help);
+        let help = "its owner can replace the files in it: use a directory of root or of this user";
+        return Finding::fault(check, format!("{known}, owned by another user"), help);
     }
     if mode & WRITE_OF_OTHERS != 0 && mode & STICKY == 0 {
-        let help = format!("others can replace what is in it: chmod +t {shown}");
-        return Finding::fault(check, format!("{known}, open to others"), help);
+        let help = format!("other users can replace the files in it: chmod +t {shown}");
+        return Finding::fault(check, format!("{known}, writable by other users"), help);
     }
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     if let Err(error) = rustix::fs::access(path, access) {
-        let help = "this user cannot make files there: name another with TMPDIR";
+        let help = "this user cannot make files there: set TMPDIR to another directory";
         return Finding::fault(check, format!("{known}: {error}"), help);
     }
     room(check, path, &known)
@@ -69,15 +69,15 @@ fn directory(check: &'static str, path: &Path) -> Finding {
 
 fn room(check: &'static str, path: &Path, known: &str) -> Finding {
     let Ok(system) = rustix::fs::statvfs(path) else {
-        return Finding::warning(check, format!("{known}, room unknown"), "see `df`");
+        return Finding::warning(check, format!("{known}, free space unknown"), "see `df`");
     };
     let bytes = system.f_bavail.saturating_mul(system.f_frsize);
     let found = format!("{known}, {} MiB free", bytes >> 20);
     // File systems that count no files say that there are none at all.
     let has_files = system.f_files == 0 || system.f_favail >= FEWEST_FILES;
-    let help = "remove what is not needed, or name another directory with TMPDIR";
+    let help = "remove unneeded files, or set TMPDIR to another directory";
     if !has_files {
-        let found = format!("{found}, room for {} files", system.f_favail);
+        let found = format!("{found}, {} free inodes", system.f_favail);
         return Finding::fault(check, found, help);
     }
     match (bytes < LEAST_ROOM, bytes < LITTLE_ROOM) {

@@ -12,13 +12,17 @@ pub(super) fn check(limit: Duration) -> Vec<Finding> {
     let listing = Search::from_env().list();
     let mut findings: Vec<_> = listing.passed_over.iter().map(passed_over).collect();
     if listing.servers.is_empty() {
-        findings.push(Finding::ok("servers", "none that tools of this user find"));
+        findings.push(Finding::ok(
+            "servers",
+            "no server that tools of this user can find",
+        ));
     }
     findings.extend(listing.servers.iter().map(|server| attach(server, limit)));
     findings
 }
 
-/// A file of a server that is gone may be removed; one that somebody else could have written is not used.
+/// Reports a rendezvous file that tools do not use: the file of an exited server can be removed, and a file
+/// that another user could have written is suspicious.
 fn passed_over(passed: &PassedOver) -> Finding {
     let found = format!("{}: {}", passed.path.display(), passed.reason);
     match passed.is_dead {
@@ -28,14 +32,14 @@ fn passed_over(passed: &PassedOver) -> Finding {
                     "remove the rendezvous files of ended servers below {}",
                     passed.path.display()
                 ),
-                false => format!("nothing uses it: rm {}", passed.path.display()),
+                false => format!("the file is unused: rm {}", passed.path.display()),
             };
             Finding::warning("servers", found, help)
         }
         false => Finding::fault(
             "servers",
             found,
-            "tools do not use it: see who wrote it, and whom its directory belongs to",
+            "tools ignore the file: check the owner of the file and of its directory",
         ),
     }
 }
@@ -55,12 +59,12 @@ fn attach(server: &FoundServer, limit: Duration) -> Finding {
         Ok(_) => {
             // It has answered, whatever it says of that.
             let _ = tool.finalize();
-            Finding::ok("servers", format!("{known}: lets tools in"))
+            Finding::ok("servers", format!("{known}: accepts tools"))
         }
         Err(error) => Finding::fault(
             "servers",
             format!("{known}: {error}"),
-            "its process is there and does not serve tools of this user",
+            "its process is running but does not accept tools of this user",
         ),
     }
 }

@@ -18,13 +18,13 @@ use crate::args::Global;
 use crate::context;
 use crate::info::server_catalogs;
 
-/// How long a server may take to let somebody connect.
+/// Time limit for a connection to a server.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Where the MUNGE daemon listens if nothing else is said.
+/// Default socket of the MUNGE daemon.
 const MUNGE: &str = "/run/munge/munge.socket.2";
-/// Where Slurm's configuration is if nothing else is said.
+/// Default paths of Slurm's configuration.
 const SLURM: &[&str] = &["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf"];
-/// Where Slurm's plug-ins are if its configuration does not say it.
+/// Default directories of Slurm's plug-ins.
 const SLURM_PLUGINS: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/slurm-wlm",
     "/usr/lib/aarch64-linux-gnu/slurm-wlm",
@@ -41,7 +41,7 @@ pub(super) fn check(global: &Global, subject: &Subject<'_>) -> Vec<Finding> {
         Err(failure) => findings.push(Finding::fault(
             "parameters",
             failure.message(),
-            "`pmix info` shows every parameter and where its value comes from",
+            "`pmix info` shows every parameter and the source of its value",
         )),
         Ok(params) => {
             findings.push(parameters(&params));
@@ -56,7 +56,7 @@ pub(super) fn check(global: &Global, subject: &Subject<'_>) -> Vec<Finding> {
         findings.push(Finding::fault(
             "topology",
             format!("HWLOC_XMLFILE names {path}: {error}"),
-            "unset it, or make the file with lstopo --of xml",
+            "unset it, or create the file with lstopo --of xml",
         ));
     }
     findings.push(slurm(subject));
@@ -77,15 +77,15 @@ fn parameters(params: &Params) -> Finding {
         Some(why) => Finding::fault(
             "parameters",
             why,
-            "`pmix info` shows every parameter and where its value comes from",
+            "`pmix info` shows every parameter and the source of its value",
         ),
         None if files.is_empty() => Finding::ok("parameters", "no configuration file"),
         None => Finding::ok("parameters", format!("read {}", files.join(", "))),
     }
 }
 
-/// Whether a server can start here, with its security modules; a directory that cannot be used is said
-/// elsewhere.
+/// Checks that a server can start with its security modules. Unusable directories are reported by another
+/// check.
 fn server(params: &Params, subject: &Subject<'_>) -> Option<Finding> {
     let dir = subject.directory(&["PMIX_SERVER_TMPDIR", "TMPDIR", "TEMP", "TMP"]);
     if !dir.is_dir() {
@@ -105,23 +105,20 @@ fn server(params: &Params, subject: &Subject<'_>) -> Option<Finding> {
     Some(match started {
         Ok(()) => {
             let modules = match params.text("psec", "") {
-                "" => "those that are enabled",
+                "" => "all enabled",
                 named => named,
             };
-            Finding::ok(
-                "server",
-                format!("one can start here; security modules: {modules}"),
-            )
+            Finding::ok("server", format!("can start; security modules: {modules}"))
         }
         Err(error) => Finding::fault(
             "server",
-            format!("none can start here: {error}"),
+            format!("cannot start: {error}"),
             "`pmix info psec` shows the parameters of security modules",
         ),
     })
 }
 
-/// Whether the MUNGE daemon listens, which matters if the module is asked for.
+/// Checks that the MUNGE daemon listens, which is required if its module is configured.
 fn munge(params: &Params) -> Finding {
     let socket = match params.text("psec_munge_socket", "") {
         "" => MUNGE,
@@ -130,20 +127,20 @@ fn munge(params: &Params) -> Finding {
     let named = params.text("psec", "");
     let is_wanted = !named.starts_with('^') && named.split(',').any(|one| one.trim() == "munge");
     match (UnixStream::connect(socket), is_wanted) {
-        (Ok(_), _) => Finding::ok("munge", format!("the daemon listens at {socket}")),
+        (Ok(_), _) => Finding::ok("munge", format!("the daemon listens on {socket}")),
         (Err(error), true) => Finding::fault(
             "munge",
-            format!("psec = {named}, and no daemon answers at {socket}: {error}"),
-            "start munged, or name its socket by psec_munge_socket",
+            format!("psec = {named}, but no daemon answers on {socket}: {error}"),
+            "start munged, or set psec_munge_socket to its socket",
         ),
-        (Err(_), false) => Finding::ok("munge", "no daemon, and none is needed"),
+        (Err(_), false) => Finding::ok("munge", "no daemon is running; none is required"),
     }
 }
 
-/// What a launcher said to the process that this was started by, or to one that is long gone.
+/// Checks the variables of a launcher, which may belong to a job that has ended.
 fn launched(subject: &Subject<'_>) -> Option<Finding> {
-    const HELP: &str = "a launcher sets these for its processes: unset PMIX_NAMESPACE, PMIX_RANK and \
-                        PMIX_SERVER_URI* in a shell that no launcher started";
+    const HELP: &str = "a launcher sets these variables for its processes: unset PMIX_NAMESPACE, PMIX_RANK \
+    and PMIX_SERVER_URI* in a shell outside a job";
     match Settings::of(subject.environment) {
         Ok(settings) => {
             let Uri {
@@ -157,7 +154,9 @@ fn launched(subject: &Subject<'_>) -> Option<Finding> {
                 ),
                 Err(error) => Finding::fault(
                     "environment",
-                    format!("the server {name} that the environment names is not there: {error}"),
+                    format!(
+                        "the server {name} named by the environment cannot be reached: {error}"
+                    ),
                     HELP,
                 ),
             })
@@ -179,7 +178,7 @@ fn launched(subject: &Subject<'_>) -> Option<Finding> {
     }
 }
 
-/// Whether Slurm has its plug-in for PMIx.
+/// Checks that Slurm has its plug-in for PMIx.
 fn slurm(subject: &Subject<'_>) -> Finding {
     let named = subject.var("SLURM_CONF").map(PathBuf::from);
     let usual = SLURM.iter().map(PathBuf::from).find(|path| path.exists());
@@ -191,7 +190,11 @@ fn slurm(subject: &Subject<'_>) -> Finding {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => {
             let found = format!("{shown}: {error}");
-            return Finding::fault("slurm", found, "SLURM_CONF names the file of the cluster");
+            return Finding::fault(
+                "slurm",
+                found,
+                "set SLURM_CONF to the configuration file of the cluster",
+            );
         }
     };
     let setting = |name: &str| {
@@ -212,11 +215,11 @@ fn slurm(subject: &Subject<'_>) -> Finding {
     };
     let missing: Vec<_> = dirs.iter().filter(|dir| !dir.is_dir()).collect();
     if let Some(dir) = missing.first() {
-        let found = format!("{shown}: PluginDir {} is not there", dir.display());
+        let found = format!("{shown}: PluginDir {} does not exist", dir.display());
         return Finding::fault(
             "slurm",
             found,
-            "install Slurm's plug-ins, or mend PluginDir",
+            "install Slurm's plug-ins, or correct PluginDir",
         );
     }
     let plugins: Vec<_> = dirs.iter().flat_map(|dir| plugins_in(dir)).collect();
@@ -228,18 +231,18 @@ fn slurm(subject: &Subject<'_>) -> Finding {
         (false, _) => Finding::ok("slurm", format!("{shown}: {}", plugins.join(", "))),
         (true, true) => Finding::fault(
             "slurm",
-            format!("{shown}: steps are to use pmix, and no plug-in mpi_pmix.so is there"),
+            format!("{shown}: MpiDefault is pmix, but the plug-in mpi_pmix.so is not installed"),
             "install Slurm's plug-in for PMIx, or set MpiDefault to another",
         ),
         (true, false) => Finding::warning(
             "slurm",
-            format!("{shown}: there is no plug-in mpi_pmix.so"),
+            format!("{shown}: the plug-in mpi_pmix.so is not installed"),
             "srun --mpi=pmix does not work without it",
         ),
     }
 }
 
-/// The plug-ins for PMIx in a directory.
+/// Returns the plug-ins for PMIx in a directory.
 fn plugins_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -43,10 +43,7 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
     context.out.flush()?;
     match any {
         true => Ok(Exit::Ok),
-        false => Err(Failure::answer(
-            Status::ERR_NOT_FOUND,
-            "nothing is known of it",
-        )),
+        false => Err(Failure::answer(Status::ERR_NOT_FOUND, "no values")),
     }
 }
 

@@ -55,17 +55,17 @@ pub(super) fn run(context: &mut Context, args: &Get, jobs: &[Job]) -> Result<Exi
         (Some((status, message, key)), 0) => Err(negative(status, message, key)),
         (Some((status, message, key)), more) => Err(negative(
             status,
-            format!("{message}, nor are {more} more"),
+            format!("{message}; {more} more keys were not found"),
             key,
         )),
     }
 }
 
-/// Why there is no answer: for a rank that the job does not have, that.
+/// Returns the message for a missing value, or for a rank that the job does not have.
 fn reason(job: &Job, subject: &Subject, error: &gds_hash::Error) -> String {
     let rank = subject.rank();
     match error.status() == Status::ERR_NOT_FOUND && rank.is_valid() && !job.has_rank(rank) {
-        true => format!("there is no rank {rank}: the job has {}", job.num_ranks()),
+        true => format!("the job has no rank {rank}: it has {}", job.num_ranks()),
         false => error.to_string(),
     }
 }
@@ -82,19 +82,22 @@ fn negative(status: Status, message: String, key: &str) -> Failure {
         (None, None) => attr::near(key),
     };
     match near.as_slice() {
-        [] => failure.cure("--all prints what is known; --rank, --node and --app say of whom"),
+        [] => failure.cure(
+            "--all prints all known values; --rank, --node and --app select a process, node \
+        or application",
+        ),
         near => failure.cure(format!("did you mean {}?", near.join(" or "))),
     }
 }
 
-/// A value and the end of its line.
+/// Writes a value and the end of its line.
 pub(super) fn write_value(out: &mut Out, value: &Value<'_>) -> Result<(), Failure> {
     out.foreign(&show::plain(value))?;
     out.write_all(b"\n")?;
     Ok(())
 }
 
-/// One answer for a program.
+/// Prints one answer in JSON.
 fn line(
     job: &Job,
     subject: &Subject,
@@ -114,7 +117,7 @@ fn line(
     Json::Object(line)
 }
 
-/// The members that say what a value is and whose.
+/// Returns the members that say what a value is and whose.
 pub(super) fn head(job: &Job, subject: &Subject, key: &str) -> Map<String, Json> {
     let mut line = Map::new();
     let nspace = job.nspace().as_text().to_str_lossy();

@@ -13,7 +13,7 @@ use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 use crate::input::read_path;
 
-/// What a host registers.
+/// A job as registered by a host.
 #[derive(Deserialize)]
 #[serde(expecting = "a job, {\"nspace\":…,\"info\":[…]}")]
 pub(super) struct Registration {
@@ -24,7 +24,7 @@ pub(super) struct Registration {
 
 /// A job with the name under which requests refer to it.
 #[derive(Deserialize)]
-struct Named {
+struct NamedJob {
     job: Option<String>,
     registered: Registration,
 }
@@ -46,7 +46,7 @@ impl Registration {
         }
         let form: Form = serde_json::from_str(json)?;
         if form.registered.is_some() {
-            let named: Named = serde_json::from_str(json)?;
+            let named: NamedJob = serde_json::from_str(json)?;
             return Ok((named.job, named.registered));
         }
         Ok((None, serde_json::from_str(json)?))
@@ -68,7 +68,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether the job is meant by an nspace or a name.
+    /// Returns `true` if an nspace or a name selects this job.
     pub(super) fn is(&self, name: &str) -> bool {
         self.registration.nspace == name || self.name.as_deref() == Some(name)
     }
@@ -94,7 +94,10 @@ pub(super) fn read(context: &Context, path: &OsStr) -> Result<Vec<Entry>, Failur
         return Err(Failure::data(format!("{} is too large", source.origin)));
     }
     let Ok(text) = std::str::from_utf8(&source.bytes) else {
-        return Err(Failure::data(format!("{} is no UTF-8 text", source.origin)));
+        return Err(Failure::data(format!(
+            "{} is not valid UTF-8",
+            source.origin
+        )));
     };
     let mut jobs = Vec::new();
     // One job may take the whole file, laid out over many lines.
@@ -111,7 +114,7 @@ pub(super) fn read(context: &Context, path: &OsStr) -> Result<Vec<Entry>, Failur
         if !line.trim().is_empty() {
             let (name, registration) = Registration::read(line).map_err(|fault| {
                 let place = start + fault.column().saturating_sub(1).min(line.len());
-                Failure::data(format!("this is no job: {fault}"))
+                Failure::data(format!("not a valid job: {fault}"))
                     .at(Excerpt::new(&source.origin, text.as_bytes(), place))
                     .cure("a job is {\"nspace\":…,\"info\":[{\"key\":…,\"type\":…,\"value\":…},…]}")
             })?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--jsonl`: one request a line, one answer a line, in order.
+//! `--jsonl`: one request per line, one answer per line, in order.
 //!
-//! A request has a job and a get. A job that stands in line after line is registered once. The
-//! jobs of `--job`, and those of earlier lines that had a name, may be referred to by it.
+//! A request has a job and a get. A job that is repeated in consecutive lines is registered once. Requests
+//! can refer by name to the jobs of `--job` and to named jobs of earlier lines.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -32,12 +32,12 @@ struct Line<'a> {
     job: Option<&'a RawValue>,
     #[serde(borrow)]
     registered: Option<&'a RawValue>,
-    get: Option<Asked>,
+    get: Option<GetRequest>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a get, {\"key\":…,\"proc\":{\"nspace\":…,\"rank\":…},\"qualifiers\":[…]}")]
-struct Asked {
+struct GetRequest {
     key: Option<String>,
     #[serde(default)]
     proc: Target,
@@ -67,18 +67,18 @@ struct OnlyId<'a> {
 }
 
 /// A job that was registered, or why it was not.
-struct Known {
+struct RegisteredJob {
     nspace: String,
     job: Result<Job, gds_hash::Error>,
 }
 
 /// Jobs that were registered.
-struct Book<'s> {
+struct JobRegistry<'s> {
     preg: &'s Preg,
     host: LocalNode,
-    named: HashMap<String, Arc<Known>>,
-    /// The last job that stood in a request, as it was written.
-    last: Option<(String, Arc<Known>)>,
+    named: HashMap<String, Arc<RegisteredJob>>,
+    /// The last job in a request, as written.
+    last: Option<(String, Arc<RegisteredJob>)>,
 }
 
 /// Qualifiers that say where to look, not which of several values is meant.
@@ -105,14 +105,14 @@ pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
     let host = host::for_programs(args.host.as_deref());
     let entries = match &args.job {
         Some(path) if path == "-" => {
-            return Err(Failure::usage("standard input has the requests"));
+            return Err(Failure::usage("standard input is used for the requests"));
         }
         Some(path) => jobs::read(context, path)?,
         None => Vec::new(),
     };
     let (preg, out) = (&context.preg, &mut context.out);
     let longest = longest_line(preg.limits());
-    let mut book = Book {
+    let mut registry = JobRegistry {
         preg,
         host,
         named: HashMap::new(),
@@ -122,11 +122,13 @@ pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
         let name = entry
             .name
             .unwrap_or_else(|| entry.registration.nspace.clone());
-        let known = book.register(&entry.registration).map_err(Failure::data)?;
-        book.named.insert(name, known);
+        let known = registry
+            .register(&entry.registration)
+            .map_err(Failure::data)?;
+        registry.named.insert(name, known);
     }
     answer_lines(out, longest, |line, out| match line {
-        Some(line) => book.respond(line, out),
+        Some(line) => registry.respond(line, out),
         None => refuse(
             out,
             None,
@@ -136,12 +138,12 @@ pub(super) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-impl Book<'_> {
+impl JobRegistry<'_> {
     /// Answers one line.
     fn respond(&mut self, line: &[u8], out: &mut Out) -> io::Result<()> {
         // An array would be taken for the members in their order.
         if line.trim_ascii_start().first() != Some(&b'{') {
-            let message = "this is no request: a request is an object, {\"job\":…,\"get\":…}";
+            let message = "not a request: expected an object, {\"job\":…,\"get\":…}";
             return refuse(out, None, message);
         }
         let line: Line<'_> = match serde_json::from_slice(line) {
@@ -149,7 +151,7 @@ impl Book<'_> {
             Err(fault) => {
                 let only = serde_json::from_slice(line).ok();
                 let id = only.and_then(|only: OnlyId<'_>| only.id);
-                return refuse(out, id, &format!("this is no request: {fault}"));
+                return refuse(out, id, &format!("not a valid request: {fault}"));
             }
         };
         let asked = self.find(&line).and_then(|known| {
@@ -162,8 +164,8 @@ impl Book<'_> {
         }
     }
 
-    /// The job of a request.
-    fn find(&mut self, line: &Line<'_>) -> Result<Arc<Known>, String> {
+    /// Returns the job of a request.
+    fn find(&mut self, line: &Line<'_>) -> Result<Arc<RegisteredJob>, String> {
         let name = line.job.filter(|job| job.get().starts_with('"'));
         let name: Option<String> = name.and_then(|job| serde_json::from_str(job.get()).ok());
         let written = match (line.registered, line.job, &name) {
@@ -171,9 +173,7 @@ impl Book<'_> {
             (None, Some(job), None) => job.get(),
             (None, _, Some(name)) => {
                 let known = self.named.get(name);
-                return known
-                    .cloned()
-                    .ok_or_else(|| format!("no job is called {name}"));
+                return known.cloned().ok_or_else(|| format!("unknown job {name}"));
             }
             (None, None, None) => return Err("the request has no \"job\"".to_owned()),
         };
@@ -181,7 +181,7 @@ impl Book<'_> {
             Some((text, known)) if text == written => Arc::clone(known),
             _ => {
                 let read = Registration::read(written);
-                let (inner, registration) = read.map_err(|e| format!("this is no job: {e}"))?;
+                let (inner, registration) = read.map_err(|e| format!("not a valid job: {e}"))?;
                 let known = self.register(&registration)?;
                 self.last = Some((written.to_owned(), Arc::clone(&known)));
                 if let Some(inner) = inner {
@@ -196,19 +196,19 @@ impl Book<'_> {
         Ok(known)
     }
 
-    fn register(&self, registration: &Registration) -> Result<Arc<Known>, String> {
+    fn register(&self, registration: &Registration) -> Result<Arc<RegisteredJob>, String> {
         let job = match registration.register(self.preg, &self.host) {
             Ok(job) => Ok(job),
             Err(Refusal::Job(error)) => Err(error),
             Err(Refusal::Json(message)) => return Err(message),
         };
-        Ok(Arc::new(Known {
+        Ok(Arc::new(RegisteredJob {
             nspace: registration.nspace.clone(),
             job,
         }))
     }
 
-    fn prepare(&self, get: &Asked) -> Result<Prepared, String> {
+    fn prepare(&self, get: &GetRequest) -> Result<Prepared, String> {
         let mut qualifiers = value::infos(self.preg, &get.qualifiers)?;
         for info in &mut qualifiers {
             if !DIRECTIVES.iter().any(|key| info.key.is(key)) {
@@ -218,7 +218,9 @@ impl Book<'_> {
         let rank = match &get.proc.rank {
             None => Rank::WILDCARD,
             Some(RankForm::Number(number)) => Rank::new(*number),
-            Some(RankForm::Name(name)) => name.parse().map_err(|_| format!("{name} is no rank"))?,
+            Some(RankForm::Name(name)) => {
+                name.parse().map_err(|_| format!("{name} is not a rank"))?
+            }
         };
         Ok(Prepared {
             nspace: get.proc.nspace.clone(),
@@ -240,7 +242,7 @@ struct Prepared {
 fn answer(
     out: &mut Out,
     id: Option<&RawValue>,
-    known: &Known,
+    known: &RegisteredJob,
     asked: Option<&Prepared>,
 ) -> io::Result<()> {
     let Some(asked) = asked else {
@@ -260,7 +262,7 @@ fn answer(
         return finish(out, id, Status::ERR_NOT_FOUND, "null", Some(&message));
     }
     if asked.key.is_none() && !asked.rank.is_valid() {
-        let message = "everything can be asked of one process only";
+        let message = "all keys can be requested for one process only";
         return finish(out, id, Status::ERR_BAD_PARAM, "null", Some(message));
     }
     match &known.job {
@@ -272,7 +274,7 @@ fn answer(
             Err(error) => finish(out, id, error.status(), "null", Some(&error.to_string())),
         },
         Err(error) => {
-            let message = format!("the job was refused: {error}");
+            let message = format!("the job was rejected: {error}");
             write_head(out, id, Status::ERR_NOT_FOUND, "null")?;
             write!(out, ",\"register_status\":{}", error.status().as_raw())?;
             write_error(out, &message)
@@ -294,7 +296,7 @@ fn finish(
     }
 }
 
-/// `{"id":…,"status":…,"value":…`.
+/// Writes `{"id":…,"status":…,"value":…`.
 fn write_head(out: &mut Out, id: Option<&RawValue>, status: Status, value: &str) -> io::Result<()> {
     let id = id.map_or("null", RawValue::get);
     write!(

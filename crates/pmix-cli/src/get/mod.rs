@@ -24,8 +24,8 @@ pub(crate) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
         return jsonl::run(context, args);
     }
     if args.keys.is_empty() && !args.all {
-        let cure = "for example JOB_SIZE, or --all for everything that is known";
-        return Err(Failure::usage("a key is missing").cure(cure));
+        let cure = "for example JOB_SIZE, or --all for all known values";
+        return Err(Failure::usage("missing key").cure(cure));
     }
     let jobs = read_jobs(context, args)?;
     match args.all {
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &mut Context, args: &Get) -> Result<Exit, Failure> {
     }
 }
 
-/// The jobs that are asked, registered.
+/// Reads and registers the selected jobs.
 fn read_jobs(context: &Context, args: &Get) -> Result<Vec<Job>, Failure> {
     let host = host::for_people(args.host.as_deref());
     match (&args.job, &args.nodes) {
@@ -60,7 +60,7 @@ fn read_jobs(context: &Context, args: &Get) -> Result<Vec<Job>, Failure> {
         }
         _ => {
             let cure = "give --nodes and --procs, or --job with a file";
-            Err(Failure::usage("there is no job to ask").cure(cure))
+            Err(Failure::usage("no job is given").cure(cure))
         }
     }
 }
@@ -73,6 +73,6 @@ fn of_maps(
 ) -> Result<Job, Failure> {
     Job::of_maps(host, nspace, list, map).map_err(|error| {
         Failure::new(Exit::Data, error.status(), error.to_string())
-            .cure("`pmix map verify` lists what is wrong with two maps")
+            .cure("`pmix map verify` lists the errors of two maps")
     })
 }

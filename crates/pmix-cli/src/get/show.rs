@@ -5,7 +5,7 @@ use pmix_types::json::List;
 use pmix_types::{DataArray, Info, Value};
 use serde_json::{Value as Json, json};
 
-/// A value with its type: `{"data":…,"type":"PMIX_STRING","type_id":3}`.
+/// Returns a value with its type: `{"data":…,"type":"PMIX_STRING","type_id":3}`.
 pub(crate) fn typed(value: &Value<'_>) -> Json {
     let data = match value {
         Value::DataArray(array) => items(array),
@@ -18,7 +18,7 @@ pub(crate) fn typed(value: &Value<'_>) -> Json {
     })
 }
 
-/// A datum in the form of docs/json.md.
+/// Returns a datum in the form of docs/json.md.
 fn datum(value: &Value<'_>) -> Json {
     // Printing cannot fail: no member is missing and every key is text.
     let mut form = serde_json::to_value(value).unwrap_or_default();
@@ -38,7 +38,7 @@ fn entry(info: &Info<'_>) -> Json {
     json!({ "key": info.key.as_text().to_str_lossy(), "value": typed(&info.value) })
 }
 
-/// A value as one line of text.
+/// Returns a value as one line of text.
 pub(crate) fn plain(value: &Value<'_>) -> Vec<u8> {
     match value {
         Value::String(Some(text)) => text.as_bytes().to_vec(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who or what is asked about.
+//! The subject of a get: a job, node, application or process.
 
 use gds_hash::{Job, Request};
 use pmix_types::{Info, Rank, Value, keys};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::args::Get;
 
-/// Who or what is asked about.
+/// The subject of a get: a job, node, application or process.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     /// The job as a whole, or what the key is about by itself.
@@ -30,7 +30,7 @@ pub(super) enum NodeRef {
 }
 
 impl Subject {
-    /// What the command line asks about, in one job.
+    /// Returns the subject that the command line selects in a job.
     pub(super) fn of(args: &Get, job: &Job) -> Self {
         match (&args.node, args.app, args.rank) {
             (Some(node), app, _) => Self::Node(app, NodeRef::of(job, app, node)),
@@ -40,7 +40,7 @@ impl Subject {
         }
     }
 
-    /// The rank to ask with.
+    /// Returns the rank for the request.
     pub(super) const fn rank(&self) -> Rank {
         match self {
             Self::Rank(rank) => *rank,
@@ -48,7 +48,7 @@ impl Subject {
         }
     }
 
-    /// The qualifiers to ask with.
+    /// Returns the qualifiers for the request.
     pub(super) fn qualifiers(&self) -> Vec<Info<'static>> {
         let yes = |key: &'static str| Info::new(key, Value::Bool(true));
         match self {
@@ -67,8 +67,8 @@ impl Subject {
         }
     }
 
-    /// The name or number of a node that is asked for by the other of the two. To a server they
-    /// are no values of a node, but a person who asks is answered.
+    /// Returns the name or number of a node that was selected by the other of the two. A server does not
+    /// return them as values of a node, but they are shown to users.
     pub(super) fn name_of_node(&self, job: &Job, key: &str) -> Option<Value<'static>> {
         if !matches!(self, Self::Node(..)) || ![keys::HOSTNAME, keys::NODEID].contains(&key) {
             return None;
@@ -81,7 +81,7 @@ impl Subject {
         found.map(|info| info.value)
     }
 
-    /// What it is called in a line of text.
+    /// Returns the label of the subject in text output.
     pub(super) fn label(&self) -> Vec<u8> {
         match self {
             Self::Job => b"job".to_vec(),
@@ -119,7 +119,7 @@ impl Subject {
 }
 
 impl NodeRef {
-    /// A node that a person names: what no node is called may be a number.
+    /// Parses a node: a name, or a number if no node has this name.
     fn of(job: &Job, app: Option<u32>, word: &str) -> Self {
         let by_name = Self::Name(word.as_bytes().to_vec());
         let Ok(id) = word.parse() else {

@@ -47,7 +47,7 @@ const SHORT: &[(&str, DataType)] = &[
     ("state", DataType::PROC_STATE),
 ];
 
-/// Infos; an error says which, for example `[2] pmix.node.arr: [0] pmix.nodeid: …`.
+/// Converts infos. An error includes the path, for example `[2] pmix.node.arr: [0] pmix.nodeid: …`.
 pub(super) fn infos(preg: &Preg, entries: &[Entry]) -> Result<Vec<Info<'static>>, String> {
     let infos = entries.iter().enumerate().map(|(place, entry)| {
         let value = value(preg, &entry.data_type, &entry.value);
@@ -89,13 +89,13 @@ fn value(preg: &Preg, name: &TypeName, datum: &Json) -> Result<Value<'static>, S
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// A value of a type that a text says.
+/// Parses a value of a type.
 pub(crate) fn of_text(data_type: DataType, text: &str) -> Result<Value<'static>, String> {
     let value = json!({ "type": data_type.as_raw(), "data": json_of(data_type, text) });
-    serde_json::from_value(value).map_err(|error| format!("this is no {data_type}: {error}"))
+    serde_json::from_value(value).map_err(|error| format!("not a valid {data_type}: {error}"))
 }
 
-/// A map in one of its encoded forms: as the library encodes a list, or as it is given.
+/// Returns a map in one of its encoded forms: encoded from a list, or as given.
 fn map(preg: &Preg, form: &str, text: &str) -> Result<Value<'static>, String> {
     let fault = |error: preg_core::Error| error.to_string();
     let regex = |bytes: Vec<u8>| Value::Regex(RegexBytes(bytes.into()));
@@ -122,7 +122,7 @@ fn array(preg: &Preg, datum: &Json) -> Result<Value<'static>, String> {
     Ok(Value::DataArray(DataArray::Info(infos(preg, &entries)?)))
 }
 
-/// An array as answers have it: `{"array_of":…,"items":[…]}`.
+/// Parses an array in the form of answers: `{"array_of":…,"items":[…]}`.
 fn typed_array(
     preg: &Preg,
     array: &serde_json::Map<String, Json>,
@@ -150,7 +150,7 @@ fn typed_array(
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
-/// The datum that a text says, if the type is one of numbers; the text itself otherwise.
+/// Returns the number in a text for a numeric type, otherwise the text itself.
 fn json_of(data_type: DataType, text: &str) -> Json {
     let as_it_is = || Json::String(text.to_owned());
     match data_type {

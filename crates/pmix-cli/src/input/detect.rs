@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is an encoded value and what is list text.
+//! Detection of encoded values and list text.
 //!
-//! The framework knows the tags, this module knows none: a value begins where some component's
-//! tag stands at the start of an argument or of a line. Values may also come as hexadecimal or
-//! base64, and as the JSON that `pmix map encode --json` writes.
+//! The framework knows the tags of all components: a value begins where a tag is at the start of an argument
+//! or a line. Values can also be hexadecimal or base64 text, or the JSON of `pmix map encode --json`.
 
 use preg_core::{Preg, Terminator};
 
@@ -12,17 +11,17 @@ use crate::excerpt::Excerpt;
 use crate::failure::Failure;
 use crate::octets;
 
-/// The byte order mark that some editors put in front of UTF-8 text.
+/// The byte order mark that some editors put before UTF-8 text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One encoded value.
+/// An encoded value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     /// The type, for a value of the form that has one.
     pub(crate) kind: Option<String>,
     /// The bytes, without a terminating NUL for the string form.
     pub(crate) bytes: Vec<u8>,
-    /// Where it came from.
+    /// The origin of the value, for messages.
     pub(crate) origin: String,
 }
 
@@ -105,7 +104,7 @@ fn owned(preg: &Preg, bytes: Vec<u8>, origin: String) -> Segment {
     })
 }
 
-/// `hex:` and `base64:`.
+/// Decodes `hex:` and `base64:`.
 fn explicit(body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
     type Decode = fn(&[u8]) -> Result<Vec<u8>, usize>;
     let forms: [(&[u8], &str, Decode); 2] = [
@@ -117,8 +116,8 @@ fn explicit(body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
             let packed = packed(digits);
             return decode(&packed).map(Some).map_err(|at| {
                 let message = match packed.get(at) {
-                    Some(_) => format!("this is no {what} digit"),
-                    None => format!("the {what} text ends in the middle of a byte"),
+                    Some(_) => format!("not a {what} digit"),
+                    None => format!("the {what} text ends with an incomplete byte"),
                 };
                 let place = Excerpt::new(&source.origin, body, prefix.len() + at);
                 Failure::data(message).at(place)
@@ -128,7 +127,7 @@ fn explicit(body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
     Ok(None)
 }
 
-/// The bytes behind `hex:`, `base64:`, or behind digits alone that turn out to be a value.
+/// Decodes the bytes after `hex:` or `base64:`, or plain digits that decode to a value.
 fn coded(preg: &Preg, body: &[u8], source: &Source) -> Result<Option<Vec<u8>>, Failure> {
     if let Some(bytes) = explicit(body, source)? {
         return Ok(Some(bytes));
@@ -151,7 +150,7 @@ fn packed(digits: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// The answers of `encode --json`, one after the other.
+/// Parses consecutive answers of `encode --json`.
 fn json(preg: &Preg, body: &[u8], origin: &str) -> Result<Vec<Segment>, Failure> {
     let mut found = Vec::new();
     let mut stream = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
@@ -160,13 +159,13 @@ fn json(preg: &Preg, body: &[u8], origin: &str) -> Result<Vec<Segment>, Failure>
         let fail = |message: &str| {
             Failure::data(message)
                 .at(Excerpt::new(origin, body, at))
-                .cure("an encoded value is {\"form\":…,\"type\":…,\"bytes_hex\":…}")
+                .cure("expected an encoded value, {\"form\":…,\"type\":…,\"bytes_hex\":…}")
         };
-        let item = item.map_err(|_| fail("this begins like JSON and is none"))?;
+        let item = item.map_err(|_| fail("invalid JSON"))?;
         let text = |key: &str| item.get(key).and_then(serde_json::Value::as_str);
         let bytes = text("bytes_hex")
             .and_then(|digits| octets::unhex(digits.as_bytes()).ok())
-            .ok_or_else(|| fail("this JSON has no hexadecimal `bytes_hex`"))?;
+            .ok_or_else(|| fail("the JSON object has no hexadecimal `bytes_hex`"))?;
         found.push(match (text("form"), text("type")) {
             (Some("regex2"), Some(kind)) => Segment::Value(Value {
                 kind: Some(kind.to_owned()),
@@ -179,7 +178,7 @@ fn json(preg: &Preg, body: &[u8], origin: &str) -> Result<Vec<Segment>, Failure>
     Ok(found)
 }
 
-/// Where the next line begins, from the line start `from` on, that carries a tag.
+/// Returns the start of the next line with a tag, from the line start `from` on.
 fn next_tag(preg: &Preg, text: &[u8], from: usize) -> Option<usize> {
     if preg.tag_owner(&text[from..]).is_some() {
         return Some(from);
@@ -226,7 +225,7 @@ fn lines(preg: &Preg, source: &Source, start: usize) -> Vec<Segment> {
     found
 }
 
-/// How many bytes belong to the value at the front: a line, or what its scheme says.
+/// Returns the length of the value at the front: a line, or the length that its scheme reports.
 fn value_len(preg: &Preg, text: &[u8]) -> usize {
     match preg.scheme_of(text) {
         Ok(Some((_, extent))) if extent.terminator == Terminator::None => {

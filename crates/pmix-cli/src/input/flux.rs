@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes and cores of a Flux job, out of its resource set R.
+//! The nodes and cores of a Flux job, from its resource set R.
 //!
 //! Source: Flux RFC 20 (resource set, version 1), RFC 22 (sets of numbers) and RFC 29 (lists of hosts). The
-//! hosts of `nodelist` are those of the ranks in ascending order, wherever these stand in `R_lite`.
+//! hosts of `nodelist` belong to the ranks in ascending order, whatever their order in `R_lite`.
 
 use pmix_hostlist::{Allocation, Slots};
 use pmix_map::Limits;
@@ -26,7 +26,7 @@ struct Execution {
     nodelist: Vec<String>,
 }
 
-/// What some brokers of the instance have, each of which is a node.
+/// The resources of some brokers of the instance, each of which is a node.
 #[derive(Deserialize)]
 struct Entry {
     rank: String,
@@ -48,7 +48,7 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Allocation, Failu
             .map(<[u8]>::len)
             .sum();
         let at = (before + error.column().saturating_sub(1)).min(text.len());
-        Failure::data(format!("no resource set of Flux: {error}"))
+        Failure::data(format!("not a Flux resource set: {error}"))
             .at(Excerpt::new(&source.origin, text, at))
             .cure("`flux job info JOBID R` and `flux kvs get resource.R` print one")
     })?;
@@ -59,7 +59,9 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Allocation, Failu
     };
     if set.version != 1 {
         let version = set.version;
-        return Err(fault(format!("has version {version}, and 1 is known")));
+        return Err(fault(format!(
+            "has version {version}; only version 1 is supported"
+        )));
     }
     let mut runs = Vec::new();
     for entry in &entries {
@@ -96,11 +98,11 @@ pub(super) fn read(source: &Source, limits: &Limits) -> Result<Allocation, Failu
 }
 
 fn no_set(text: &str) -> String {
-    format!("has {text:?} where numbers and ranges like 0-3,8 belong")
+    format!("has {text:?}, expected numbers and ranges like 0-3,8")
 }
 
-/// The ranges of a set of numbers, `0-3,8` or `[0-3,8]`, of which both ends count; none for other text, and
-/// for numbers that do not ascend.
+/// Parses a set of numbers, `0-3,8` or `[0-3,8]`, into ranges with both ends included. Returns `None` for
+/// other text, and for numbers that are not in ascending order.
 fn numbers(text: &str) -> Option<Vec<(u64, u64)>> {
     let inner = text
         .strip_prefix('[')

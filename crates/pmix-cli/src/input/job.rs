@@ -49,9 +49,9 @@ fn laid_out(
     let slots = match &args.ppn {
         Some(text) => ppn(text, num_nodes)?,
         None => known.ok_or_else(|| {
-            Failure::usage("nothing says which ranks are on the nodes").cure(
-                "give --procs, or --ppn with the number of ranks a node; hostfile:FILE, slurm:, \
-                 pbs:, lsf: and flux:FILE tell it themselves",
+            Failure::usage("the ranks on the nodes are not given").cure(
+                "use --procs, or --ppn with the number of ranks per node; hostfile:FILE, slurm:, pbs:, lsf: \
+                and flux:FILE contain it",
             )
         })?,
     };
@@ -60,7 +60,7 @@ fn laid_out(
     lay_out(&slots, layout, preg.limits()).map_err(|error| of_list(&error, &source))
 }
 
-/// One number is for every node, a list has a number for each.
+/// Parses the number of ranks per node: one number for all nodes, or a list with a number for each.
 fn ppn(text: &str, num_nodes: u64) -> Result<Slots, Failure> {
     if let Ok(number) = text.parse() {
         return Ok(Slots::uniform(number, num_nodes));
@@ -70,7 +70,7 @@ fn ppn(text: &str, num_nodes: u64) -> Result<Slots, Failure> {
     let slots = Slots::parse(text.as_bytes()).map_err(|error| misuse(of_list(&error, &source)))?;
     if slots.num_nodes() != num_nodes {
         let counted = slots.num_nodes();
-        let message = format!("--ppn is for {counted} nodes, and there are {num_nodes}");
+        let message = format!("--ppn describes {counted} nodes, but the node map has {num_nodes}");
         return Err(Failure::usage(message));
     }
     Ok(slots)

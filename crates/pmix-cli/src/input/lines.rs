@@ -7,7 +7,7 @@ use preg_core::Limits;
 
 use crate::output::Out;
 
-/// Two digits for each byte of the largest list, and room for the keys.
+/// Returns the maximum length of a line: two digits for each byte of the largest list, and room for the keys.
 pub(crate) fn longest_line(limits: &Limits) -> u64 {
     limits.max_text.saturating_mul(2).saturating_add(1 << 16)
 }

@@ -148,7 +148,7 @@ impl Nodes {
         }
     }
 
-    /// The folded list.
+    /// Returns the folded list.
     pub(crate) fn into_list(self, limits: &Limits) -> Result<NodeList, Failure> {
         match self {
             Self::List(list) => Ok(*list),
@@ -156,7 +156,7 @@ impl Nodes {
         }
     }
 
-    /// The list as the library's text.
+    /// Returns the list as the library's text.
     pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Text(text) => Ok(text),

@@ -22,7 +22,7 @@ pub(crate) enum Procs {
     Map(ProcMap),
 }
 
-/// Where a text came from.
+/// The origin of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Origin {
     name: String,
@@ -46,8 +46,8 @@ pub(crate) fn read_procs(preg: &Preg, sources: Vec<Source>) -> Result<Procs, Fai
                 Segment::Exact(text) => Procs::Text(text, "the decoded input".into()),
                 Segment::Value(value) => Procs::Map(of_value(preg, &value)?),
                 Segment::List(source) if source.form != Form::Map => {
-                    let message = format!("{} tells nodes, no process map", source.origin);
-                    let cure = "name it as the node map, with --layout for the ranks of its slots";
+                    let message = format!("{} describes nodes, not a process map", source.origin);
+                    let cure = "use it as the node map, with --layout for the ranks on its slots";
                     return Err(Failure::usage(message).cure(cure));
                 }
                 Segment::List(source) => of_text(source),
@@ -168,7 +168,7 @@ impl Procs {
         Ok(Self::Map(builder.finish()))
     }
 
-    /// The folded map.
+    /// Returns the folded map.
     pub(crate) fn into_map(self, limits: &Limits) -> Result<ProcMap, Failure> {
         match self {
             Self::Map(map) => Ok(map),
@@ -176,7 +176,7 @@ impl Procs {
         }
     }
 
-    /// The map as the library's text: ranks written out, as every peer reads them.
+    /// Returns the map as the library's text: ranks written out, as every peer reads them.
     pub(crate) fn into_text(self, limits: &Limits) -> Result<Vec<u8>, Failure> {
         let map = match self {
             Self::Text(text, origin) => {
@@ -192,7 +192,7 @@ impl Procs {
     }
 }
 
-/// The map as text, every rank written out, if the limits allow so much.
+/// Returns the map as text, every rank written out, if the limits allow so much.
 pub(crate) fn text_of_procs(map: &ProcMap, limits: &Limits) -> Result<Vec<u8>, Failure> {
     limits.check_text(map.text_len()).map_err(of_limits)?;
     let mut text = Vec::new();
@@ -203,8 +203,9 @@ pub(crate) fn text_of_procs(map: &ProcMap, limits: &Limits) -> Result<Vec<u8>, F
 fn parse(text: &[u8], origin: &Origin, limits: &Limits) -> Result<ProcMap, Failure> {
     ProcMap::parse_text(text, limits).map_err(|e| {
         let shown = origin.lines.as_deref().unwrap_or(text);
-        Failure::of(&preg_core::Error::from(e), &origin.name, shown)
-            .or_cure("a process map looks like 0-3;4-7: ranks by commas, nodes by semicolons")
+        Failure::of(&preg_core::Error::from(e), &origin.name, shown).or_cure(
+            "a process map looks like 0-3;4-7: ranks separated by commas, nodes by semicolons",
+        )
     })
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where bytes come from: arguments, files, standard input.
+//! Sources of input: arguments, files, standard input.
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use preg_core::Status;
 use crate::excerpt::Excerpt;
 use crate::failure::{Exit, Failure};
 
-/// How many bytes a file, or standard input, may have.
+/// Maximum size of a file or of standard input.
 const MOST: u64 = 1 << 30;
 
 /// Some input and where it came from.
@@ -22,13 +22,13 @@ pub(crate) struct Source {
     pub(crate) origin: String,
     /// The bytes as they came.
     pub(crate) bytes: Vec<u8>,
-    /// Whether `#` begins a comment: in files and on standard input, not in arguments.
+    /// `true` if `#` begins a comment: in files and on standard input, not in arguments.
     pub(crate) comments: bool,
-    /// What the bytes are, where the word says it.
+    /// The form of the bytes, if the argument names it.
     pub(crate) form: Form,
 }
 
-/// What the bytes of a source are.
+/// Forms of the bytes of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A map in any form that its own bytes tell.
@@ -47,8 +47,8 @@ pub(crate) enum Form {
 pub(crate) fn read(words: &[OsString]) -> Result<Vec<Source>, Failure> {
     if words.is_empty() {
         if std::io::stdin().is_terminal() {
-            let cure = "give names, @FILE, or - to type them here";
-            return Err(Failure::usage("there is no input").cure(cure));
+            let cure = "give names, @FILE, or - to read standard input";
+            return Err(Failure::usage("missing input").cure(cure));
         }
         return Ok(vec![stdin()?]);
     }
@@ -73,8 +73,8 @@ pub(crate) fn read_path(path: Option<&OsStr>) -> Result<Source, Failure> {
         Some(path) if path != "-" => file(path),
         Some(_) => stdin(),
         None if std::io::stdin().is_terminal() => {
-            let cure = "give a file, or - to type the input here";
-            Err(Failure::usage("there is no input").cure(cure))
+            let cure = "give a file, or - to read standard input";
+            Err(Failure::usage("missing input").cure(cure))
         }
         None => stdin(),
     }
@@ -96,7 +96,7 @@ fn read_word(word: &OsStr, origin: impl FnOnce() -> String) -> Result<Source, Fa
         b"-" => stdin(),
         [b'@', path @ ..] if !path.is_empty() => file(OsStr::from_bytes(path)),
         b"flux:" => {
-            let message = "the resources of a Flux job are in no variable";
+            let message = "the resources of a Flux job are not in the environment";
             let cure = "flux job info $FLUX_JOB_ID R | pmix ... flux:-";
             Err(Failure::usage(message).cure(cure))
         }
@@ -134,14 +134,14 @@ fn hostfile(path: &OsStr) -> Result<Source, Failure> {
     Ok(Source { form, ..source })
 }
 
-/// What a resource manager set in the environment.
+/// Returns a variable that a resource manager sets.
 fn variable(name: &str) -> Result<OsString, Failure> {
     let vars = Environment::of_process().vars;
     let found = vars.into_iter().find(|(known, _)| known == name);
     let found = found.map(|(_, value)| value).filter(|v| !v.is_empty());
     found.ok_or_else(|| {
         let message = format!("the variable {name} is not set");
-        Failure::usage(message).cure("a resource manager sets it inside a job")
+        Failure::usage(message).cure("a resource manager sets it within a job")
     })
 }
 
@@ -182,7 +182,7 @@ fn file(path: &OsStr) -> Result<Source, Failure> {
     })
 }
 
-/// All that comes, of so many bytes at most.
+/// Reads to the end, but at most `most` bytes.
 fn read_within(from: impl Read, origin: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = from.take(most.saturating_add(1)).read_to_end(&mut bytes);
@@ -194,16 +194,16 @@ fn read_within(from: impl Read, origin: &str, most: u64) -> Result<Vec<u8>, Fail
 }
 
 fn too_long(what: &str, most: u64) -> Failure {
-    let message = format!("{what} has more than {most} bytes, the most that is read");
+    let message = format!("{what} exceeds the limit of {most} bytes");
     Failure::new(Exit::Data, Status::ERR_OUT_OF_RESOURCE, message)
 }
 
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
-    let message = format!("{what} cannot be read: {error}");
+    let message = format!("cannot read {what}: {error}");
     Failure::new(Exit::Data, Status::ERR_NOT_FOUND, message)
 }
 
-/// What is wrong with a list, with its place in the source.
+/// Converts an error in a list, with its position in the source.
 pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure {
     let (origin, bytes) = (&source.origin, &source.bytes);
     let cause = error.source().and_then(<dyn Error>::downcast_ref);
@@ -221,7 +221,7 @@ pub(super) fn of_list(error: &pmix_hostlist::Error, source: &Source) -> Failure 
     }
 }
 
-/// What exceeds the limits of lists.
+/// Converts an error about the limits of lists.
 pub(super) fn of_limits(error: pmix_map::Error) -> Failure {
     Failure::of(&preg_core::Error::from(error), "the list", b"")
 }
@@ -231,11 +231,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_read_to_a_limit() {
+    fn endless_input_is_read_to_a_limit() {
         let error = read_within(std::io::repeat(b'n'), "a pipe", 1000).unwrap_err();
         let message = format!("{error:?}");
         assert!(
-            message.contains("a pipe has more than 1000 bytes"),
+            message.contains("a pipe exceeds the limit of 1000 bytes"),
             "{message}"
         );
         assert_eq!(read_within(&b"n1,n2"[..], "a pipe", 5).unwrap(), b"n1,n2");

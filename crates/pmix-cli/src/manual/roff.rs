@@ -10,11 +10,11 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 pub(super) struct Section<'t> {
     /// The heading.
     pub(super) title: &'t str,
-    /// What stands below it.
+    /// The text of the section.
     pub(super) text: &'t str,
 }
 
-/// The sections of a document at a level of headings.
+/// Returns the sections of a document at a level of headings.
 pub(super) fn sections(document: &str, level: usize) -> Vec<Section<'_>> {
     let mark = format!("{} ", "#".repeat(level));
     let mut starts = Vec::new();
@@ -38,8 +38,7 @@ pub(super) fn sections(document: &str, level: usize) -> Vec<Section<'_>> {
     parts.map(part).collect()
 }
 
-/// A document as man(1) reads it: headings are those of subsections, a row of a table is a term and what
-/// is said of it.
+/// Converts a document to roff: headings become subsections, a row of a table a term with its description.
 pub(super) fn text(markdown: &str) -> String {
     let mut writer = Writer::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -53,7 +52,7 @@ struct Writer {
     page: String,
     /// The line that is being written.
     line: String,
-    /// How deep in lists.
+    /// The nesting depth of lists.
     depth: usize,
     /// The cells of the row that is being read.
     cells: Vec<String>,
@@ -118,7 +117,7 @@ impl Writer {
         }
     }
 
-    /// A row: its first cell, and the others below.
+    /// Writes a row: its first cell, and the others below.
     fn row(&mut self) {
         let cells = std::mem::take(&mut self.cells);
         let mut cells = cells.into_iter().filter(|cell| !cell.is_empty());
@@ -165,8 +164,8 @@ impl Writer {
     }
 }
 
-/// Text in which nothing is an escape, and a hyphen is one that can be copied; what is not ASCII is named
-/// by its number, which is read in any locale.
+/// Escapes text. Hyphens can be copied, and other than ASCII characters are written as numbers, which work in
+/// any locale.
 fn escaped(text: &str) -> String {
     let mut to = String::with_capacity(text.len());
     for c in text.chars() {
@@ -180,8 +179,7 @@ fn escaped(text: &str) -> String {
     to
 }
 
-/// A word of code that may go on in the next line behind a comma or a bar, as a form of JSON does, if it
-/// is as long as many a line.
+/// Returns a word of code with break points after commas and bars if it is long, such as a form of JSON.
 fn breakable(code: &str) -> String {
     const LONG: usize = 40;
     match code.len() < LONG {
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_markdown_says_a_page_says() {
+    fn markdown_is_converted_to_roff() {
         let page = text(
             "A `word` of -- [text](x.md), and\nanother\u{2026}\n\n- one\n- `.two`\n\n```\n.code  \\x\n\nend\n```\n\n\
              | name | what |\n| --- | --- |\n| `a` | first |\n\n### Part \"1\"\n\n'quoted'\n",

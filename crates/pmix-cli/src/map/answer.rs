@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the framework, or one scheme alone, answers to a request.
+//! Replies of the framework, or of one scheme alone, to a request.
 
 use preg_core::{Error, Preg, Regex2Ref, Scheme, Status};
 
@@ -100,18 +100,23 @@ fn declined(scheme: &dyn Scheme, what: &str) -> Error {
     Error::new(Status::ERR_TAKE_NEXT_OPTION, message).from_scheme(scheme.name())
 }
 
-/// The scheme of that name, whether it is active or not.
+/// Returns the scheme of that name, whether it is active or not.
 fn named<'a>(preg: &'a Preg, name: &str) -> Result<&'a dyn Scheme, Error> {
     if let Some(module) = preg.module(name) {
         return Ok(&*module.scheme);
     }
     if let Some(component) = preg.components().iter().find(|c| c.name == name) {
         let why = component.decision.excluded.as_ref();
-        let why = why.map_or("it made no scheme", |(why, _)| why.as_str());
-        let message = format!("scheme {name:?} does not run: {why}");
+        let why = why.map_or("its component did not create a scheme", |(why, _)| {
+            why.as_str()
+        });
+        let message = format!("scheme {name:?} is not available: {why}");
         return Err(Error::new(Status::ERR_NOT_SUPPORTED, message));
     }
     let known: Vec<_> = preg.modules().iter().map(|m| m.scheme.name()).collect();
-    let message = format!("no scheme {name:?}; there are {AUTO}, {}", known.join(", "));
+    let message = format!(
+        "unknown scheme {name:?}, expected one of {AUTO}, {}",
+        known.join(", ")
+    );
     Err(Error::new(Status::ERR_NOT_FOUND, message))
 }

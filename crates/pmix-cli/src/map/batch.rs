@@ -74,7 +74,7 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, Failure> {
 fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
     // An array would be taken for the members in their order.
     if line.trim_ascii_start().first() != Some(&b'{') {
-        let error = bad("this is no request: a request is an object, {\"op\":…}");
+        let error = bad("not a request: expected an object, {\"op\":…}");
         return write_error(out, None, &error);
     }
     let request: Request<'_> = match serde_json::from_slice(line) {
@@ -83,7 +83,7 @@ fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
             let id = serde_json::from_slice(line)
                 .ok()
                 .and_then(|only: OnlyId<'_>| only.id);
-            return write_error(out, id, &bad(format!("this is no request: {fault}")));
+            return write_error(out, id, &bad(format!("not a valid request: {fault}")));
         }
     };
     match guarded(preg, &request) {
@@ -100,12 +100,12 @@ fn respond(preg: &Preg, line: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"}\n")
 }
 
-/// One request must not take the answers of the others with it, whatever a scheme does.
+/// Serves a request; a panic of a scheme fails only this request.
 fn guarded(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
     // Nothing outlives the call: the framework is immutable and the request is only read.
     let asked = AssertUnwindSafe(|| answer(preg, request));
     catch_unwind(asked).unwrap_or_else(|_| {
-        let message = "a scheme failed in a way that it must not; please report the request";
+        let message = "a scheme panicked; please report the request as a bug";
         Err(Error::new(Status::ERROR, message))
     })
 }
@@ -117,7 +117,11 @@ fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
         None => None,
         Some("string") => Some(FormArg::String),
         Some("regex2") => Some(FormArg::Regex2),
-        Some(other) => return Err(bad(format!("unknown form {other:?}; string or regex2"))),
+        Some(other) => {
+            return Err(bad(format!(
+                "unknown form {other:?}, expected string or regex2"
+            )));
+        }
     };
     match request.op.as_deref() {
         Some("encode") => {
@@ -145,8 +149,10 @@ fn answer(preg: &Preg, request: &Request<'_>) -> Result<Answer, Error> {
             map.check(preg.limits())?;
             Ok(Answer::Decoded(map))
         }
-        Some(other) => Err(bad(format!("unknown op {other:?}; encode or decode"))),
-        None => Err(bad("the request has no \"op\"; encode or decode")),
+        Some(other) => Err(bad(format!(
+            "unknown op {other:?}, expected encode or decode"
+        ))),
+        None => Err(bad("the request has no \"op\", expected encode or decode")),
     }
 }
 
@@ -160,15 +166,18 @@ fn list_of<'a>(request: &'a Request<'_>) -> Result<Cow<'a, [u8]>, Error> {
 }
 
 fn unhex(digits: &str, key: &str) -> Result<Vec<u8>, Error> {
-    octets::unhex(digits.as_bytes())
-        .map_err(|at| bad(format!("\"{key}\" is no hexadecimal text at digit {at}")))
+    octets::unhex(digits.as_bytes()).map_err(|at| {
+        bad(format!(
+            "\"{key}\" has an invalid hexadecimal digit at position {at}"
+        ))
+    })
 }
 
 fn bad(message: impl Into<String>) -> Error {
     Error::new(Status::ERR_BAD_PARAM, message)
 }
 
-/// `{"id":…,"status":…,`.
+/// Writes `{"id":…,"status":…,`.
 fn write_head(out: &mut impl Write, id: Option<&RawValue>, status: Status) -> io::Result<()> {
     let id = id.map_or("null", RawValue::get);
     write!(out, "{{\"id\":{id},\"status\":{},", status.as_raw())

@@ -20,7 +20,7 @@ use crate::input::{
 };
 use crate::printable::printable;
 
-/// What the range notation of every PMIx release is called.
+/// The name of the range notation of every PMIx release.
 const RANGES: &str = "pmix";
 
 pub(super) fn run(context: &mut Context, args: &Convert) -> Result<Exit, Failure> {
@@ -71,7 +71,7 @@ pub(super) fn write(context: &mut Context, map: &Map, to: Target) -> Result<(), 
     Ok(())
 }
 
-/// The text of a map, in a format that must be in memory as a whole.
+/// Returns the text of a map, in a format that must be in memory as a whole.
 fn text_in(context: &Context, map: &Map, to: Target) -> Result<Option<Vec<u8>>, Failure> {
     match to {
         Target::Slurm => brackets(context, Notation::Slurm, map).map(Some),
@@ -124,7 +124,7 @@ fn unwritable(name: &[u8]) -> Failure {
         .cure("use --to list, --to json or --to pmix")
 }
 
-/// The range notation; where its scheme declines, what the framework would ship.
+/// Returns the range notation, or the framework's encoding if the scheme declines.
 fn ranges(preg: &Preg, map: &Map) -> Result<Vec<u8>, Failure> {
     let (text, procs) = match map {
         Map::Nodes(list) => (text_of(list, preg.limits())?, false),
@@ -149,7 +149,7 @@ mod tests {
     use pmix_mca::Params;
 
     #[test]
-    fn what_reads_back_as_something_else_is_refused() {
+    fn names_that_do_not_round_trip_are_rejected() {
         let preg = pmix_builtin::open_preg(&Params::default()).unwrap();
         let written = |names: &str| {
             let list = NodeList::parse_text(names.as_bytes(), &Limits::default()).unwrap();

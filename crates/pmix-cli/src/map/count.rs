@@ -41,11 +41,7 @@ pub(super) fn nth(context: &mut Context, args: &Nth) -> Result<Exit, Failure> {
     });
     let out = &mut context.out;
     let Some(element) = element else {
-        let message = format!(
-            "there is no element {}: there are {}",
-            args.index,
-            map.len()
-        );
+        let message = format!("no element {}: the list has {}", args.index, map.len());
         if context.json {
             out.json(&json!({ "index": args.index, "name": null, "count": map.len() }))?;
         }
@@ -67,7 +63,7 @@ pub(super) fn nth(context: &mut Context, args: &Nth) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// An index from the front, or from the end if it is negative.
+/// Returns the index from the front, for an index from the end if it is negative.
 fn place(index: i64, len: usize) -> Option<usize> {
     let place = match usize::try_from(index) {
         Ok(place) => place,

@@ -27,7 +27,7 @@ pub(super) fn run(context: &mut Context, args: &Decode) -> Result<Exit, Failure>
             }
         }
     };
-    // What is printed is never in memory as a whole, so its length has no limit.
+    // The output is written piece by piece, so its length is not limited by memory.
     let out = &mut context.out;
     match args.out {
         _ if context.json => write_object(out, &map)?,
@@ -50,7 +50,7 @@ pub(super) fn check(context: &Context, map: &Map) -> Result<(), Failure> {
         .map_err(|e| Failure::of(&e, "the list", b""))
 }
 
-/// `{"procs":…,"count":…,"list":[…]}`.
+/// Writes `{"procs":…,"count":…,"list":[…]}`.
 pub(super) fn write_object(out: &mut impl Write, map: &Map) -> Result<(), Failure> {
     let procs = matches!(map, Map::Procs(_));
     write!(out, "{{\"procs\":{procs},\"count\":{},", map.len())?;

@@ -17,7 +17,7 @@ use crate::printable::printable;
 /// Names that one list has and the other has not.
 type Names = Vec<Vec<u8>>;
 
-/// What differs. Ranks stand under the names of their nodes, as ranges.
+/// The differences. Ranks are ranges under the names of their nodes.
 #[derive(Debug, Default)]
 struct Changes {
     added: Names,
@@ -82,7 +82,7 @@ fn nodes(before: &NodeList, after: &NodeList) -> Changes {
     }
 }
 
-/// Where each rank is, as the index of a name.
+/// Returns the node of each rank, as the index of a name.
 fn places(
     (list, map): &(NodeList, ProcMap),
     names: &mut HashMap<Vec<u8>, usize>,
@@ -110,7 +110,7 @@ fn places(
     Ok(found)
 }
 
-/// What becomes of consecutive ranks together: from a node, to a node.
+/// A move of consecutive ranks from a node to a node.
 type Move = (Option<usize>, Option<usize>);
 
 fn ranks(
@@ -157,7 +157,7 @@ fn ranks(
 }
 
 impl Changes {
-    /// How many lines they are.
+    /// Returns the number of lines.
     fn lines(&self) -> usize {
         let ranks = self.moved.len() + self.started.len() + self.ended.len();
         self.added.len() + self.lost.len() + ranks
@@ -179,7 +179,7 @@ impl Changes {
             )?;
         }
         for (ranks, node) in &self.ended {
-            writeln!(out, "{ranks} lost, on {} before", printable(node))?;
+            writeln!(out, "{ranks} lost, previously on {}", printable(node))?;
         }
         for (ranks, node) in &self.started {
             writeln!(out, "{ranks} added on {}", printable(node))?;

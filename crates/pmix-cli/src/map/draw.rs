@@ -30,7 +30,7 @@ const IMAGE: (usize, usize) = (128, 256);
 /// Columns of what is no terminal, and the most and the fewest that are used of one.
 const COLUMNS: (usize, usize, usize) = (80, 400, 40);
 
-/// How the columns of a line are used: the name of a node, a blank, and a cell each for ranks.
+/// The layout of a line: the name of a node, a space, and one cell for each column of ranks.
 #[derive(Clone, Copy)]
 struct Width {
     label: usize,
@@ -38,7 +38,7 @@ struct Width {
 }
 
 impl Width {
-    /// Fifteen of up to 80 columns are for names; of more, up to a quarter where the names are longer.
+    /// Splits the columns: 15 of up to 80 for names; of more, up to a quarter for longer names.
     fn of(columns: usize, longest: usize) -> Self {
         let most = if columns > 80 { columns / 4 } else { 15 };
         let label = longest.clamp(15, most.max(15)).min(columns / 3);
@@ -49,7 +49,7 @@ impl Width {
     }
 }
 
-/// The columns of the terminal that the picture goes to; 80 for a file or a pipe.
+/// Returns the columns of the terminal that the picture goes to; 80 for a file or a pipe.
 fn terminal_columns() -> usize {
     let (usual, most, fewest) = COLUMNS;
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
@@ -96,14 +96,14 @@ pub(super) fn run(context: &mut Context, args: &Draw) -> Result<Exit, Failure> {
         }
         None => context.out.write_all(picture.as_bytes())?,
         Some(path) => std::fs::write(path, picture).map_err(|e| {
-            let message = format!("{} cannot be written: {e}", path.display());
+            let message = format!("cannot write {}: {e}", path.display());
             Failure::new(Exit::Data, Status::ERROR, message)
         })?,
     }
     Ok(Exit::Ok)
 }
 
-/// The process map, and the node map if there is one.
+/// Returns the process map, and the node map if there is one.
 fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> {
     let layout = args.layout.clone();
     if let Some(nodes) = nodes_of(args)? {
@@ -117,8 +117,8 @@ fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
         };
         let (list, map) = read_pair(context, &pair)?;
         if args.procs.is_none() && map.num_nodes() == 0 && !list.is_empty() {
-            let message = "there is no process map, and none came by standard input";
-            let cure = "--procs gives it, or --ppn how many ranks a node has";
+            let message = "missing process map, and standard input is empty";
+            let cure = "use --procs, or --ppn with the number of ranks per node";
             return Err(Failure::usage(message).cure(cure));
         }
         return check_pair(list, map);
@@ -134,7 +134,7 @@ fn maps(context: &Context, args: &Draw) -> Result<(NodeList, ProcMap), Failure> 
     Ok((NodeList::default(), map))
 }
 
-/// The node map: that of --nodes, or the words as if they were one with blanks between.
+/// Returns the node map of --nodes, or the words joined by spaces.
 fn nodes_of(args: &Draw) -> Result<Option<OsString>, Failure> {
     match &args.names[..] {
         [] => Ok(args.nodes.clone()),
@@ -147,7 +147,7 @@ fn nodes_of(args: &Draw) -> Result<Option<OsString>, Failure> {
             match all.iter().find(is_source) {
                 Some(word) => {
                     let word = word.to_string_lossy();
-                    let message = format!("{word} cannot stand beside other words");
+                    let message = format!("{word} cannot be combined with other arguments");
                     Err(Failure::usage(message).cure("give one file, or names"))
                 }
                 None => Ok(Some(all.join(OsStr::new(" ")))),
@@ -156,7 +156,7 @@ fn nodes_of(args: &Draw) -> Result<Option<OsString>, Failure> {
     }
 }
 
-/// A node's name, or its number if it has none.
+/// Returns a node's name, or its number if it has none.
 fn name_of(list: &NodeList, node: usize) -> String {
     match list.nth(node) {
         Some(name) => printable(&name),
@@ -184,7 +184,7 @@ fn text(list: &NodeList, map: &ProcMap, summary: &Summary, line: usize, style: S
     picture
 }
 
-/// How much a cell of a folded picture stands for; nothing of another.
+/// Returns the size of a cell of a folded picture; empty for others.
 fn folding(summary: &Summary, matrix: &Matrix) -> String {
     if !matrix.is_folded() {
         return String::new();
@@ -198,7 +198,7 @@ fn folding(summary: &Summary, matrix: &Matrix) -> String {
     )
 }
 
-/// The first nodes and ranks, where the folded picture does not show how they alternate.
+/// Returns the first nodes and ranks, where the folded picture does not show how they alternate.
 fn corner(
     map: &ProcMap,
     summary: &Summary,

@@ -28,7 +28,7 @@ pub(super) fn run(context: &mut Context, args: &Encode) -> Result<Exit, Failure>
     .map_err(|e| refusal(&e, &text))?;
     drop(progress);
     tracing::info!(
-        "{} bytes of list became {} bytes of {}",
+        "encoded a list of {} bytes as {} bytes with {}",
         text.len(),
         value.bytes.len(),
         value.kind
@@ -42,17 +42,19 @@ pub(super) fn run(context: &mut Context, args: &Encode) -> Result<Exit, Failure>
     Ok(Exit::Ok)
 }
 
-/// A scheme that declines is an answer; a list that nobody may carry is bad data.
+/// Converts an error of an encoder: a scheme that declines gives a negative answer, an invalid list is bad
+/// data.
 pub(super) fn refusal(error: &Error, list: &[u8]) -> Failure {
     match error.status() {
         Status::ERR_TAKE_NEXT_OPTION => {
-            let cure = "`pmix map size` shows which schemes take it; --scheme auto picks one";
+            let cure =
+                "`pmix map size` shows the schemes that can encode it; --scheme auto selects one";
             Failure::new(Exit::Negative, error.status(), error.to_string()).cure(cure)
         }
         Status::ERR_NOT_FOUND => Failure::new(Exit::Usage, error.status(), error.to_string()),
         Status::ERR_NOT_SUPPORTED if error.offset().is_none() => {
             Failure::new(Exit::Negative, error.status(), error.to_string())
-                .cure("`pmix plugins list` shows what is active")
+                .cure("`pmix plugins list` shows the active components")
         }
         _ => Failure::of(error, "the list", list),
     }
@@ -76,7 +78,7 @@ fn print(out: &mut Out, value: &Encoded, how: EncodeOut) -> Result<(), Failure> 
     Ok(())
 }
 
-/// `"type":…,"len":…,"bytes_hex":…`.
+/// Writes `"type":…,"len":…,"bytes_hex":…`.
 pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::Result<()> {
     out.write_all(b"\"type\":")?;
     crate::output::json_string(value.kind.as_bytes(), out)?;
@@ -90,12 +92,13 @@ pub(super) fn write_members(out: &mut impl Write, value: &Encoded) -> std::io::R
     out.write_all(b"\"")
 }
 
-/// The bytes as they are, with a newline behind text and nothing behind the rest.
+/// Prints the bytes unchanged, with a newline after text.
 fn print_text(out: &mut Out, bytes: &[u8]) -> Result<(), Failure> {
     let is_text = !bytes.iter().any(u8::is_ascii_control);
     if out.is_terminal() && !is_printable(bytes) {
         let message = format!("the value is {} bytes of binary data", bytes.len());
-        return Err(Failure::usage(message).cure("add --out hex, or send it to a file or a pipe"));
+        return Err(Failure::usage(message)
+            .cure("use --out hex, or redirect the output to a file or a pipe"));
     }
     out.write_all(bytes)?;
     if is_text {

@@ -27,7 +27,7 @@ struct Report<'a> {
     bytes: &'a [u8],
     form: String,
     explanation: Explanation,
-    /// What it stands for, in words.
+    /// The decoded value in words.
     result: Option<String>,
     fault: Option<Error>,
 }
@@ -99,7 +99,7 @@ fn explain_value(
     show(context, &report, exit)
 }
 
-/// What text would be taken for that no scheme owns.
+/// Explains text without a tag of a scheme.
 fn explain_text(
     context: &mut Context,
     source: Source,
@@ -123,7 +123,7 @@ fn explain_text(
     let report = Report {
         origin: &origin,
         bytes: &bytes,
-        form: format!("{form}: none of the tags {tags} stands in front"),
+        form: format!("{form}: does not begin with one of the tags {tags}"),
         explanation: Explanation::default(),
         result: Some(describe(&map)),
         fault: None,

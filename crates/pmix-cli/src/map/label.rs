@@ -20,21 +20,21 @@ pub(super) fn shorten_all(names: Vec<String>, most: usize) -> Vec<String> {
     names.into_iter().map(shorten).collect()
 }
 
-/// How many bytes two names begin with alike.
+/// Returns the length of the common prefix of two names.
 fn same_front(a: &str, b: &str) -> usize {
     let alike = a.chars().zip(b.chars()).take_while(|(a, b)| a == b);
     alike.map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// How many bytes they end with alike.
+/// Returns the length of the common suffix of two names.
 fn same_back(a: &str, b: &str) -> usize {
     let alike = a.chars().rev().zip(b.chars().rev());
     let alike = alike.take_while(|(a, b)| a == b);
     alike.map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// A name of which so many bytes in front and at the end say nothing: the end of it if what differs
-/// fits in, else its beginning, else the beginning of what differs.
+/// Shortens a name whose first `front` and last `back` bytes are common to all names: to its end if the
+/// different part fits, otherwise to its beginning, otherwise to the beginning of the different part.
 fn shorten(name: &str, front: usize, back: usize, most: usize) -> String {
     let differs = name.get(front..).unwrap_or_default();
     let begins = name.get(..name.len().saturating_sub(back));
@@ -47,14 +47,14 @@ fn shorten(name: &str, front: usize, back: usize, most: usize) -> String {
     }
 }
 
-/// The beginning of a text in so many columns.
+/// Returns the beginning of a text that fits `most` columns.
 fn head(text: &str, most: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fits = ends.take_while(|end| columns(&text[..*end]) <= most).last();
     &text[..fits.unwrap_or(0)]
 }
 
-/// The end of a text in so many columns.
+/// Returns the end of a text that fits `most` columns.
 fn tail(text: &str, most: usize) -> &str {
     let starts = text.char_indices().rev().map(|(at, _)| at);
     let fits = starts.take_while(|start| columns(&text[*start..]) <= most);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_long_names_apart_stays() {
+    fn shortened_names_keep_their_differences() {
         assert_eq!(
             shortened(&["cluster-rack01-node1", "cluster-rack01-node2", "n3"]),
             ["…k01-node1", "…k01-node2", "n3"]

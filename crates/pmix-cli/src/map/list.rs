@@ -16,14 +16,14 @@ pub(super) enum Map {
     Procs(Box<ProcMap>),
 }
 
-/// Which part of an element it is.
+/// The part of an element.
 #[derive(Clone, Copy)]
 struct Part {
     is_first: bool,
     is_last: bool,
 }
 
-/// How many ranks of a node are written at once.
+/// Number of ranks of a node that are written at once.
 const RANKS_AT_ONCE: usize = 16 << 10;
 
 /// Writes the ranks of a node in parts, so that a node of all ranks is never text as a whole.
@@ -63,7 +63,7 @@ impl From<ProcMap> for Map {
 }
 
 impl Map {
-    /// Names, or nodes.
+    /// Returns the number of names or nodes.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Nodes(list) => list.len(),
@@ -109,7 +109,7 @@ impl Map {
         result
     }
 
-    /// One element a line.
+    /// Writes one element per line.
     pub(super) fn write_lines(&self, out: &mut Out) -> io::Result<()> {
         self.each(|element, part| {
             out.foreign(element)?;
@@ -120,7 +120,7 @@ impl Map {
         })
     }
 
-    /// The elements on one line, separated as the library separates them.
+    /// Writes the elements on one line, with the library's separators.
     pub(super) fn write_list(&self, out: &mut Out) -> io::Result<()> {
         let separator: &[u8] = match self {
             Self::Nodes(_) => b",",
@@ -135,7 +135,7 @@ impl Map {
         })
     }
 
-    /// A JSON array of strings; returns whether they hold the bytes exactly.
+    /// Writes a JSON array of strings. Returns `true` if they represent the bytes exactly.
     pub(super) fn write_array(&self, out: &mut impl Write) -> io::Result<bool> {
         let mut between: &[u8] = b"[";
         let mut exact = true;
@@ -156,7 +156,7 @@ impl Map {
         Ok(exact)
     }
 
-    /// `"list":[…]`, and `"list_hex":[…]` where a name is not UTF-8.
+    /// Writes `"list":[…]`, and `"list_hex":[…]` if a name is not UTF-8.
     pub(super) fn write_members(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"\"list\":")?;
         if self.write_array(out)? {

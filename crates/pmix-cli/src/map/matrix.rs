@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pmix_map::{ProcMap, RankFault, RankSpan};
 
-/// What is wrong in a column.
+/// Errors in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     None,
@@ -24,7 +24,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The first `nodes` nodes and `ranks` ranks on at most `rows` by `cols` cells.
+    /// Creates the matrix of the first `nodes` nodes and `ranks` ranks with at most `rows` by `cols` cells.
     pub(super) fn new(
         map: &ProcMap,
         nodes: usize,
@@ -77,29 +77,29 @@ impl Matrix {
         self.cols
     }
 
-    /// The nodes of all rows.
+    /// Returns the number of nodes in all rows.
     pub(super) fn num_nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Whether a cell stands for more than one node or rank.
+    /// Returns `true` if a cell represents more than one node or rank.
     pub(super) fn is_folded(&self) -> bool {
         self.rows < self.nodes || (self.cols as u64) < self.ranks
     }
 
-    /// The nodes of a row.
+    /// Returns the nodes of a row.
     pub(super) fn nodes_of(&self, row: usize) -> Range<usize> {
         let start = |row: usize| (row * self.nodes).div_ceil(self.rows.max(1));
         start(row)..start(row + 1)
     }
 
-    /// The ranks of a column.
+    /// Returns the ranks of a column.
     pub(super) fn ranks_of(&self, col: usize) -> Range<u64> {
         let start = |col: usize| (col as u64 * self.ranks).div_ceil(self.cols.max(1) as u64);
         start(col)..start(col + 1)
     }
 
-    /// What share of a column's ranks is in a cell: 0 to 4 quarters, never 0 if any is.
+    /// Returns the share of a column's ranks in a cell: 0 to 4 quarters, at least 1 if there is any.
     pub(super) fn shade(&self, row: usize, col: usize) -> usize {
         let count = self.counts.get(row * self.cols + col).copied().unwrap_or(0);
         let ranks = self.ranks_of(col);
@@ -119,7 +119,7 @@ impl Matrix {
         usize::try_from(rank * self.cols as u64 / self.ranks.max(1)).unwrap_or(usize::MAX)
     }
 
-    /// The part of a span that each column has.
+    /// Returns the part of a span that each column has.
     fn columns(&self, span: RankSpan) -> impl Iterator<Item = (usize, u64)> + use<> {
         let (first, last) = (u64::from(span.first), u64::from(span.last));
         let last = last.min(self.ranks.saturating_sub(1));

@@ -114,7 +114,7 @@ fn check_pair(list: NodeList, map: ProcMap) -> Result<(NodeList, ProcMap), Failu
         counted(list.len() as u64, "node"),
         map.num_nodes()
     );
-    Err(Failure::data(message).cure("`pmix map verify` lists what is wrong with two maps"))
+    Err(Failure::data(message).cure("`pmix map verify` lists the errors of two maps"))
 }
 
 /// Reads a map of either kind as the library's text.

@@ -35,7 +35,7 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// The number at the front without leading zeros, and what follows it.
+/// Returns the number at the front without leading zeros, and what follows it.
 fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text
         .iter()

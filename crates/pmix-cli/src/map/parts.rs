@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parts of a list: by places, in so many parts, in parts of so many names; and the places of names.
+//! Parts of a list: by places, in so many parts, in parts of so many names; and the positions of names.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -16,11 +16,11 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{Form, Source, procs_of_text, read_nodes, read_option, read_sources};
 
-/// `slice`.
+/// Runs `slice`.
 pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure> {
     let list = one(context, &args.lists)?;
     let asked = procs_of_text(Source {
-        origin: "the places".to_owned(),
+        origin: "the positions".to_owned(),
         bytes: args.places.as_bytes().to_vec(),
         comments: false,
         form: Form::Map,
@@ -28,8 +28,8 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
     .into_map(context.limits())
     .map_err(|f| {
         // What reads them knows ranks.
-        f.saying("this is no place of a list")
-            .misuse("a place is a number or a range, counted from zero: 3, 8-15")
+        f.saying("not a position in a list")
+            .misuse("a position is a number or a range, counted from zero: 3, 8-15")
     })?;
     let places = (0..asked.num_nodes()).flat_map(|n| asked.ranks_of(n).into_iter().flatten());
     let mut builder = NodeListBuilder::new(context.limits());
@@ -49,13 +49,13 @@ pub(super) fn slice(context: &mut Context, args: &Slice) -> Result<Exit, Failure
     match absent {
         None => Ok(Exit::Ok),
         Some(place) => {
-            let message = format!("there is no element {place}: there are {}", list.len());
+            let message = format!("no element {place}: the list has {}", list.len());
             Err(Failure::answer(Status::ERR_NOT_FOUND, message))
         }
     }
 }
 
-/// `split`: parts whose lengths differ by one at most, the longer ones first.
+/// Runs `split`: parts whose lengths differ by at most one, the longer ones first.
 pub(super) fn split(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
     let list = one(context, &args.lists)?;
     let parts = args.number.get();
@@ -64,7 +64,7 @@ pub(super) fn split(context: &mut Context, args: &Parts) -> Result<Exit, Failure
     cut(context, &list, lengths, args)
 }
 
-/// `chop`: parts of one length, the last one shorter where names are left over.
+/// Runs `chop`: parts of one length; the last one can be shorter.
 pub(super) fn chop(context: &mut Context, args: &Parts) -> Result<Exit, Failure> {
     let list = one(context, &args.lists)?;
     let each = args.number.get();
@@ -90,7 +90,7 @@ fn cut(
     Ok(Exit::Ok)
 }
 
-/// `position`: the places of each name, a line each.
+/// Runs `position`: prints the positions of each name on one line.
 pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, Failure> {
     if args.names == "-" && (args.words.is_empty() || args.words.iter().any(|word| word == "-")) {
         return Err(Failure::usage("standard input can be read only once"));
@@ -133,13 +133,13 @@ pub(super) fn position(context: &mut Context, args: &Position) -> Result<Exit, F
     };
     let more = match absent.len() - 1 {
         0 => String::new(),
-        more => format!(", nor {more} more"),
+        more => format!(", and {more} more names"),
     };
-    let message = format!("{first} is not in the list{more}");
+    let message = format!("not in the list: {first}{more}");
     Err(Failure::answer(Status::ERR_NOT_FOUND, message))
 }
 
-/// All arguments as one list.
+/// Returns all arguments as one list.
 fn one(context: &Context, args: &Lists) -> Result<NodeList, Failure> {
     let words: &[OsString] = &args.lists;
     let mut lists = read_lists(context, words)?;

@@ -7,21 +7,21 @@ use pmix_map::{ProcMap, RankFault};
 
 use crate::words::size;
 
-/// How consecutive ranks follow the nodes.
+/// The distribution of consecutive ranks over nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Nobody.
+    /// No ranks.
     Empty,
     /// Node after node.
     Block,
-    /// So many ranks a node, round and round; one is cyclic, more is plane.
+    /// A number of ranks per node, round-robin; 1 is cyclic, more is plane.
     Plane(u32),
     /// Anything else.
     Irregular,
 }
 
 impl Layout {
-    /// The one word for it.
+    /// Returns the word for the layout.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Empty => "nothing",
@@ -37,7 +37,7 @@ impl Layout {
 pub(super) struct Summary {
     pub(super) layout: Layout,
     pub(super) faults: Vec<RankFault>,
-    /// One past the highest rank.
+    /// The highest rank plus one.
     pub(super) span: u64,
     /// The line.
     pub(super) text: String,
@@ -60,8 +60,8 @@ pub(super) fn summary(map: &ProcMap) -> Summary {
     });
     let _ = match least == most {
         _ if map.num_nodes() == 0 => Ok(()),
-        true => write!(text, ", {most} a node"),
-        false => write!(text, ", {least} to {most} a node"),
+        true => write!(text, ", {most} per node"),
+        false => write!(text, ", {least} to {most} per node"),
     };
     let sum = |missing: bool| -> u64 {
         let of = faults.iter().map(|fault| match fault {
@@ -113,7 +113,7 @@ fn layout(map: &ProcMap) -> Layout {
     }
 }
 
-/// Whether the ranks rise from node to node; holes do not matter.
+/// Returns `true` if ranks ascend from node to node; missing ranks are ignored.
 fn is_block(map: &ProcMap) -> bool {
     let mut next = 0;
     (0..map.num_nodes()).all(|node| {
@@ -127,7 +127,7 @@ fn is_block(map: &ProcMap) -> bool {
     })
 }
 
-/// How many consecutive ranks the first node begins with.
+/// Returns the number of consecutive ranks at the start of the first node.
 fn plane_size(map: &ProcMap) -> u32 {
     let mut size = 0;
     for rank in map.ranks_of(0).into_iter().flatten() {
@@ -139,7 +139,7 @@ fn plane_size(map: &ProcMap) -> u32 {
     size.max(1)
 }
 
-/// Whether rank r is on node (r / size) mod nodes, in rising order.
+/// Returns `true` if rank r is on node (r / size) mod nodes, in ascending order.
 fn is_plane(map: &ProcMap, size: u32) -> bool {
     let Ok(nodes) = u32::try_from(map.num_nodes()) else {
         return false;
@@ -165,23 +165,26 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_told_apart() {
-        assert_eq!(line("0-3;4-7"), "2 nodes, 8 ranks: block, 4 a node");
-        assert_eq!(line("0,2,4;1,3"), "2 nodes, 5 ranks: cyclic, 2 to 3 a node");
+    fn layouts_are_distinguished() {
+        assert_eq!(line("0-3;4-7"), "2 nodes, 8 ranks: block, 4 per node");
+        assert_eq!(
+            line("0,2,4;1,3"),
+            "2 nodes, 5 ranks: cyclic, 2 to 3 per node"
+        );
         assert_eq!(
             line("0-1,4-5;2-3,6-7"),
-            "2 nodes, 8 ranks: plane of 2, 4 a node"
+            "2 nodes, 8 ranks: plane of 2, 4 per node"
         );
-        assert_eq!(line("4-7;0-3"), "2 nodes, 8 ranks: irregular, 4 a node");
+        assert_eq!(line("4-7;0-3"), "2 nodes, 8 ranks: irregular, 4 per node");
         assert_eq!(
             line("0-3;6-7"),
-            "2 nodes, 6 ranks: block, 2 to 4 a node, 2 missing"
+            "2 nodes, 6 ranks: block, 2 to 4 per node, 2 missing"
         );
         assert_eq!(
             line("0-3;3-5"),
-            "2 nodes, 7 ranks: irregular, 3 to 4 a node, 1 doubled"
+            "2 nodes, 7 ranks: irregular, 3 to 4 per node, 1 doubled"
         );
-        assert_eq!(line(";"), "2 nodes, 0 ranks: nothing, 0 a node");
+        assert_eq!(line(";"), "2 nodes, 0 ranks: nothing, 0 per node");
         assert_eq!(line(""), "0 nodes, 0 ranks: nothing");
     }
 }

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::input::{Form, Source, procs_of_text, read_nodes, read_sources};
 
-/// `where RANK...`: one line a rank.
+/// Runs `where RANK...`: prints one line per rank.
 pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure> {
     let (list, map) = paired(context, &args.maps)?;
     let asked = procs_of_text(Source {
@@ -46,7 +46,7 @@ pub(super) fn ranks(context: &mut Context, args: &Where) -> Result<Exit, Failure
     finish(context, &absent, "rank", "is on no node")
 }
 
-/// `who NODE...`: one line for each node of that name.
+/// Runs `who NODE...`: prints one line for each node with a name.
 pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> {
     let (list, map) = paired(context, &args.maps)?;
     let asked =
@@ -89,7 +89,7 @@ pub(super) fn nodes(context: &mut Context, args: &Who) -> Result<Exit, Failure> 
     finish(context, &absent, "node", "is not in the node map")
 }
 
-/// A negative answer names what was not found.
+/// Returns a negative answer with the names that were not found.
 fn finish(
     context: &mut Context,
     absent: &[String],
@@ -104,7 +104,7 @@ fn finish(
             format!("{what} {one} {why}"),
         )),
         [first, rest @ ..] => {
-            let message = format!("{what} {first} {why}, nor {} more", rest.len());
+            let message = format!("{what} {first} and {} more: {why}", rest.len());
             Err(Failure::answer(Status::ERR_NOT_FOUND, message))
         }
     }

@@ -11,20 +11,20 @@ use crate::args::Lists;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Which names are chosen.
+/// The selection of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Those of any list.
+    /// Names in any list.
     Any,
-    /// Those of the first list that no other has.
+    /// Names of the first list that are in no other list.
     FirstAlone,
-    /// Those that all lists have.
+    /// Names in all lists.
     All,
-    /// Those that an odd number of lists have.
+    /// Names in an odd number of lists.
     Odd,
 }
 
-/// `sort`.
+/// Runs `sort`.
 pub(super) fn sort(context: &mut Context, args: &Lists) -> Result<Exit, Failure> {
     let lists = read_lists(context, &args.lists)?;
     let mut names: Vec<_> = lists.iter().flat_map(NodeList::iter).collect();
@@ -34,7 +34,7 @@ pub(super) fn sort(context: &mut Context, args: &Lists) -> Result<Exit, Failure>
     Ok(Exit::Ok)
 }
 
-/// `unique`, `union`, `minus`, `intersection` and `xor`.
+/// Runs `unique`, `union`, `minus`, `intersection` and `xor`.
 pub(super) fn chosen(context: &mut Context, args: &Lists, rule: Rule) -> Result<Exit, Failure> {
     let lists = read_lists(context, &args.lists)?;
     let list = choose(&lists, rule, context.limits())?;

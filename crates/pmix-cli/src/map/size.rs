@@ -13,19 +13,19 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::progress::Progress;
 
-/// What a scheme answered, and how fast.
-struct Taken {
+/// The size and the times of an encoding.
+struct Measurement {
     bytes: usize,
     time: Duration,
 }
 
-/// One scheme's answers; `None` where it declines.
+/// The results of one scheme; `None` if it declines.
 struct Row {
     scheme: String,
     priority: i32,
     active: bool,
-    string: Option<Taken>,
-    regex2: Option<Taken>,
+    string: Option<Measurement>,
+    regex2: Option<Measurement>,
 }
 
 pub(super) fn run(context: &mut Context, input: &MapInput) -> Result<Exit, Failure> {
@@ -58,8 +58,8 @@ fn measure(
     form: FormArg,
     procs: bool,
     text: &[u8],
-) -> Result<Option<Taken>, Failure> {
-    let mut best: Option<Taken> = None;
+) -> Result<Option<Measurement>, Failure> {
+    let mut best: Option<Measurement> = None;
     for _ in 0..5 {
         let start = Instant::now();
         let value = match answer::encode_by(&*module.scheme, form, procs, text) {
@@ -70,7 +70,7 @@ fn measure(
         let time = start.elapsed();
         let bytes = value.bytes.len();
         if best.as_ref().is_none_or(|b| time < b.time) {
-            best = Some(Taken { bytes, time });
+            best = Some(Measurement { bytes, time });
         }
         if time > Duration::from_millis(20) {
             break;
@@ -79,8 +79,8 @@ fn measure(
     Ok(best)
 }
 
-/// The rows that the framework would answer with: the first that takes the string form, the
-/// smallest of the other.
+/// Returns the rows that the framework selects: the first one for the string form, the smallest for the other
+/// form.
 fn winners(rows: &[Row]) -> [Option<usize>; 2] {
     let active = |(_, row): &(usize, &Row)| row.active;
     let string = rows
@@ -106,7 +106,7 @@ fn print_json(
     rows: &[Row],
     winners: [Option<usize>; 2],
 ) -> Result<(), Failure> {
-    let form = |taken: &Option<Taken>, wins: bool| match taken {
+    let form = |taken: &Option<Measurement>, wins: bool| match taken {
         None => json!(null),
         Some(t) => json!({
             "len": t.bytes,
@@ -143,7 +143,7 @@ fn print_table(
     let out = &mut context.out;
     writeln!(
         out,
-        "{} bytes of text; * is what the framework answers",
+        "{} bytes of text; * marks the scheme that the framework selects",
         text.len()
     )?;
     let head = format!(
@@ -169,7 +169,7 @@ fn print_table(
     Ok(())
 }
 
-fn cell(taken: Option<&Taken>, text: &[u8], wins: bool) -> String {
+fn cell(taken: Option<&Measurement>, text: &[u8], wins: bool) -> String {
     let Some(taken) = taken else {
         return format!("{:>27}", "declines");
     };
@@ -182,12 +182,12 @@ fn cell(taken: Option<&Taken>, text: &[u8], wins: bool) -> String {
     )
 }
 
-/// Encoded bytes a byte of text.
-fn ratio(taken: &Taken, text: &[u8]) -> f64 {
+/// Returns the number of encoded bytes per byte of text.
+fn ratio(taken: &Measurement, text: &[u8]) -> f64 {
     taken.bytes as f64 / text.len().max(1) as f64
 }
 
-/// A duration in at most eight characters.
+/// Returns a duration in at most eight characters.
 fn brief(time: Duration) -> String {
     let nanos = time.as_nanos();
     match nanos {

@@ -65,7 +65,7 @@ fn panel_height(matrix: &Matrix) -> usize {
     TOP + matrix.rows() * CELL + BOTTOM
 }
 
-/// One grid with its axes, from `top` down.
+/// Draws a grid with its axes, from `top` down.
 fn panel(svg: &mut String, matrix: &Matrix, top: usize, label: impl Fn(usize) -> String) {
     let (width, height) = (matrix.cols() * CELL, matrix.rows() * CELL);
     let _ = writeln!(
@@ -103,7 +103,7 @@ fn panel(svg: &mut String, matrix: &Matrix, top: usize, label: impl Fn(usize) ->
     marks(svg, matrix, top + height + 2);
 }
 
-/// One rectangle for neighbours of one shade.
+/// Draws one rectangle for adjacent cells of the same shade.
 fn cells(svg: &mut String, matrix: &Matrix, row: usize, (y, height): (usize, usize)) {
     let mut col = 0;
     while col < matrix.cols() {
@@ -138,12 +138,12 @@ fn marks(svg: &mut String, matrix: &Matrix, y: usize) {
         let y = y + 24;
         let _ = writeln!(
             svg,
-            "<text x=\"{LEFT}\" y=\"{y}\">red: missing ranks, orange: doubled ranks</text>"
+            "<text x=\"{LEFT}\" y=\"{y}\">red: missing ranks, orange: duplicate ranks</text>"
         );
     }
 }
 
-/// Text as XML; control characters were escaped before.
+/// Escapes text for XML; control characters are already escaped.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_no_markup_and_the_page_has_a_ground() {
+    fn foreign_text_is_escaped_and_the_page_has_a_background() {
         let picture = drawn("0", (8, 8));
         assert!(picture.contains("&lt;line&gt;") && picture.contains("a &amp; b"));
         assert!(picture.contains("class=\"page\""));

@@ -74,13 +74,13 @@ fn print(context: &mut Context, label: &str, group: &[Finding]) -> Result<(), Fa
     if let Some(more @ 1..) = group.len().checked_sub(SHOWN) {
         writeln!(
             context.out,
-            "{label} and {more} more like this; --json lists all"
+            "{label} and {more} more of this kind; --json lists all"
         )?;
     }
     Ok(())
 }
 
-/// `node 3 (n04)`.
+/// Returns the label of a node: `node 3 (n04)`.
 fn node(list: &NodeList, index: usize) -> String {
     match list.nth(index) {
         Some(name) => format!("node {index} ({})", printable(&name)),
@@ -176,7 +176,7 @@ fn hosts(list: &NodeList) -> Vec<Finding> {
             let name = list.nth(first).unwrap_or_default();
             Finding {
                 text: format!(
-                    "host {} is node {first} and again node {again}",
+                    "host {} is both node {first} and node {again}",
                     printable(&name)
                 ),
                 json: json!({

@@ -27,7 +27,8 @@ pub(super) fn read(
     let rest: Vec<&[OsString]> = parts.collect();
     if first.num_procs.is_none() && rest.is_empty() {
         let placed = placed.map(u32::try_from).transpose();
-        first.num_procs = placed.map_err(|_| Failure::usage("there are not so many ranks"))?;
+        first.num_procs = placed
+            .map_err(|_| Failure::usage("the number of processes exceeds the largest rank"))?;
     }
     let mut apps = vec![app(first, all)?];
     if rest.is_empty() {
@@ -37,7 +38,7 @@ pub(super) fn read(
     cli.build();
     let whole = cli
         .find_subcommand(NAME)
-        .expect("this command is one of the program's");
+        .expect("this command is part of the program's arguments");
     for words in rest {
         let words = with_two_dashes(whole, words.to_vec());
         let next = NextApp::try_parse_from(words).map_err(|error| misuse(&error, whole))?;
@@ -52,7 +53,7 @@ fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
     let mut words = args.command.into_iter();
     let Some(program) = words.next() else {
         let failure = Failure::usage("an application has no program");
-        return Err(failure.cure("each side of a : names one, as in -n 2 ./a : -n 4 ./b"));
+        return Err(failure.cure("name a program on each side of `:`, as in -n 2 ./a : -n 4 ./b"));
     };
     let mut exports = all.to_vec();
     for pair in args.genv.chunks_exact(2) {
@@ -70,7 +71,7 @@ fn app(args: AppArgs, all: &[Export]) -> Result<App, Failure> {
     })
 }
 
-/// A program; `pmix` is this command itself, on the path or not.
+/// Returns the program to run; `pmix` is this command itself, even if it is not in PATH.
 fn own(program: OsString) -> OsString {
     if program != "pmix" {
         return program;
@@ -78,13 +79,14 @@ fn own(program: OsString) -> OsString {
     std::env::current_exe().map_or(program, PathBuf::into_os_string)
 }
 
-/// What a word of `-x` sets or passes on. `ALL` is srun's word for what is done anyway.
+/// Parses an argument of `-x`. `ALL` of srun is accepted, because the environment is always passed.
 fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
     let text = word.to_string_lossy();
     if text == "NONE" {
-        let failure =
-            Failure::usage("--export NONE: processes have the environment of the launcher");
-        return Err(failure.cure("env -i pmix run starts it with none"));
+        let failure = Failure::usage(
+            "--export NONE is not supported: processes inherit the environment of the launcher",
+        );
+        return Err(failure.cure("`env -i pmix run` starts the launcher with an empty environment"));
     }
     let words = match text.strip_prefix("ALL") {
         Some("") => return Ok(Vec::new()),
@@ -93,15 +95,16 @@ fn export(word: &OsStr) -> Result<Vec<Export>, Failure> {
     };
     let read = |word: &OsString| {
         Export::parse(word).ok_or_else(|| {
-            let failure = Failure::usage(format!("-x {}: a variable is missing", word.display()));
-            failure.cure("-x NAME, -x NAME=VALUE or -x 'PREFIX*'")
+            let failure =
+                Failure::usage(format!("-x {}: missing name of a variable", word.display()));
+            failure.cure("use -x NAME, -x NAME=VALUE or -x 'PREFIX*'")
         })
     };
     words.iter().map(read).collect()
 }
 
-/// What clap says of the words behind a `:`, without its usage, and what to type for an option that is for the
-/// whole job here, or that other launchers have.
+/// Converts an error of clap about the words after a `:`, without its usage. Adds the replacement for an
+/// option of the whole job or of another launcher.
 fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
     let text = error.to_string();
     let lines = text
@@ -109,7 +112,7 @@ fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
         .map(str::trim)
         .take_while(|line| !line.is_empty());
     let text = lines.collect::<Vec<_>>().join(" ");
-    let failure = Failure::usage(format!("behind a : {}", text.trim_start_matches("error: ")));
+    let failure = Failure::usage(format!("after `:`: {}", text.trim_start_matches("error: ")));
     let cure = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
             elsewhere(option).or_else(|| has_option(whole, option).then_some(WHOLE))
@@ -117,6 +120,6 @@ fn misuse(error: &clap::Error, whole: &clap::Command) -> Failure {
         _ => None,
     };
     failure.cure(cure.unwrap_or(
-        "what follows a : is [-n N] [-x VAR[=VALUE]] [--wdir DIR] [--mca NAME VALUE] PROGRAM [ARG]...",
+        "expected after `:`: [-n N] [-x VAR[=VALUE]] [--wdir DIR] [--mca NAME VALUE] PROGRAM [ARG]...",
     ))
 }

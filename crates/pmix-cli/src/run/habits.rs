@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What users of other launchers type, in the form that the argument parser takes: long options
-//! behind one dash (`-np 4`, `-wdir DIR`).
+//! Support for command lines of other launchers: long options with one dash (`-np 4`, `-wdir DIR`).
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,20 +9,21 @@ use clap::Command;
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (
         &["-o", "--output", "-e", "--error", "--output-proctable"],
-        "`--output-dir DIR` has each process write to files there, which `--output-name out.%r` names; \
-         `--tag-output` says in front of each line who wrote it, and `--merge-output` joins both streams",
+        "use `--output-dir DIR` to write the output of each process to files in DIR, `--output-name out.%r` \
+        for their names, `--tag-output` to prefix each line with its process, and `--merge-output` to \
+        join both streams",
     ),
     (
         &["-i", "--input"],
-        "what `pmix run` reads goes to rank 0, or to the one of `--stdin RANK`",
+        "standard input goes to rank 0; use `--stdin RANK` for another rank",
     ),
     (
         &["-q", "-Q", "--quiet"],
-        "leave it out: `pmix run` says nothing as long as all goes well",
+        "omit it: `pmix run` prints nothing unless something fails",
     ),
     (
         &["-K", "--kill-on-bad-exit"],
-        "leave it out: a process that fails ends the job, unless `--keep-going` is given",
+        "omit it: a process that fails ends the job unless `--keep-going` is given",
     ),
     (
         &[
@@ -33,43 +33,43 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
             "--tasks-per-node",
             "--perhost",
         ],
-        "`-n N` says how many processes there are, on this node",
+        "use `-n N` for the number of processes on this node",
     ),
     (
         &["-t", "--time"],
-        "`--timeout SECONDS` says how long the job may run",
+        "use `--timeout SECONDS` to limit the run time of the job",
     ),
     (
         &["-w", "-H", "--nodelist", "--hosts"],
-        "`--host NODE` names this node; processes start on no other",
+        "use `--host NODE` with the name of this node; processes start on this node only",
     ),
     (
         &["-J", "--job-name"],
-        "`--nspace NAME` says what the job is called",
+        "use `--nspace NAME` for the name of the job",
     ),
     (
         &["--mpi"],
-        "leave it out: processes find the PMIx server by themselves",
+        "omit it: processes find the PMIx server automatically",
     ),
     (
         &["--cpu-bind", "--cpus-binding"],
-        "`--bind-to PART` confines processes, to `core` for one",
+        "use `--bind-to PART` to bind processes, for example to `core`",
     ),
     (
         &["-m", "--distribution", "--rankfile", "--rf"],
-        "`--map-by PART` says where processes run, and `--cpu-set LIST` on which processors",
+        "use `--map-by PART` to place processes, and `--cpu-set LIST` to select processors",
     ),
     (
         &["--gmca", "--pmixmca", "--prtemca", "--omca"],
-        "`--mca NAME VALUE` sets a parameter",
+        "use `--mca NAME VALUE` to set a parameter",
     ),
     (
         &["-f", "--machine"],
-        "`--hostfile FILE` names a file of nodes, this one among them",
+        "use `--hostfile FILE` with a file of nodes that includes this node",
     ),
     (
         &["-u", "--unbuffered"],
-        "`--no-whole-lines` has processes write to the launcher's own streams themselves",
+        "use `--no-whole-lines` to let processes write directly to the launcher's streams",
     ),
     (
         &[
@@ -78,28 +78,27 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
             "--display-allocation",
             "--show-progress",
         ],
-        "`--report-bindings` says where processes run before they start, and `--report` how they ended, too",
+        "use `--report-bindings` to print bindings before processes start, or `--report` to also print how they ended",
     ),
     (
         &["--nooversubscribe", "--no-oversubscribe"],
-        "`--cpus-per-rank N` and `--map-by ppr:N:PART` are refused where there is less than they name",
+        "`--cpus-per-rank N` and `--map-by ppr:N:PART` fail if there are too few processors",
     ),
     (
         &["--use-hwthread-cpus", "--hint", "--threads-per-core"],
-        "`--bind-to hwthread` or `--bind-to core` says which of the two a process has, and `--map-by` deals out \
-         either",
+        "use `--bind-to hwthread` or `--bind-to core` to select one of the two; `--map-by` accepts both",
     ),
     (
         &["--enable-recovery", "--continuous"],
-        "`--keep-going` lets the others go on when a process fails, and `--max-restarts N` starts it again",
+        "use `--keep-going` to continue when a process fails, and `--max-restarts N` to restart it",
     ),
     (
         &["-W", "--wait"],
-        "`--grace SECONDS` says how long processes may take to end when the job does",
+        "use `--grace SECONDS` for the time that processes have to terminate when the job ends",
     ),
     (
         &["--report-uri"],
-        "tools find the server by themselves, by process id too; `-v` says where it listens",
+        "tools find the server automatically, also by its process ID; `-v` shows its address",
     ),
     (
         &[
@@ -109,7 +108,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
             "--launch-agent",
             "--nolocal",
         ],
-        "leave it out: processes start on this node alone, whatever MPI they use",
+        "omit it: processes start on this node only, with any MPI library",
     ),
     (
         &[
@@ -131,18 +130,18 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
             "--gpus-per-node",
             "--gres",
         ],
-        "that is asked of a scheduler: `salloc` of Slurm takes it, and `pmix run` runs inside of the allocation",
+        "this is an option of a scheduler: pass it to Slurm's `salloc`, and start `pmix run` in the allocation",
     ),
     (
         &["--env", "--envlist", "--genvlist", "--envall", "--genvall"],
-        "processes have the environment of the launcher, and `-x VAR=VALUE` sets more",
+        "processes inherit the environment of the launcher; use `-x VAR=VALUE` to set more variables",
     ),
 ];
 
-/// What is said of an option behind a `:` that is for all applications.
-pub(super) const WHOLE: &str = "what is for the whole job stands in front of the first program";
+/// The help for an option of the whole job after a `:`.
+pub(super) const WHOLE: &str = "options of the whole job must precede the first program";
 
-/// What does here what an option of another launcher means, if that is known.
+/// Returns the replacement for an option of another launcher, if it is known.
 pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
     let (option, _) = option.split_once('=').unwrap_or((option, ""));
     let mut known = ELSEWHERE.iter();
@@ -150,14 +149,14 @@ pub(crate) fn elsewhere(option: &str) -> Option<&'static str> {
     Some(found.1)
 }
 
-/// Whether a word may be a long option behind one dash.
+/// Returns `true` if a word may be a long option with one dash.
 pub(super) fn has_one_dash(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes();
     bytes.len() > 2 && bytes[0] == b'-' && bytes[1] != b'-'
 }
 
-/// The words of a command line, with a second dash in front of long options that have one. What stands
-/// behind the program is for the program and stays as it is.
+/// Returns the words of a command line, with a second dash added to long options that have one dash.
+/// Arguments of the program are not changed.
 pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<OsString> {
     if !words.iter().any(|word| has_one_dash(word)) {
         return words;
@@ -185,8 +184,7 @@ pub(super) fn with_two_dashes(command: &Command, words: Vec<OsString>) -> Vec<Os
     made
 }
 
-/// Where the name of a command stands in the words of a command line, behind the program and the options of every
-/// command.
+/// Returns the position of the command's name in a command line, after the program and the global options.
 pub(super) fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -199,14 +197,14 @@ pub(super) fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
     }
 }
 
-/// How many of the words behind an option are its values.
+/// Returns the number of words after an option that are its values.
 fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
     let name = word.trim_start_matches('-');
     let (name, has_value) = match name.split_once('=') {
         Some((name, _)) => (name, true),
         None => (name, false),
     };
-    // A value may stand in the same word as a short option: -n4.
+    // A short option can have its value in the same word: -n4.
     let option = match is_long {
         true => named(command, name),
         false => short(command, name).filter(|_| name.chars().count() == 1),
@@ -218,7 +216,7 @@ fn num_values(command: &Command, word: &str, is_long: bool) -> usize {
     })
 }
 
-/// Whether a command has an option, which is given with its dashes.
+/// Returns `true` if a command has an option, which includes its dashes.
 pub(super) fn has_option(command: &Command, option: &str) -> bool {
     match option.strip_prefix("--") {
         Some(name) => named(command, name).is_some(),
@@ -247,7 +245,7 @@ mod tests {
     use clap::{Args as _, CommandFactory as _};
 
     #[test]
-    fn the_command_stands_behind_the_options_of_every_command() {
+    fn the_command_follows_the_global_options() {
         let cli = crate::args::Cli::command();
         let command = |line: &str| {
             let words: Vec<_> = line.split(' ').map(OsString::from).collect();
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_elsewhere_is_no_option_here() {
+    fn options_of_other_launchers_do_not_exist_here() {
         let command = Run::augment_args(Global::augment_args(Command::new("run")));
         for option in ELSEWHERE.iter().flat_map(|(options, _)| *options) {
             assert!(!has_option(&command, option), "{option}");

@@ -36,7 +36,7 @@ pub(super) struct Initiator {
     tool: Option<ToolConnection>,
     /// None if no server started it.
     client: Option<SharedClient>,
-    /// Where a release is heard, if the launcher waits for one.
+    /// The stream that signals a release, if the launcher waits for one.
     released: Option<UnixStream>,
     /// The other end of that without a server, when only a tool that attaches releases the launcher: it says nothing
     /// and stays open.
@@ -76,10 +76,10 @@ impl Initiator {
                 let client = SharedClient::init(settings, move |event| match event {
                     ClientEvent::Event(event) if event.status == Status::DEBUGGER_RELEASE => {
                         if let Some(Err(e)) = release.as_mut().map(|to| to.write_all(&[1])) {
-                            tracing::debug!("the launcher does not wait: {e}");
+                            tracing::debug!("the launcher cannot wait for a release: {e}");
                         }
                     }
-                    // Nobody can release it any more.
+                    // Without the connection the launcher cannot be released any more.
                     ClientEvent::Lost => release = None,
                     _ => {}
                 })?;
@@ -112,7 +112,8 @@ impl Initiator {
             .unwrap_or_default();
         let connected = ToolConnection::open(settings);
         let tool = connected.map_err(|e| {
-            let message = format!("PMIX_LAUNCHER_RNDZ_URI names a tool at {address}: {e}");
+            let message =
+                format!("the tool in PMIX_LAUNCHER_RNDZ_URI ({address}) is not available: {e}");
             Failure::new(Exit::Usage, e.status(), message)
         })?;
         let (released, release) = pair()?;
@@ -134,7 +135,7 @@ impl Initiator {
         }
     }
 
-    /// Returns how the launcher is told to go on, if it is to wait for that.
+    /// Returns the source of the release, if the launcher must wait for one.
     pub(super) fn wait(&mut self) -> Option<ToolWait> {
         let released = self.released.take()?;
         let client = self.client.clone();
@@ -148,12 +149,12 @@ impl Initiator {
         let of_release = client.clone();
         let ready = move || {
             if let Some(client) = client {
-                tell_ready(&client, parent);
+                notify_ready(&client, parent);
             }
         };
         let released_here = move || {
             if let Some(client) = of_release {
-                tell_released(&client);
+                notify_released(&client);
             }
         };
         Some(ToolWait {
@@ -172,7 +173,7 @@ impl Initiator {
             .is_some_and(|(proc, value)| value.is_for(proc))
     }
 
-    /// What the tool, or the server, knows of the job that this launcher is.
+    /// Returns a value of the job info of this launcher from the tool or the server.
     fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
         if let Some(tool) = &self.tool {
             return tool.job_info(key);
@@ -184,17 +185,17 @@ impl Initiator {
 }
 
 impl Drop for Initiator {
-    /// A process that ends without this has failed, to the server that started it.
+    /// Disconnects from the server that started this process, which otherwise treats its exit as a failure.
     fn drop(&mut self) {
         if let Some(client) = &self.client
             && let Err(e) = client.finalize()
         {
-            tracing::debug!("the server that started this launcher does not let it go: {e}");
+            tracing::debug!("cannot disconnect from the server that started this launcher: {e}");
         }
     }
 }
 
-/// The connection as the server of this launcher takes it.
+/// Returns the connection in the form for the server of this launcher.
 fn connected(tool: ToolConnection) -> ConnectedTool {
     ConnectedTool {
         name: tool.tool,
@@ -204,14 +205,14 @@ fn connected(tool: ToolConnection) -> ConnectedTool {
     }
 }
 
-/// Two ends, by one of which a release is heard that is said at the other.
+/// Creates a pair of sockets: a release sent to one is received from the other.
 fn pair() -> Result<(UnixStream, UnixStream), Failure> {
     let pair = UnixStream::pair();
     pair.map_err(|e| Failure::usage(format!("cannot wait for a release: {e}")))
 }
 
 /// Tells the server that started this launcher that it waits, and the tool that had it started that tools may attach.
-fn tell_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
+fn notify_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
     let once = [
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
@@ -226,14 +227,16 @@ fn tell_ready(client: &SharedClient, parent: Option<Proc<'static>>) {
     });
     for told in [Some(waits), ready].into_iter().flatten() {
         if let Err(e) = client.wait(told) {
-            tracing::warn!("the server that started this launcher is not told that it waits: {e}");
+            tracing::warn!(
+                "cannot notify the server that started this launcher that the launcher waits: {e}"
+            );
         }
     }
 }
 
 /// Tells the server that started this launcher that it does not wait any more, by the event with which a tool would
 /// have released it there.
-fn tell_released(client: &SharedClient) {
+fn notify_released(client: &SharedClient) {
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
@@ -241,7 +244,9 @@ fn tell_released(client: &SharedClient) {
     ];
     let told = Ask::notify(Status::DEBUGGER_RELEASE, DataRange::RM, infos);
     if let Err(e) = client.wait(told) {
-        tracing::warn!("the server that started this launcher is not told that it goes on: {e}");
+        tracing::warn!(
+            "cannot notify the server that started this launcher that the launcher continues: {e}"
+        );
     }
 }
 
@@ -262,13 +267,13 @@ fn flags_of_inherited(number: u32) -> Option<OFlags> {
 fn inherited_pipe(named: &str) -> Result<(u32, OFlags), String> {
     let number: u32 = named.parse().map_err(|e| format!("{e}"))?;
     let Ok(about) = fs::metadata(format!("/proc/self/fd/{number}")) else {
-        return Err("no such descriptor is open".to_owned());
+        return Err("the descriptor is not open".to_owned());
     };
     if !about.file_type().is_fifo() {
-        return Err("the descriptor is no pipe".to_owned());
+        return Err("the descriptor is not a pipe".to_owned());
     }
     let flags = flags_of_inherited(number);
-    let flags = flags.ok_or("the descriptor is not one that the launcher was started with")?;
+    let flags = flags.ok_or("the launcher did not inherit the descriptor")?;
     Ok((number, flags))
 }
 
@@ -282,7 +287,7 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     let (number, flags) = match inherited_pipe(&named) {
         Ok(pipe) => pipe,
         Err(why) => {
-            tracing::warn!("PMIX_KEEPALIVE_PIPE is {named:?} and is ignored: {why}");
+            tracing::warn!("PMIX_KEEPALIVE_PIPE={named:?} is ignored: {why}");
             return Ok(());
         }
     };
@@ -295,16 +300,17 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
         how.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     }
     let unread = |why: String| {
-        let message = format!("PMIX_KEEPALIVE_PIPE is {named:?}: {why}");
-        Failure::usage(message).cure("it is the number of a descriptor that is an end of a pipe")
+        let message = format!("PMIX_KEEPALIVE_PIPE={named:?} is invalid: {why}");
+        Failure::usage(message).cure("expected the number of a descriptor that is an end of a pipe")
     };
     let pipe = how.open(format!("/proc/self/fd/{number}"));
     let mut pipe = pipe.map_err(|e| unread(e.to_string()))?;
-    // The pipe that was opened again is closed on exec; nothing here owns the descriptor that was given.
+    // The reopened pipe is closed on exec. The inherited descriptor has no other owner in this process, so it
+    // is closed here.
     if let Ok(given) = i32::try_from(number)
         && let Err(e) = nix::unistd::close(given)
     {
-        tracing::debug!("processes of the job have the pipe of the tool, too: {e}");
+        tracing::debug!("processes of the job may inherit the pipe of the tool: {e}");
     }
     let watch = move || {
         match is_to_write {
@@ -314,9 +320,9 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
                 while pipe.read(&mut bytes).is_ok_and(|length| length > 0) {}
             }
         }
-        tracing::info!("the tool that had this launcher started is gone");
+        tracing::info!("the tool that started this launcher has exited");
         if let Err(e) = kill_process(getpid(), Signal::TERM) {
-            tracing::warn!("the launcher goes on without it: {e}");
+            tracing::warn!("cannot terminate the launcher after the tool that started it: {e}");
         }
     };
     let started = thread::Builder::new()
@@ -326,9 +332,9 @@ fn watch_keepalive(environment: &Environment) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until nobody holds the end of a pipe to read.
+/// Waits until all read ends of a pipe are closed.
 fn wait_for_no_reader(pipe: &File) {
-    // An error is told whatever is asked for.
+    // `poll` reports an error without any requested events.
     let mut polled = [PollFd::new(pipe, PollFlags::empty())];
     while let Err(Errno::INTR) = poll(&mut polled, None) {}
 }

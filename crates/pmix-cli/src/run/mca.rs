@@ -101,8 +101,8 @@ const KNOWN: &[&str] = &[
     "state",
 ];
 
-/// What the parameters of a command line come to for the processes: each that is not ours as a variable
-/// of Open MPI and one of PMIx. One that nobody knows is warned of.
+/// Returns the variables for the MCA parameters of a command line: each parameter that is not for the
+/// launcher is set for Open MPI and for PMIx. Unknown frameworks cause a warning.
 pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     let mut exports = Vec::new();
     for pair in pairs.chunks_exact(2) {
@@ -113,8 +113,8 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
         }
         if !KNOWN.contains(&framework) {
             tracing::warn!(
-                "--mca {name}: neither PMIx nor Open MPI has a framework {framework:?}; the processes \
-                 are told all the same"
+                "--mca {name}: unknown framework {framework:?} in PMIx and Open MPI; the parameter is still \
+                passed to the processes"
             );
         }
         for family in ["OMPI", "PMIX"] {
@@ -125,26 +125,30 @@ pub(super) fn exports(pairs: &[String]) -> Vec<Export> {
     exports
 }
 
-/// The same of the parameters of an application behind a `:`, which cannot be for the launcher.
+/// Returns the variables for the MCA parameters of an application after a `:`, which cannot be for the
+/// launcher.
 ///
 /// # Errors
-/// One is a parameter of ours.
+/// A usage error if a parameter is for the launcher.
 pub(super) fn exports_of_app(pairs: &[String]) -> Result<Vec<Export>, Failure> {
     let mut names = pairs.iter().step_by(2);
     if let Some(name) = names.find(|name| OWN.contains(&framework(name))) {
-        let failure = Failure::usage(format!("behind a : --mca {name}: the launcher reads it"));
+        let failure = Failure::usage(format!(
+            "--mca {name} after `:`: this parameter is for the launcher and \
+        must precede the first program"
+        ));
         return Err(failure.cure(WHOLE));
     }
     Ok(exports(pairs))
 }
 
-/// The framework of a parameter.
+/// Returns the framework of a parameter.
 fn framework(name: &str) -> &str {
     name.split('_').next().unwrap_or(name)
 }
 
-/// Warns of parameters of a command line that a command does not use, which starts no processes that would:
-/// those of other frameworks than it reads.
+/// Warns about MCA parameters of frameworks that a command does not use, unless the command starts processes
+/// that may use them.
 pub(crate) fn warn_of_unused(pairs: &[String], command: &Command) {
     let used: &[&str] = match command {
         Command::Run(_) => return,
@@ -158,7 +162,7 @@ pub(crate) fn warn_of_unused(pairs: &[String], command: &Command) {
         let name = &pair[0];
         let framework = framework(name);
         if !used.contains(&framework) {
-            tracing::warn!("--mca {name}: this command uses no parameter of {framework:?}");
+            tracing::warn!("--mca {name}: this command does not use parameters of {framework:?}");
         }
     }
 }
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_for_the_processes() {
+    fn foreign_parameters_are_passed_to_the_processes() {
         let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
         assert_eq!(exports(&words("preg ^raw gds_hash_whole 3")), []);
         let set = |name: &str| Export::set(name, "self,sm");

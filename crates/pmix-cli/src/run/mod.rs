@@ -35,7 +35,7 @@ use crate::input::read_job;
 use crate::wire::Trace;
 use initiator::Initiator;
 
-/// What this command is called.
+/// The name of this command.
 pub(crate) const NAME: &str = "run";
 
 /// The word by which this program becomes what ends the processes of a killed launcher.
@@ -44,7 +44,7 @@ pub(crate) const WATCHER: &str = "run-watcher";
 /// The word by which this program becomes one that is stopped before its first instruction.
 pub(crate) const STOPPER: &str = "run-stopped";
 
-/// The words of a command line as the argument parser takes them.
+/// Returns the words of a command line in the form for the argument parser.
 pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let words: Vec<_> = words.collect();
     let mut named = words.iter().skip_while(|word| *word != NAME);
@@ -62,12 +62,12 @@ pub(crate) fn words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     }
 }
 
-/// Where the words of a command line name this command, if it is the one that they name.
+/// Returns the position of this command's name in a command line, if the command line is for this command.
 fn place(cli: &clap::Command, words: &[OsString]) -> Option<usize> {
     habits::command_at(cli, words).filter(|&at| words.get(at).is_some_and(|word| word == NAME))
 }
 
-/// Whether the words of a command line are for this command.
+/// Returns `true` if a command line is for this command.
 pub(crate) fn is_named(cli: &clap::Command, words: &[OsString]) -> bool {
     place(cli, words).is_some()
 }
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     let report = args.report;
     let trace = args.trace.clone();
     if let Err(e) = crate::trace::never_wait() {
-        tracing::debug!("messages wait for who reads them: {e}");
+        tracing::debug!("cannot make standard error nonblocking: {e}");
     }
     let mut plan = plan(context, args, mca)?;
     let mut initiator = Initiator::of(&Environment::of_process())?;
@@ -93,7 +93,8 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     };
     let wait = initiator.as_mut().and_then(Initiator::wait);
     let outcome = pmix_launch::launch_for_tool(&plan, standard, trace, wait);
-    // The server that started it sees that it ends as it should, whatever became of the job.
+    // Disconnects before any error is returned, so that the server that started it sees an orderly end
+    // whatever the result of the job.
     drop(initiator);
     let outcome = outcome.map_err(refused)?;
     if report {
@@ -105,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: Run, mca: &[String]) -> Result<Ex
     ending(&outcome, plan.keep_going, context.json)
 }
 
-/// The exit code of the job, and what to say about it.
+/// Returns the exit code of the job, and its message.
 fn ending(outcome: &Outcome, keeps_going: bool, answered: bool) -> Result<Exit, Failure> {
     let Some(cause) = &outcome.cause else {
         return Ok(Exit::Ok);
@@ -191,8 +192,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let maps = match &args.nodes {
         Some(nodes) => Some(larger_job(context, &host, nodes, &args)?),
         None if args.layout.is_asked() => {
-            let message = "--ppn and --layout are for the nodes of --nodes";
-            return Err(Failure::usage(message).cure("-n N starts N processes on this node"));
+            let message = "--ppn and --layout require --nodes";
+            return Err(Failure::usage(message).cure("use -n N to start N processes on this node"));
         }
         None => None,
     };
@@ -208,7 +209,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     let num_procs = apps
         .iter()
         .try_fold(0u32, |sum, app| sum.checked_add(app.num_procs));
-    let num_procs = num_procs.ok_or_else(|| Failure::usage("there are not so many ranks"))?;
+    let num_procs = num_procs
+        .ok_or_else(|| Failure::usage("the number of processes exceeds the largest rank"))?;
     let layout = match maps {
         Some(layout) => layout,
         None => Layout::on_one_node(host.as_bytes(), num_procs).map_err(refused)?,
@@ -253,8 +255,8 @@ fn plan(context: &Context, mut args: Run, mca: &[String]) -> Result<Plan, Failur
     })
 }
 
-/// The `libpmix.so.2` that was installed with this command, by `cargo xtask dist` or as a package of Debian; where
-/// there is none, its name, by which the loader finds another one.
+/// Returns the path of the `libpmix.so.2` that was installed with this command by `cargo xtask dist` or a
+/// Debian package. Without one, returns its name, for which the loader searches.
 fn client_library() -> OsString {
     let command = std::env::current_exe().ok();
     let prefix = command.as_deref().and_then(|exe| exe.parent()?.parent());
@@ -267,7 +269,7 @@ fn client_library() -> OsString {
     }
 }
 
-/// All ranks that are started here, or none.
+/// Returns all ranks that are started here, or none.
 fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
     match is_asked {
         true => layout.here().iter().copied().collect(),
@@ -275,8 +277,8 @@ fn all_if(is_asked: bool, layout: &Layout) -> BTreeSet<Rank> {
     }
 }
 
-/// What becomes of the output. Tags and whole lines are of no use in files of a process's own, so who asks
-/// for them means a copy.
+/// Returns the handling of output. Tags and whole lines have no use in the separate files of processes, so
+/// these options imply a copy.
 fn output(args: &mut Run) -> Result<Output, Failure> {
     let form = match args {
         _ if args.tag_output => OutputForm::Tagged,
@@ -309,7 +311,7 @@ fn watcher() -> Vec<OsString> {
 pub(crate) fn stop_on_exec(words: impl Iterator<Item = OsString>) -> ! {
     let error = pmix_launch::stop_on_exec(words);
     // As a shell that cannot execute what it found.
-    crate::trace::say(format!("error: the program is not stopped on exec: {error}\n").into_bytes());
+    crate::trace::say(format!("error: cannot stop the program on exec: {error}\n").into_bytes());
     std::process::exit(126)
 }
 
@@ -323,7 +325,7 @@ pub(crate) fn watch() -> ! {
 fn larger_job(context: &Context, host: &str, nodes: &OsStr, args: &Run) -> Result<Layout, Failure> {
     let (nodes, procs) = read_job(&context.preg, nodes, args.procs.as_deref(), &args.layout)?;
     Layout::of_maps(host.as_bytes(), nodes, procs).map_err(|error| {
-        refused(error).cure("--node-name says what this node is called in the maps")
+        refused(error).cure("use --node-name for the name of this node in the maps")
     })
 }
 
@@ -331,7 +333,7 @@ fn tmpdir(vars: &[(OsString, OsString)]) -> PathBuf {
     named_dir(vars, "TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
-/// The directory in which tools look for the server of the system.
+/// Returns the directory in which tools search for the system server.
 fn system_dir(vars: &[(OsString, OsString)]) -> PathBuf {
     named_dir(vars, "PMIX_SYSTEM_TMPDIR").unwrap_or_else(|| tmpdir(vars))
 }

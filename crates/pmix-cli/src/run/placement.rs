@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many processes there are and where they run, by the options and by what Slurm says.
+//! The number and placement of processes, from the options and Slurm's environment.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::failure::Failure;
 /// Variables of the environment.
 type Variables = [(OsString, OsString)];
 
-/// How the options deal processes out and bind them.
+/// Returns the policy of the options for mapping and binding.
 pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
     let map_by = args.map_by.part.map_by();
     let threads = args.cpus_per_rank.or(args.map_by.cores_each);
     let bind_to = match (args.bind_to, map_by) {
         (Some(named), _) => named.level(),
-        // Who asks for cores or names processors means that they be used.
+        // A number of cores or an explicit CPU list implies binding.
         (None, _) if threads.is_some() => Some(Level::Core),
         (None, MapBy::Slot | MapBy::Level(Level::Node)) => {
             args.cpu_set.as_ref().map(|_| Level::Node)
@@ -48,8 +48,8 @@ pub(super) fn policy(args: &Run, vars: &Variables) -> Policy {
     }
 }
 
-/// How many processes a job has whose options do not say it as such: so many on each part of the node,
-/// or what an allocation of Slurm is for.
+/// Returns the number of processes without an explicit option: from the number on each part of the node, or
+/// from the Slurm allocation.
 pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
     if let Some(each) = args.map_by.procs_each {
         let parts = match args.map_by.part.map_by() {
@@ -61,16 +61,17 @@ pub(super) fn num_procs(args: &Run, vars: &Variables) -> Option<u64> {
     let nodes = number(vars, "SLURM_JOB_NUM_NODES")?;
     if nodes > 1 {
         tracing::warn!(
-            "this allocation has {nodes} nodes, and processes start on this one alone: srun starts \
-             them on all"
+            "this allocation has {nodes} nodes, but processes start on this node only: use srun to start \
+            processes on all nodes"
         );
         return None;
     }
     number(vars, "SLURM_NTASKS").map(u64::from)
 }
 
-/// How many cores or hardware threads each task of an allocation of Slurm has. What Slurm counts are hardware
-/// threads, or as many on each core as it was told to use (`--threads-per-core`, `--hint=nomultithread`).
+/// Returns the number of cores or hardware threads of each task of a Slurm allocation. Slurm counts hardware
+/// threads, or the number of them on each core that it was configured to use (`--threads-per-core`,
+/// `--hint=nomultithread`).
 fn of_each_task(level: Level, vars: &Variables) -> Option<u32> {
     let cpus = number(vars, "SLURM_CPUS_PER_TASK")?;
     if level == Level::HwThread || cpus == 1 {
@@ -81,7 +82,7 @@ fn of_each_task(level: Level, vars: &Variables) -> Option<u32> {
     Some(cpus.div_ceil(used.min(each)))
 }
 
-/// The largest number of hardware threads that a core has.
+/// Returns the largest number of hardware threads that a core has.
 fn threads_of_a_core(topology: &Topology) -> u32 {
     let cores = topology.parts(Level::Core).iter();
     cores.map(Cpuset::len).max().unwrap_or(1).max(1)
@@ -139,10 +140,11 @@ fn among<'a>(
     }
     let here = names.join(" or ");
     let message = format!(
-        "{option}: pmix run starts processes on this node, {here}, which is not among them"
+        "{option}: pmix run starts processes on this node only, and {here} is not in the list"
     );
     Err(Failure::usage(message).cure(
-        "--node-name NAME gives this node a name; srun, prterun and mpirun start processes on other nodes",
+        "use --node-name NAME if the list has another name of this node; use srun, prterun or mpirun to \
+        start processes on other nodes",
     ))
 }
 
@@ -153,7 +155,7 @@ mod tests {
     use clap::Parser as _;
 
     #[test]
-    fn a_task_of_slurm_has_cores_for_the_hardware_threads_that_it_asked_for() {
+    fn a_slurm_task_gets_cores_for_its_hardware_threads() {
         let cores = [[0, 4], [1, 5], [2, 6], [3, 7]];
         let cores = cores.map(|core| (Level::Core, Cpuset::from_iter(core)));
         let topology = Topology::of_parts(&(0..8).collect(), cores);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of a job, for people and for programs.
+//! The outcome of a job, as text and as JSON.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pmix_launch::{Ending, GroupOutcome, JobOutcome, Outcome, Plan, RankOutcome};
 use pmix_types::{Proc, Rank};
 use serde_json::{Value as Json, json};
 
-/// One line for each process, and one for each group that was not taken apart or not made.
+/// Returns one line for each process, and one for each group that was not destructed or failed.
 pub(super) fn table(outcome: &Outcome) -> String {
     let host = String::from_utf8_lossy(&outcome.host);
     let nspace = &outcome.nspace;
@@ -44,7 +44,7 @@ pub(super) fn table(outcome: &Outcome) -> String {
         text += &format!("{name}: {num_procs} processes for {parent}, {time:.3} s");
         text += &match job.num_restarts {
             0 => ": ".to_owned(),
-            number => format!(", started again {number} times: "),
+            number => format!(", restarted {number} times: "),
         };
         text += &match &job.cause {
             Some(cause) => format!("{cause}\n"),
@@ -54,12 +54,12 @@ pub(super) fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// How many groups were made, and which of them are still there or failed.
+/// Returns the number of groups constructed, and the groups that still exist or failed.
 fn groups(outcome: &Outcome) -> String {
     if outcome.num_groups == 0 && outcome.groups.is_empty() {
         return String::new();
     }
-    let mut text = format!("groups made: {}\n", outcome.num_groups);
+    let mut text = format!("groups constructed: {}\n", outcome.num_groups);
     for group in &outcome.groups {
         let name = crate::printable::printable(group.name.as_bytes());
         let listed = |procs| listed(procs, &outcome.nspace);
@@ -71,15 +71,15 @@ fn groups(outcome: &Outcome) -> String {
             text += &format!("; missing {}", listed(&group.missing));
         }
         text += match group.failure {
-            None => "; not taken apart\n",
+            None => "; not destructed\n",
             Some(_) => "\n",
         };
     }
     text
 }
 
-/// The ranks of processes in their order, runs of them shortened, and no more than a line has room for.
-/// Those of a spawned job have its name in front of each run.
+/// Returns the ranks of processes in order, with runs shortened to ranges, limited to one line. Ranks of a
+/// spawned job have the job's name before each run.
 fn listed(procs: &[Proc<'_>], first_job: &str) -> String {
     const MOST: usize = 16;
     let next = |a: &Proc<'_>, b: &Proc<'_>| {
@@ -119,7 +119,7 @@ fn cpus_of(rank: &RankOutcome) -> String {
     bound.map_or_else(|| "any".to_owned(), ToString::to_string)
 }
 
-/// The job in JSON.
+/// Returns the job as JSON.
 pub(super) fn summary(plan: &Plan, outcome: &Outcome) -> Json {
     let words = |app: &pmix_launch::App| -> Vec<String> {
         let words = std::iter::once(&app.program).chain(&app.args);
@@ -161,7 +161,7 @@ fn of_job(job: &JobOutcome) -> Json {
     })
 }
 
-/// A group in JSON: its members by their ranks if all are of the first job, else as `NSPACE,RANK`.
+/// Returns a group as JSON, with members as ranks if all belong to the first job, otherwise as `NSPACE,RANK`.
 fn of_group(group: &GroupOutcome, first_job: &str) -> Json {
     let is_of_first = |proc: &Proc<'_>| proc.nspace.as_bytes() == first_job.as_bytes();
     let is_of_first = group.members.iter().chain(&group.missing).all(is_of_first);
@@ -199,7 +199,7 @@ fn of_rank(rank: &RankOutcome) -> Json {
     })
 }
 
-/// To the microsecond.
+/// Returns seconds, rounded to the microsecond.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e6
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_spawned_job_are_told_with_its_name() {
+    fn members_of_a_spawned_job_include_its_name() {
         let of = |job: &'static str, rank| Proc::new(job, Rank::new(rank));
         let members = [of("job", 0), of("job@2", 1), of("job@2", 2), of("job", 3)];
         assert_eq!(listed(&members, "job"), "0,job@2:1-2,3");

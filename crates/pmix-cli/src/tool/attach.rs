@@ -22,9 +22,9 @@ use crate::printable::printable;
 
 /// The number of the pull.
 const PULL: u64 = 1;
-/// How many pieces of output wait to be written; further ones wait in the client.
+/// Maximum number of pieces of output that wait to be written; further ones wait in the client.
 const WAITING: usize = 64;
-/// How long after the end of the job output is waited for of which nobody says that it has ended.
+/// Time to wait after the end of the job for streams whose end was not reported.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Runs the command.
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
     let server = find_job(&args.attach, Some(&args.nspace))?;
     let (sender, come) = mpsc::sync_channel(WAITING);
     let tool = attach_with(&server, &args.attach, move |event| {
-        // Who does not follow any longer is about to end.
+        // The receiver is dropped only when the command is about to exit.
         let _ = sender.send(event);
     })?;
     // Where the server is lost by then, the tool has it no longer.
@@ -41,13 +41,13 @@ pub(crate) fn run(global: &Global, args: &AttachTo) -> Result<Exit, Failure> {
     let ended = follow(global, args, &tool, &come, &mut num_dropped);
     let num_lost = client.num_lost_events().saturating_add(num_dropped);
     warn_of_lost(num_lost, "pieces of output");
-    // The listener must not wait for a channel that nobody reads while the tool leaves.
+    // Dropping the receiver keeps the listener from blocking on the channel while the tool disconnects.
     drop(come);
     leave(tool);
     ended
 }
 
-/// Pulls the output and shows it until the job has ended. What the server dropped of it is counted.
+/// Pulls the output and shows it until the job has ended. Output dropped by the server is counted.
 fn follow(
     global: &Global,
     args: &AttachTo,
@@ -91,7 +91,7 @@ fn follow(
             let failure = Failure::from(error);
             match status {
                 Status::ERR_NOT_SUPPORTED => failure
-                    .cure("the server does not forward output: `pmix run` does with --forward-io"),
+                    .cure("the server does not forward output: start the job with `pmix run --forward-io`"),
                 _ => failure,
             }
         })?;
@@ -99,14 +99,15 @@ fn follow(
         Stream::Both => 2,
         _ => 1,
     };
-    let mut shown = Shown::new(global.json, args, ranks.len() * num_streams);
+    let mut shown = OutputView::new(global.json, args, ranks.len() * num_streams);
     let ending = shown.until_the_end(come);
     *num_dropped = shown.num_dropped;
     let ending = ending?;
     shown.finish()?;
     let Some(ending) = ending else {
         let nspace = &args.nspace;
-        let message = format!("the server of job {nspace:?} was lost before the job ended");
+        let message =
+            format!("lost the connection to the server of job {nspace:?} before the job ended");
         return Err(Failure::new(
             Exit::Negative,
             Status::ERR_LOST_CONNECTION,
@@ -132,13 +133,13 @@ fn refuse_unknown(tool: &Tool, nspace: &str) -> Result<(), Failure> {
             let status = Status::ERR_NOT_FOUND;
             let message = format!("the server has no job {nspace:?} ({status})");
             let failure = Failure::new(Exit::Negative, status, message);
-            Err(failure.cure("`pmix ps` shows the jobs that there are"))
+            Err(failure.cure("`pmix ps` lists the running jobs"))
         }
         _ => Ok(()),
     }
 }
 
-/// How a job ended.
+/// The end of a job.
 struct Ending {
     exit_code: u8,
     text: Option<String>,
@@ -177,20 +178,20 @@ impl Ending {
 type Source = (Rank, IofChannel);
 
 /// Output on its way out.
-struct Shown<'a> {
+struct OutputView<'a> {
     out: Out,
     is_json: bool,
     args: &'a AttachTo,
-    /// How many streams were there at the beginning.
+    /// Number of streams at the start.
     num_streams: usize,
     ended: BTreeSet<Source>,
-    /// What puts the lines of a stream together and a tag in front of each.
+    /// The assembly of complete, tagged lines for each stream.
     lines: BTreeMap<Source, Lines>,
-    /// How many pieces the server has dropped, as far as it has said.
+    /// Number of pieces that the server reported as dropped.
     num_dropped: u64,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> OutputView<'a> {
     fn new(is_json: bool, args: &'a AttachTo, num_streams: usize) -> Self {
         Self {
             out: Out::new(),

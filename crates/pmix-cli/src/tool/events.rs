@@ -17,7 +17,7 @@ use crate::get::show;
 use crate::output::Out;
 use crate::printable::printable;
 
-/// What is asked for if nothing is said: all that becomes of jobs and processes, and that they wait for a debugger.
+/// The default events: changes of jobs and processes, including waits for a debugger.
 const OF_JOBS: &[Status] = &[
     Status::EVENT_JOB_START,
     Status::EVENT_JOB_END,
@@ -53,7 +53,8 @@ const OF_JOBS: &[Status] = &[
     Status::PROCESS_SET_DELETE,
 ];
 
-/// How many events wait for the output; further ones wait, and in the end are lost, in the client.
+/// Maximum number of events that wait for the output; further ones wait in the client, which drops them when
+/// its limit is reached.
 const WAITING: usize = 1024;
 
 /// Runs the command.
@@ -61,7 +62,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
     let server = find_job(&args.attach, args.nspace.as_deref())?;
     let (sender, events) = mpsc::sync_channel(WAITING);
     let tool = attach_with(&server, &args.attach, move |event| {
-        // Who does not follow any longer is about to end.
+        // The receiver is dropped only when the command is about to exit.
         let _ = sender.send(event);
     })?;
     let codes = match args.codes.is_empty() {
@@ -73,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &Events) -> Result<Exit, Failure> {
     let client = tool.primary()?.clone();
     let shown = follow(global, args, &events);
     warn_of_lost(client.num_lost_events(), "events");
-    // The listener must not wait for a channel that nobody reads while the tool leaves.
+    // Dropping the receiver keeps the listener from blocking while the tool disconnects.
     drop(events);
     leave(tool);
     shown
@@ -91,7 +92,7 @@ fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Res
             ClientEvent::Lost => break,
             _ => continue,
         };
-        let about = About::of(&event);
+        let about = EventView::of(&event);
         if let Some(nspace) = &args.nspace
             && !about.concerns(nspace.as_bytes())
         {
@@ -108,19 +109,19 @@ fn follow(global: &Global, args: &Events, events: &Receiver<ClientEvent>) -> Res
     Ok(Exit::Ok)
 }
 
-/// Whether an event is about a job.
+/// Returns `true` if an event is about a job.
 pub(super) fn is_about(event: &Event<'_>, nspace: &str) -> bool {
-    About::of(event).concerns(nspace.as_bytes())
+    EventView::of(event).concerns(nspace.as_bytes())
 }
 
-/// The time since 1970.
+/// Returns the time since 1970.
 fn now() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default()
 }
 
-/// What an event says.
-struct About<'e> {
+/// The contents of an event.
+struct EventView<'e> {
     event: &'e Event<'e>,
     affected: Vec<&'e Proc<'e>>,
     nspace: Option<&'e Text<'e>>,
@@ -128,7 +129,7 @@ struct About<'e> {
     text: Option<&'e Text<'e>>,
 }
 
-impl<'e> About<'e> {
+impl<'e> EventView<'e> {
     fn of(event: &'e Event<'e>) -> Self {
         let text = |key| {
             event.infos.iter().find_map(|info| match &info.value {
@@ -146,8 +147,8 @@ impl<'e> About<'e> {
         }
     }
 
-    /// Whether it is about a job: whom it affects says so, else the job that it names, else who
-    /// raised it.
+    /// Returns `true` if it is about a job: decided by its affected processes, otherwise by the job that it
+    /// names, otherwise by its source.
     fn concerns(&self, nspace: &[u8]) -> bool {
         let is = |other: &Nspace<'_>| other.as_bytes() == nspace;
         match (self.affected.is_empty(), self.nspace) {
@@ -157,7 +158,8 @@ impl<'e> About<'e> {
         }
     }
 
-    /// When it happened: at the time that it names, which is in whole seconds, if that is not just now, when it came.
+    /// Returns the time of the event: its time stamp, which has whole seconds, or the more precise time of
+    /// arrival if the stamp is not older.
     fn time(&self, come: Duration) -> Duration {
         let mut infos = self.event.infos.iter();
         let named = infos.find_map(|info| match info.value {
@@ -218,7 +220,7 @@ impl<'e> About<'e> {
     }
 }
 
-/// The processes that an info says are affected.
+/// Returns the affected processes in an info.
 fn affected<'e>(info: &'e Info<'e>) -> &'e [Proc<'e>] {
     match &info.value {
         Value::Proc(proc) if info.key.is(keys::EVENT_AFFECTED_PROC) => std::slice::from_ref(proc),
@@ -233,7 +235,7 @@ fn proc(proc: &Proc<'_>) -> Json {
     json!({ "nspace": proc.nspace.as_text().to_str_lossy(), "rank": proc.rank.as_raw() })
 }
 
-/// A process, or the job alone where all its processes are meant.
+/// Returns the name of a process, or of the job for all its processes.
 fn words(proc: &Proc<'_>) -> String {
     let nspace = printable(proc.nspace.as_bytes());
     match proc.rank {

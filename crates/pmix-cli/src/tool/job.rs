@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which server has a job: all servers of the node are asked at once, as one of them may be stopped.
+//! Search for the server of a job. All servers of the node are queried concurrently, because one of them may
+//! be stopped.
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +14,15 @@ use super::{AT_ONCE, attach_within, find, find_for, leave, ps, target};
 use crate::args::Attach;
 use crate::failure::{Exit, Failure};
 
-/// How long the others may take to say that they have the job, too, once one server has said so.
+/// Time limit for further servers to report the job after the first one.
 const OTHERS: Duration = Duration::from_secs(3);
 
-/// What a server says of a job.
-enum Said {
-    HasIt,
-    HasNot,
-    /// It says nothing, for this reason.
-    Nothing(String),
+/// The reply of a server about a job.
+enum JobReply {
+    HasJob,
+    NoJob,
+    /// The server did not list its jobs, for this reason.
+    Failed(String),
 }
 
 /// Finds the server that has a job: the one that the options name, else the only one that has it.
@@ -36,7 +37,7 @@ pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServe
     let answers = ask_all(&servers, nspace, args.timeout);
     let said = collect(servers.len(), &answers);
     let mut having = { servers.iter().zip(&said) }
-        .filter_map(|(server, said)| matches!(said, Said::HasIt).then_some(server));
+        .filter_map(|(server, said)| matches!(said, JobReply::HasJob).then_some(server));
     match (having.next(), having.next()) {
         (Some(only), None) => Ok(only.clone()),
         (None, _) => other(args, &servers, &said).ok_or_else(|| none_has(nspace, &servers, &said)),
@@ -47,8 +48,8 @@ pub(super) fn find_job(args: &Attach, nspace: Option<&str>) -> Result<FoundServe
     }
 }
 
-/// Asks servers for a job. What each says comes with its place among them.
-fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(usize, Said)> {
+/// Queries servers for a job. Each reply comes with the index of its server.
+fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(usize, JobReply)> {
     let (sender, answers) = mpsc::channel();
     let servers = servers.to_vec();
     let number = servers.len().min(AT_ONCE);
@@ -66,7 +67,7 @@ fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(
             }
         });
         if let Err(error) = begun {
-            tracing::debug!(%error, "fewer servers are asked at once");
+            tracing::debug!(%error, "cannot start a thread; fewer servers are queried concurrently");
             break;
         }
     }
@@ -74,22 +75,23 @@ fn ask_all(servers: &[FoundServer], nspace: &str, limit: Duration) -> Receiver<(
 }
 
 /// Asks one server for a job.
-fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> Said {
+fn ask(server: &FoundServer, nspace: &str, limit: Duration) -> JobReply {
     let names = attach_within(server, limit, |_| {}).and_then(|tool: Tool| {
         let names = ps::names(&tool);
         leave(tool);
         names
     });
     match names {
-        Ok(names) if names.iter().any(|name| name == nspace) => Said::HasIt,
-        Ok(_) => Said::HasNot,
-        Err(failure) => Said::Nothing(failure.message().to_owned()),
+        Ok(names) if names.iter().any(|name| name == nspace) => JobReply::HasJob,
+        Ok(_) => JobReply::NoJob,
+        Err(failure) => JobReply::Failed(failure.message().to_owned()),
     }
 }
 
-/// What each of so many servers says, of which one that has the job cuts the time of the others short.
-fn collect(number: usize, answers: &Receiver<(usize, Said)>) -> Vec<Said> {
-    let late = || Said::Nothing("it did not answer in time".to_owned());
+/// Returns the replies of `number` servers. The first server that has the job shortens the time limit of the
+/// others.
+fn collect(number: usize, answers: &Receiver<(usize, JobReply)>) -> Vec<JobReply> {
+    let late = || JobReply::Failed("no reply within the time limit".to_owned());
     let mut said: Vec<_> = std::iter::repeat_with(late).take(number).collect();
     let mut until: Option<Instant> = None;
     loop {
@@ -103,7 +105,7 @@ fn collect(number: usize, answers: &Receiver<(usize, Said)>) -> Vec<Said> {
         let Some((place, one)) = come else {
             return said;
         };
-        if matches!(one, Said::HasIt) {
+        if matches!(one, JobReply::HasJob) {
             until.get_or_insert_with(|| Instant::now() + OTHERS);
         }
         if let Some(known) = said.get_mut(place) {
@@ -112,24 +114,24 @@ fn collect(number: usize, answers: &Receiver<(usize, Said)>) -> Vec<Said> {
     }
 }
 
-/// The server that is meant where nothing is said, unless it says that it has no such job: the environment
-/// may name one that is not among those of the node, and some do not tell their jobs.
-fn other(args: &Attach, servers: &[FoundServer], said: &[Said]) -> Option<FoundServer> {
+/// Returns the default server unless it reported that it does not have the job. The environment may name a
+/// server of another node, and some servers do not list their jobs.
+fn other(args: &Attach, servers: &[FoundServer], said: &[JobReply]) -> Option<FoundServer> {
     let found = find(args).ok()?;
     let has_not = { servers.iter().zip(said) }
-        .any(|(server, said)| server.uri == found.uri && matches!(said, Said::HasNot));
+        .any(|(server, said)| server.uri == found.uri && matches!(said, JobReply::NoJob));
     (!has_not).then_some(found)
 }
 
-fn none_has(nspace: &str, servers: &[FoundServer], said: &[Said]) -> Failure {
+fn none_has(nspace: &str, servers: &[FoundServer], said: &[JobReply]) -> Failure {
     let silent = servers.iter().zip(said).filter_map(|(server, said)| {
-        let Said::Nothing(why) = said else {
+        let JobReply::Failed(why) = said else {
             return None;
         };
         Some(format!("\n  {}: {why}", named(server)))
     });
     ps::no_job(nspace, &silent.collect::<String>())
-        .cure("`pmix ps` shows the jobs that there are; one that is over is not among them")
+        .cure("`pmix ps` lists the running jobs; the job may have ended")
 }
 
 fn several_have<'s>(nspace: &str, servers: impl Iterator<Item = &'s FoundServer>) -> Failure {
@@ -137,11 +139,11 @@ fn several_have<'s>(nspace: &str, servers: impl Iterator<Item = &'s FoundServer>
         .map(|server| format!("\n  {}", named(server)))
         .collect();
     let message = format!(
-        "{} servers have a job {nspace:?}, name one by its pid:{}",
+        "{} servers have a job {nspace:?}; select one with --pid:{}",
         lines.len(),
         lines.concat()
     );
-    Failure::new(Exit::Negative, Status::ERR_BAD_PARAM, message).cure("--pid N says which")
+    Failure::new(Exit::Negative, Status::ERR_BAD_PARAM, message).cure("use --pid N")
 }
 
 fn named(server: &FoundServer) -> String {

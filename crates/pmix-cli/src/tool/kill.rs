@@ -40,8 +40,8 @@ pub(crate) fn run(global: &Global, args: &Kill) -> Result<Exit, Failure> {
     }
     let nspace = &args.nspace;
     let message = match status {
-        Status::ERR_NOT_FOUND => format!("no such process of job {nspace:?} runs ({status})"),
-        _ => format!("the server does not do that to job {nspace:?} ({status})"),
+        Status::ERR_NOT_FOUND => format!("job {nspace:?} has no such running process ({status})"),
+        _ => format!("the server rejected the request for job {nspace:?} ({status})"),
     };
     Err(match global.json {
         true => Failure::answer(status, message),
@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &Kill) -> Result<Exit, Failure> {
     })
 }
 
-/// What is asked for.
+/// Returns the requested control.
 fn control(args: &Kill) -> Control {
     match args.signal {
         Some(number) => Control::Signal(number),
@@ -60,7 +60,7 @@ fn control(args: &Kill) -> Control {
     }
 }
 
-/// What it is called, and the signal that was named.
+/// Returns the name of a control, and its signal.
 fn name(control: Control) -> (&'static str, Option<i32>) {
     match control {
         Control::Kill => ("kill", None),

@@ -29,13 +29,13 @@ pub(crate) use query::run as query;
 pub(crate) use release::run as release;
 pub(crate) use top::run as top;
 
-/// How many servers are asked at once.
+/// Maximum number of servers queried concurrently.
 const AT_ONCE: usize = 32;
 
 /// The longest answer of a server that is read: the table of half a million processes.
 const MAX_REPLY_BYTES: u32 = 32 << 20;
 
-/// The server that the options mean; none if they leave it open.
+/// Returns the server that the options select, or `None` without a selection.
 fn target(args: &Attach) -> Option<Target> {
     if let Some(pid) = args.pid {
         return Some(Target::Pid(pid));
@@ -67,10 +67,10 @@ fn find_for(args: &Attach, nspace: Option<&str>) -> Result<FoundServer, Failure>
     let found = Search::from_env().target(target).find();
     found.map_err(|error| match (error.status(), nspace) {
         (Status::ERR_BAD_PARAM, _) => Failure::from(error)
-            .cure("--pid N or --server NAME says which; `pmix ps` shows their jobs"),
+            .cure("select one with --pid N or --server NAME; `pmix ps` lists their jobs"),
         (status @ Status::ERR_UNREACH, Some(nspace)) => {
             let message =
-                format!("no server has a job {nspace:?}, which may be over: {error} ({status})");
+                format!("no server has a job {nspace:?}; it may have ended: {error} ({status})");
             Failure::new(Exit::Negative, status, message)
         }
         _ => error.into(),
@@ -115,19 +115,19 @@ fn is_answer(status: Status) -> bool {
 /// Says how much of what a server sent, or had to send, was dropped, because it was not read in time.
 fn warn_of_lost(num_lost: u64, what: &str) {
     if num_lost > 0 {
-        tracing::warn!("{num_lost} {what} were lost: they were not read in time");
+        tracing::warn!("{num_lost} {what} were lost because they were not read in time");
     }
 }
 
 /// Finalizes a tool. A failure is only logged, as the server has answered before.
 fn leave(tool: Tool) {
     if let Err(error) = tool.finalize() {
-        tracing::debug!(%error, "the server did not let the tool go");
+        tracing::debug!(%error, "the server did not confirm the disconnect");
     }
 }
 
 impl From<pmix_tool::Error> for Failure {
-    /// No server, or what the server answered.
+    /// Converts a missing server or an error reply.
     fn from(error: pmix_tool::Error) -> Self {
         let message = format!("{error} ({})", error.status());
         Self::new(Exit::Negative, error.status(), message)

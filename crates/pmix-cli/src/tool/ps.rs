@@ -25,10 +25,10 @@ const MAX_JOBS: usize = 16_384;
 /// The bytes that the tables of all jobs of a server may take: those of a million processes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// How many times the time limit of one answer all answers of a server may take together.
+/// Time limit for all replies of a server, as a multiple of the limit of one reply.
 const MAX_LIMITS: u32 = 4;
 
-/// What a server says of its jobs.
+/// The report of a server about its jobs.
 struct Report {
     server: FoundServer,
     jobs: Result<Vec<Job>, Failure>,
@@ -38,7 +38,7 @@ struct Report {
 struct Job {
     nspace: String,
     procs: Result<Vec<ProcInfo<'static>>, Status>,
-    /// What the processes that wait for a debugger call the points where they do.
+    /// The breakpoints of the processes that wait for a debugger.
     waiting: BTreeMap<Rank, Text<'static>>,
     /// The processes that a signal stopped, if the server tells.
     stopped: Option<BTreeSet<Rank>>,
@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     let mut out = Out::new();
     ask_each(&servers, args, |report| {
         has_job |= report.jobs.as_ref().is_ok_and(|jobs| !jobs.is_empty());
-        // Whoever asks for a job does not want to hear of the servers of others; nor is one without it one without jobs.
+        // A request for one job omits servers without it; such a server is not shown as one without jobs.
         let is_shown = match &report.jobs {
             Ok(jobs) => !jobs.is_empty() || args.nspace.is_none(),
             Err(_) => is_only || args.nspace.is_none(),
@@ -81,13 +81,13 @@ pub(crate) fn run(global: &Global, args: &Ps) -> Result<Exit, Failure> {
     }
 }
 
-/// No server has a job; `silent` has a line for each that does not tell.
+/// Returns the failure for an unknown job; `silent` has a line for each server that did not reply.
 pub(super) fn no_job(nspace: &str, silent: &str) -> Failure {
-    let message = format!("no server that can be asked has a job {nspace:?}{silent}");
+    let message = format!("no server that replied has a job {nspace:?}{silent}");
     Failure::new(Exit::Negative, Status::ERR_NOT_FOUND, message)
 }
 
-/// Every server of the node, or the one that the environment names.
+/// Returns every server of the node, or the one that the environment names.
 fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     let listing = Search::from_env().list();
     for passed in &listing.passed_over {
@@ -100,8 +100,8 @@ fn everyone(args: &Ps) -> Result<Vec<FoundServer>, Failure> {
     }
 }
 
-/// Asks servers for their jobs, many at once, and hands on what each says as soon as it is there, so that nobody waits
-/// for those that do not answer.
+/// Queries servers for their jobs concurrently, and returns each report as soon as it arrives, so that
+/// servers that do not reply do not delay the others.
 fn ask_each(
     servers: &[FoundServer],
     args: &Ps,
@@ -121,13 +121,13 @@ fn ask_each(
         for _ in 0..servers.len().min(AT_ONCE) {
             let sender = sender.clone();
             let ask = move || {
-                // Nobody takes it when the command ends early.
+                // The receiver is dropped when the command ends early.
                 iter::from_fn(next).all(|report| sender.send(report).is_ok())
             };
             match thread::Builder::new().spawn_scoped(scope, ask) {
                 Ok(_) => num_threads += 1,
                 Err(error) => {
-                    tracing::debug!(%error, "fewer servers are asked at once");
+                    tracing::debug!(%error, "cannot start a thread; fewer servers are queried concurrently");
                     break;
                 }
             }
@@ -175,7 +175,7 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let long = names.iter().find(|name| name.len() > Nspace::MAX_LEN);
     let message = match long {
         _ if number > MAX_JOBS => {
-            format!("the server lists more than {MAX_JOBS} jobs, so none is shown")
+            format!("the server lists more than {MAX_JOBS} jobs; none are shown")
         }
         Some(name) => format!(
             "the server sent a job name of {} bytes; the longest valid one has {}",
@@ -195,7 +195,7 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
 fn check(bytes: usize, until: Option<Instant>, whole: Duration) -> Result<(), Failure> {
     if bytes > MAX_BYTES {
         let message = format!(
-            "the tables of the server take more than {} MiB",
+            "the process tables of the server exceed {} MiB",
             MAX_BYTES >> 20
         );
         return Err(Failure::new(
@@ -226,11 +226,11 @@ fn size_of_table(procs: &[ProcInfo<'_>]) -> usize {
     procs.iter().map(row).sum()
 }
 
-/// The names of the jobs.
+/// Returns the names of the jobs.
 pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
     let value = ask(tool, keys::QUERY_NAMESPACES, Vec::new())?;
     let value = value.map_err(|status| {
-        let message = format!("the server does not tell its jobs ({status})");
+        let message = format!("the server does not list its jobs ({status})");
         Failure::new(Exit::Negative, status, message)
     })?;
     let text = match value {
@@ -242,7 +242,7 @@ pub(super) fn names(tool: &Tool) -> Result<Vec<String>, Failure> {
     Ok(names.take(MAX_JOBS + 1).map(str::to_owned).collect())
 }
 
-/// The processes of a job.
+/// Returns the processes of a job.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is shown"
@@ -262,7 +262,7 @@ pub(super) fn procs(
     }))
 }
 
-/// The processes of a job, or of a launcher, that wait for a debugger, and where each does.
+/// Returns the processes of a job, or of a launcher, that wait for a debugger, and where each does.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is an answer"
@@ -294,7 +294,7 @@ pub(super) fn waiting(
     Ok(Ok(rows.into_iter().filter_map(row).collect()))
 }
 
-/// The processes of a job that are stopped by a signal (SIGSTOP), as the system of the server has them.
+/// Returns the processes of a job that are stopped by a signal (SIGSTOP), as the system of the server has them.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is an answer"
@@ -345,7 +345,7 @@ pub(super) fn missing_rank(
     ))
 }
 
-/// The value of a key, or the status with which the server refuses it.
+/// Returns the value of a key, or the status with which the server refuses it.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is shown"
@@ -440,7 +440,7 @@ fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
             Err(status) => {
                 writeln!(
                     out,
-                    "  job {nspace}: the server does not tell its processes ({status})"
+                    "  job {nspace}: the server does not list its processes ({status})"
                 )?;
             }
             Ok(procs) => {
@@ -452,7 +452,8 @@ fn in_words(out: &mut Out, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of a process that waits for a debugger it says where, in the place of its state, and of one that is stopped that it is.
+/// Prints the table of a job's processes. The state column shows the breakpoint of a process that waits for a
+/// debugger, and marks stopped processes.
 fn table(out: &mut Out, procs: &[ProcInfo<'_>], job: &Job) -> Result<(), Failure> {
     let text = |text: &Option<Text<'_>>| {
         text.as_ref()
@@ -490,7 +491,7 @@ pub(super) fn is_over(state: ProcState) -> bool {
     state.as_raw() >= ProcState::TERMINATED.as_raw()
 }
 
-/// The state of a process in words, as the Standard calls it.
+/// Returns the Standard's name of a process state in words.
 fn state(state: ProcState) -> String {
     let name = state.to_string();
     let name = name.strip_prefix("PMIX_PROC_STATE_").unwrap_or(&name);

@@ -46,8 +46,8 @@ pub(crate) fn publish(global: &Global, args: &Publish) -> Result<Exit, Failure> 
     }
     let message = match status {
         Status::SUCCESS => return Ok(Exit::Ok),
-        Status::ERR_DUPLICATE_KEY => format!("one of these is published already ({status})"),
-        _ => format!("the server did not publish this ({status})"),
+        Status::ERR_DUPLICATE_KEY => format!("one of these keys is already published ({status})"),
+        _ => format!("the server rejected the data ({status})"),
     };
     Err(refused(global, status, message))
 }
@@ -90,16 +90,16 @@ pub(crate) fn lookup(global: &Global, args: &Lookup) -> Result<Exit, Failure> {
         Some((key, status)) => {
             let message = match status {
                 Status::ERR_NOT_FOUND | Status::ERR_TIMEOUT => {
-                    format!("nobody published {key:?} for this user ({status})")
+                    format!("{key:?} is not published for this user ({status})")
                 }
-                _ => format!("the server does not look up {key:?} ({status})"),
+                _ => format!("the server rejected the lookup of {key:?} ({status})"),
             };
             Err(refused(global, status, message))
         }
     }
 }
 
-/// How long the server is to wait for what is not published yet.
+/// Returns the directives for the time that the server waits for unpublished keys.
 fn waiting(until: Option<Instant>) -> Vec<Info<'static>> {
     let Some(until) = until else {
         return Vec::new();
@@ -112,7 +112,7 @@ fn waiting(until: Option<Instant>) -> Vec<Info<'static>> {
     }
 }
 
-/// A time in seconds, of which a part counts as one.
+/// Returns a time in seconds, rounded up.
 fn whole_seconds(time: Duration) -> i32 {
     let part = u64::from(time.subsec_nanos() > 0);
     i32::try_from(time.as_secs().saturating_add(part)).unwrap_or(i32::MAX)
@@ -138,17 +138,17 @@ fn show_key(key: &Key<'_>) -> String {
     key.as_text().to_str_lossy().into_owned()
 }
 
-/// `KEY=TEXT`.
+/// Parses `KEY=TEXT`.
 fn datum(word: &str) -> Result<Info<'static>, Failure> {
     let (key, text) = match word.split_once('=') {
         Some((key, text)) if !key.is_empty() => (key, text),
-        _ => return Err(Failure::usage(format!("{word}: KEY=TEXT is expected"))),
+        _ => return Err(Failure::usage(format!("{word}: expected KEY=TEXT"))),
     };
     check(key)?;
     // A server would take some of them for directives.
     if Key::from(key).is_reserved() {
         return Err(Failure::usage(format!(
-            "{key}: keys that begin with `pmix` are those of the Standard"
+            "{key}: the prefix `pmix` is reserved for keys of the PMIx Standard"
         )));
     }
     let text = Value::String(Some(Text::from(text.to_owned())));
@@ -159,15 +159,16 @@ fn datum(word: &str) -> Result<Info<'static>, Failure> {
 fn check(key: &str) -> Result<(), Failure> {
     let most = Key::MAX_LEN;
     match key.len() {
-        0 => Err(Failure::usage("a key has one byte at least")),
+        0 => Err(Failure::usage("a key has at least one byte")),
         len if len > most => Err(Failure::usage(format!(
-            "{key}: a key has {most} bytes at most, this one {len}"
+            "{key}: a key has at most {most} bytes, this one has {len}"
         ))),
         _ => Ok(()),
     }
 }
 
-/// What the server answered, or that it did not. Where it was to wait, that the time is up is an answer.
+/// Converts the result of the server. If the server was asked to wait, an expired time limit is a negative
+/// answer.
 #[allow(
     clippy::type_complexity,
     reason = "one failure ends the command, the other is shown"

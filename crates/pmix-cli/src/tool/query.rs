@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &QueryArgs) -> Result<Exit, Failure> {
     };
     let lines = missing
         .iter()
-        .map(|(word, status)| format!("{word}: the server has no answer ({status})"));
+        .map(|(word, status)| format!("{word}: the server returned no value ({status})"));
     let text = lines.collect::<Vec<_>>().join("\n  ");
     Err(match global.json {
         true => Failure::answer(status, text),
@@ -72,14 +72,14 @@ fn qualifiers(args: &QueryArgs) -> Result<Vec<Info<'static>>, Failure> {
     Ok(infos)
 }
 
-/// A value in the type that its attribute has: what the text says, or true without a text. What takes names of
-/// functions may be true, too, which asks for them.
+/// Returns a value with the type of its attribute, parsed from the text, or `true` without a text. Attributes
+/// that take names of functions accept `true` as well, which requests the names.
 fn of_key(key: &str, text: Option<&str>) -> Result<Value<'static>, String> {
     let wanted = Attribute::by_key(key).and_then(Attribute::data_type);
     let Some(text) = text else {
         return match wanted {
             None | Some(DataType::BOOL | DataType::STRING) => Ok(Value::Bool(true)),
-            Some(wanted) => Err(format!("its value is missing, a {wanted}")),
+            Some(wanted) => Err(format!("missing value of type {wanted}")),
         };
     };
     Ok(match wanted {
@@ -89,23 +89,23 @@ fn of_key(key: &str, text: Option<&str>) -> Result<Value<'static>, String> {
         Some(DataType::BOOL) => match text {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
-            _ => return Err("this is neither true nor false".to_owned()),
+            _ => return Err("expected true or false".to_owned()),
         },
         Some(wanted) => of_text(wanted, text)?,
     })
 }
 
-/// A process, written as answers have it: its job, a colon and its rank.
+/// Parses a process in the form of answers: its job, a colon and its rank.
 fn process(text: &str) -> Result<Proc<'static>, String> {
     let Some((nspace, number)) = text.rsplit_once(':') else {
-        return Err("this is no process, NSPACE:RANK".to_owned());
+        return Err("expected a process, NSPACE:RANK".to_owned());
     };
     Ok(Proc::new(nspace.to_owned(), rank(number)?))
 }
 
 fn rank(text: &str) -> Result<Rank, String> {
     text.parse()
-        .map_err(|_| format!("{text:?} is no rank, a number or `wildcard`"))
+        .map_err(|_| format!("{text:?} is not a rank, expected a number or `wildcard`"))
 }
 
 fn show_answer(

@@ -16,7 +16,7 @@ use crate::output::Out;
 pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     let nspace = &args.nspace;
     let tool = attach(&find_job(&args.attach, Some(nspace))?, &args.attach)?;
-    // An event that nobody gets is no error to a server.
+    // For a server, an event without recipients is not an error, so missing targets are checked here.
     let missing = missing(&tool, args)?;
     let status = match missing {
         None => match tool.release(Ranks::procs(args.ranks.as_ref(), nspace)) {
@@ -39,7 +39,8 @@ pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     if status.is_success() {
         return Ok(Exit::Ok);
     }
-    let what = missing.unwrap_or_else(|| format!("the server does not release job {nspace:?}"));
+    let what =
+        missing.unwrap_or_else(|| format!("the server rejected the release of job {nspace:?}"));
     let message = format!("{what} ({status})");
     Err(match global.json {
         true => Failure::answer(status, message),
@@ -47,11 +48,11 @@ pub(crate) fn run(global: &Global, args: &Release) -> Result<Exit, Failure> {
     })
 }
 
-/// Says what of the job and its ranks there is not. A server that does not tell its jobs, or the processes
-/// of one, may have it.
+/// Returns a message if the job or a rank does not exist. A server that does not list its jobs or processes
+/// may still have it.
 fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
     let nspace = &args.nspace;
-    // A launcher that waits itself is called as its server is, or as the server that started it calls it.
+    // A waiting launcher has the name of its server, or the name that the server that started it assigned.
     let of_server = |server: &Proc<'_>| server.nspace.as_bytes() == nspace.as_bytes();
     let is_server = tool.servers().first().is_some_and(of_server);
     let is_no_job = match ps::names(tool) {
@@ -65,12 +66,12 @@ fn missing(tool: &Tool, args: &Release) -> Result<Option<String>, Failure> {
                 let ranges = args.ranks.iter().flat_map(|ranks| &ranks.0);
                 let mut ranks = ranges.flat_map(|(first, last)| *first..=*last);
                 ranks.find(is_other).map(|rank| {
-                    format!("launcher {nspace:?} has no rank {rank} that waits for its release")
+                    format!("launcher {nspace:?} has no rank {rank} that is waiting for a release")
                 })
             }
             Err(Status::ERR_NOT_SUPPORTED) if is_server => None,
             _ if is_server => Some(format!(
-                "the launcher of {nspace:?} does not wait for its release"
+                "the launcher of {nspace:?} is not waiting for a release"
             )),
             _ => Some(format!("the server has no job {nspace:?}")),
         });

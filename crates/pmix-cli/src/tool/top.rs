@@ -29,7 +29,7 @@ const FIGURES: [&str; 7] = [
     keys::PROC_RSS,
 ];
 
-/// How many events wait; there is one for each job that ends.
+/// Maximum number of pending events; there is one for each job that ends.
 const WAITING: usize = 1024;
 
 /// Runs the command.
@@ -37,16 +37,18 @@ pub(crate) fn run(global: &Global, args: &Top) -> Result<Exit, Failure> {
     let server = find_job(&args.attach, args.nspace.as_deref())?;
     let (sender, events) = mpsc::sync_channel(WAITING);
     let tool = attach_with(&server, &args.attach, move |event| {
-        // Who looks no longer is about to end, and who is behind looks again anyway.
+        // A dropped event does no harm: the receiver is dropped only when the command exits, and with a full
+        // queue the next update is already due.
         let _ = sender.try_send(event);
     })?;
-    // From now on the end of the server is noticed, too. One that tells of no jobs is asked again.
+    // The registration also reports the end of the server. A server that does not report the end of jobs is
+    // polled.
     let registered = tool.wait(Ask::register_events(
         vec![Status::EVENT_JOB_END],
         Vec::new(),
     ));
     if let Err(error) = registered {
-        tracing::debug!(%error, "the server tells of no end of a job");
+        tracing::debug!(%error, "the server does not report the end of jobs");
     }
     let shown = show(global, args, &server, &tool, &events);
     leave(tool);
@@ -139,10 +141,10 @@ fn measure(tool: &Tool, nspace: Option<&str>) -> Result<Vec<Row>, Failure> {
         let message = match (status, nspace) {
             (Status::ERR_NOT_FOUND, Some(nspace)) => {
                 format!(
-                    "the server has no job {nspace:?}, or does not tell what it uses ({status})"
+                    "the server has no job {nspace:?}, or does not report its resource usage ({status})"
                 )
             }
-            _ => format!("the server does not tell what processes use ({status})"),
+            _ => format!("the server does not report the resource usage of processes ({status})"),
         };
         return Err(Failure::new(Exit::Negative, status, message));
     }

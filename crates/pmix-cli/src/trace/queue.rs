@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard error, written by a thread of its own where nobody is to wait for its reader.
+//! Asynchronous writes to standard error by a thread, so that the command never blocks on its reader.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-/// How many bytes wait for the reader; lines that come when there are more are counted.
+/// Maximum number of pending bytes; further lines are dropped and counted.
 const MOST: usize = 256 << 10;
 
-/// How long the command waits at its end for a reader that takes nothing.
+/// Time that the command waits at exit for a reader without progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What waits to be written, once somebody wants to wait for nobody.
+/// The pending output, after asynchronous writes were enabled.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
 #[derive(Default)]
@@ -31,18 +31,18 @@ struct Queue {
 struct State {
     waiting: VecDeque<Vec<u8>>,
     num_bytes: usize,
-    /// How many lines there was no room for.
+    /// Number of dropped lines.
     dropped: u64,
     /// The thread writes something that waits no longer.
     writes: bool,
-    /// How many times something was written.
+    /// Number of writes so far.
     num_writes: u64,
 }
 
-/// From now on nobody who says something waits for the reader of standard error.
+/// Enables asynchronous writes: messages no longer block on the reader of standard error.
 ///
 /// # Errors
-/// The system has no thread or descriptor for it; then everything is as before.
+/// The thread or descriptor cannot be created; writes then stay synchronous.
 pub(crate) fn never_wait() -> io::Result<()> {
     // A descriptor of its own: the standard library locks its one while it writes.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
@@ -61,7 +61,7 @@ pub(crate) fn say(text: Vec<u8>) {
     match QUEUE.get() {
         Some(queue) => queue.push(text),
         None => {
-            // Nobody is left to tell when standard error cannot be written.
+            // A failure of standard error cannot be reported anywhere.
             let _ = io::stderr().write_all(&text);
         }
     }
@@ -104,7 +104,7 @@ impl Queue {
             state.num_bytes -= text.len();
             state.writes = true;
             drop(state);
-            // Nobody is left to tell when standard error cannot be written.
+            // A failure of standard error cannot be reported anywhere.
             let _ = stderr.write_all(&text);
             state = self.lock();
             state.writes = false;
@@ -159,7 +159,7 @@ impl State {
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {
             let text = format!(
-                "warning: {dropped} messages are missing here, as nobody read standard error\n"
+                "warning: {dropped} messages were dropped here because standard error was not read\n"
             );
             self.put(text.into_bytes());
         }
@@ -172,11 +172,11 @@ mod tests {
     use std::io::Read as _;
 
     #[test]
-    fn who_says_something_waits_for_no_reader_and_what_is_dropped_is_counted() {
+    fn messages_do_not_block_and_dropped_ones_are_counted() {
         let queue: &Queue = Box::leak(Box::default());
         let (mut reader, writer) = io::pipe().unwrap();
         thread::spawn(move || queue.write_all_to(writer));
-        // The thread stands in the middle of this one from now on: no pipe takes it whole.
+        // The thread blocks in the middle of this write, which exceeds the capacity of a pipe.
         let first = vec![b'f'; 2 << 20];
         queue.push(first.clone());
         let until = Instant::now() + Duration::from_secs(60);
@@ -195,9 +195,9 @@ mod tests {
         let kept = MOST / line.len();
         assert_eq!(queue.lock().num_bytes, kept * line.len());
         assert_eq!(queue.lock().dropped, (LINES - kept) as u64);
-        // From now on somebody reads.
+        // Standard error is read from here on.
         let note = format!(
-            "warning: {} messages are missing here, as nobody read standard error\n",
+            "warning: {} messages were dropped here because standard error was not read\n",
             LINES - kept
         );
         let mut text = vec![0; first.len() + kept * line.len() + note.len()];

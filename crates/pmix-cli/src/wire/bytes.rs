@@ -24,7 +24,7 @@ pub(super) fn source(args: &WireDecode) -> Result<Source, Failure> {
     }
 }
 
-/// The bytes that the input stands for.
+/// Returns the bytes of the input.
 pub(super) fn decoded(args: &WireDecode, mut source: Source) -> Result<Source, Failure> {
     if !args.raw {
         let digits = std::mem::take(&mut source.bytes);
@@ -66,12 +66,12 @@ fn digit(byte: u8) -> Option<u8> {
 
 fn not_hex(text: &[u8], source: &Source, place: usize) -> Failure {
     let message = match text.get(place) {
-        Some(_) => "this is no hexadecimal digit",
-        None => "a byte has two hexadecimal digits, and one is missing",
+        Some(_) => "not a hexadecimal digit",
+        None => "the last byte has only one hexadecimal digit",
     };
     let failure = Failure::data(message).at(Excerpt::new(&source.origin, text, place));
     match source.comments {
-        true => failure.cure("bytes as they are need --raw"),
+        true => failure.cure("use --raw for binary input"),
         false => failure,
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digit_is_pointed_at() {
+    fn invalid_digits_are_located() {
         for (text, place) in [
             ("02 g0", "3"),
             ("0", "1"),

@@ -17,15 +17,14 @@ pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Fail
     }
     let layout = args.peer.layout();
     if args.types.is_empty() && layout.buffer == BufferKind::NonDescribed {
-        let cure = "give --type for each call in order, or --buffer described if it says them";
-        let message = "the type of the data is missing: such a buffer does not say it";
+        let cure =
+            "use --type for each call in order, or --buffer described if the buffer has type codes";
+        let message = "missing type of the data: a buffer of this kind has no type codes";
         return Err(Failure::usage(message).cure(cure));
     }
     let repeated = |t: &CallType| t.repeated;
     if (args.types.iter().rev().skip(1)).any(repeated) {
-        return Err(Failure::usage(
-            "only the last --type can stand for all that follow",
-        ));
+        return Err(Failure::usage("only the last --type can have `...`"));
     }
     let source = bytes::read(args)?;
     let mut decoder = Decoder::new(layout, &source.bytes)
@@ -88,11 +87,11 @@ pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Fail
         },
     )?;
     if let Err(error) = result {
-        // What could be read stands in front of the error.
+        // The decoded part is printed before the error.
         context.out.flush()?;
         let failure = failure(&error, &source.origin, &source.bytes);
         return Err(match error.status() {
-            Status::ERR_OUT_OF_RESOURCE => failure.cure("--memory raises the limit of memory"),
+            Status::ERR_OUT_OF_RESOURCE => failure.cure("use --memory to raise the memory limit"),
             _ => failure,
         });
     }

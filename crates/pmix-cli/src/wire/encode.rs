@@ -19,18 +19,21 @@ use super::json;
 
 pub(super) fn run(context: &mut Context, args: &WireEncode) -> Result<Exit, Failure> {
     let Some(data_type) = args.data_type else {
-        let cure = "for example --type PMIX_UINT32, or --jsonl where each request has a type";
-        return Err(Failure::usage("the type of the data is missing").cure(cure));
+        let cure = "for example --type PMIX_UINT32, or use --jsonl with a type in each request";
+        return Err(Failure::usage("missing type of the data").cure(cure));
     };
     let source = match args.value.as_deref() {
         Some(word) => read_option("the JSON", word)?.remove(0),
         None => read_path(None::<&OsStr>)?,
     };
     let Ok(text) = std::str::from_utf8(&source.bytes) else {
-        return Err(Failure::data(format!("{} is no UTF-8 text", source.origin)));
+        return Err(Failure::data(format!(
+            "{} is not valid UTF-8",
+            source.origin
+        )));
     };
     let data = json::read(data_type, text).map_err(|error| {
-        let failure = Failure::data(error.to_string()).cure("pmix-json(7) shows every type");
+        let failure = Failure::data(error.to_string()).cure("pmix-json(7) describes every type");
         match error.line() {
             0 => failure,
             _ => failure.at(place(&source.origin, text, &error)),
@@ -50,7 +53,7 @@ pub(super) fn run(context: &mut Context, args: &WireEncode) -> Result<Exit, Fail
         writeln!(out, "{}", octets::hex(&bytes))?;
     } else if out.is_terminal() {
         let message = format!("the call is {} bytes of binary data", bytes.len());
-        return Err(Failure::usage(message).cure("leave --raw out, or send it to a file"));
+        return Err(Failure::usage(message).cure("omit --raw, or redirect the output to a file"));
     } else {
         out.write_all(&bytes)?;
     }
@@ -69,7 +72,7 @@ pub(super) fn call(
     Ok(bytes)
 }
 
-/// Where the JSON is at fault.
+/// Returns the position of an error in the JSON.
 fn place(origin: &str, text: &str, error: &serde_json::Error) -> Excerpt {
     let before = text
         .split_inclusive('\n')

@@ -28,7 +28,7 @@ const NAME: (usize, usize) = (16, 36);
 /// Bytes with everything that is known of them.
 pub(super) struct Report<'a> {
     pub(super) title: String,
-    /// What stands in front in JSON.
+    /// The leading members in JSON.
     pub(super) head: Vec<(&'static str, Json)>,
     pub(super) bytes: &'a [u8],
     pub(super) calls: &'a [Title],
@@ -36,16 +36,16 @@ pub(super) struct Report<'a> {
     pub(super) fault: Option<&'a Fault>,
 }
 
-/// Where a call begins, and what to call it.
+/// The start and the label of a call.
 #[derive(Debug)]
 pub(super) struct Title {
     pub(super) offset: usize,
-    /// How many fields stand before it.
+    /// Number of fields before it.
     pub(super) notes: usize,
     pub(super) text: String,
 }
 
-/// Where and why bytes cannot be read.
+/// The position and cause of a decoding error.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) status: Status,
@@ -78,11 +78,8 @@ pub(super) fn check_len(bytes: &[u8]) -> Result<(), Failure> {
     if bytes.len() <= MOST {
         return Ok(());
     }
-    let message = format!(
-        "{} bytes are too many to explain; {MOST} are not",
-        bytes.len()
-    );
-    Err(Failure::data(message).cure("without --explain there is no such limit"))
+    let message = format!("cannot explain {} bytes: the limit is {MOST}", bytes.len());
+    Err(Failure::data(message).cure("omit --explain to decode without this limit"))
 }
 
 /// Shows a report; where the bytes could not be read to their end the answer is negative.
@@ -146,7 +143,7 @@ fn print_title(out: &mut Out, style: Style, title: &Title) -> Result<(), Failure
     Ok(())
 }
 
-/// One field on one line.
+/// Returns the line of a field.
 fn line(width: usize, bytes: &[u8], note: &TracedField) -> String {
     let field = bytes.get(note.range.clone()).unwrap_or_default();
     let name = printable(note.path.as_bytes());
@@ -160,7 +157,7 @@ fn row(width: usize, offset: &str, bytes: &str, name: &str, meaning: &str) -> St
     format!("{offset:>8}  {bytes:<BYTES$} {name}{pad}  {meaning}")
 }
 
-/// The first bytes of a field, apart from each other.
+/// Returns the first bytes of a field as separate digits.
 fn digits(bytes: &[u8]) -> String {
     let all = bytes.len() <= SHOWN;
     let shown = bytes.iter().take(if all { SHOWN } else { SHOWN - 1 });

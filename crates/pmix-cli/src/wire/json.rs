@@ -10,7 +10,7 @@ pub(super) fn print(data: &DataArray<'_>) -> Result<String, serde_json::Error> {
     serde_json::to_string(&List(data))
 }
 
-/// Reads the data of a call; a single datum stands for a list of one.
+/// Reads the data of a call; a single datum is read as a list of one.
 pub(super) fn read(
     data_type: DataType,
     json: &str,

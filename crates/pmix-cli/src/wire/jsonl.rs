@@ -25,7 +25,7 @@ use crate::output::{Out, json_string};
 /// The memory of a datum whose place the request declares; the largest structures take as much.
 const ROOM: usize = 256;
 
-/// What a request that could ask for either asks for.
+/// The direction of a request that permits both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// `bytes_hex` to `value`.
@@ -115,7 +115,7 @@ fn respond(
 ) -> io::Result<()> {
     // An array would be taken for the members in their order.
     if line.trim_ascii_start().first() != Some(&b'{') {
-        let refusal = bad("this is no request: a request is an object, {\"type\":…}");
+        let refusal = bad("not a request: expected an object, {\"type\":…}");
         return write_refusal(out, None, &refusal);
     }
     let request: Request<'_> = match serde_json::from_slice(line) {
@@ -123,7 +123,7 @@ fn respond(
         Err(fault) => {
             let only = serde_json::from_slice(line).ok();
             let id = only.and_then(|only: OnlyId<'_>| only.id);
-            return write_refusal(out, id, &bad(format!("this is no request: {fault}")));
+            return write_refusal(out, id, &bad(format!("not a valid request: {fault}")));
         }
     };
     match answer(preg, direction, &request) {
@@ -160,7 +160,7 @@ fn answer(
         (Some(Direction::Encode), None, _) | (_, None, None) => None,
         (None, Some(_), Some(_)) => {
             return Err(bad(
-                "give \"value\" or \"bytes_hex\", or say encode or decode",
+                "give \"value\" or \"bytes_hex\", or use `pmix wire encode` or `pmix wire decode`",
             ));
         }
     };
@@ -188,7 +188,7 @@ fn pack(
     if request.count.is_some_and(|count| count != found) {
         let count = request.count.unwrap_or_default();
         return Err(bad(format!(
-            "the count is {count} and the value holds {found}"
+            "the count is {count}, but the value holds {found} elements"
         )));
     }
     Ok(encode::call(preg, layout, &data)?)
@@ -202,7 +202,7 @@ fn unpack(
 ) -> Result<String, Refusal> {
     let bytes = octets::unhex(digits.as_bytes()).map_err(|at| {
         bad(format!(
-            "\"bytes_hex\" is no hexadecimal text at digit {at}"
+            "\"bytes_hex\" has an invalid hexadecimal digit at position {at}"
         ))
     })?;
     let limits = limits(request.count, bytes.len());
@@ -219,13 +219,14 @@ fn unpack(
         let count = request.count.unwrap_or_default();
         return Err(Refusal {
             status: Status::ERR_UNPACK_INADEQUATE_SPACE,
-            message: format!("there are {found} data and room for {count}"),
+            message: format!("the buffer holds {found} elements, but the limit is {count}"),
         });
     }
     json::print(&data).map_err(|e| bad(e.to_string()))
 }
 
-/// What unpacking may cost: room that the request declares is there beside what bytes alone get.
+/// Returns the limits of unpacking: the memory for the count in the request, in addition to the memory for
+/// the bytes.
 fn limits(count: Option<u64>, len: usize) -> Limits {
     let limits = Limits::default();
     let count = count.and_then(|count| usize::try_from(count).ok());
@@ -241,15 +242,16 @@ fn layout_of(request: &Request<'_>) -> Result<Layout, Refusal> {
     let buffer = request.buffer.as_deref().unwrap_or("nondescribed");
     let buffer = BufferArg::from_str(buffer, true).map_err(|_| {
         bad(format!(
-            "unknown buffer {buffer:?}; described or nondescribed"
+            "unknown buffer {buffer:?}, expected described or nondescribed"
         ))
     })?;
     let psquash = match request.psquash.as_deref() {
         None => None,
-        Some(name) => Some(
-            PsquashArg::from_str(name, true)
-                .map_err(|_| bad(format!("unknown psquash {name:?}; flex128 or native")))?,
-        ),
+        Some(name) => Some(PsquashArg::from_str(name, true).map_err(|_| {
+            bad(format!(
+                "unknown psquash {name:?}, expected flex128 or native"
+            ))
+        })?),
     };
     let module = args::module(module).map_err(bad)?;
     Ok(args::layout(module, buffer, psquash))
@@ -277,7 +279,7 @@ fn bad(message: impl Into<String>) -> Refusal {
     }
 }
 
-/// `{"id":…,"status":…,`.
+/// Writes `{"id":…,"status":…,`.
 fn write_head(out: &mut Out, id: Option<&RawValue>, status: Status) -> io::Result<()> {
     let id = id.map_or("null", RawValue::get);
     write!(out, "{{\"id\":{id},\"status\":{},", status.as_raw())

@@ -26,11 +26,11 @@ pub(crate) fn run(context: &mut Context, args: &Wire) -> Result<Exit, Failure> {
         _ if args.jsonl => jsonl::run(context, direction),
         Some(WireCommand::Decode(args)) => decode::run(context, args),
         Some(WireCommand::Encode(args)) => encode::run(context, args),
-        None => Err(Failure::usage("a command is missing").cure("decode, encode, or --jsonl")),
+        None => Err(Failure::usage("missing command").cure("use decode, encode, or --jsonl")),
     }
 }
 
-/// What bfrops says of bytes, with the place.
+/// Converts an error of bfrops, with its position.
 fn failure(error: &bfrops::Error, origin: &str, bytes: &[u8]) -> Failure {
     let failure = Failure::new(Exit::Data, error.status(), error.message());
     match error.offset() {

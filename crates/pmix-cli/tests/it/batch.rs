@@ -178,7 +178,7 @@ fn only_an_object_is_a_request() {
 }
 
 #[test]
-fn what_could_not_be_decoded_is_not_encoded() {
+fn data_that_cannot_be_decoded_is_not_encoded() {
     for scheme in ["auto", "raw"] {
         let request = json!({"op": "encode", "procs": true, "scheme": scheme, "input": "4-3,4"});
         let answer = one(&request);

@@ -38,7 +38,7 @@ fn a_status_is_found_by_number_and_by_every_spelling_of_its_name() {
 }
 
 #[test]
-fn aliases_of_a_status_are_told_either_way() {
+fn aliases_of_a_status_are_shown_both_ways() {
     let answer = pmix(&["status", "-145", "--json"]).json();
     assert_eq!(answer["name"], "PMIX_EVENT_JOB_END");
     let alias = json!([{ "name": "PMIX_ERR_JOB_TERMINATED", "deprecated": true }]);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// reader has before.
 fn files(page: &str, name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docs-{name}"));
-    // What is not there need not be removed.
+    // The directory may not exist yet.
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).expect("a directory");
     let mut shown: Option<(&str, String)> = None;
@@ -54,7 +54,7 @@ fn every_example_prints_what_the_page_shows() {
         .iter()
         .map(|page| std::fs::read_to_string(page).expect("the page"));
     let all: String = all.collect();
-    // A block that becomes plain text would not be run, and nobody would know.
+    // A block that becomes plain text would silently not be run.
     let (blocks, commands) = (
         all.matches("```console").count(),
         all.matches("\n$ ").count(),

@@ -63,7 +63,7 @@ impl Node {
         path
     }
 
-    /// What stands in the directory of sessions: a file of a server that is a process of this number.
+    /// Writes the rendezvous file of a server with this process ID into the session directory.
     fn rendezvous(&self, name: &str, port: u16, pid: u32, mode: u32) {
         let host = rustix::system::uname();
         let host = host.nodename().to_string_lossy().into_owned();
@@ -83,7 +83,7 @@ impl Node {
         command
     }
 
-    /// What is found, and the exit code.
+    /// Runs the command; returns the findings and the exit code.
     fn look(&self) -> (Vec<Json>, i32) {
         let outcome = finish(self.command(&["--json", "doctor"]), b"");
         assert_eq!(outcome.stderr, "");
@@ -94,7 +94,7 @@ impl Node {
         (lines.collect(), outcome.code)
     }
 
-    /// What is planted is found, and is a fault.
+    /// Asserts that the check reports a fault with this text.
     #[track_caller]
     fn has_fault(&self, check: &str, said: &str) {
         let (found, code) = self.look();
@@ -109,7 +109,7 @@ impl Node {
         assert_eq!(code, 1);
     }
 
-    /// What is planted is found, and is no fault.
+    /// Asserts that the check reports a warning with this text.
     #[track_caller]
     fn has_warning(&self, check: &str, said: &str) {
         let (found, code) = self.look();
@@ -128,7 +128,7 @@ fn is_it(finding: &Json, check: &str, said: &str) -> bool {
 /// No process has this number: they end far below.
 const DEAD: u32 = i32::MAX.unsigned_abs() - 7;
 
-/// A port at which nobody listens: nobody but root may, and what is for it is long forgotten.
+/// A port without a listener: only root can listen on it, and its service is obsolete.
 const CLOSED: u16 = 1;
 
 #[test]
@@ -173,10 +173,10 @@ fn directories_that_cannot_be_used_are_found() {
     let mut node = Node::new();
     node.file("file", b"", 0o600);
     node.set("TMPDIR", path(&node, "file"));
-    node.has_fault("tmpdir", "is no directory");
+    node.has_fault("tmpdir", "is not a directory");
     let node = Node::new();
     node.dir("tmp", 0o777);
-    node.has_fault("tmpdir", "open to others");
+    node.has_fault("tmpdir", "writable by other users");
     let mut node = Node::new();
     node.set("PMIX_SYSTEM_TMPDIR", path(&node, "nowhere"));
     node.has_fault("system-tmpdir", "No such file");
@@ -190,7 +190,7 @@ fn a_prterun_without_the_store_that_our_library_uses_is_found() {
     let mut node = Node::new();
     let library = node.top.path().join("lib");
     fs::create_dir(&library).unwrap();
-    // What the finding looks at: an ELF file with the version that our library states.
+    // An ELF file with the version text of our library, which the check searches for.
     let stated = b"\x7fELF\0pmix-rs 0.1.0 (PMIx Standard: 5.1)\0";
     fs::write(library.join("libpmix.so.2"), stated).unwrap();
     node.file("prterun", b"#!/bin/sh\n", 0o755);
@@ -272,7 +272,7 @@ fn settings_that_cannot_be_obeyed_are_found() {
 }
 
 #[test]
-fn what_a_launcher_left_in_the_environment_is_found() {
+fn variables_of_an_ended_launcher_are_found() {
     let mut node = Node::new();
     node.set("PMIX_NAMESPACE", "gone@1".to_owned());
     node.has_fault("environment", "PMIX_NAMESPACE is set");
@@ -286,7 +286,7 @@ fn what_a_launcher_left_in_the_environment_is_found() {
         "PMIX_SERVER_URI41",
         format!("gone.0;tcp4://127.0.0.1:{CLOSED}"),
     );
-    node.has_fault("environment", "is not there");
+    node.has_fault("environment", "cannot be reached");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn libraries_that_cannot_be_loaded_or_are_several_are_found() {
     let dir = node.dir("lib", 0o755);
     node.file("lib/libpmix.so.2", b"not a library", 0o755);
     node.set("LD_LIBRARY_PATH", dir.display().to_string());
-    node.has_fault("libpmix", "it is no library");
+    node.has_fault("libpmix", "not a shared library");
     let mut node = Node::new();
     let dirs: [PathBuf; 2] = ["one", "two"].map(|name| node.dir(name, 0o755));
     node.file("one/libpmix.so.2", &library("8.0.1"), 0o755);
@@ -323,32 +323,32 @@ fn a_slurm_without_its_plug_in_is_found() {
     node.has_fault("slurm", "/no/such/slurm.conf");
     let mut node = Node::new();
     node.slurm("PluginDir=/no/such/dir\n");
-    node.has_fault("slurm", "/no/such/dir is not there");
+    node.has_fault("slurm", "PluginDir /no/such/dir does not exist");
     let mut node = Node::new();
     let empty = node.dir("empty", 0o755).display().to_string();
     node.slurm(&format!(
         "# all\nplugindir = {empty} # here\nMpiDefault=pmix_v4\n"
     ));
-    node.has_fault("slurm", "no plug-in");
+    node.has_fault("slurm", "the plug-in mpi_pmix.so is not installed");
     node.slurm(&format!("PluginDir={empty}\nMpiDefault=none\n"));
-    node.has_warning("slurm", "there is no plug-in");
+    node.has_warning("slurm", "the plug-in mpi_pmix.so is not installed");
     node.set("SLURM_MPI_TYPE", "pmix".to_owned());
-    node.has_fault("slurm", "no plug-in");
+    node.has_fault("slurm", "the plug-in mpi_pmix.so is not installed");
 }
 
 #[test]
-fn servers_that_are_gone_or_do_not_answer_are_found() {
+fn dead_and_unresponsive_servers_are_found() {
     let node = Node::new();
     node.rendezvous("gone", 1, DEAD, 0o600);
-    node.has_warning("servers", "gone is dead");
+    node.has_warning("servers", "gone is not running");
     let node = Node::new();
     let own = std::process::id();
     node.rendezvous("planted", 1, own, 0o666);
-    node.has_fault("servers", "it is refused");
+    node.has_fault("servers", "it is rejected");
     let node = Node::new();
     node.rendezvous("deaf", CLOSED, own, 0o600);
     node.has_fault("servers", "deaf, process ");
-    // One that listens and never answers is waited for so long and no longer.
+    // A server that listens without replying is waited for only until the time limit.
     let mut node = Node::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     node.rendezvous("mute", listener.local_addr().unwrap().port(), own, 0o600);

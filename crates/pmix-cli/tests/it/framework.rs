@@ -30,7 +30,7 @@ fn plugins_list_tells_state_and_the_deciding_setting() {
 }
 
 #[test]
-fn info_shows_value_source_and_what_was_overridden() {
+fn info_shows_value_source_and_overridden_values() {
     let mut command = command(&["info", "--param", "preg", "--json", "--mca", "preg", "raw"]);
     command.env("PMIX_MCA_preg", "native");
     let outcome = finish(command, b"");
@@ -146,8 +146,9 @@ fn info_has_every_parameter_that_is_read() {
     assert_eq!(others, NAMED_ELSEWHERE);
 }
 
-/// Where a source asks for a parameter whose name it does not write there, in the order of files and expressions: the
-/// name is that of a declaration, or one that `pmix info` makes alike. A line more here needs a look at what is asked for.
+/// Places where a source requests a parameter by an expression, in the order of files and expressions: the
+/// name is that of a declaration, or built in the same way by `pmix info`. Check the requested name before
+/// adding a line.
 const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("pmix-mca/src/catalog.rs", "&self.name"),
     ("pmix-mca/src/select.rs", "&key("),
@@ -166,8 +167,7 @@ const NAMED_ELSEWHERE: &[(&str, &str)] = &[
     ("preg-native/src/scheme.rs", "REGEX2.name"),
 ];
 
-/// The parameters that a source declares and those that it asks for: a name behind a quotation mark, or what stands
-/// for one.
+/// Returns the parameters that a source declares and those that it requests: a quoted name, or an expression.
 fn parameters_in(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     // A call may begin in the line after what it is of.
@@ -366,13 +366,13 @@ fn parameters_of_a_plugin_are_shown_and_a_wrong_value_names_its_source() {
 }
 
 #[test]
-fn decisions_are_told_on_request_only() {
+fn decisions_are_logged_on_request_only() {
     let quiet = pmix(&["map", "encode", "n1"]);
     assert_eq!(quiet.stderr, "");
     let told = pmix(&["-v", "map", "encode", "n1"]);
     assert!(
         told.stderr
-            .contains("info: 2 bytes of list became 6 bytes of raw"),
+            .contains("info: encoded a list of 2 bytes as 6 bytes with raw"),
         "{}",
         told.stderr
     );
@@ -380,7 +380,7 @@ fn decisions_are_told_on_request_only() {
 }
 
 #[test]
-fn misuse_is_told_in_json_too() {
+fn usage_errors_are_reported_in_json_too() {
     for args in [
         &["map", "count", "--json", "--bogus"][..],
         &["--json", "map", "nth", "x", "n1"],
@@ -441,7 +441,7 @@ fn a_parameter_that_the_command_does_not_use_is_warned_of() {
     ] {
         let outcome = pmix(&[&["--mca", name, value], &list[..]].concat());
         assert_eq!((outcome.code, outcome.text().trim()), (0, "3"), "{name}");
-        let said = format!("--mca {name}: this command uses no parameter of");
+        let said = format!("--mca {name}: this command does not use parameters of");
         assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
     }
     let outcome = pmix(&[&["--mca", "preg", "native"], &list[..]].concat());

@@ -59,7 +59,7 @@ fn a_node_is_named_or_numbered() {
 }
 
 #[test]
-fn what_is_not_known_is_a_negative_answer() {
+fn unknown_keys_are_a_negative_answer() {
     let outcome = ask(&["JOB_SIZE", "no.such.key"]);
     assert_eq!(outcome.code, 1);
     assert_eq!(outcome.text(), "PMIX_JOB_SIZE\t5");
@@ -69,7 +69,7 @@ fn what_is_not_known_is_a_negative_answer() {
             .contains("no.such.key is unknown at job level of job")
     );
     let outcome = ask(&["--rank", "9", "HOSTNAME"]);
-    let said = "error: there is no rank 9: the job has 5\n";
+    let said = "error: the job has no rank 9: it has 5\n";
     assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
     assert_eq!(outcome.code, 1);
     let outcome = ask(&["--json", "no.such.key"]);
@@ -130,7 +130,7 @@ fn a_file_has_jobs_line_by_line_or_one_over_many() {
     let broken = ask(&[]);
     assert_eq!(broken.code, 3);
     assert!(
-        broken.stderr.contains("this is no job"),
+        broken.stderr.contains("not a valid job"),
         "{}",
         broken.stderr
     );

@@ -8,7 +8,7 @@ use crate::command;
 use crate::command::pmix;
 
 #[test]
-fn a_process_that_nobody_started_says_how_to_start_it() {
+fn a_process_without_a_launcher_prints_how_to_start_it() {
     let outcome = pmix(&["hello"]);
     assert_eq!(outcome.code, 2);
     assert!(
@@ -34,7 +34,7 @@ fn a_server_that_says_nothing_is_waited_for_as_long_as_was_said() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        stderr.contains("no answer to the hello in time (PMIX_ERR_TIMEOUT (-24))"),
+        stderr.contains("no reply to the hello within the time limit (PMIX_ERR_TIMEOUT (-24))"),
         "{stderr}"
     );
 }

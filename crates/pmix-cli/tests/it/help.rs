@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Help: in the colour that is asked for, whole or an error, and with what was probably meant.
+//! Help: its color, complete output or an error, and suggestions.
 
 use std::fs::OpenOptions;
 
@@ -33,7 +33,7 @@ fn help_that_cannot_be_written_is_an_error() {
         let output = command(args).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{args:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        let expected = "the output cannot be written: No space left";
+        let expected = "cannot write the output: No space left";
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
@@ -49,7 +49,7 @@ fn misused(args: &[&str], expected: &str) {
 #[test]
 fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
     for (args, meant) in [
-        (&["convert", "n1"][..], "tip: it is `pmix map convert`"),
+        (&["convert", "n1"][..], "tip: use `pmix map convert`"),
         (&["mpa", "count"], "tip: did you mean `pmix map`?"),
         (
             &["map", "cuont", "n1"],
@@ -64,13 +64,16 @@ fn a_command_that_there_is_not_is_answered_with_the_one_that_is_meant() {
 }
 
 #[test]
-fn a_number_that_cannot_be_is_answered_with_what_can() {
+fn an_invalid_number_is_answered_with_the_valid_ones() {
     for (args, expected) in [
-        (&["map", "split", "0", "n1"][..], "at least 1 is needed"),
+        (
+            &["map", "split", "0", "n1"][..],
+            "expected a number of at least 1",
+        ),
         (&["map", "chop", "x", "n1"], "expected a number from 1 to "),
         (
             &["map", "nth", "x", "n1"],
-            "expected a place counted from zero",
+            "expected a position, counted from zero",
         ),
     ] {
         misused(args, expected);
@@ -89,7 +92,7 @@ fn a_key_that_no_attribute_has_is_asked_for_and_the_nearest_are_named() {
         assert!(outcome.stderr.contains(meant), "{key}: {}", outcome.stderr);
     }
     let outcome = pmix(&[&["get"], &JOB[..], &["PMIX_WDIR"]].concat());
-    let expected = "--all prints what is known";
+    let expected = "--all prints all known values";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }
 
@@ -157,7 +160,7 @@ fn pages_go_into_a_directory_and_into_none_that_has_the_name_of_a_page() {
     for name in ["file", "file/man1"] {
         let outcome = pmix(&["man", &path(name)]);
         assert_eq!(outcome.code, 2, "{}", outcome.stderr);
-        let expected = format!("into a directory, and {} is none", path(name));
+        let expected = format!("{} is not a directory", path(name));
         assert!(outcome.stderr.contains(&expected), "{}", outcome.stderr);
     }
     assert_eq!(std::fs::read(path("file")).unwrap(), b"kept");
@@ -169,7 +172,7 @@ fn pages_go_into_a_directory_and_into_none_that_has_the_name_of_a_page() {
     assert_eq!(pmix(&["man", ""]).code, 2);
 }
 
-/// What help points to is installed with the command.
+/// Files that the help refers to are installed with the command.
 #[test]
 fn help_names_no_file_of_the_sources() {
     let mut due = vec![vec!["--help".to_owned()]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the command accepts as a map, and what it says of what it does not accept.
+//! Accepted forms of maps, and the errors for others.
 
 use crate::command::{pmix, pmix_with};
 
@@ -61,7 +61,7 @@ fn bracket_lists_expand_in_order() {
 }
 
 #[test]
-fn values_are_told_from_bracket_lists_by_their_tag() {
+fn values_are_distinguished_from_bracket_lists_by_their_tag() {
     assert_eq!(lines(&["pmix[n[1:1-3]]"], "").join(" "), "n1 n2 n3");
     assert_eq!(lines(&["raw:n[1-3],m"], "").join(" "), "n[1-3] m");
     assert_eq!(lines(&["--procs", "pmix[0-1;2]"], "").join(" "), "0,1 2");
@@ -236,7 +236,7 @@ fn maps_that_do_not_belong_together_are_not_drawn_either() {
 }
 
 #[test]
-fn long_names_are_told_apart_in_pictures() {
+fn long_names_are_distinguished_in_pictures() {
     let nodes = "verylongclustername-rack01-node[001-002]";
     for kind in ["text", "svg"] {
         let maps = ["--nodes", nodes, "--procs", "0;1", "--of", kind];

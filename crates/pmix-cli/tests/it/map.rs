@@ -85,7 +85,7 @@ fn convert_writes_every_format() {
     );
 }
 
-/// As `scontrol show hostnames` of 22.05 prints them.
+/// The expansion of `scontrol show hostnames` of 22.05.
 #[test]
 fn lists_of_slurm_are_read_in_its_order() {
     let three = "a[1-2]b[1-2]c[1-2],d";
@@ -183,7 +183,7 @@ fn explain_names_fields_and_the_reason_of_a_rejection() {
 }
 
 #[test]
-fn size_marks_what_the_framework_answers() {
+fn size_marks_the_selected_scheme() {
     let outcome = pmix(&["map", "size", "n[1-500]", "--json"]);
     let answer = outcome.json();
     let winner = |form: &str| {
@@ -233,14 +233,11 @@ fn verify_finds_each_fault_with_its_place() {
     );
     let text = pmix(&["map", "verify", "--nodes", "n1,n1", "--procs", "0;2"]).text();
     assert!(text.contains("rank 1 is missing: rank 0 is on node 0 (n1), rank 2 is on node 1 (n1)"));
-    assert!(
-        text.contains("host n1 is node 0 and again node 1"),
-        "{text}"
-    );
+    assert!(text.contains("host n1 is both node 0 and node 1"), "{text}");
 }
 
 #[test]
-fn where_and_who_answer_from_both_maps() {
+fn where_and_who_use_both_maps() {
     let maps = ["--nodes", "n[1-3]", "--procs", "0-3;4-7;8"];
     let ask = |args: &[&str]| pmix(&[&["map"], args, &maps[..]].concat());
     assert_eq!(ask(&["where", "3", "7-8"]).text(), "3\tn1\n7\tn2\n8\tn3");
@@ -270,7 +267,7 @@ fn draw_takes_words_as_names() {
     assert!(outcome.stderr.contains("@hosts"), "{}", outcome.stderr);
 }
 
-/// What `draw` shows of 200 ranks on a terminal with so many columns.
+/// Returns the picture of 200 ranks on a terminal with this number of columns.
 fn drawn_on_a_terminal(columns: u16) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
@@ -323,7 +320,7 @@ fn draw_uses_the_width_of_the_terminal() {
 #[test]
 fn draw_shows_block_cyclic_and_holes() {
     let draw = |procs: &str| pmix(&["map", "draw", "--procs", procs, "--nodes", "a,b"]).text();
-    assert!(draw("0-3;4-7").contains("block, 4 a node"));
+    assert!(draw("0-3;4-7").contains("block, 4 per node"));
     assert!(draw("0-3;4-7").contains("a ████····"));
     assert!(draw("0,2;1,3").contains("cyclic") && draw("0,2;1,3").contains("a █·█·"));
     let holes = draw("0-1;4-5");

@@ -39,13 +39,13 @@ fn lists_are_cut_by_places_and_lengths() {
         assert_eq!(wrong.code, 2, "{places}: {}", wrong.stderr);
         let said = wrong
             .stderr
-            .starts_with("error: this is no place of a list\n");
+            .starts_with("error: not a position in a list\n");
         assert!(said && wrong.stderr.contains("counted from zero: 3, 8-15"));
     }
     let beyond = pmix(&["map", "slice", "1-9", "a,b"]);
     assert_eq!((beyond.code, beyond.text().as_str()), (1, "b"));
     assert!(
-        beyond.stderr.contains("no element 2: there are 2"),
+        beyond.stderr.contains("no element 2: the list has 2"),
         "{}",
         beyond.stderr
     );
@@ -69,7 +69,7 @@ fn a_difference_names_nodes_and_ranks() {
     ];
     let outcome = pmix(&maps);
     let expected = "node lost: n3\nnode added: n4\nranks 8-11 moved from n3 to n4\n\
-                    rank 7 lost, on n2 before\nrank 12 added on n2";
+                    rank 7 lost, previously on n2\nrank 12 added on n2";
     assert_eq!((outcome.code, outcome.text().as_str()), (1, expected));
     assert_eq!(
         pmix(&[&maps[..], &["--json"]].concat()).json(),

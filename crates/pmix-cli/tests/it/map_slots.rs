@@ -148,7 +148,7 @@ fn flux_tells_nodes_and_cores_in_the_order_of_ranks() {
         (set(&entry("0", "0-4294967295"), r#""a""#), "0-4294967295"),
         (set(&entry("0", "0"), r#""a[""#), "nodelist"),
         (all.replace(":1,", ":2,"), "version 2"),
-        ("n1,n2".to_owned(), "no resource set"),
+        ("n1,n2".to_owned(), "not a Flux resource set"),
         (
             "{\n\"version\": 1\n}".to_owned(),
             "missing field `execution`",

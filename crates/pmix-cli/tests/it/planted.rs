@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configuration that somebody else left where a command runs: no code of it runs, no setting of it
-//! is obeyed, and the command does what it would do without.
+//! Configuration of another user in the working directory: its code is not run, its settings are ignored, and
+//! the command behaves as without it.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat};
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// Somebody who is neither root nor who runs the tests.
+/// A user that is neither root nor the user of the tests.
 const STRANGER: u32 = 54_321;
 
 /// Commands that read the configuration.
@@ -39,7 +39,7 @@ impl Trap {
             fs::create_dir(trap.path(directory)).unwrap();
             trap.mode(directory, 0o755);
         }
-        // Whoever runs a command may leave the sign.
+        // Every user can create the marker file.
         fs::create_dir(trap.path("mark")).unwrap();
         trap.mode("mark", 0o777);
         let source = format!(
@@ -99,7 +99,7 @@ impl Trap {
         command
     }
 
-    /// Whether the library was opened; the sign is taken away.
+    /// Returns `true` if the library was loaded, and removes the marker file.
     fn ran(&self) -> bool {
         fs::remove_file(self.path("mark/ran")).is_ok()
     }
@@ -135,7 +135,7 @@ impl Trap {
 }
 
 #[test]
-fn what_the_user_wrote_is_obeyed() {
+fn configuration_of_the_user_is_obeyed() {
     let trap = Trap::new();
     for file in ["cwd/plugins.toml", "user/.pmix/plugins.toml"] {
         trap.plant(file);
@@ -195,7 +195,7 @@ fn a_file_of_another_user_is_left_out_in_every_directory() {
 }
 
 #[test]
-fn what_is_no_file_is_left_out_at_once() {
+fn special_files_are_ignored_immediately() {
     let trap = Trap::new();
     let at = trap.path("cwd/plugins.toml");
     mknodat(CWD, &at, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -213,7 +213,7 @@ fn what_is_no_file_is_left_out_at_once() {
 }
 
 #[test]
-fn a_link_counts_where_nobody_else_could_have_made_it() {
+fn a_link_is_followed_only_if_no_other_user_can_create_it() {
     let trap = Trap::new();
     trap.plant("user/other.toml");
     symlink("../user/other.toml", trap.path("cwd/plugins.toml")).unwrap();
@@ -225,7 +225,7 @@ fn a_link_counts_where_nobody_else_could_have_made_it() {
 }
 
 #[test]
-fn what_is_named_and_not_trusted_is_an_error() {
+fn a_named_file_that_is_not_trusted_is_an_error() {
     let trap = Trap::new();
     trap.plant("cwd/evil.toml");
     trap.plant("cwd/good.toml");
@@ -353,7 +353,7 @@ fn a_process_that_gained_rights_obeys_neither_environment_nor_directory() {
             assert!(
                 outcome
                     .stderr
-                    .contains("rights that its caller does not have"),
+                    .contains("privileges that its caller does not have"),
                 "{}",
                 outcome.stderr
             );

@@ -66,14 +66,14 @@ fn a_plugin_that_declines_every_list_fails_the_check_and_is_asked_for_one() {
     for part in [
         "nothing was encoded:",
         "0 encoded, 0 kept",
-        "give a list that it is made for",
+        "pass a list that the plugin supports",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }
 
 #[test]
-fn a_wrong_parameter_of_a_plugin_names_who_set_it() {
+fn an_invalid_parameter_of_a_plugin_names_its_source() {
     let folder = tempfile::tempdir().expect("a folder");
     build::c_library(folder.path(), "examples/plugins/c/preg_rle.c", None);
     let toml = folder.path().join("plugins.toml");
@@ -100,7 +100,7 @@ fn a_wrong_parameter_of_a_plugin_names_who_set_it() {
         ("variable", "environment variable PMIX_MCA_preg_rle_least"),
         ("file", "plugins.toml:5"),
     ] {
-        // What is no number is refused before the plugin sees it.
+        // A value that is not a number is rejected before the plugin gets it.
         let value = if source == "file" { "\"x\"" } else { "x" };
         let outcome = encode(value, source);
         assert_eq!(outcome.code, 2, "{source}: {}", outcome.stderr);

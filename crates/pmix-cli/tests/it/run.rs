@@ -91,7 +91,7 @@ fn a_job_that_needs_more_descriptors_than_there_are_is_refused_at_once() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let (outcome, tmp) = limited(&["-n", "60", "--tag-output", "true"]);
     assert_eq!(outcome.code, 2);
-    assert!(outcome.stderr.contains("60 processes take 180 descriptors"));
+    assert!(outcome.stderr.contains("60 processes need 180 descriptors"));
     assert_nothing_left(&tmp);
 }
 
@@ -105,7 +105,7 @@ fn a_job_of_more_processes_than_the_system_has_is_refused_before_anything_is_mad
 }
 
 #[test]
-fn what_cannot_be_obeyed_ends_with_exit_code_2_and_names_what_it_is() {
+fn invalid_options_end_with_exit_code_2_and_a_message() {
     for args in [
         ["--wdir", "/no/such"],
         ["--output-dir", "/proc/no"],
@@ -164,7 +164,7 @@ fn a_file_that_may_not_grow_ends_no_launcher_and_changes_nothing_for_processes()
 }
 
 #[test]
-fn what_is_left_behind_may_finish_what_it_writes() {
+fn remaining_processes_can_finish_their_output() {
     let outcome = run(&["sh", "-c", "(sleep 0.1; echo late) & echo early"]);
     assert_eq!(
         (outcome.code, outcome.text()),
@@ -192,14 +192,14 @@ fn files_hold_what_each_process_wrote() {
 }
 
 #[test]
-fn rank_0_reads_what_the_launcher_is_given_and_the_others_nothing() {
+fn rank_0_reads_standard_input_and_the_others_nothing() {
     let outcome = run_with(&["-n", "3", "sh", "-c", "cat; echo end"], b"input\n");
     assert_eq!(sorted(&outcome), ["end", "end", "end", "input"]);
 }
 
 #[test]
 fn the_first_failure_is_the_exit_code_and_ends_the_others() {
-    // The one that fails waits for nobody; the others would not end in time.
+    // The failing process does not wait; the others would exceed the time limit.
     let outcome = run(&["-n", "3", "sleep", "1000", ":", "sh", "-c", "exit 7"]);
     assert_eq!(outcome.code, 7);
     assert_eq!(outcome.stderr, "error: rank 3 ended with exit code 7\n");
@@ -239,14 +239,14 @@ fn the_others_go_on_if_they_are_to() {
 }
 
 #[test]
-fn whose_output_nobody_reads_ends_as_others_in_a_pipe_do() {
+fn a_closed_output_pipe_ends_the_job_like_other_programs() {
     let mut running = Running::start(&["-n", "2", "yes"]);
     assert_eq!(running.line(), "y");
     assert_eq!(running.end_unread(), (Some(128 + 13), String::new()));
 }
 
 #[test]
-fn who_does_not_end_when_asked_is_killed() {
+fn processes_that_ignore_sigterm_are_killed() {
     let stubborn = "trap '' TERM; while :; do sleep 1000; done";
     let outcome = run(&[
         "--grace",
@@ -264,7 +264,7 @@ fn who_does_not_end_when_asked_is_killed() {
 }
 
 #[test]
-fn programs_that_cannot_be_run_are_told_as_a_shell_does() {
+fn programs_that_cannot_be_run_are_reported_like_a_shell() {
     let absent = run(&["-n", "2", "no-such-program"]);
     assert_eq!(absent.code, 127);
     assert!(
@@ -280,7 +280,7 @@ fn programs_that_cannot_be_run_are_told_as_a_shell_does() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_with_its_cure() {
+fn an_invalid_command_line_is_reported_with_help() {
     for (args, why) in [
         (&["echo", ":"][..], "the following required arguments"),
         (
@@ -288,12 +288,12 @@ fn a_wrong_command_line_is_told_with_its_cure() {
             "unexpected argument '--report'",
         ),
         (&["--bogus", "echo"], "unexpected argument"),
-        (&["-x", "=1", "true"], "a variable is missing"),
-        (&["-n", "0", "true"], "no processes"),
+        (&["-x", "=1", "true"], "missing name of a variable"),
+        (&["-n", "0", "true"], "there are no processes to start"),
         (&["--wdir", "/no/such", "true"], "cannot start in /no/such"),
         (
             &["--nodes", "a,b", "--procs", "0;1", "true"],
-            "--node-name says",
+            "use --node-name",
         ),
         (
             &[
@@ -309,15 +309,21 @@ fn a_wrong_command_line_is_told_with_its_cure() {
             ],
             "have 3 processes",
         ),
-        (&["--timeout=-1", "true"], "this is no time"),
-        (&["--timeout=0", "true"], "give a number above 0"),
-        (&["--pset", "odd", "true"], "NAME=RANKS is expected"),
-        (&["--pset", "odd=1-x", "true"], "\"x\" is no rank"),
+        (
+            &["--timeout=-1", "true"],
+            "expected a time of 0 or more seconds in range",
+        ),
+        (&["--timeout=0", "true"], "omit --timeout for no limit"),
+        (&["--pset", "odd", "true"], "expected NAME=RANKS"),
+        (&["--pset", "odd=1-x", "true"], "\"x\" is not a rank"),
         (&["--pset", "odd=1", "true"], "process set odd has rank 1"),
-        (&["--pset", "=0", "true"], "cannot be called"),
-        (&["--pset", "a,b=0", "true"], "cannot be called"),
-        (&["--pset", "a=0,0", "true"], "do not ascend"),
-        (&["--pset", "a=0", "--pset", "a=0", "true"], "given twice"),
+        (&["--pset", "=0", "true"], "invalid name of a process set"),
+        (
+            &["--pset", "a,b=0", "true"],
+            "invalid name of a process set",
+        ),
+        (&["--pset", "a=0,0", "true"], "are not in ascending order"),
+        (&["--pset", "a=0", "--pset", "a=0", "true"], "defined twice"),
     ] {
         let outcome = run(args);
         assert_ne!(outcome.code, 0, "{args:?}");
@@ -446,7 +452,7 @@ fn processes_are_bound_before_they_run() {
 }
 
 #[test]
-fn what_a_process_leaves_behind_is_ended_with_the_job() {
+fn children_of_processes_are_killed_with_the_job() {
     // The child outlives the rank and holds its output; only a signal ends it.
     let left = "sleep 1000 & echo $!";
     let outcome = run(&["--grace", "0.05", "-n", "2", "sh", "-c", left]);
@@ -458,7 +464,7 @@ fn what_a_process_leaves_behind_is_ended_with_the_job() {
 }
 
 #[test]
-fn what_left_its_process_group_is_ended_too() {
+fn processes_that_left_their_group_are_killed_too() {
     // Two daemons, one that holds the output and one that does not.
     let left = "setsid sleep 1000 & echo $!; setsid sleep 1000 >/dev/null 2>&1 & echo $!";
     let outcome = run(&["--grace", "0.05", "sh", "-c", left]);
@@ -552,7 +558,7 @@ fn a_slow_reader_gets_everything() {
 }
 
 #[test]
-fn input_that_nobody_reads_holds_nobody_up() {
+fn unread_input_does_not_block() {
     let outcome = pmix_with(&["run", "/bin/true"], &vec![b'x'; 1 << 20]);
     assert_eq!(outcome.code, 0);
     let mut file = tempfile::tempfile().unwrap();

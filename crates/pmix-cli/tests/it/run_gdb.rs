@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::command::finish;
 use crate::command::launcher::assert_nothing_left;
 
-/// What gdb says of a field of a row of the table, as C has it.
+/// Returns the gdb output for a field of a row of the table, in C syntax.
 fn field(row: u32, kind: &str, offset: u32) -> String {
     let at = row * 24 + offset;
     format!("*({kind}*)(*(char**)&MPIR_proctable + {at})")

@@ -11,7 +11,7 @@ fn lines(args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_users_of_other_launchers_type_does_what_they_mean() {
+fn options_of_other_launchers_are_understood() {
     let two = ["x", "x"];
     for options in [
         &["-np", "2"][..],
@@ -53,28 +53,34 @@ fn what_users_of_other_launchers_type_does_what_they_mean() {
     assert_eq!(tagged, ["[j,0]<stdout>: x"]);
     let behind = lines(&["true", ":", "-np", "2", "-wdir", "/usr", "pwd"]);
     assert_eq!(behind, ["/usr", "/usr"]);
-    // What stands behind the program is for the program.
+    // Words after the program are its arguments.
     assert_eq!(lines(&["-np", "1", "echo", "-np", "2"]), ["-np 2"]);
 }
 
 #[test]
-fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
+fn ambiguous_options_are_rejected_with_their_replacement() {
     for (options, hint) in [
-        (&["-c", "2"][..], "--cpus-per-rank N how many cores"),
-        (&["--rank-by", "node"], "in which --map-by deals them out"),
-        (&["--host", "elsewhere:2,other"], "srun, prterun and mpirun"),
+        (
+            &["-c", "2"][..],
+            "--cpus-per-rank N for the number of cores",
+        ),
+        (&["--rank-by", "node"], "follow the order of --map-by"),
+        (&["--host", "elsewhere:2,other"], "srun, prterun or mpirun"),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
-        (&["--stdin", "all"], "one process reads it"),
+        (
+            &["--stdin", "all"],
+            "only one process can read standard input",
+        ),
         (&["--export", "NONE"], "env -i"),
-        (&["--map-by", "board"], "is no part of a node"),
+        (&["--map-by", "board"], "unknown part of a node"),
         (&["--cpu-set", "x"], "numbers and ranges"),
-        (&["-N", "2"], "-n N says how many processes"),
-        (&["--nspace", "a b"], "without blanks"),
+        (&["-N", "2"], "use -n N for the number of processes"),
+        (&["--nspace", "a b"], "other than spaces"),
         (
             &["-n", "2", "--stdin", "2"],
-            "rank 2 is to read standard input",
+            "standard input is assigned to rank 2",
         ),
-        (&["--cpus-per-rank", "99999"], "to have 99999 cores"),
+        (&["--cpus-per-rank", "99999"], "99999 cores were requested"),
         (
             &["-n", "99", "--map-by", "ppr:1:package"],
             "1 on each package",
@@ -91,28 +97,31 @@ fn what_means_something_else_elsewhere_is_refused_with_what_to_say_here() {
 }
 
 #[test]
-fn options_that_only_others_have_are_refused_with_what_does_it_here() {
+fn options_of_other_launchers_are_rejected_with_their_replacement() {
     for (options, hint) in [
-        (&["-o", "out.%t"][..], "tip: `--output-dir DIR` has each"),
-        (&["--output", "tag"], "`--tag-output` says in front"),
+        (
+            &["-o", "out.%t"][..],
+            "tip: use `--output-dir DIR` to write",
+        ),
+        (&["--output", "tag"], "`--tag-output` to prefix"),
         (&["--output=dir=x"], "--output-name out.%r"),
         (&["-e", "err.%t"], "--output-dir DIR"),
         (&["-K"], "unless `--keep-going`"),
-        (&["--quiet"], "as long as all goes well"),
+        (&["--quiet"], "unless something fails"),
         (&["-npernode", "2"], "on this node"),
         (&["--ntasks-per-node=2"], "on this node"),
-        (&["--mpi=pmix"], "by themselves"),
+        (&["--mpi=pmix"], "find the PMIx server automatically"),
         (&["--cpu-bind=cores"], "--bind-to PART"),
         (&["-pernode"], "on this node"),
         (&["-rf", "file"], "--cpu-set LIST"),
         (&["-u"], "--no-whole-lines"),
         (&["--display-map"], "--report-bindings"),
-        (&["--nooversubscribe"], "less than they name"),
+        (&["--nooversubscribe"], "too few processors"),
         (&["--use-hwthread-cpus"], "--bind-to hwthread"),
         (&["--continuous"], "--keep-going"),
         (&["-W", "3"], "--grace SECONDS"),
-        (&["--report-uri", "-"], "where it listens"),
-        (&["--personality", "ompi"], "whatever MPI"),
+        (&["--report-uri", "-"], "shows its address"),
+        (&["--personality", "ompi"], "with any MPI library"),
         (&["--gpus-per-task=1"], "salloc"),
     ] {
         let outcome = run(&[options, &["true"]].concat());
@@ -127,7 +136,7 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
         "{}",
         mistyped.stderr
     );
-    // What is alike only to the parser is not in the usage either.
+    // An option that is similar only for the parser is not in the usage either.
     let usage = "Usage: pmix run [OPTIONS] <PROGRAM [ARG]...>...";
     for option in ["--nosuch", "--personality"] {
         let outcome = run(&[option, "true"]);
@@ -135,7 +144,7 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
     }
     let merged = run(&["--merge-stderr-to-stdout", "sh", "-c", "echo x >&2"]);
     assert_eq!((merged.text().as_str(), merged.stderr.as_str()), ("x", ""));
-    // The command is known whatever stands in front of it, and no other is taken for it.
+    // The command is recognized after any global options, and no other command is taken for it.
     let outcome = pmix(&[
         "-v",
         "--mca",
@@ -173,20 +182,20 @@ fn options_that_only_others_have_are_refused_with_what_does_it_here() {
 }
 
 #[test]
-fn an_application_behind_a_colon_has_options_of_its_own() {
+fn an_application_after_a_colon_has_its_own_options() {
     let show = "echo $PMIX_RANK:$A:$OMPI_MCA_btl:$PMIX_MCA_btl";
     let first = ["-x", "A=1", "sh", "-c", show, ":"];
     let second = ["-x", "A=2", "-mca", "btl", "self", "--host", "localhost:4"];
     let words = [&first[..], &second, &["sh", "-c", show]].concat();
     assert_eq!(lines(&words), ["0:1::", "1:2:self:self"]);
-    // What is said in front is said of all, where an application does not say otherwise.
+    // Options before the first program apply to all applications unless an application overrides them.
     let words = [&["--mca", "btl", "tcp"], &words[..]].concat();
     assert_eq!(lines(&words), ["0:1:tcp:tcp", "1:2:self:self"]);
 }
 
 #[test]
-fn what_is_for_the_whole_job_is_refused_behind_a_colon_with_where_it_stands() {
-    let whole = "what is for the whole job stands in front of the first program";
+fn options_of_the_whole_job_are_rejected_after_a_colon() {
+    let whole = "options of the whole job must precede the first program";
     for (options, hint) in [
         (&["--map-by", "core"][..], whole),
         (&["--map-by=core"], whole),
@@ -199,13 +208,13 @@ fn what_is_for_the_whole_job_is_refused_behind_a_colon_with_where_it_stands() {
         (&["--config", "none"], whole),
         (&["--mca", "preg", "^raw"], whole),
         (&["--gmca", "btl", "self"], "`--mca NAME VALUE`"),
-        (&["--quiet"], "as long as all goes well"),
+        (&["--quiet"], "unless something fails"),
         (&["-npernode", "2"], "on this node"),
-        (&["-c", "2"], "--cpus-per-rank N how many cores"),
-        (&["-N", "2"], "-n N says how many processes"),
-        (&["--host", "elsewhere"], "srun, prterun and mpirun"),
+        (&["-c", "2"], "--cpus-per-rank N for the number of cores"),
+        (&["-N", "2"], "use -n N for the number of processes"),
+        (&["--host", "elsewhere"], "srun, prterun or mpirun"),
         (&["--hostfile", "/no/such"], "cannot read /no/such"),
-        (&["--mapby", "core"], "what follows a : is [-n N]"),
+        (&["--mapby", "core"], "expected after `:`: [-n N]"),
     ] {
         let words = [&["true", ":"], options, &["true"]].concat();
         let outcome = run(&words);
@@ -236,9 +245,9 @@ fn a_node_to_start_on_is_no_name_of_this_node() {
             "{options:?}"
         );
         for said in [
-            ": pmix run starts processes on this node, ",
-            "--node-name NAME gives this node a name",
-            "srun, prterun and mpirun",
+            ": pmix run starts processes on this node only, and ",
+            "use --node-name NAME if the list",
+            "srun, prterun or mpirun",
         ] {
             assert!(
                 outcome.stderr.contains(said),
@@ -359,7 +368,7 @@ fn where_processes_run_is_said_before_they_do() {
 }
 
 #[test]
-fn processors_that_are_named_are_those_that_are_dealt_out() {
+fn only_the_named_processors_are_used() {
     // Which there are is for the machine to say.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mut lines_of = status.lines();
@@ -439,7 +448,7 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
             allocated.stderr
         );
     }
-    // As srun does, which starts a process where nobody said how many tasks there are, whatever the node has.
+    // Like srun, which starts one process without an explicit number of tasks, whatever the size of the node.
     let (mut command, tmp) = launcher(&["echo", "x"]);
     command
         .env("SLURM_JOB_NUM_NODES", "1")
@@ -451,5 +460,8 @@ fn an_allocation_of_one_node_says_how_many_processes_there_are() {
     assert_eq!((outcome.text().as_str(), outcome.code), ("x", 0));
     let (processes, said) = allocated("2");
     assert_eq!(processes, 1);
-    assert!(said.contains("srun starts them on all"), "{said}");
+    assert!(
+        said.contains("use srun to start processes on all nodes"),
+        "{said}"
+    );
 }

@@ -31,7 +31,7 @@ fn every_process_hears_from_every_other() {
     // No directory of the path has the command: `pmix` is the one that runs.
     let outcome = run(&["-n", "4", "--node-name", "n1", "pmix", "hello"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
-    let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers answered"));
+    let expected = (0..4).map(|rank| format!("rank {rank} of 4 on n1: 4 peers replied"));
     assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
 }
 
@@ -94,7 +94,7 @@ fn a_trace_has_every_message_of_every_process() {
 }
 
 #[test]
-fn what_processes_share_they_do_not_ask_for() {
+fn shared_data_is_not_requested() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let trace = ["-n", "4", "--trace", path.to_str().unwrap()];
@@ -121,7 +121,7 @@ fn two_applications_are_one_job() {
         "hello",
     ]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
-    let expected = (0..3).map(|rank| format!("rank {rank} of 3 on n1: 3 peers answered"));
+    let expected = (0..3).map(|rank| format!("rank {rank} of 3 on n1: 3 peers replied"));
     assert_eq!(sorted(&outcome), expected.collect::<Vec<_>>());
 }
 
@@ -140,7 +140,7 @@ fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
     assert!(
         outcome
             .text()
-            .contains("rank 24 of 4000 on n7: 0 peers answered")
+            .contains("rank 24 of 4000 on n7: 0 peers replied")
     );
     let outcome = run(&[&maps[..], &hello[..], &["1"]].concat());
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
@@ -152,11 +152,10 @@ fn of_a_larger_job_the_processes_that_are_here_find_each_other_and_no_others() {
 }
 
 #[test]
-fn who_waits_for_a_process_that_has_ended_is_told_and_so_is_the_user() {
+fn collectives_with_an_ended_process_fail_and_the_user_is_informed() {
     let script = "test $PMIX_RANK = 1 || exec \"$0\" hello --quiet";
     let outcome = run(&["-n", "2", "--node-name", "n1", "sh", "-c", script, PMIX]);
-    let expected =
-        "a fence ended with PMIX_ERR_LOST_CONNECTION (-61): rank 1 on n1 did not come, or was lost";
+    let expected = "a fence completed with PMIX_ERR_LOST_CONNECTION (-61): rank 1 on n1 did not participate, or was lost";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     assert_ne!(outcome.code, 0);
 }

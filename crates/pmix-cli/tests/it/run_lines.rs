@@ -115,7 +115,7 @@ fn a_line_without_end_is_not_kept_until_its_process_has_ended() {
     }
 }
 
-/// What standard output of each process is, where that of the launcher is a file.
+/// Returns the kind of standard output of each process when that of the launcher is a file.
 fn streams(args: &[&str]) -> Vec<String> {
     let script = "readlink /proc/$$/fd/1 | sed 's/:.*//; s/.*output/file/' >&2";
     let outcome = into_file(&[args, &["sh", "-c", script]].concat());
@@ -129,7 +129,7 @@ fn processes_share_the_output_of_the_launcher_unless_it_does_something_with_it()
     assert_eq!(streams(&["--whole-lines"]), ["pipe"]);
     assert_eq!(streams(&["-n", "2"]), ["pipe", "pipe"]);
     assert_eq!(streams(&["-n", "2", "--no-whole-lines"]), ["file", "file"]);
-    // What is thrown away needs no pipe.
+    // Discarded output needs no pipe.
     let script = "stream=$(readlink /proc/$$/fd/1); echo $stream >&2";
     let (mut command, _tmp) = launcher(&["-n", "2", "sh", "-c", script]);
     let output = { command.stdout(Stdio::null()).stderr(Stdio::piped()) }.output();
@@ -147,7 +147,7 @@ fn a_job_for_whose_pipes_there_are_too_few_descriptors_runs_without_them() {
     let outcome = command::finish(command, b"");
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_eq!(sorted(&outcome), ["here"; 20]);
-    let said = "lines of different ranks are not kept apart";
+    let said = "lines of different ranks may be mixed";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes and launcher write arrives however slow its reader is, and a reader that never
-//! reads holds up nothing but output.
+//! Output of processes and launcher arrives even with a slow reader, and a reader that never reads blocks
+//! nothing but output.
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
@@ -42,7 +42,7 @@ fn a_reader_that_pauses_gets_all_that_processes_wrote_before_they_ended() {
 }
 
 #[test]
-fn what_somebody_holds_who_left_the_job_is_not_waited_for_and_said_to_be_unknown() {
+fn streams_held_outside_the_job_are_not_waited_for_and_reported() {
     let script = "echo $$; while [ ! -e $GO ]; do sleep 0.01; done; echo last";
     let dir = tempfile::tempdir().unwrap();
     let go = dir.path().join("go");
@@ -61,12 +61,12 @@ fn what_somebody_holds_who_left_the_job_is_not_waited_for_and_said_to_be_unknown
     drop(held);
     assert_eq!(code, Some(0));
     assert!(rest.ends_with("<stdout>: last\n"), "{rest}");
-    assert!(errors.contains("still holds their output"), "{errors}");
+    assert!(errors.contains("still have its output open"), "{errors}");
     assert!(errors.contains("stdout of rank 0 ("), "{errors}");
 }
 
 #[test]
-fn an_output_that_nobody_reads_stops_neither_time_limits_nor_signals() {
+fn unread_output_does_not_stop_time_limits_or_signals() {
     for through in ["--tag-output", "--forward-io"] {
         let job = [through, "--timeout", "0.3", "-n", "2", "yes"];
         let (mut command, tmp) = launcher(&[&SHORT[..], &job].concat());
@@ -107,14 +107,11 @@ fn an_output_that_nobody_reads_stops_neither_time_limits_nor_signals() {
     let mut errors = String::new();
     let mut stderr = running.child.stderr.take().unwrap();
     stderr.read_to_string(&mut errors).unwrap();
-    assert!(
-        errors.contains("bytes of output: they are lost"),
-        "{errors}"
-    );
+    assert!(errors.contains("bytes of output were lost"), "{errors}");
 }
 
 #[test]
-fn errors_that_nobody_reads_hold_up_neither_the_launcher_nor_its_clients() {
+fn unread_standard_error_blocks_neither_the_launcher_nor_its_clients() {
     // Each variable that is not there is warned of.
     let exports = (0..4000).flat_map(|number| ["-x".to_owned(), format!("VARIABLE_{number}")]);
     let exports: Vec<_> = exports.collect();
@@ -233,11 +230,11 @@ fn a_file_that_takes_no_more_is_named_and_the_copy_goes_on() {
 }
 
 #[test]
-fn what_becomes_of_processes_is_told_on_request_in_words_for_users() {
+fn verbose_messages_describe_the_processes() {
     let outcome = run(&["-v", "--nspace", "job", "-n", "2", "pmix", "hello"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     for part in [
-        "info: the server has the address job.server.0;tcp4://127.0.0.1:",
+        "info: the server listens on job.server.0;tcp4://127.0.0.1:",
         "info: the files of the session are in ",
         "/pmix as process ",
         "info: rank 1 of job has initialized",
@@ -259,6 +256,6 @@ fn what_becomes_of_processes_is_told_on_request_in_words_for_users() {
         "-c",
         "[ $PMIX_RANK = 0 ] && exit 3; exec sleep 100",
     ]);
-    let expected = "are asked to end (SIGTERM)";
+    let expected = "terminating the processes of";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }

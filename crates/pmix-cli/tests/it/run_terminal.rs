@@ -27,8 +27,8 @@ struct Terminal {
 #[derive(Clone, Copy)]
 enum Leader {
     Launcher,
-    /// A shell that goes on, so that nobody signals the launcher, and that runs it in the foreground. It writes the
-    /// exit code of the launcher to the file `code`.
+    /// A shell that keeps running, so that the launcher gets no SIGHUP, and that runs the launcher in the
+    /// foreground. It writes the exit code of the launcher to the file `code`.
     Shell,
     /// The same with the launcher in the background.
     ShellWithBackground,
@@ -70,7 +70,7 @@ impl Terminal {
         grantpt(&side).unwrap();
         unlockpt(&side).unwrap();
         let name = ptsname(&side, Vec::new()).unwrap().into_string().unwrap();
-        // Whoever opens it by its name without more would have it for a controlling terminal.
+        // A plain open of the device would make it the controlling terminal.
         let terminal = OpenOptions::new()
             .read(true)
             .write(true)
@@ -84,9 +84,8 @@ impl Terminal {
         modes.local_modes.insert(LocalModes::NOFLSH);
         tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
         let stdio = || Stdio::from(terminal.try_clone().unwrap());
-        // Who runs the tests in the background ignores what comes from a keyboard, and a launcher
-        // leaves such signals alone. The command of util-linux runs a program at the terminal that
-        // is its standard input.
+        // A background test run ignores the signals of the keyboard, and a launcher keeps signals ignored.
+        // The command of util-linux runs a program on the terminal that is its standard input.
         let launcher = command::command(&[&["run"], args].concat());
         let child = Command::new("env")
             .args(["--default-signal", "setsid", "--ctty"])
@@ -125,7 +124,7 @@ impl Terminal {
         Pid::from_child(&self.child)
     }
 
-    /// Whether the launcher ends within this time.
+    /// Returns `true` if the launcher exits within this time.
     fn ends_within(&mut self, limit: Duration) -> bool {
         let begun = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
@@ -178,7 +177,7 @@ fn state(pid: &str) -> Option<char> {
 }
 
 #[test]
-fn what_is_typed_reaches_rank_0_to_its_end() {
+fn terminal_input_reaches_rank_0() {
     let mut terminal = Terminal::start(&[
         "-n",
         "2",
@@ -204,7 +203,7 @@ fn an_interrupt_is_for_the_job_and_the_second_ends_it() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.line(), "told");
     let said = terminal.line();
-    let expected = "rank 0 did not end yet: killed after 1000s, or at once by another SIGINT";
+    let expected = "rank 0 did not exit yet and will be killed after 1000s, or immediately after another SIGINT";
     assert!(said.contains("SIGINT was sent to run-"), "{said}");
     assert!(said.ends_with(expected), "{said}");
     terminal.press(CTRL_C);
@@ -236,12 +235,12 @@ fn processes_that_ignore_an_interrupt_are_killed_after_the_grace() {
         panic!("{lines:?}");
     };
     assert!(
-        said.contains("ranks 0, 2 did not end yet: killed after 800ms"),
+        said.contains("ranks 0, 2 did not exit yet and will be killed after 800ms"),
         "{said}"
     );
     assert!(killed.contains("ranks 0, 2 of run-"), "{killed}");
     assert!(
-        killed.ends_with("did not end within 800ms of SIGINT: killed (SIGKILL)"),
+        killed.ends_with("did not exit within 800ms after SIGINT: killed (SIGKILL)"),
         "{killed}"
     );
     assert!(terminal.line().contains("rank 1 ended with signal SIGINT"));
@@ -292,7 +291,7 @@ fn processor_ticks(pid: &str) -> u64 {
 }
 
 #[test]
-fn a_terminal_that_hangs_up_ends_the_job_whose_launcher_nobody_signals() {
+fn a_terminal_hangup_ends_the_job_without_a_signal() {
     // The second job stops when it reads the terminal, as an interactive shell in the background does.
     let worker = "echo $PPID; read x; sleep 1000";
     let stopped = "echo $PPID; kill -STOP $$; sleep 1000";
@@ -317,7 +316,7 @@ fn a_launcher_that_ignores_hang_ups_goes_on_without_its_terminal() {
 }
 
 #[test]
-fn what_is_typed_for_others_costs_a_launcher_in_the_background_nothing() {
+fn terminal_input_for_others_does_not_wake_a_background_launcher() {
     let worker = "echo $PPID; while ! [ -e $TMPDIR/go ]; do sleep 0.1; done; read x; echo \"<$x>\"";
     let leader = Leader::ShellWithBackground;
     let mut terminal = Terminal::led_by(leader, &["-n", "1", "sh", "-c", worker]);
@@ -332,7 +331,7 @@ fn what_is_typed_for_others_costs_a_launcher_in_the_background_nothing() {
 }
 
 #[test]
-fn signals_reach_every_process_and_what_it_started() {
+fn signals_reach_every_process_and_its_children() {
     let inner = "trap 'echo inner; exit 0' USR1; echo ready; while :; do sleep 1000 & wait; done";
     let outer = format!("trap : USR1; sh -c \"{inner}\"; echo outer");
     let mut running = Running::start(&["-n", "2", "sh", "-c", &outer]);
@@ -361,7 +360,7 @@ fn the_second_signal_to_end_ends_whoever_ignores_it() {
     running.signal("TERM");
     let (code, rest, errors) = running.end();
     assert_eq!((code, rest.as_str()), (Some(143), ""));
-    // A slow test is told after half a second that the process goes on.
+    // On a slow machine the notification comes after half a second.
     assert!(
         errors.ends_with("error: the launcher got SIGTERM twice\n"),
         "{errors}"

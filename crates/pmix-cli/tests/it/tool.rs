@@ -42,7 +42,7 @@ fn tools_find_the_server_of_the_system_of_which_a_node_has_one() {
         "{}",
         second.stderr
     );
-    // Who does not ask for the place is not refused.
+    // A launcher that does not request to be the system server is not rejected.
     let third = running.tool(&["run", "--node-name", "n1", "true"]);
     assert_eq!((third.code, third.stderr.as_str()), (0, ""));
     end(running);
@@ -120,7 +120,7 @@ fn query_asks_for_any_key() {
     let about = ["query", "--nspace", "no-such-job", "QUERY_PROC_TABLE"];
     let outcome = running.tool(&about);
     assert_eq!(outcome.code, 1);
-    assert!(outcome.stderr.contains("the server has no answer"));
+    assert!(outcome.stderr.contains("the server returned no value"));
     end(running);
 }
 
@@ -177,13 +177,13 @@ fn qualifiers_have_the_types_of_their_attributes() {
         assert_eq!(outcome.text(), answer, "{args:?}");
     }
     for (with, why) in [
-        ("PROCID=asked@1", "this is no process, NSPACE:RANK"),
-        ("PROCID=asked@1:first", "\"first\" is no rank"),
-        ("RANK=-1", "\"-1\" is no rank"),
-        ("NODEID=x", "this is no PMIX_UINT32"),
-        ("NODEID=-1", "this is no PMIX_UINT32"),
-        ("NODEID", "its value is missing, a PMIX_UINT32"),
-        ("NODE_INFO=perhaps", "this is neither true nor false"),
+        ("PROCID=asked@1", "expected a process, NSPACE:RANK"),
+        ("PROCID=asked@1:first", "\"first\" is not a rank"),
+        ("RANK=-1", "\"-1\" is not a rank"),
+        ("NODEID=x", "not a valid PMIX_UINT32"),
+        ("NODEID=-1", "not a valid PMIX_UINT32"),
+        ("NODEID", "missing value of type PMIX_UINT32"),
+        ("NODE_INFO=perhaps", "expected true or false"),
     ] {
         let outcome = running.tool(&["query", "--with", with, "LOCAL_SIZE"]);
         assert_eq!(outcome.code, 2, "{with}");
@@ -201,8 +201,8 @@ fn each_key_without_an_answer_is_named() {
     assert_eq!(outcome.text(), "pmix.job.size: 2");
     let errors = outcome.stderr;
     for said in [
-        "no.such.key: the server has no answer (PMIX_ERR_NOT_FOUND",
-        "QUERY_QUEUE_STATUS: the server has no answer (PMIX_ERR_NOT_SUPPORTED",
+        "no.such.key: the server returned no value (PMIX_ERR_NOT_FOUND",
+        "QUERY_QUEUE_STATUS: the server returned no value (PMIX_ERR_NOT_SUPPORTED",
     ] {
         assert!(errors.contains(said), "{errors}");
     }
@@ -210,7 +210,7 @@ fn each_key_without_an_answer_is_named() {
 }
 
 #[test]
-fn what_a_launcher_does_not_know_is_refused_by_its_name() {
+fn unknown_requests_to_a_launcher_are_rejected_by_name() {
     let running = job();
     let queues = running.tool(&["query", "QUERY_QUEUE_LIST"]);
     assert_eq!(queues.code, 1);
@@ -219,7 +219,7 @@ fn what_a_launcher_does_not_know_is_refused_by_its_name() {
     assert_eq!((status.code, status.stderr.as_str()), (0, ""));
     running.signal("TERM");
     let (_, _, errors) = running.end();
-    let line = "asked for PMIX_QUERY_QUEUE_LIST, which pmix run does not know";
+    let line = "queried PMIX_QUERY_QUEUE_LIST, which pmix run does not support";
     assert!(errors.contains(line), "{errors}");
 }
 
@@ -263,7 +263,7 @@ fn query_asks_the_server_that_has_the_job() {
 }
 
 #[test]
-fn no_server_is_said_with_what_was_looked_at() {
+fn a_missing_server_is_reported_with_the_searched_places() {
     let top = tempfile::tempdir().unwrap();
     for args in [&["ps"][..], &["query", "JOB_SIZE"], &["ps", "--pid", "77"]] {
         let mut command = command(args);

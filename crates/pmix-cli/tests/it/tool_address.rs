@@ -40,7 +40,7 @@ impl Listening {
         Self(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
     }
 
-    /// A launcher that is told the address and its name, as a tool tells its child.
+    /// Starts a launcher with the address and its name in the environment, as a tool does.
     fn start(&self, args: &[&str]) -> (Child, command::Watchdog, TempDir) {
         let named = ["--node-name", "n1", "--nspace", "inner@1"];
         let (mut command, tmp) = command::launcher::launcher(&[&named, args].concat());
@@ -267,14 +267,17 @@ fn a_launcher_without_its_tool_starts_no_job() {
     drop(tool);
     let left = outcome(child);
     assert_eq!((left.code, left.text().as_str()), (1, ""));
-    let said = "the tool that had it started is gone";
+    let said = "the tool that started it has exited";
     assert!(left.stderr.contains(said), "{}", left.stderr);
     command::launcher::assert_nothing_left(&tmp);
-    // Nobody listens there.
+    // The port has no listener any more.
     let nowhere = listening.0.local_addr().unwrap().to_string();
     drop(listening);
     for (address, why) in [
-        (format!("tool.0;tcp4://{nowhere}"), "cannot be reached"),
+        (
+            format!("tool.0;tcp4://{nowhere}"),
+            "cannot connect to the server",
+        ),
         ("somewhere".to_owned(), "is not the address of a server"),
     ] {
         let (mut command, tmp) = command::launcher::launcher(&["echo", "here"]);

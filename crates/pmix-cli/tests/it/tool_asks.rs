@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool that nobody started asks of `pmix run`: each key of a query, and each request that is not about one job.
+//! Requests of an independent tool to `pmix run`: each key of a query, and each request that is not about one
+//! job.
 
 use crate::command::launcher::Running;
 use pmix_tool::{Ask, Tool};
@@ -141,7 +142,7 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
             "{key}"
         );
     }
-    // What the server answers, and what the launcher does.
+    // The keys that the server serves, and those of the launcher.
     let list = |of: &[Info<'static>]| match value(&tool, keys::QUERY_SUPPORTED_KEYS, of) {
         Value::String(Some(list)) => list.to_string(),
         other => panic!("{other:?}"),
@@ -197,7 +198,7 @@ fn each_key_is_answered_to_a_tool_or_refused_by_its_name() {
 }
 
 #[test]
-fn what_a_tool_asks_of_its_launcher_is_done_or_refused() {
+fn requests_of_a_tool_to_its_launcher_are_served_or_rejected() {
     let (mut running, tool) = job();
     let refused = |status: Status, what: Result<Status, pmix_tool::Error>| {
         let answer = what.unwrap_or_else(|error| error.status());

@@ -42,7 +42,7 @@ impl Attached {
         Self::begin(running.tool_command(args))
     }
 
-    /// One that may take so much memory.
+    /// Starts the command with a limit of its memory.
     fn start_within(kib: u32, running: &Running, args: &[&str]) -> Self {
         let tool = running.tool_command(args);
         let mut command = Command::new("sh");
@@ -71,7 +71,7 @@ impl Attached {
         }
     }
 
-    /// What it wrote to each stream, in the order of lines, and its exit code.
+    /// Returns its output on each stream as lines, and its exit code.
     fn end(mut self, first: String) -> (Vec<String>, Vec<String>, Option<i32>) {
         let mut text = first;
         self.output.read_to_string(&mut text).unwrap();
@@ -106,7 +106,7 @@ impl Drop for Attached {
 fn output_is_shown_with_its_tags_until_the_job_ends_and_its_exit_code_is_that_of_the_command() {
     let running = job(&["--forward-io"]);
     let mut attached = Attached::start(&running, &["attach", "--tag-output", NAME]);
-    // What nobody pulled is kept for the first who does, so this says that it is attached.
+    // Output without a pull is kept for the first pull, so this line shows that the command is attached.
     let first = attached.line();
     assert_eq!(running.tool(&["kill", "--signal", "USR1", NAME]).code, 0);
     let (output, errors, code) = attached.end(first);
@@ -172,7 +172,7 @@ fn short_lines_take_no_more_memory_than_long_ones() {
 }
 
 #[test]
-fn output_that_nobody_reads_in_time_is_counted_and_the_end_of_the_job_is_not_lost() {
+fn lost_output_is_counted_and_the_end_of_the_job_is_reported() {
     let script = "trap 'head -c 100000000 /dev/zero; exit 7' USR1
         echo up; while :; do sleep 0.05; done";
     let job = [
@@ -197,7 +197,7 @@ fn output_that_nobody_reads_in_time_is_counted_and_the_end_of_the_job_is_not_los
 }
 
 #[test]
-fn what_cannot_be_attached_to_is_said() {
+fn jobs_that_cannot_be_attached_to_are_reported() {
     let running = job(&[]);
     let outcome = running.tool(&["attach", NAME]);
     assert_eq!(outcome.code, 1);
@@ -233,6 +233,6 @@ fn a_server_that_is_lost_ends_it() {
     assert_eq!(code, Some(1));
     let said = errors
         .iter()
-        .any(|line| line.contains("was lost before the job ended"));
+        .any(|line| line.contains("lost the connection to the server"));
     assert!(said, "{errors:?}");
 }

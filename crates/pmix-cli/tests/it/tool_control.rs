@@ -113,7 +113,7 @@ fn a_tool_stops_continues_signals_and_ends_all_of_a_session() {
 }
 
 #[test]
-fn who_does_not_run_is_said() {
+fn signals_to_missing_processes_are_errors() {
     let running = job();
     let pid = running.child.id().to_string();
     for args in [
@@ -123,7 +123,7 @@ fn who_does_not_run_is_said() {
         let outcome = running.tool(args);
         assert_eq!(outcome.code, 1, "{args:?}: {}", outcome.stderr);
         assert!(
-            outcome.stderr.contains("no such process"),
+            outcome.stderr.contains("no such running process"),
             "{}",
             outcome.stderr
         );
@@ -131,10 +131,16 @@ fn who_does_not_run_is_said() {
         assert_eq!((json.code, &json.json()["status"]), (1, &(-46).into()));
     }
     for (args, why) in [
-        (&["kill", "--signal", "NOPE", NAME][..], "of no signal"),
-        (&["kill", "--ranks", "0-4294967245", NAME], "not more than"),
-        // Which stands for all of them.
-        (&["kill", "--ranks", "4294967294", NAME], "is no rank"),
+        (
+            &["kill", "--signal", "NOPE", NAME][..],
+            "the number of a signal",
+        ),
+        (&["kill", "--ranks", "0-4294967245", NAME], "at most"),
+        // This rank is the wildcard for all ranks.
+        (
+            &["kill", "--ranks", "4294967294", NAME],
+            "is not a valid rank",
+        ),
         (&["kill", "--kill", "--pause", NAME], "cannot be used with"),
     ] {
         let outcome = running.tool(args);

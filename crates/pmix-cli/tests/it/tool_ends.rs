@@ -67,10 +67,10 @@ mod actors {
     }
 }
 
-/// What a process runs that goes on until a file is there.
+/// The program of a process that runs until a file exists.
 const UNTIL_TOLD: &str = "while ! test -e \"$TMPDIR/go\"; do sleep 0.05; done";
 
-/// A launcher, and a tool at it that asks for jobs and hears how they end.
+/// A launcher, and an attached tool that spawns jobs and receives events about their end.
 struct Stage {
     running: Running,
     tool: Tool,

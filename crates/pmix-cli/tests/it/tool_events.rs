@@ -62,7 +62,7 @@ impl Following {
         line
     }
 
-    /// What else it wrote, and its exit code.
+    /// Returns the rest of its output, and its exit code.
     fn end(&mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -79,7 +79,7 @@ impl Drop for Following {
 }
 
 #[test]
-fn what_becomes_of_processes_and_jobs_is_followed_until_the_server_ends() {
+fn events_are_shown_until_the_server_ends() {
     let running = job();
     let mut json = Following::start(&running, &["--json", "events"]);
     let mut words = Following::start(&running, &["events", NAME]);
@@ -127,7 +127,7 @@ fn what_becomes_of_processes_and_jobs_is_followed_until_the_server_ends() {
 #[test]
 fn codes_and_a_number_of_events_are_chosen() {
     let running = job();
-    // What was before is told again, so this waits for nothing.
+    // Earlier events are delivered again, so this does not wait.
     let args = [
         "events",
         "--count",
@@ -144,7 +144,7 @@ fn codes_and_a_number_of_events_are_chosen() {
     let outcome = running.tool(&["events", "--code", "NO_SUCH_STATUS"]);
     assert_eq!(outcome.code, 2);
     assert!(
-        outcome.stderr.contains("of no status"),
+        outcome.stderr.contains("the number of a status"),
         "{}",
         outcome.stderr
     );
@@ -153,7 +153,7 @@ fn codes_and_a_number_of_events_are_chosen() {
 }
 
 #[test]
-fn the_end_of_a_spawned_job_is_told_to_who_comes_when_it_is_gone() {
+fn the_end_of_a_spawned_job_is_delivered_to_a_late_handler() {
     let pause = [
         "sh",
         "-c",

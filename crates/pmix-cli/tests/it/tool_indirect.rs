@@ -111,14 +111,14 @@ fn unstarted(args: &[&str]) -> (Child, command::Watchdog, TempDir) {
     (child, watchdog, tmp)
 }
 
-/// What a command says at the launcher of a file.
+/// Runs a command with the launcher of a rendezvous file.
 fn at(outer: &Running, file: &Path, args: &[&str]) -> Outcome {
     let at_file = ["--file", file.to_str().unwrap()];
     outer.tool(&[args, &at_file].concat())
 }
 
 #[test]
-fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
+fn a_launcher_waits_for_its_tool_and_obeys_its_directives() {
     let mut outer = outer();
     let tool = attached(&outer);
     let file = outer.tmp.path().join("inner");
@@ -147,7 +147,7 @@ fn a_launcher_waits_for_its_tool_and_does_what_that_wants_of_its_job() {
         let told = at(&["--json", "events", "--count", "1", "--code", code]);
         told.json()["name"].as_str().unwrap().to_owned()
     };
-    // It is kept for who comes after it was told, and nothing is started before somebody lets the launcher go on.
+    // The event is kept for later tools, and no process starts before the launcher is released.
     assert_eq!(event("PMIX_LAUNCHER_READY"), "PMIX_LAUNCHER_READY");
     let pid = outer.child.id().to_string();
     let of_outer = |args: &[&str]| outer.tool(&[args, &["--pid", &pid]].concat());
@@ -225,7 +225,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
         maxprocs: 1,
         ..App::default()
     };
-    // What is asked for meanwhile is started after the job of the launcher.
+    // Jobs spawned meanwhile are started after the job of the launcher.
     let primary = at_inner.primary().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let asked = Ask::spawn(Vec::new(), vec![asked]);
@@ -253,12 +253,12 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
         receiver.recv_timeout(LIMIT).unwrap().unwrap().to_string(),
         "inner@2"
     );
-    // The server that started it is told before the job is started.
+    // The server that started the launcher is notified before the job starts.
     assert!(waits_at().is_null());
     // It does not wait any more, by whatever name.
     let again = release(&["inner@1.server"]);
     assert_eq!(again.code, 1, "{}", again.stderr);
-    let said = "the launcher of \"inner@1.server\" does not wait for its release";
+    let said = "the launcher of \"inner@1.server\" is not waiting for a release";
     assert!(again.stderr.contains(said), "{}", again.stderr);
     assert_eq!(release(&["outer@2"]).code, 1);
     std::fs::write(&asked_already, "").unwrap();
@@ -271,7 +271,7 @@ fn a_tool_that_attaches_to_a_waiting_launcher_releases_it() {
 }
 
 #[test]
-fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
+fn an_unreleased_launcher_ends_by_a_signal_or_its_timeout() {
     let start = |args: &[&str]| unstarted(&[args, &["echo", "here"]].concat());
     let said = |child: Child| {
         let ended = child.wait_with_output().unwrap();
@@ -287,14 +287,14 @@ fn a_launcher_that_nobody_releases_is_ended_by_a_signal_or_its_time() {
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
     let text = said(child);
     assert!(
-        text.contains("SIGTERM came before it was released"),
+        text.contains("it received SIGTERM before it was released"),
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);
     let (child, _watchdog, tmp) = start(&["--timeout", "0.05"]);
     let text = said(child);
     assert!(
-        text.contains("its time limit passed before it was released"),
+        text.contains("its time limit expired before it was released"),
         "{text}"
     );
     command::launcher::assert_nothing_left(&tmp);
@@ -371,7 +371,7 @@ fn a_job_that_is_asked_for_at_a_waiting_launcher_is_refused_when_its_time_is_ove
     assert_eq!(ended.stdout, b"here\n");
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{errors}");
-    assert!(errors.contains("PMIx_Spawn of "), "{errors}");
+    assert!(errors.contains("PMIx_Spawn from "), "{errors}");
     command::launcher::assert_nothing_left(&tmp);
 }
 
@@ -478,12 +478,12 @@ fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
     for (named, why) in [
         ("no number", "invalid digit"),
         ("-1", "invalid digit"),
-        ("77", "no such descriptor is open"),
+        ("77", "the descriptor is not open"),
         ("99999999999", "too large"),
         // The null device.
-        ("0", "no pipe"),
+        ("0", "not a pipe"),
         // A pipe that is a standard stream of the launcher.
-        ("1", "not one that the launcher was started with"),
+        ("1", "did not inherit the descriptor"),
     ] {
         let job = ["sh", "-c", "echo here ${PMIX_KEEPALIVE_PIPE-unset}"];
         let (mut command, tmp) = command::launcher::launcher(&job);
@@ -494,7 +494,7 @@ fn a_variable_that_names_no_pipe_of_the_tool_is_ignored_with_a_warning() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{named}: {said}");
         assert_eq!(output.stdout, b"here unset\n", "{named}");
-        let expected = format!("warning: PMIX_KEEPALIVE_PIPE is {named:?} and is ignored: ");
+        let expected = format!("warning: PMIX_KEEPALIVE_PIPE={named:?} is ignored: ");
         assert!(said.starts_with(&expected) && said.contains(why), "{said}");
         command::launcher::assert_nothing_left(&tmp);
     }

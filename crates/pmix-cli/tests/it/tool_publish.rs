@@ -26,7 +26,7 @@ fn end(running: Running) {
 }
 
 #[test]
-fn what_one_tool_publishes_others_find() {
+fn published_data_is_found_by_other_tools() {
     let running = job();
     let outcome = running.tool(&["publish", "ocean=tcp://n01:5555", "ice=a=b"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
@@ -42,7 +42,7 @@ fn what_one_tool_publishes_others_find() {
             .unwrap()
             .contains(".tool.")
     );
-    // What is found, and what is not.
+    // Published and missing keys.
     let outcome = running.tool(&["lookup", "land", "ice"]);
     assert_eq!((outcome.code, outcome.text().as_str()), (1, "ice: a=b"));
     assert!(outcome.stderr.contains("\"land\""), "{}", outcome.stderr);
@@ -68,12 +68,15 @@ fn what_one_tool_publishes_others_find() {
     for (args, why) in [
         (
             ["publish", &format!("{}=x", long(512))],
-            "511 bytes at most",
+            "at most 511 bytes",
         ),
-        (["lookup", &long(512)], "511 bytes at most"),
-        (["lookup", ""], "one byte at least"),
+        (["lookup", &long(512)], "at most 511 bytes"),
+        (["lookup", ""], "at least one byte"),
         // It is a directive for publish.
-        (["publish", "pmix.timeout=1"], "those of the Standard"),
+        (
+            ["publish", "pmix.timeout=1"],
+            "reserved for keys of the PMIx Standard",
+        ),
     ] {
         let outcome = running.tool(&args);
         assert_eq!(outcome.code, 2, "{args:?}");
@@ -83,7 +86,7 @@ fn what_one_tool_publishes_others_find() {
 }
 
 #[test]
-fn a_lookup_waits_for_what_comes_and_not_for_ever() {
+fn a_lookup_waits_for_data_until_its_timeout() {
     let running = job();
     let waits = running.tool_command(&["lookup", "--wait", "60", "late"]);
     let waiting = thread::spawn(move || finish(waits, b""));

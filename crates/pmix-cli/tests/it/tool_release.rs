@@ -38,7 +38,7 @@ fn ready(running: &Running) -> Json {
     running.tool(&args).json()
 }
 
-/// What an event says under a key.
+/// Returns the value of an event for a key.
 fn info<'e>(event: &'e Json, key: &str) -> &'e Json {
     let mut infos = event["infos"].as_array().unwrap().iter();
     let found = infos.find(|info| info["key"] == key);
@@ -46,7 +46,7 @@ fn info<'e>(event: &'e Json, key: &str) -> &'e Json {
 }
 
 #[test]
-fn who_follows_events_is_told_that_a_job_waits() {
+fn events_report_a_job_that_waits_for_a_debugger() {
     let (running, _) = stopped(&["--stop-in-init"]);
     ready(&running);
     let outcome = running.tool(&["events", "--count", "2", NAME]);
@@ -62,7 +62,7 @@ fn processes_wait_in_init_until_they_are_released() {
     let pids = running.tool(&["--json", "ps", NAME]).json();
     let rank = |rank: usize| format!("rank {rank} is process {}", pids["procs"][rank]["pid"]);
     let expected = format!(
-        "pmix run: job {NAME} waits in PMIx_Init for a debugger: {}, {}, {}; `pmix release {NAME}` lets it go on\n",
+        "pmix run: job {NAME} is waiting in PMIx_Init for a debugger: {}, {}, {}; `pmix release {NAME}` continues it\n",
         rank(0),
         rank(1),
         rank(2)
@@ -133,7 +133,7 @@ fn a_job_that_there_is_not_is_not_released() {
 fn processes_are_stopped_before_their_first_instruction_until_they_are_released() {
     let (running, said) = stopped(&["--stop-on-exec"]);
     assert!(
-        said.contains(" waits before its first instruction for a debugger: "),
+        said.contains(" is waiting before its first instruction for a debugger: "),
         "{said}"
     );
     let event = ready(&running);
@@ -142,7 +142,7 @@ fn processes_are_stopped_before_their_first_instruction_until_they_are_released(
     for proc in procs["procs"].as_array().unwrap() {
         let pid = &proc["pid"];
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        // Stopped, and nobody is in the way of a debugger.
+        // The process is stopped and has no tracer, so a debugger can attach.
         assert!(status.contains("State:\tT (stopped)"), "{status}");
         assert!(status.contains("TracerPid:\t0"), "{status}");
         let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
@@ -167,7 +167,7 @@ fn each_release_passes_one_stop() {
     errors.read_line(&mut said).unwrap();
     running.child.stderr = Some(errors.into_inner());
     assert!(
-        said.contains(" waits in PMIx_Init for a debugger: "),
+        said.contains(" is waiting in PMIx_Init for a debugger: "),
         "{said}"
     );
     // They have not gone on meanwhile: the one rank that is released waits for the others.
@@ -191,15 +191,15 @@ fn jobs_that_are_stopped_on_exec_are_ended_like_any_other() {
 }
 
 #[test]
-fn what_keeps_the_dynamic_linker_waiting_does_not_keep_the_launcher() {
+fn a_blocked_dynamic_linker_does_not_block_the_launcher() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe.so");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    // Nobody writes to it, so that the linker of whatever is to load it waits.
+    // The pipe has no writer, so the dynamic linker blocks when it loads it.
     let preload = format!("LD_PRELOAD={}", pipe.display());
     let (running, said) = stopped(&["--stop-on-exec", "-x", &preload]);
-    assert!(said.contains(" waits before its first"), "{said}");
+    assert!(said.contains(" is waiting before its first"), "{said}");
     let procs = running.tool(&["--json", "ps", NAME]).json();
     for proc in procs["procs"].as_array().unwrap() {
         let environ = std::fs::read(format!("/proc/{}/environ", proc["pid"])).unwrap();

@@ -9,7 +9,7 @@ use crate::command;
 use crate::command::launcher::Running;
 use crate::command::{command, finish};
 
-/// What runs a job of one process until it is ended.
+/// Returns the command line of a job with one process that runs until it is terminated.
 fn words(name: &str) -> [&str; 9] {
     let script = "echo up; while :; do sleep 0.05; done";
     [
@@ -58,7 +58,7 @@ fn two_servers_of_one_name_are_both_shown_and_asked_by_their_processes() {
     }
     let vague = first.tool(&["kill", "mine"]);
     assert_eq!(vague.code, 1);
-    let said = "2 servers have a job \"mine\", name one by its pid";
+    let said = "2 servers have a job \"mine\"; select one with --pid";
     assert!(vague.stderr.contains(said), "{}", vague.stderr);
     for pid in &pids {
         let server = format!("pid {pid}, mine.server");
@@ -82,7 +82,7 @@ fn a_job_that_no_server_has_is_named() {
     ] {
         let outcome = first.tool(args);
         assert_eq!((outcome.code, outcome.text().as_str()), (1, ""), "{args:?}");
-        let said = "no server that can be asked has a job \"nosuch\"";
+        let said = "no server that replied has a job \"nosuch\"";
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
         let json = first.tool(&[&["--json"], args].concat());
         assert_eq!(json.code, 1, "{args:?}");
@@ -108,7 +108,7 @@ fn a_job_without_any_server_may_be_over() {
         let outcome = finish(command, b"");
         assert_eq!(outcome.code, 1);
         let said = outcome.stderr;
-        let expected = "no server has a job \"gone@1\", which may be over: no server has a";
+        let expected = "no server has a job \"gone@1\"; it may have ended: no server has a";
         assert!(said.contains(expected), "{said}");
         assert!(said.contains(top.path().to_str().unwrap()), "{said}");
     }
@@ -135,7 +135,7 @@ fn a_server_that_is_stopped_does_not_keep_tools_from_the_job_of_another() {
 }
 
 #[test]
-fn ps_shows_what_servers_say_before_one_that_is_stopped_says_anything() {
+fn ps_shows_replies_without_waiting_for_a_stopped_server() {
     let (stopped, live) = jobs("stopped@1", "live@1");
     stopped.signal("STOP");
     // Longer than the test lets any command run.
@@ -155,7 +155,7 @@ fn ps_shows_what_servers_say_before_one_that_is_stopped_says_anything() {
 }
 
 #[test]
-fn who_starts_a_launcher_finds_it_by_a_file_of_its_own() {
+fn a_launcher_writes_the_requested_rendezvous_file() {
     let top = tempfile::tempdir().unwrap();
     let file = top.path().join("launcher");
     let (mut command, tmp) = command::launcher::launcher(&[

@@ -63,7 +63,8 @@ impl Shown {
         command.stdin(stdio()).stdout(stdio()).stderr(stdio());
         let child = command.spawn().unwrap();
         let _watchdog = Watchdog::of(&child);
-        // The other side hears of the end only when nobody has the terminal open: `command` and it go here.
+        // The other side sees the end only after all descriptors of the terminal are closed, so `command` is
+        // dropped here.
         Self {
             child,
             screen: File::from(side),
@@ -75,7 +76,7 @@ impl Shown {
     /// Reads on; returns whether there was anything.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
-        // A terminal that nobody has open any more is an error to read from.
+        // Reading fails after the last process has closed the terminal.
         match self.screen.read(&mut buffer) {
             Ok(len) if len > 0 => {
                 self.seen.extend_from_slice(&buffer[..len]);
@@ -110,13 +111,13 @@ impl Drop for Shown {
     }
 }
 
-/// What a command shows that ends by itself.
+/// Returns the output of a command that exits by itself.
 fn shown(running: &Running, args: &[&str]) -> (String, Option<i32>) {
     Shown::start(running, args).end()
 }
 
 #[test]
-fn commands_show_on_a_terminal_what_they_say_elsewhere() {
+fn commands_print_the_same_on_a_terminal() {
     let running = job();
     let pid = running.child.id();
     let (text, code) = shown(&running, &["ps"]);
@@ -139,7 +140,7 @@ fn commands_show_on_a_terminal_what_they_say_elsewhere() {
         text.starts_with(&format!("pmix.qry.ns: {NAME}\n")),
         "{text}"
     );
-    // What a terminal would obey is published, and shown.
+    // A published control sequence is shown escaped.
     let (text, code) = shown(&running, &["publish", &format!("screen={CLEAR}")]);
     assert_eq!((text.as_str(), code), ("", Some(0)));
     let (text, code) = shown(&running, &["lookup", "screen"]);
@@ -182,7 +183,7 @@ fn commands_show_on_a_terminal_what_they_say_elsewhere() {
     ] {
         let (text, code) = shown(&running, args);
         assert_eq!(code, Some(1), "{args:?}: {text}");
-        // It is coloured, which is ended in the same line.
+        // The line is colored, and the color is reset in the same line.
         let first = text.lines().next().unwrap_or_default();
         assert!(first.contains("error"), "{args:?}: {text:?}");
         assert_eq!(
@@ -200,7 +201,7 @@ fn output_and_events_are_followed_on_a_terminal_until_the_job_ends() {
     let running = job();
     let mut attached = Shown::start(&running, &["attach", "--tag-output", NAME]);
     let mut events = Shown::start(&running, &["events", NAME]);
-    // What was before they came is shown, too, which says that they are there.
+    // Earlier output is shown, too, which shows that they are attached.
     attached.wait_for("<stdout>: up");
     events.wait_for(&format!("PMIX_EVENT_JOB_START {NAME}"));
     let (text, code) = shown(&running, &["kill", "--signal", "USR1", NAME]);

@@ -48,7 +48,7 @@ fn ranks(snapshot: &Json) -> Vec<u64> {
 }
 
 #[test]
-fn who_uses_most_is_first() {
+fn the_largest_users_are_first() {
     let running = job();
     let outcome = running.tool(&["--json", "top", "--count", "3", "--interval", "0.3", NAME]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
@@ -163,7 +163,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The other side hears of its end only when nobody has it open.
+    // The other side sees the end only after all descriptors are closed.
     drop(command);
     let _watchdog = Watchdog::of(&top);
     let mut screen = File::from(side);
@@ -179,7 +179,7 @@ fn at_a_terminal_snapshots_follow_each_other_until_the_job_ends() {
         .map(|line| line.replace("\x1b[K", ""))
         .collect();
     assert!(lines[0].starts_with("server measured@1.server"), "{whole}");
-    // At 60 columns the command still stands there, which some figures make room for.
+    // At 60 columns the command is still shown, in place of some figures.
     assert!(lines[2].trim_end().ends_with(" command"), "{whole}");
     assert!(!lines[2].contains("MB virt"), "{whole}");
     assert!(lines[3].contains(" sh -c echo"), "{whole}");

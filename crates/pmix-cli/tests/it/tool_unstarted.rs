@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that a tool asks for and that cannot be started: each reason has its status, and is told to who listens.
+//! Spawn requests of a tool that fail: each cause has its status, and is reported by an event.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,7 +26,7 @@ fn without_rights(args: &[&str]) -> Running {
         }
         Running::start(args)
     };
-    // Of this thread alone; what it starts has no more rights than it.
+    // The limit applies to this thread and to the programs that it starts.
     std::thread::scope(|scope| scope.spawn(start).join().unwrap())
 }
 
@@ -36,7 +36,7 @@ fn about<'e>(event: &'e Event<'static>, key: &str) -> &'e Value<'static> {
 }
 
 #[test]
-fn each_reason_for_which_a_job_does_not_start_is_told() {
+fn each_cause_of_a_failed_spawn_is_reported() {
     let script = "echo up; exec sleep 1000";
     let mut running = without_rights(&["--node-name", "n1", "sh", "-c", script]);
     assert_eq!(running.line(), "up");
@@ -192,7 +192,7 @@ fn a_job_that_the_launcher_has_too_few_descriptors_for_is_refused_by_a_status_of
 }
 
 #[test]
-fn jobs_that_wait_when_the_session_ends_are_canceled_and_who_listens_is_told() {
+fn queued_jobs_are_canceled_at_the_end_of_the_session() {
     const NUM_JOBS: usize = 16;
     let script = "echo up; exec sleep 1000";
     let mut running = Running::start(&["--node-name", "n1", "sh", "-c", script]);
@@ -229,7 +229,7 @@ fn jobs_that_wait_when_the_session_ends_are_canceled_and_who_listens_is_told() {
     let answers = (0..NUM_JOBS).map(|_| answers.recv_timeout(LIMIT).unwrap());
     let (canceled, started): (Vec<_>, Vec<_>) =
         answers.partition(|status| *status == Status::ERR_JOB_CANCELED);
-    // Those that were started before it came to the end of the session are no less than that.
+    // Spawns before the end of the session have succeeded.
     assert!(started.iter().all(|status| *status == Status::SUCCESS));
     assert!(!canceled.is_empty());
     for _ in canceled {

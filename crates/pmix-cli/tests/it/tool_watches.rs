@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool that nobody started has `pmix run` do for it beside queries: input for processes, credentials, monitors.
+//! Requests of an independent tool to `pmix run` in addition to queries: input for processes, credentials,
+//! monitors.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const NAME: &str = "watched@1";
 
 #[test]
-fn a_tool_pushes_input_has_a_credential_and_is_told_what_its_monitors_find() {
+fn a_tool_pushes_input_gets_a_credential_and_receives_alerts() {
     let args = ["--node-name", "n1", "--nspace", NAME, "--forward-io"];
     let mut running = Running::start(&[&args[..], &["sh", "-c", "echo up; exec cat"]].concat());
     assert_eq!(running.line(), "up");

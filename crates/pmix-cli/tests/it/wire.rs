@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::command::{pmix, pmix_with};
 use serde_json::{Value, json};
 
-/// What each request of a batch is answered.
+/// Returns the answer to each request of a batch.
 fn batch(args: &[&str], requests: &[Value]) -> Vec<Value> {
     let lines: Vec<_> = requests.iter().map(Value::to_string).collect();
     let args = [&["wire"], args, &["--jsonl"]].concat();
@@ -40,7 +40,7 @@ fn records(name: &str, module: &str, psquash: Option<&str>) -> Vec<Value> {
     text.lines().enumerate().map(record).collect()
 }
 
-/// What the vectors have that no library packs as it was given, or that is not all in the record.
+/// Returns `true` for vectors that no library packs as given, or that are incomplete in the record.
 fn is_odd(record: &Value) -> bool {
     let odd = ["PMIX_PROC_CPUSET", "PMIX_TOPO", "PMIX_NODE_STATS"];
     // A double that `%f` would make zero, and two values whose payload was not set as stated.
@@ -128,17 +128,17 @@ fn a_batch_answers_every_line() {
     assert_eq!(outcome.code, 0);
     let expected = [
         r#"{"id":"a","status":0,"bytes_hex":"0401ac02"}"#,
-        r#"{"id":null,"status":-27,"error":"this is no request: a request is an object, {\"type\":…}"}"#,
-        r#"{"id":null,"status":-27,"error":"this is no request: a request is an object, {\"type\":…}"}"#,
+        r#"{"id":null,"status":-27,"error":"not a request: expected an object, {\"type\":…}"}"#,
+        r#"{"id":null,"status":-27,"error":"not a request: expected an object, {\"type\":…}"}"#,
         r#"{"id":2,"status":-27,"error":"value[0]: 300 does not fit PMIX_UINT8 (0 to 255)"}"#,
-        r#"{"id":3,"status":-27,"error":"the count is 3 and the value holds 1"}"#,
+        r#"{"id":3,"status":-27,"error":"the count is 3, but the value holds 1 elements"}"#,
         r#"{"id":4,"status":-16,"error":"PMIX_DATA_TYPE(300) (type 300) is not a type of module v41"}"#,
         r#"{"id":5,"status":-21,"error":"PMIX_DATA_TYPE(300) (type 300) is not a type of module v12"}"#,
-        r#"{"id":6,"status":-19,"error":"there are 2 data and room for 1"}"#,
+        r#"{"id":6,"status":-19,"error":"the buffer holds 2 elements, but the limit is 1"}"#,
         r#"{"id":7,"status":-20,"error":"1 bytes are left behind the last datum at byte 2"}"#,
         r#"{"id":8,"status":0,"value":[5]}"#,
-        r#"{"id":9,"status":-27,"error":"no module is called \"v5\"; there are v12, v20, v21, v3, v4, v41, v51, v61"}"#,
-        r#"{"id":10,"status":-27,"error":"give \"value\" or \"bytes_hex\", or say encode or decode"}"#,
+        r#"{"id":9,"status":-27,"error":"unknown module \"v5\", expected one of v12, v20, v21, v3, v4, v41, v51, v61"}"#,
+        r#"{"id":10,"status":-27,"error":"give \"value\" or \"bytes_hex\", or use `pmix wire encode` or `pmix wire decode`"}"#,
         r#"{"id":11,"status":0,"bytes_hex":"09020c01"}"#,
     ];
     for (answer, expected) in outcome.text().lines().zip(expected) {
@@ -246,7 +246,7 @@ fn bytes_come_as_digits_or_as_they_are() {
 }
 
 #[test]
-fn one_datum_stands_for_a_list_of_one() {
+fn a_single_datum_is_a_list_of_one() {
     let packed = |data_type, json| pmix(&["wire", "encode", "--type", data_type, json]).text();
     assert_eq!(packed("PMIX_UINT32", "300"), "02ac02");
     assert_eq!(packed("PMIX_STRING", "null"), "0200");

@@ -27,7 +27,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server was lost, or takes nothing in time; it does not answer.
+    /// If the connection to the server is lost, or takes nothing in time; it does not answer.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         self.say("the end of a registration", |core| {
             core.deregister_events(codes)
@@ -56,7 +56,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the connection to the server is lost.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
         let end = Deadline::after(Some(within));
         let event = loop {

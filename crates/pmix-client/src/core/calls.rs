@@ -40,7 +40,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// What cannot be packed, or that the server was lost; nothing has begun then. This holds for all calls that begin an operation.
+    /// What cannot be packed, or the loss of the connection to the server; nothing has begun then. This holds
+    /// for all calls that begin an operation.
     pub fn commit(&mut self, end: End) -> Result<OperationId, Error> {
         if let Link::Lost(error) = &self.link {
             return Err(error.clone());

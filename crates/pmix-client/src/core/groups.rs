@@ -174,7 +174,7 @@ impl Core {
             .iter()
             .any(|proc| !proc.rank.is_valid() || proc.rank == Rank::WILDCARD)
         {
-            let message = "those who are invited to a group are named one by one";
+            let message = "invited processes must be listed individually";
             return Err(Error::new(Status::ERR_BAD_PARAM, message));
         }
         let of = self.groups.invite(&name, procs, infos, end)?;
@@ -455,7 +455,7 @@ impl Core {
                 let (group, infos) = (Some(name), Vec::new());
                 let leave = Request::GroupLeave(request::GroupLeave { group, infos });
                 if let Err(error) = self.say(&leave) {
-                    tracing::debug!("a group that was given up is not left: {error}");
+                    tracing::debug!("cannot leave a group after giving it up: {error}");
                 }
             }
             Step::Ask(question, event) => match self.unasked.has_room_for_question() {

@@ -121,9 +121,9 @@ impl Core {
                 Ok(Answer::Group(self.known.groups().learn(group)))
             }
             // Their replies are read elsewhere, or they have none.
-            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) | Waiting::Commit(_) => {
-                Err(Error::new(Status::ERR_COMM_FAILURE, "a reply to nothing"))
-            }
+            Waiting::Welcome | Waiting::Group(_) | Waiting::Learn(_) | Waiting::Commit(_) => Err(
+                Error::new(Status::ERR_COMM_FAILURE, "a reply without a request"),
+            ),
         }
     }
 
@@ -146,7 +146,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the connection to the server is lost.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         match &mut self.link {
             Link::Lost(error) => Err(error.clone()),
@@ -160,7 +160,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// If the server was lost.
+    /// If the connection to the server is lost.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         let codes = match codes.is_empty() {
             true => vec![request::DeregisterEvents::DEFAULT],

@@ -172,7 +172,7 @@ impl UnaskedQueue {
         if self.num_lost == 0 {
             let (most, bytes) = (Self::MAX_EVENTS, Self::MAX_BYTES);
             tracing::warn!(
-                "events or output are lost: {most} events or {bytes} bytes wait for the program"
+                "events or output are lost: the program has not read {most} events or {bytes} bytes"
             );
         }
         self.num_lost = self.num_lost.saturating_add(1);

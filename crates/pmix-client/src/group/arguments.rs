@@ -29,7 +29,7 @@ pub(crate) fn limit(infos: &[Info<'_>]) -> Result<Option<Duration>, Error> {
         return Ok(None);
     };
     let seconds = said.to_number::<u32>();
-    let seconds = seconds.map_err(|_| bad("PMIX_TIMEOUT is no number of seconds"))?;
+    let seconds = seconds.map_err(|_| bad("PMIX_TIMEOUT is not a number of seconds"))?;
     Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
 }
 
@@ -48,10 +48,13 @@ pub(crate) fn each(
         let (first, count) = match proc.rank {
             Rank::WILDCARD => {
                 let size = size(proc)?.to_number::<u32>();
-                (0, size.map_err(|_| bad("the size of a job is no number"))?)
+                (
+                    0,
+                    size.map_err(|_| bad("the size of a job is not a number"))?,
+                )
             }
             rank if rank.is_valid() => (rank.as_raw(), 1),
-            rank => return Err(bad(format!("rank {rank} is no process to invite"))),
+            rank => return Err(bad(format!("rank {rank} cannot be invited"))),
         };
         let len = usize::try_from(count).unwrap_or(usize::MAX);
         if len > MAX_PROCS.saturating_sub(each.len()) {

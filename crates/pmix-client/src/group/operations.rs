@@ -180,7 +180,7 @@ impl Operations {
     pub(crate) fn leader_of(&self, name: &Text<'_>) -> Result<Proc<'static>, Error> {
         let leader = self.heard.leader(name).cloned();
         leader.ok_or_else(|| {
-            let message = format!("no invitation to {name} was heard of that waits for an answer");
+            let message = format!("no pending invitation to {name}");
             Error::new(Status::ERR_NOT_FOUND, message)
         })
     }
@@ -211,7 +211,7 @@ impl Operations {
         check_name(name)?;
         check_required("PMIx_Group_join", infos)?;
         if !leader.rank.is_valid() || *leader == self.own {
-            return Err(bad("the leader of a group is one process, and another"));
+            return Err(bad("the leader of a group must be a single other process"));
         }
         self.given_up
             .retain(|(other, of)| (other, of) != (name, leader));
@@ -330,7 +330,7 @@ impl Operations {
             }
             status => {
                 let who = &event.source;
-                let message = format!("{} rank {} ended it", who.nspace, who.rank);
+                let message = format!("{} rank {} aborted it", who.nspace, who.rank);
                 self.abort(op, Error::new(status, message));
                 false
             }
@@ -359,9 +359,11 @@ impl Operations {
             (Some(Kind::Invite(invite)), Decision::Invite(procs)) => {
                 invite.check_replacement(procs)
             }
-            (Some(Kind::Invite(_)), Decision::Lead) => Err(bad("this process leads already")),
+            (Some(Kind::Invite(_)), Decision::Lead) => {
+                Err(bad("this process is already the leader"))
+            }
             (Some(Kind::Join { .. }), Decision::Invite(_)) => {
-                Err(bad("nobody but the leader invites to a group"))
+                Err(bad("only the leader can invite processes to a group"))
             }
             _ => Ok(()),
         }
@@ -396,7 +398,7 @@ impl Operations {
             }
             decided => {
                 let who = &question.about;
-                let message = format!("{} rank {} does not join {name}", who.nspace, who.rank);
+                let message = format!("{} rank {} declined to join {name}", who.nspace, who.rank);
                 let status = match decided {
                     Some(_) => Status::GROUP_CONSTRUCT_ABORT,
                     None => why,
@@ -557,7 +559,7 @@ impl Operations {
             let context_id = context_id.and_then(|id| id.to_number::<u64>().ok());
             return self.formed(op, operation.name.clone(), members, context_id);
         }
-        let message = format!("{} was formed without this process", operation.name);
+        let message = format!("{} was constructed without this process", operation.name);
         self.end(op, Err(Error::new(Status::GROUP_CONSTRUCT_ABORT, message)));
     }
 

@@ -54,7 +54,7 @@ impl OwnGroups {
         self.lock().remove(name.as_bytes());
     }
 
-    /// Forgets all groups: the server was lost.
+    /// Forgets all groups, because the connection to the server was lost.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }

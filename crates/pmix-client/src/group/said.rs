@@ -111,7 +111,7 @@ pub(super) fn says(infos: &[Info<'_>], key: &str) -> bool {
 
 /// That the program ended an invitation, or gave up a join.
 pub(crate) fn ended_here(name: &Text<'_>) -> Error {
-    let message = format!("this process ended the construction of {name}");
+    let message = format!("this process aborted the construction of {name}");
     Error::new(Status::GROUP_CONSTRUCT_ABORT, message)
 }
 

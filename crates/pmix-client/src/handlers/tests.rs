@@ -57,11 +57,14 @@ fn a_named_handler_is_found_and_the_first_in_a_category_stays_first() {
         (HandlerOrder::LastInCategory, "last of its category"),
         (
             HandlerOrder::Before("first".into()),
-            "first is to be the first",
+            "first is registered as first",
         ),
-        (HandlerOrder::After("last".into()), "last is to be the last"),
-        (HandlerOrder::Before("front".into()), "is called front"),
-        (HandlerOrder::After("nobody".into()), "is called nobody"),
+        (
+            HandlerOrder::After("last".into()),
+            "last is registered as last",
+        ),
+        (HandlerOrder::Before("front".into()), "has the name front"),
+        (HandlerOrder::After("nobody".into()), "has the name nobody"),
     ] {
         let error = add("none", order).unwrap_err();
         assert_eq!(error.status(), Status::ERR_EVENT_REGISTRATION);

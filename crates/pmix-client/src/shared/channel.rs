@@ -135,7 +135,7 @@ impl Shared {
             if !state.is_read {
                 self.pass_on(&state);
             }
-            Error::no_thread("no thread to wait for the server", error)
+            Error::no_thread("cannot start the thread that reads from the server", error)
         })?);
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Shared {
     /// Queues a call of the listener for each thing that came unasked.
     fn tell(&self, number: usize) {
         if let Err(error) = self.worker.begin() {
-            tracing::warn!("an event waits: {error}");
+            tracing::warn!("cannot deliver an event now: {error}");
             let mut state = lock(&self.state);
             state.num_told = state.num_told.saturating_sub(number);
             return;

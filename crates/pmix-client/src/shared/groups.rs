@@ -153,8 +153,8 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, list or time; that the size of a job is not known, or that
-    /// the server was lost. `then` is not called then.
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, list or time; that the size of a job is not known, or the loss of
+    /// the connection to the server. `then` is not called then.
     pub fn start_group_invite(
         &self,
         name: &Text<'_>,
@@ -193,8 +193,8 @@ impl SharedClient {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name, leader or time; that the server was lost. `then` is not
-    /// called then.
+    /// `PMIX_ERR_BAD_PARAM` for a bad name, leader or time; the loss of the connection to the server. `then` is
+    /// not called then.
     pub fn start_group_join<'l>(
         &self,
         name: &Text<'_>,
@@ -223,7 +223,7 @@ impl SharedClient {
         begin: impl FnOnce(Then) -> Result<(), Error>,
     ) -> Result<Group, Error> {
         if self.0.worker.is_current() {
-            let message = "a callback cannot wait for others to answer an invitation";
+            let message = "a callback cannot block until invitations are answered";
             return Err(Error::new(Status::ERR_WOULD_BLOCK, message));
         }
         let (sender, receiver) = self.sender()?;
@@ -253,5 +253,8 @@ impl SharedClient {
 }
 
 fn lost() -> Error {
-    Error::lost("the server was lost", ErrorKind::ConnectionAborted.into())
+    Error::lost(
+        "lost the connection to the server",
+        ErrorKind::ConnectionAborted.into(),
+    )
 }

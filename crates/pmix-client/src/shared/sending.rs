@@ -66,7 +66,12 @@ impl Shared {
                 Ok(len) => rest = rest.get(len..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait_for_room(sender)?,
-                Err(error) => return Err(Error::lost("the server was lost", error.into())),
+                Err(error) => {
+                    return Err(Error::lost(
+                        "lost the connection to the server",
+                        error.into(),
+                    ));
+                }
             }
         }
         Ok(())

@@ -137,5 +137,8 @@ impl State {
 }
 
 pub(super) fn gone() -> Error {
-    Error::lost("the server was lost", ErrorKind::UnexpectedEof.into())
+    Error::lost(
+        "lost the connection to the server",
+        ErrorKind::UnexpectedEof.into(),
+    )
 }

@@ -165,7 +165,10 @@ impl Worker {
             }
             Err(error) => {
                 *due = lock(&handed).take();
-                Err(Error::no_thread("no thread for callbacks", error))
+                Err(Error::no_thread(
+                    "cannot start a thread for callbacks",
+                    error,
+                ))
             }
         }
     }

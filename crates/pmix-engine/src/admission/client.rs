@@ -40,7 +40,7 @@ impl Admission {
             let (rank, nspace) = (proc.rank, &proc.nspace);
             return Err(Error::new(
                 Status::ERR_DUPLICATE_KEY,
-                format!("rank {rank} of {nspace} is connected already"),
+                format!("rank {rank} of {nspace} is already connected"),
             ));
         }
         let until = client.until.take();
@@ -76,10 +76,7 @@ impl Admission {
             && !matches!(answer, Answer::NotSupported)
             && *answer != Answer::DROPPED
         {
-            cx.refuse(
-                peer,
-                Error::new(status, "the host does not want this client"),
-            );
+            cx.refuse(peer, Error::new(status, "the host rejected the client"));
         }
     }
 }

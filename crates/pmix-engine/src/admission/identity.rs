@@ -75,7 +75,7 @@ impl Identity {
 fn agree(what: &str, other: &str, shown: Option<u32>, said: Option<u32>) -> Result<(), Error> {
     match (shown, said) {
         (Some(shown), Some(said)) if shown != said => Err(Error::denied(format!(
-            "{what} of the credential is {shown}, of {other} {said}"
+            "{what} of the credential is {shown}, but that of {other} is {said}"
         ))),
         _ => Ok(()),
     }
@@ -88,5 +88,5 @@ fn number(infos: &[Info<'_>], key: &str) -> Result<Option<u32>, Error> {
     let number = info.value.to_number::<u32>();
     number
         .map(Some)
-        .map_err(|_| Error::denied(format!("{key} is no number of a user or group")))
+        .map_err(|_| Error::denied(format!("{key} is not a user or group ID")))
 }

@@ -72,7 +72,7 @@ impl Admission {
         };
         let (nspace, rank) = (member.proc.nspace.clone(), member.proc.rank);
         let peer = cx.peers.add(Peer::admitted(origin, inbox, member));
-        tracing::info!(%peer, %nspace, %rank, "a tool that the host connected with");
+        tracing::info!(%peer, %nspace, %rank, "a tool that the host connected to");
         Ok(peer)
     }
 
@@ -83,7 +83,7 @@ impl Admission {
         let allowed = cx.config.foreign_tools || uid == own || uid == Some(0);
         match (uid, own) {
             (Some(uid), Some(_)) if !allowed => Err(Error::denied(format!(
-                "tools of user {uid} are not served here"
+                "this server does not accept tools of user {uid}"
             ))),
             _ => Ok((
                 uid.unwrap_or_default(),
@@ -96,20 +96,24 @@ impl Admission {
     fn check_tool_name(cx: &Cx, proc: &Proc<'_>) -> Result<(), Error> {
         let (nspace, rank) = (&proc.nspace, proc.rank);
         if nspace.is_empty() || !rank.is_valid() {
-            return Err(Error::bad(format!("{nspace:?}, {rank:?} names no tool")));
+            return Err(Error::bad(format!(
+                "{nspace:?}, {rank:?} is not the name of a tool"
+            )));
         }
         let is_job = cx
             .registry
             .job(nspace)
             .is_some_and(|job| !job.clients.is_empty());
         if *proc == cx.config.server || is_job {
-            return Err(Error::denied(format!("{nspace} is not a name for tools")));
+            return Err(Error::denied(format!(
+                "{nspace} cannot be used as the name of a tool"
+            )));
         }
         let mut members = cx.peers.members();
         match members.any(|(_, member)| member.proc == *proc && !member.is_finalized) {
             true => Err(Error::new(
                 Status::ERR_DUPLICATE_KEY,
-                format!("tool {nspace}, {rank} is connected already"),
+                format!("tool {nspace}, {rank} is already connected"),
             )),
             false => Ok(()),
         }
@@ -135,7 +139,7 @@ impl Admission {
             (_, proc) if status.is_success() => proc.or_else(|| Some(self.name_tool(cx))),
             _ => None,
         };
-        let named = named.ok_or_else(|| Error::new(status, "the host does not want this tool"));
+        let named = named.ok_or_else(|| Error::new(status, "the host rejected the tool"));
         // Another one may have got the name while the host was asked.
         let named = named.and_then(|proc| match is_of_host {
             true => Ok(proc),
@@ -168,7 +172,10 @@ impl Admission {
         Self::welcome(cx, peer, &Welcome::Refused(status));
         cx.refuse(
             peer,
-            Error::new(status, "the host said nothing of this tool"),
+            Error::new(
+                status,
+                "the host did not reply to the connection of the tool",
+            ),
         );
     }
 

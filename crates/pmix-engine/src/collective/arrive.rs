@@ -140,7 +140,7 @@ impl Collectives {
     ) -> Result<(ClientId, Participants), Error> {
         let member = cx.member(ticket)?;
         let Some(client) = member.client else {
-            return Err(Error::denied("a tool takes part in nothing"));
+            return Err(Error::denied("tools cannot participate in collectives"));
         };
         let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
         let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
@@ -245,11 +245,11 @@ impl Collectives {
                 .for_each(|ticket| cx.reply_status(ticket, status));
         }
         if is_of_other_user {
-            tracing::warn!("members of a group are of several users");
+            tracing::warn!("group construction failed: its members belong to different users");
             return self.fail(cx, id, Status::ERR_NO_PERMISSIONS);
         }
         if let Some(error) = refusal {
-            tracing::warn!(%error, "PMIx_Fence of {} was refused", tracker.job);
+            tracing::warn!(%error, "PMIx_Fence by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
         }
         if let Some(until) = until
@@ -343,7 +343,7 @@ impl Collectives {
         match data {
             Ok(data) => self.queue_host_call(cx, id, data),
             Err(error) => {
-                tracing::warn!(%error, "nothing can be contributed");
+                tracing::warn!(%error, "cannot pack the contribution of this node");
                 self.fail(cx, id, error.status());
             }
         }
@@ -362,7 +362,7 @@ impl Collectives {
         // No host sees the directives, so that the server refuses those that are required.
         let checked = said.try_for_each(|(_, infos)| obeyed::check(function, infos));
         if let Err(error) = checked {
-            tracing::warn!(%error, "{function} by processes of {} was refused", tracker.job);
+            tracing::warn!(%error, "{function} by processes of {} was rejected", tracker.job);
             return self.fail(cx, id, error.status());
         }
         self.queue_upcall(cx, id, None);

@@ -45,7 +45,8 @@ pub(super) fn contribution(cx: &Cx, tracker: &Tracker) -> Result<Vec<u8>, Error>
     let mut puts = Vec::new();
     for same in procs.chunk_by(|a, b| a.nspace == b.nspace) {
         let job = same.first().and_then(|proc| cx.store.job(&proc.nspace));
-        let job = job.ok_or_else(|| Error::not_found("a participant's job is gone"))?;
+        let job =
+            job.ok_or_else(|| Error::not_found("the job of a participant was deregistered"))?;
         puts.push((same, job.modex_store()));
     }
     let procs = puts.iter();

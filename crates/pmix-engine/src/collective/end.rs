@@ -53,13 +53,16 @@ impl Collectives {
             (Collective::Fence, Answer::Data(Ok(data))) => absorb_contributions(cx, tracker, &data),
             (_, other) => match other.status() {
                 status if status.is_success() => Ok(()),
-                status => Err(Error::new(status, "the host did not end it")),
+                status => Err(Error::new(
+                    status,
+                    "the host did not complete the collective",
+                )),
             },
         };
         match result {
             Ok(()) => self.succeed(cx, id),
             Err(error) => {
-                tracing::debug!(%error, "what the host ended");
+                tracing::debug!(%error, "a collective that the host completed has failed");
                 self.fail(cx, id, error.status());
             }
         }
@@ -234,7 +237,7 @@ impl Collectives {
             _ if Self::is_local(cx, &tracker.key.1) && !tracker.is_gathered() => None,
             Ok(data) => Some(tracker.call(tracker.infos.clone(), data, Some(status))),
             Err(error) => {
-                tracing::error!(%error, "a failure cannot be packed");
+                tracing::error!(%error, "cannot pack the failure of a collective");
                 None
             }
         };

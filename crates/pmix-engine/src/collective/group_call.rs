@@ -156,7 +156,9 @@ pub(crate) fn wanted_order(said: &Said) -> Result<Option<&[Proc<'static>]>, Erro
     let first = orders.next();
     match orders.all(|order| Some(order) == first) {
         true => Ok(first),
-        false => Err(Error::bad("members want their group in different orders")),
+        false => Err(Error::bad(
+            "the members passed different orders of the group's members",
+        )),
     }
 }
 

@@ -133,9 +133,9 @@ impl Collectives {
         let has_room = self.check_room(&tracker.job).is_ok();
         match has_room.then(|| self.add_own_call(tracker)).flatten() {
             Some(id) => self.queue_upcall(cx, id, Some(call)),
-            None => tracing::debug!(
-                "other nodes wait for the destruct of a group until their time is over"
-            ),
+            None => {
+                tracing::debug!("other nodes wait for the destruct of a group until their timeout")
+            }
         }
     }
 

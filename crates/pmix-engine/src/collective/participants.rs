@@ -83,7 +83,8 @@ impl Participants {
                 && last.as_raw() >= size
                 && !is_here(nspace, last)
             {
-                let message = format!("rank {last} of {nspace}, a job of {size} processes");
+                let message =
+                    format!("rank {last} of {nspace} does not exist: the job has {size} processes");
                 return Err(Error::not_found(message));
             }
             match nspace.is_empty() {
@@ -203,7 +204,9 @@ impl Ranks {
         }
         let invalid = ranks.clone().find(|rank| !rank.is_valid());
         if let Some(rank) = invalid {
-            return Err(Error::bad(format!("{rank:?} is no process to take part")));
+            return Err(Error::bad(format!(
+                "{rank:?} cannot participate in a collective"
+            )));
         }
         let first = ranks.next();
         let listed = match (first, ranks.next()) {

@@ -93,11 +93,15 @@ impl Collectives {
         recount.compare("collectives of jobs", num_under_way, recount.num_under_way);
         let queued = self.by_key.values().map(|queue| queue.trackers.len());
         let num_trackers = self.trackers.len();
-        recount.compare("collectives in their order", queued.sum(), num_trackers);
+        recount.compare("queued collectives", queued.sum(), num_trackers);
         let trackers = || self.trackers.values();
         let has_failed = |tracker: &&Tracker| matches!(tracker.phase, Phase::Failed(_));
         let led = trackers().filter(|tracker| !has_failed(tracker) && tracker.leadership.is_some());
-        recount.compare("constructions that are led", self.led.len(), led.count());
+        recount.compare(
+            "group constructions with a leader",
+            self.led.len(),
+            led.count(),
+        );
         let own_calls = trackers().filter(|tracker| tracker.is_own_call);
         let counted: usize = self.own_calls.values().map(|(count, _)| count).sum();
         recount.compare("destructs without participants", counted, own_calls.count());
@@ -160,7 +164,7 @@ impl Collectives {
         if count < MAX_UNDER_WAY {
             return Ok(());
         }
-        let message = format!("{count} collectives of the job are under way");
+        let message = format!("the limit of concurrent collectives of the job is reached: {count}");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 

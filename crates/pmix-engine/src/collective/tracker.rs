@@ -244,7 +244,7 @@ impl Tracker {
         {
             true => Err(Error::new(
                 Status::ERR_NOT_SUPPORTED,
-                "the host does not say who the members of a group are",
+                "the host did not return the members of the group",
             )),
             false => Ok(()),
         }

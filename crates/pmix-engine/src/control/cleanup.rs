@@ -116,7 +116,7 @@ fn paths(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
     };
     match paths.iter().find(|path| !safe(path)) {
         Some(path) => Err(Error::bad(format!(
-            "{} of {path:?}, which is not absolute or goes up",
+            "{} of {path:?}: the path must be absolute and must not contain `..`",
             info.key
         ))),
         None => Ok(paths),
@@ -248,15 +248,15 @@ fn check_room(size: Size, bytes: usize, limits: &ControlLimits) -> Result<(), Er
     let message = if size.paths > limits.cleanups_per_job {
         let most = limits.cleanups_per_job;
         format!(
-            "a job may have {most} paths to be removed, not {}",
+            "a job can register at most {most} paths for cleanup, not {}",
             size.paths
         )
     } else if size.bytes > limits.cleanup_bytes_per_job {
         let most = limits.cleanup_bytes_per_job;
-        format!("the paths of a job to be removed may take {most} bytes")
+        format!("the paths that a job registers for cleanup exceed {most} bytes")
     } else if bytes > limits.cleanup_bytes {
         let most = limits.cleanup_bytes;
-        format!("the paths of all jobs to be removed may take {most} bytes")
+        format!("the paths that all jobs register for cleanup exceed {most} bytes")
     } else {
         return Ok(());
     };
@@ -305,7 +305,7 @@ impl KeptCleanup {
         match conflict.or_else(|| more.ignored.iter().find(|path| is_removed(path))) {
             Some(path) => Err(Error::new(
                 Status::ERR_CONFLICTING_CLEANUP_DIRECTIVES,
-                format!("{path:?} is to be removed and to be left"),
+                format!("{path:?} is registered both to be removed and to be kept"),
             )),
             None => Ok(()),
         }

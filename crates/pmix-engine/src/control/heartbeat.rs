@@ -64,7 +64,7 @@ impl HeartbeatMonitor {
             }
         }
         if seconds == 0 {
-            let message = "heartbeats without pmix.monitor.btime, the time between them";
+            let message = "missing pmix.monitor.btime, the time between heartbeats";
             return Err(Error::bad(message));
         }
         let seconds = u64::from(seconds) * (u64::from(drops) + 1);
@@ -89,7 +89,7 @@ fn number(info: &Info<'_>) -> Result<u32, Error> {
 #[cold]
 fn wrong(info: &Info<'_>) -> Error {
     let found = info.value.data_type();
-    Error::bad(format!("{} cannot have the type {found}", info.key))
+    Error::bad(format!("{} has the unexpected type {found}", info.key))
 }
 
 /// Holds all heartbeat monitors, by peer.
@@ -140,7 +140,7 @@ impl HeartbeatMonitors {
             monitors: Vec::new(),
         });
         if monitored.monitors.len() >= most {
-            let message = format!("a process can be watched in {most} ways at a time");
+            let message = format!("a process can have at most {most} monitors at a time");
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         monitored.monitors.push(Watch {

@@ -160,7 +160,7 @@ impl Control {
         match Notification::new(Reporter::Server, event, source, range, infos) {
             Ok(notification) => Some(notification.only(only)),
             Err(error) => {
-                tracing::warn!(%peer, %error, "missed heartbeats cannot be told");
+                tracing::warn!(%peer, %error, "cannot notify of missed heartbeats");
                 None
             }
         }
@@ -183,8 +183,7 @@ fn check_alert(request: &request::Monitor<'_>) -> Result<(), Error> {
     let mut names = alert.names().iter().map(pmix_types::Constant::name);
     match adds && names.any(is_of_servers) {
         true => Err(Error::bad(format!(
-            "{alert} is an event of servers: a monitor tells one of its own, or \
-             PMIX_MONITOR_FILE_ALERT and the like"
+            "{alert} is reserved for events of servers: use a status of your own, or one like PMIX_MONITOR_FILE_ALERT"
         ))),
         false => Ok(()),
     }

@@ -23,7 +23,7 @@ impl Engine {
     pub fn check_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
         let Proc { nspace, rank } = proc;
         let Some(registered) = self.cx.store.job(nspace) else {
-            let message = format!("job {nspace} is not registered: that comes before its clients");
+            let message = format!("job {nspace} is not registered: register it before its clients");
             return Err(Error::not_found(message));
         };
         let job = registered.job();
@@ -40,20 +40,20 @@ impl Engine {
         if rank.is_valid() && !is_known {
             let size =
                 size.map_or_else(String::new, |size| format!(", which has {size} processes"));
-            let message = format!("rank {rank} is none of job {nspace}{size}");
+            let message = format!("rank {rank} is not in job {nspace}{size}");
             return Err(Error::not_found(message));
         }
         if let Some(node) = job.other_node(*rank) {
             let (node, own) = (node.escape_ascii(), self.cx.store.local_node().name());
             let own = own.escape_ascii();
             let message = format!(
-                "rank {rank} of job {nspace} is on node {node}, and this server is that of {own}"
+                "rank {rank} of job {nspace} is on node {node}, but this server is on node {own}"
             );
             return Err(Error::bad(message));
         }
         let client = self.cx.registry.client_of(proc);
         if client.is_some_and(|client| client.state == ClientState::Expected) {
-            let message = format!("rank {rank} of job {nspace} is registered already");
+            let message = format!("rank {rank} of job {nspace} is already registered");
             return Err(Error::new(Status::ERR_EXISTS, message));
         }
         Ok(())

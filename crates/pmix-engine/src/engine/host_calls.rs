@@ -320,7 +320,7 @@ impl Engine {
     /// A process is registered no longer.
     fn client_removed(&mut self, id: ClientId, client: Client) {
         for peer in client.peers.iter().copied() {
-            tracing::debug!(%peer, "its process is deregistered");
+            tracing::debug!(%peer, "closing the connection: its process is deregistered");
             self.close(peer);
         }
         self.subsystems.client_removed(&mut self.cx, id, &client);

@@ -34,7 +34,7 @@ impl Engine {
                 Vec::new()
             }) {
                 for error in refused {
-                    tracing::warn!(%nspace, "what another node says of a job: {error}");
+                    tracing::warn!(%nspace, "ignoring a part of the job info from another node: {error}");
                 }
                 self.job_is_known(&nspace);
             }
@@ -67,7 +67,7 @@ impl Engine {
     /// `PMIX_ERR_BAD_PARAM` without processes.
     pub fn collect_job_info(&self, procs: &[Proc<'_>]) -> Result<Vec<u8>, Error> {
         if procs.is_empty() {
-            return Err(Error::bad("no process whose job is meant"));
+            return Err(Error::bad("expected at least one process"));
         }
         let form = self.cx.config.modex_form();
         let mut seen = std::collections::HashSet::new();
@@ -94,7 +94,7 @@ impl Engine {
         suspends: bool,
     ) -> Result<(), Error> {
         if !channels.contains(IofChannel::STDIN_CHANNEL) {
-            let why = format!("only input can be suspended, and not {channels}");
+            let why = format!("only standard input can be suspended, not {channels}");
             return Err(Error::new(Status::ERR_NOT_SUPPORTED, why));
         }
         let forwarding = &mut self.subsystems.forwarding;

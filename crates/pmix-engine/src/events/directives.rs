@@ -44,7 +44,12 @@ pub(crate) fn take_only_users(infos: &mut Vec<Info<'static>>) -> Result<Option<V
     }
     let users = infos.extract_if(.., |info| is_said(info)).map(|info| {
         let number = info.value.to_number();
-        number.map_err(|_| Error::bad(format!("{ONLY_USER} is {:?} and no user", info.value)))
+        number.map_err(|_| {
+            Error::bad(format!(
+                "{ONLY_USER} is {:?}, expected a user ID",
+                info.value
+            ))
+        })
     });
     users.collect::<Result<Vec<u32>, _>>().map(Some)
 }

@@ -97,12 +97,10 @@ impl Notification {
         let only = take_only_users(&mut infos)?.filter(|_| reporter == Reporter::Host);
         let directives = Directives::read(&infos)?;
         if range.as_raw() > DataRange::PROC_LOCAL.as_raw() {
-            return Err(Error::bad(format!(
-                "an event cannot have the range {range}"
-            )));
+            return Err(Error::bad(format!("invalid range of an event: {range}")));
         }
         if range == DataRange::CUSTOM && directives.targets.is_none() {
-            let message = "an event of PMIX_RANGE_CUSTOM without processes (pmix.evrange)";
+            let message = "an event with PMIX_RANGE_CUSTOM requires processes (pmix.evrange)";
             return Err(Error::bad(message));
         }
         Ok(Self {

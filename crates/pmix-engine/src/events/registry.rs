@@ -130,8 +130,8 @@ impl Registry {
         Err(Error::new(
             Status::ERR_OUT_OF_RESOURCE,
             format!(
-                "{num_codes} codes about {num_procs} processes in one registry: a peer may have {} \
-                 and {}",
+                "the event registrations of a peer have {num_codes} codes and {num_procs} processes: the \
+                limits are {} and {}",
                 limits.codes_per_peer, limits.procs_per_peer
             ),
         ))

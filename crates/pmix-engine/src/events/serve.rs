@@ -87,7 +87,7 @@ impl Events {
         };
         event.infos.retain(|info| pack(&alone(info)).is_ok());
         let packed = pack(&event);
-        let failed = |error| tracing::error!(%error, "an event cannot be packed");
+        let failed = |error| tracing::error!(%error, "cannot pack an event");
         packed.map_err(failed).ok()
     }
 
@@ -150,7 +150,7 @@ impl Events {
     /// The host answered whether it reports codes that it was asked for besides.
     pub(crate) fn host_answered(&mut self, codes: &[Status], status: Status) {
         if !status.is_success() {
-            tracing::debug!(%status, "the host does not report events that it was asked for");
+            tracing::debug!(%status, "the host rejected the registration for events");
             self.host_declined(codes);
         }
     }

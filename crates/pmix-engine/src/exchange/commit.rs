@@ -69,7 +69,7 @@ impl Exchange {
     ) -> Result<(Proc<'static>, Option<Awaited>), Error> {
         let member = cx.member(ticket)?;
         let Some(client) = member.client else {
-            return Err(Error::denied("a tool has no data to share"));
+            return Err(Error::denied("tools cannot commit data"));
         };
         let (proc, form) = (member.proc.clone(), member.form);
         let len = request.blocks.len();
@@ -95,7 +95,7 @@ impl Exchange {
             Status::ERR_OUT_OF_RESOURCE if is_short => Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
-                    "{error}; the processes of {} may put {} bytes together",
+                    "{error}; the processes of {} can put at most {} bytes in total",
                     proc.nspace, cx.config.put_bytes_per_job
                 ),
             ),
@@ -153,7 +153,7 @@ impl Exchange {
             true => Ok(there),
             false => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("{len} bytes of data beside {there}, more than {most}"),
+                format!("{len} bytes in addition to {there} exceed the limit of {most}"),
             )),
         }
     }

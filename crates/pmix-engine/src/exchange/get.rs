@@ -98,7 +98,9 @@ impl Exchange {
         match self.outcome(cx, &pending) {
             Ok(Resolution::Ready(payload)) => cx.reply(pending.ticket, payload),
             Ok(Resolution::WaitFor(_)) if pending.request.is_immediate => {
-                let error = Error::not_found("it is not there, and the client does not wait");
+                let error = Error::not_found(
+                    "the data is not available, and the client does not wait for it",
+                );
                 cx.reply_error(pending.ticket, &error);
             }
             Ok(Resolution::WaitFor(wait_for)) => self.park(cx, pending, wait_for),

@@ -67,7 +67,7 @@ impl Exchange {
     fn set_names(cx: &Cx, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let names: Vec<_> = cx.process_sets.of(&request.proc).collect();
         if names.is_empty() {
-            return Err(Error::not_found("it is in no process set"));
+            return Err(Error::not_found("the process is not in a process set"));
         }
         let names: Vec<_> = names.into_iter().map(Text::as_bytes).collect();
         let kval = Kval {

@@ -33,7 +33,9 @@ impl Exchange {
         }
         let open = self.outbound.num_of(peer);
         if open >= cx.config.requests_per_peer {
-            let message = format!("the host is asked about {open} processes for this peer");
+            let message = format!(
+                "the limit of pending direct modex requests of this peer is reached: {open}"
+            );
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }
         let mut infos = request.infos.clone();
@@ -85,7 +87,7 @@ impl Exchange {
         };
         let brought = match status.is_success() {
             true => self.keep(cx, proc, &data),
-            false => Err(Error::new(status, "the host brought no data")),
+            false => Err(Error::new(status, "the host returned no data")),
         };
         for id in self.gets.of_proc(proc) {
             let Some(mut pending) = self.take_pending(cx, id) else {
@@ -163,7 +165,7 @@ impl Exchange {
             }
             _ if pending.wait_for == WaitFor::Job && is_own() => self.settle(cx, pending),
             Status::ERR_NOT_SUPPORTED => {
-                let error = Error::not_found("the host brings no data of other nodes");
+                let error = Error::not_found("the host does not support direct modex requests");
                 cx.reply_error(pending.ticket, &error);
             }
             _ => cx.reply_error(pending.ticket, error),

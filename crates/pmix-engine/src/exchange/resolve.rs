@@ -134,11 +134,11 @@ impl Exchange {
                     false => WaitFor::Commit,
                 }))
             }
-            ClientState::Finalized | ClientState::Left => {
-                Err(Error::not_found("the process left without putting it"))
-            }
+            ClientState::Finalized | ClientState::Left => Err(Error::not_found(
+                "the process disconnected without putting the key",
+            )),
             ClientState::Lost => {
-                let message = "the process was lost before it put it";
+                let message = "the process was lost before it put the key";
                 Err(Error::new(Status::ERR_LOST_CONNECTION, message))
             }
         }
@@ -162,7 +162,7 @@ impl Exchange {
             return Err(Error::not_found(format!("{nspace} has no rank {rank}")));
         }
         match pending.was_asked {
-            true => Err(Error::not_found("the process has not put it")),
+            true => Err(Error::not_found("the process has not put the key")),
             false => Ok(Resolution::WaitFor(WaitFor::Host)),
         }
     }

@@ -85,7 +85,7 @@ impl Groups {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
-                    "rank {} of {} leads {most} invitations, which is the most: end some first",
+                    "rank {} of {} already leads {most} invitations, the limit: complete or abort some first",
                     leader.rank, leader.nspace
                 ),
             ));
@@ -288,7 +288,7 @@ impl Groups {
         }
         let learned = self.invited(cx, name, source, infos);
         learned.unwrap_or_else(|error| {
-            tracing::debug!(%error, %name, "an invitation of another node is not known here");
+            tracing::debug!(%error, %name, "ignoring an invitation from another node");
             Vec::new()
         })
     }
@@ -375,7 +375,7 @@ impl Groups {
                     return Err(Error::new(
                         Status::GROUP_CONSTRUCT_ABORT,
                         format!(
-                            "{name}: another leads in the place of an earlier life of the caller"
+                            "{name}: another process replaced the caller's previous instance as leader"
                         ),
                     ));
                 }
@@ -385,9 +385,7 @@ impl Groups {
             Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
             // A process that could report this would decide which process leads.
             Status::GROUP_LEADER_SELECTED => {
-                return Err(Error::denied(
-                    "a process does not say which leader was chosen",
-                ));
+                return Err(Error::denied("only servers can report the selected leader"));
             }
             _ => {}
         }

@@ -122,7 +122,9 @@ impl Groups {
             true => Ok(()),
             false => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("{name} takes {more} bytes, and groups of {job} take {bytes} of {most}"),
+                format!(
+                    "{name} needs {more} bytes, but groups of {job} already use {bytes} of {most}"
+                ),
             )),
         }
     }
@@ -143,7 +145,7 @@ impl Groups {
             Some(proc) => Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
                 format!(
-                    "rank {} of {} is in {most} groups, which is the most: destruct or leave some first",
+                    "rank {} of {} is already in {most} groups, the limit: destruct or leave some first",
                     proc.rank, proc.nspace
                 ),
             )),

@@ -126,7 +126,7 @@ impl Groups {
                     follow.extend(self.gone_already(cx, &name, &list, notifies, &gone));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, %name, "a group that the host tells of is not known here");
+                    tracing::debug!(%error, %name, "ignoring a group from the host");
                 }
             }
         }
@@ -166,7 +166,7 @@ impl Groups {
         match others.any(is_taken) {
             true => Err(Error::new(
                 Status::ERR_EXISTS,
-                format!("a member is in a group {name} already"),
+                format!("a member is already in a group {name}"),
             )),
             false => Ok(()),
         }

@@ -61,7 +61,7 @@ impl Members {
             };
             if let Some(rank) = twice {
                 return Err(Error::bad(format!(
-                    "rank {rank} of {nspace} is twice among the members"
+                    "rank {rank} of {nspace} is listed twice as a member"
                 )));
             }
         }

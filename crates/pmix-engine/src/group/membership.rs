@@ -470,7 +470,8 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
         if puts.num_bytes(proc.rank).saturating_add(more) > most
             || num_keys > cx.config.put_keys_per_process
         {
-            tracing::warn!(nspace = %proc.nspace, rank = %proc.rank, "too much to share with a group");
+            tracing::warn!(nspace = %proc.nspace, rank = %proc.rank, "the data of a group member exceeds the \
+            limit and is not shared");
             return Ok(());
         }
         for info in infos {
@@ -481,7 +482,7 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
         Ok(())
     });
     if let Err(error) = stored {
-        tracing::debug!(%error, "what a member shares with its group is not stored");
+        tracing::debug!(%error, "cannot store the data that a member shares with its group");
     }
 }
 

@@ -212,7 +212,7 @@ fn resolve_one(
         }
         None => Err(Error::new(
             Status::ERR_OUT_OF_RESOURCE,
-            format!("names of groups stand for more than {MAX_PROCS} processes"),
+            format!("the named groups have more than {MAX_PROCS} members"),
         )),
     };
     let members = &group.members;

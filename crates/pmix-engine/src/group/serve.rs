@@ -93,7 +93,7 @@ impl Groups {
                 let is_own = |proc: &Proc<'_>| *proc == member.proc;
                 if request.procs.len() > 1 || !request.procs.iter().all(is_own) {
                     return Err(Error::bad(
-                        "who does not know all the others names itself alone",
+                        "the leader and added members of a group must pass only themselves as participants",
                     ));
                 }
             }
@@ -102,7 +102,7 @@ impl Groups {
             let listed = match value(&request.infos, key) {
                 None => continue,
                 Some(Value::DataArray(DataArray::Proc(procs))) if !procs.is_empty() => procs,
-                Some(_) => return Err(Error::bad(format!("{key} is no list of processes"))),
+                Some(_) => return Err(Error::bad(format!("{key} is not a list of processes"))),
             };
             let size = |nspace: &Nspace<'_>| cx.readable_size(member, nspace);
             let is_here = |nspace: &Nspace<'_>, rank| cx.registry.find(nspace, rank).is_some();
@@ -129,13 +129,13 @@ impl Groups {
         let nspace = Nspace::new(name.as_bytes());
         if is_job(cx, &nspace) {
             return Err(Error::bad(format!(
-                "{name} is a job, which a group cannot be called"
+                "{name} is the nspace of a job and cannot be the name of a group"
             )));
         }
         match self.of(name.as_bytes(), caller) {
             Some(_) => Err(Error::new(
                 Status::ERR_EXISTS,
-                format!("the caller is in a group {name} already"),
+                format!("the caller is already in a group {name}"),
             )),
             None => Ok(name),
         }
@@ -203,7 +203,7 @@ impl Groups {
         let member = client(cx, ticket)?;
         let name = name.ok_or_else(|| Error::bad("a group without a name"))?;
         let found = self.of(name.as_bytes(), &member.proc);
-        found.ok_or_else(|| Error::not_found(format!("the caller is in no group {name}")))
+        found.ok_or_else(|| Error::not_found(format!("the caller is not in a group {name}")))
     }
 }
 
@@ -217,7 +217,7 @@ fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
     let member = cx.member(ticket)?;
     match member.client {
         Some(_) => Ok(member),
-        None => Err(Error::denied("a tool is in no group")),
+        None => Err(Error::denied("tools cannot be members of groups")),
     }
 }
 

@@ -29,7 +29,7 @@ impl Forwarding {
         infos: &[Info<'_>],
     ) -> Result<(), Error> {
         if channel == IofChannel::NO_CHANNELS || channel == IofChannel::STDIN_CHANNEL {
-            return Err(Error::bad(format!("{channel} is no output")));
+            return Err(Error::bad(format!("{channel} is not an output channel")));
         }
         let piece = Piece {
             source: source.clone().into_owned(),
@@ -65,7 +65,7 @@ impl Forwarding {
             };
             match output.encode(&form, Some(cx.framer())) {
                 Ok(bytes) => cx.send(peer, Tag::OUTPUT, bytes),
-                Err(error) => tracing::warn!(%peer, %error, "output cannot be packed"),
+                Err(error) => tracing::warn!(%peer, %error, "cannot pack output"),
             }
         }
     }
@@ -157,7 +157,7 @@ impl Forwarding {
                 self.open(number, |peer, nspace| may_read(cx, peer, nspace));
                 self.pump_output(cx, peer);
             }
-            Err(error) => tracing::warn!(%peer, %error, "output is not forwarded"),
+            Err(error) => tracing::warn!(%peer, %error, "cannot forward output"),
         }
     }
 

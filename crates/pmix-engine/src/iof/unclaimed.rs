@@ -75,7 +75,7 @@ impl UnclaimedOutput {
     /// Compares what is counted with what is kept.
     pub(super) fn recount(&self, recount: &mut Recount) {
         let found = self.pieces.iter().map(|piece| piece.weight()).sum();
-        recount.compare("bytes of output that nobody has pulled", self.weight, found);
+        recount.compare("bytes of output without a pull", self.weight, found);
         let of_streams = self.streams.values().sum();
         recount.compare("bytes of streams", of_streams, found);
     }

@@ -97,7 +97,7 @@ impl Chunk {
 
     /// Returns the length of both runs in bytes.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "no chunk is empty")]
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.head_len + self.payload.as_bytes().len()
     }

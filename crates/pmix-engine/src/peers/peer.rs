@@ -142,7 +142,7 @@ pub struct Origin {
 /// The right to answer a request. It cannot be copied and an answer takes it, so that nothing is
 /// answered twice; whoever drops it owes a reason why the peer waits for nothing.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a request that is not answered hangs its client"]
+#[must_use = "a request without a reply blocks its client"]
 pub(crate) struct Ticket {
     peer: PeerId,
     tag: Tag,

@@ -43,8 +43,8 @@ impl<'q> Nodes<'q> {
             .collect();
         if several.len() > MOST_NODES || given.len() - named.len() > MOST_OTHERS {
             let message = format!(
-                "more than {MOST_NODES} nodes in one query, or beside several nodes more than \
-                 {MOST_OTHERS} other qualifiers"
+                "a query has more than {MOST_NODES} nodes, or several nodes and more than {MOST_OTHERS} \
+                other qualifiers"
             );
             return Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message));
         }

@@ -127,7 +127,7 @@ impl QueryResults {
         if self.num_keys <= MOST_KEYS && self.weight <= most_bytes {
             return Ok(());
         }
-        let message = format!("more than {MOST_KEYS} keys or {most_bytes} bytes in one query");
+        let message = format!("a query has more than {MOST_KEYS} keys or {most_bytes} bytes");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
@@ -148,7 +148,7 @@ impl QueryResults {
         if self.num_looks <= MOST_LOOKS {
             return Ok(());
         }
-        let message = format!("more than {MOST_LOOKS} keys of nodes in one query");
+        let message = format!("a query has more than {MOST_LOOKS} keys of nodes");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 

@@ -31,7 +31,7 @@ impl QueryTarget {
                 _ => Err(wrong(info)),
             },
             (Some(_), _, _) => Err(Error::bad(
-                "a query names a process by pmix.procid, or by pmix.nspace and pmix.rank",
+                "a query names a process either by pmix.procid or by pmix.nspace and pmix.rank",
             )),
             (None, nspace, rank) => Ok(Self {
                 nspace: nspace.map(name).transpose()?.flatten(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where what processes write goes, in which form, and what is told of it.
+//! The destinations and forms of process output, and the reports about it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -47,10 +47,10 @@ pub enum LineForm {
     Whole,
     /// Lines go out whole, but what has no line end for this long goes out without one, so that a prompt is seen.
     WholeWithin(Duration),
-    /// Lines go out whole, each behind the name of the process and of the stream: `[<nspace>,0]<stdout>: `.
+    /// Complete lines, prefixed with the process and the stream: `[<nspace>,0]<stdout>: `.
     Tagged,
-    /// Lines go out whole, each behind the number of the job, which is what stands behind the last `@` of its
-    /// name or all of that, the rank, the node, the process id and the stream: `[1,0][n01:4711]<stdout>: `.
+    /// Complete lines, prefixed with the number of the job (the part of its name after the last `@`, or all
+    /// of it), the rank, the node, the process ID and the stream: `[1,0][n01:4711]<stdout>: `.
     Detailed {
         /// The process id.
         pid: i32,
@@ -79,13 +79,13 @@ impl From<LineForm> for Delivery {
 /// each other.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
-    /// What the file is called in messages.
+    /// The path of the file in messages.
     pub path: PathBuf,
     /// The file, open for writing.
     pub file: Arc<File>,
 }
 
-/// Describes a stream that somebody holds open although its process has ended.
+/// A stream that another process holds open after its own process has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStream {
     /// The process.
@@ -103,6 +103,6 @@ pub struct OutputChunk {
     pub source: Proc<'static>,
     /// The stream.
     pub kind: OutputStream,
-    /// What was written.
+    /// The bytes written.
     pub bytes: Vec<u8>,
 }

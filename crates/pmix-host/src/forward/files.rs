@@ -61,11 +61,11 @@ pub(super) struct Failure {
     pub(super) why: String,
 }
 
-/// One file, and the bytes that it has not taken.
+/// A file and the bytes that are not written to it yet.
 struct Queue {
     path: PathBuf,
     file: Arc<File>,
-    way: Way,
+    way: WriteMethod,
     /// The number of streams that go to it.
     num_streams: usize,
     waiting: Vec<u8>,
@@ -79,7 +79,7 @@ struct Queue {
 
 /// The way in which a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum WriteMethod {
     /// By a write that may take long.
     Blocking,
     /// By a write that takes as many bytes as there is room for.
@@ -104,7 +104,7 @@ impl Files {
             return FileId(place);
         }
         let queue = Some(Queue {
-            way: Way::of(&file),
+            way: WriteMethod::of(&file),
             path,
             file,
             num_streams: 1,
@@ -130,7 +130,7 @@ impl Files {
         let queue = self.queues.get_mut(id.0)?.as_mut()?;
         let written = match (queue.way, &self.writers.helpers) {
             // Nothing else writes it.
-            (Way::Blocking, None) => (&*queue.file).write_all(bytes),
+            (WriteMethod::Blocking, None) => (&*queue.file).write_all(bytes),
             _ => {
                 queue.waiting.extend_from_slice(bytes);
                 queue.advance(&self.writers, Instant::now())
@@ -192,8 +192,8 @@ impl Files {
     /// Returns the time when a pipe, or a file that no thread took, is to be tried again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let is_retried = |queue: &Queue| match queue.way {
-            Way::NonBlocking => !queue.is_empty(),
-            Way::Blocking => queue.is_refused,
+            WriteMethod::NonBlocking => !queue.is_empty(),
+            WriteMethod::Blocking => queue.is_refused,
         };
         let mut queues = self.queues.iter().flatten();
         queues.any(is_retried).then(|| Instant::now() + RETRY)
@@ -209,8 +209,8 @@ impl Files {
         let is_late = |queue: &Queue| {
             let since = queue.stuck_since.unwrap_or(now);
             let since = match queue.way {
-                Way::Blocking => since.max(progress_since),
-                Way::NonBlocking => since,
+                WriteMethod::Blocking => since.max(progress_since),
+                WriteMethod::NonBlocking => since,
             };
             !queue.is_empty() && now.saturating_duration_since(since) >= patience
         };
@@ -219,7 +219,7 @@ impl Files {
         self.writers.has_lost_thread |= late.any(is_begun);
         let has_lost_thread = self.writers.has_lost_thread;
         let is_stuck = |queue: &Queue| {
-            let is_tried = queue.way == Way::NonBlocking || is_begun(queue);
+            let is_tried = queue.way == WriteMethod::NonBlocking || is_begun(queue);
             is_late(queue) && (is_tried || has_lost_thread)
         };
         let queues = self.queues.iter().enumerate();
@@ -231,7 +231,7 @@ impl Files {
             let queue = files.queues.get(id.0).and_then(Option::as_ref);
             let num_bytes = queue.map_or(0, Queue::num_left);
             io::Error::other(format!(
-                "it took nothing for {} ms, and {num_bytes} bytes are lost",
+                "it accepted no data for {} ms, and {num_bytes} bytes are lost",
                 patience.as_millis()
             ))
         };
@@ -273,7 +273,7 @@ impl Writers {
         let Queue {
             path, file, way, ..
         } = queue;
-        if let (Way::Blocking, Some(helpers)) = (way, &self.helpers) {
+        if let (WriteMethod::Blocking, Some(helpers)) = (way, &self.helpers) {
             // The task is dropped: the thread closes the file of cancelled work as well. A refusal closes it here.
             let _ = helpers.run(move |_| drop(file));
         }
@@ -311,9 +311,11 @@ impl Queue {
     /// Writes what can be written now, or has a thread begin to.
     fn advance(&mut self, writers: &Writers, now: Instant) -> io::Result<()> {
         match (self.way, &writers.helpers) {
-            (Way::NonBlocking, _) => self.write_some(now),
-            (Way::Blocking, None) => Ok(()),
-            (Way::Blocking, Some(helpers)) => self.write_by(helpers, &writers.progress, now),
+            (WriteMethod::NonBlocking, _) => self.write_some(now),
+            (WriteMethod::Blocking, None) => Ok(()),
+            (WriteMethod::Blocking, Some(helpers)) => {
+                self.write_by(helpers, &writers.progress, now)
+            }
         }
     }
 
@@ -351,7 +353,9 @@ impl Queue {
             match writing.poll() {
                 TaskState::Pending => return Ok(()),
                 TaskState::Done(result) => result?,
-                TaskState::Lost => return Err(io::Error::other("the thread that wrote it failed")),
+                TaskState::Lost => {
+                    return Err(io::Error::other("the thread that wrote it panicked"));
+                }
             }
             self.writing = None;
             self.stuck_since = None;
@@ -375,7 +379,7 @@ impl Queue {
                     return Ok(());
                 }
                 tracing::debug!(
-                    "{} is written without a thread: {error}",
+                    "cannot start a thread that writes {}; writes may block: {error}",
                     self.path.display()
                 );
                 self.write_some(now)
@@ -384,7 +388,7 @@ impl Queue {
     }
 }
 
-impl Way {
+impl WriteMethod {
     fn of(file: &File) -> Self {
         if !matches!(
             kind_of(file.as_fd()),
@@ -397,7 +401,7 @@ impl Way {
         match set {
             Ok(()) => Self::NonBlocking,
             Err(e) => {
-                tracing::debug!("a file for output stays blocking: {e}");
+                tracing::debug!("cannot make an output file nonblocking: {e}");
                 Self::Blocking
             }
         }

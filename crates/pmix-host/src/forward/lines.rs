@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines, each behind a tag.
+//! Prefixing of lines with a tag.
 
 use pmix_types::Proc;
 
@@ -14,7 +14,7 @@ const LONGEST: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Lines {
     tag: Vec<u8>,
-    /// What came of a line that has no end yet.
+    /// The beginning of a line that is not complete yet.
     rest: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl Lines {
         }
     }
 
-    /// Appends to `out` the lines that are whole by now. Bytes are not looked at but for newlines.
+    /// Appends complete lines to `out`. Only newlines are interpreted.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.tag.is_empty() {
             return self.push_untagged(bytes, out);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_tag_are_whole_and_what_has_no_end_stays_as_it_is() {
+    fn untagged_lines_are_complete_and_the_last_one_is_unchanged() {
         let mut lines = Lines::new("");
         let mut out = Vec::new();
         lines.push(b"a", &mut out);

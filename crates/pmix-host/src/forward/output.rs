@@ -27,11 +27,11 @@ mod tests;
 /// them into the file, too: two loops in C took 0.90 and 0.82 s for 1 GiB from four `dd bs=64k` to a file in memory, the
 /// least of four runs each (commit c0ec4125).
 const PIECE: usize = 64 << 10;
-/// How often one stream is read before the others get their turn.
+/// Number of reads of one stream before the other streams are served.
 const READS_A_TURN: usize = 4;
-/// What the pipes of the first streams hold, so that processes that write much need not wait for each turn.
+/// Size of the pipes of the first streams, so that processes with much output rarely block.
 const LARGE_PIPE: usize = PIECE * READS_A_TURN;
-/// How many streams have such pipes; what the pipes of one user may hold together is limited.
+/// Number of streams with such pipes; the system limits the total size of the pipes of a user.
 const NUM_LARGE: usize = 16;
 
 /// Copies the output of processes to two streams of the host, with a tag in front of each line where
@@ -45,7 +45,7 @@ const NUM_LARGE: usize = 16;
 /// A file that takes no more is named on the host's standard error, and no longer written to; its stream is still read
 /// for those who pull it, or else the process gets the error of a pipe without a reader.
 pub struct OutputForwarder<'a> {
-    /// Where the tokens of the streams begin; the two in front are those of the sinks.
+    /// The first token of the streams; the two tokens before it belong to the sinks.
     first: usize,
     streams: Vec<Option<Stream>>,
     /// The places of streams that were closed.
@@ -53,13 +53,13 @@ pub struct OutputForwarder<'a> {
     num_open: usize,
     sinks: [Sink<'a>; 2],
     files: Files,
-    /// Whether the poll tells when the sink has room.
+    /// `true` for a sink that is registered with the poll for writability.
     awaited: [bool; 2],
     /// Streams that may have more to read; a poll tells of each piece of news only once.
     unread: Vec<usize>,
     /// Streams that keep a part of a line, by the time at which it goes out.
     parts: BTreeSet<(Instant, usize)>,
-    /// What was read since it was last asked for, if it is.
+    /// The output read since the last call of `chunks`, if collected.
     chunks: Option<Vec<OutputChunk>>,
     piece: Vec<u8>,
     /// The name of the node, for tags.
@@ -70,21 +70,22 @@ struct Stream {
     source: Proc<'static>,
     pipe: Receiver,
     kind: OutputStream,
-    /// Whether it goes to the stream of the host.
+    /// `true` if the output goes to the stream of the host.
     is_shown: bool,
-    /// Whether it is kept for those who pull it, and was never shown.
+    /// `true` if the output is only for pulls and is never shown.
     is_for_pulls: bool,
     lines: Option<Lines>,
-    /// How long a part of a line is kept, if not until the line ends.
+    /// The time that an incomplete line is kept; `None`: until the line ends.
     patience: Option<Duration>,
-    /// When the part that is kept goes out.
+    /// The time at which the incomplete line is written.
     part_until: Option<Instant>,
-    /// Whether the part that is kept came behind one that went out, and so has a time of its own.
+    /// `true` if the incomplete line follows one that was written, and so has its own deadline.
     is_part_new: bool,
     file: Option<FileId>,
-    /// Whether it stands among those that may have more to read.
+    /// `true` if the stream is queued for more reads.
     queued: bool,
-    /// How much is still read of it, once it is not waited for any longer.
+    /// Number of bytes still to be read before the stream is closed, after the launcher stopped waiting for
+    /// it.
     left: Option<usize>,
     /// Its file, which takes no more.
     failure: Option<Failure>,
@@ -111,7 +112,7 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Sets the name of the node, which stands in [detailed](LineForm::Detailed) tags.
+    /// Sets the name of the node in [detailed](LineForm::Detailed) tags.
     #[must_use]
     pub fn on_host(mut self, name: &str) -> Self {
         name.clone_into(&mut self.host);
@@ -243,7 +244,7 @@ impl<'a> OutputForwarder<'a> {
         self.sinks.iter().all(Sink::is_empty) && self.files.is_drained()
     }
 
-    /// Returns whether there is something to do without waiting for the poll.
+    /// Returns `true` if there is work that needs no poll event.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         let mut unread = self.unread.iter();
@@ -298,7 +299,8 @@ impl<'a> OutputForwarder<'a> {
                     false if stream.file.is_some() || stream.is_for_pulls => {
                         stream.read(piece, None, files, self.chunks.as_mut())
                     }
-                    // Who wrote for a reader that went away is told as if the pipe had been its own.
+                    // Closing the pipe lets the writer see the loss of the reader as if the pipe had been its
+                    // own.
                     false => Read::End,
                 };
                 if !matches!(read, Read::More) || stream.failure.is_some() {
@@ -380,8 +382,8 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Waits no longer for pipes of a job that somebody still holds open: what is in them by now is
-    /// still copied, and then they are closed. Returns which these are and how many bytes are in them.
+    /// Stops waiting for pipes of a job that other processes hold open: copies the bytes already in them,
+    /// then closes them. Returns these streams and the number of bytes in each.
     pub fn drain_and_close(&mut self, nspace: &Nspace<'_>) -> Vec<HeldStream> {
         let mut held = Vec::new();
         for index in 0..self.streams.len() {
@@ -400,7 +402,7 @@ impl<'a> OutputForwarder<'a> {
                     num_bytes,
                 });
             }
-            // One that is empty is closed by this.
+            // The next read closes the pipe if it is empty.
             self.queue(index);
         }
         held
@@ -442,7 +444,7 @@ impl<'a> OutputForwarder<'a> {
         }
     }
 
-    /// Writes what there is room for, and asks to be told of room if there is none.
+    /// Writes as much as the sink accepts, and registers for writability if bytes remain.
     fn flush(&mut self, kind: usize, registry: &Registry) {
         let sink = &mut self.sinks[kind];
         let was_gone = sink.is_gone();
@@ -484,7 +486,7 @@ impl<'a> OutputForwarder<'a> {
     }
 }
 
-/// How reading went.
+/// The result of reading a stream.
 enum Read {
     /// There may be more.
     More,
@@ -503,7 +505,7 @@ impl Stream {
         }
     }
 
-    /// Whether all that is done with it is to show it on one stream of the host.
+    /// Returns `true` if the output is only shown on the given stream of the host.
     fn is_only_for(&self, kind: usize) -> bool {
         self.is_shown && self.file.is_none() && self.kind as usize == kind
     }
@@ -526,14 +528,14 @@ impl Stream {
         }
     }
 
-    /// Whether somebody may still write to it.
+    /// Returns `true` if a process may still have the pipe open for writing.
     fn is_held(&self) -> bool {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
         let now = Timespec::default();
         poll(&mut fds, Some(&now)).is_ok() && !fds[0].revents().contains(PollFlags::HUP)
     }
 
-    /// How many bytes are in the pipe.
+    /// Returns the number of bytes in the pipe.
     fn num_unread(&self) -> usize {
         let num_bytes = rustix::io::ioctl_fionread(&self.pipe).unwrap_or(0);
         usize::try_from(num_bytes).unwrap_or(usize::MAX)
@@ -575,7 +577,7 @@ impl Stream {
                     Read::More
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                // Of one that is not waited for, somebody else has read it.
+                // `left` counted these bytes, so another process has read them from the pipe.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.left.is_some() => Read::End,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => Read::Dry,
                 Err(e) => {

@@ -11,35 +11,34 @@ use rustix::net::SendFlags;
 
 use super::kind::kind_of;
 
-/// When so much waits for the reader, nothing more is taken in.
+/// Number of pending bytes above which no more output is accepted.
 const FULL: usize = 256 << 10;
 /// The most that is written at once.
 const PIECE: usize = 64 << 10;
-/// From so many bytes on they are written from where they are, without a copy.
+/// Size from which bytes are written directly, without a copy.
 const DIRECT: usize = 16 << 10;
-/// What a pipe that has room at all takes in one piece (`PIPE_BUF` of Linux).
+/// The size that a writable pipe accepts atomically (`PIPE_BUF` of Linux).
 const SMALL: usize = 4096;
 
 /// A stream of the host itself.
 ///
-/// Its descriptor is shared with who started the host and with the processes of the job, so it
-/// cannot be made non-blocking. A reader that pauses keeps nobody from being signalled all the same:
-/// see [`Way`].
+/// Its descriptor is shared with the parent of the host and the processes of the job, so it cannot be made
+/// nonblocking. A reader that pauses still must not block the host: see [`WriteMethod`].
 pub(super) struct Sink<'a> {
     fd: BorrowedFd<'a>,
-    way: Way,
+    way: WriteMethod,
     waiting: Vec<u8>,
     written: usize,
-    /// How many bytes the reader took so far.
+    /// Number of bytes written so far.
     total: u64,
     gone: bool,
 }
 
-/// How bytes are written without waiting.
-enum Way {
+/// The method of writing without blocking.
+enum WriteMethod {
     /// A pipe or a terminal is opened once more, and that description is non-blocking.
     Own(OwnedFd),
-    /// A socket is told with each message not to wait.
+    /// A socket, with `MSG_DONTWAIT` for each message.
     Socket,
     /// A file has room, or the write fails.
     File,
@@ -52,7 +51,7 @@ impl<'a> Sink<'a> {
     pub(super) fn new(fd: BorrowedFd<'a>) -> Self {
         Self {
             fd,
-            way: Way::to(fd),
+            way: WriteMethod::to(fd),
             waiting: Vec::new(),
             written: 0,
             total: 0,
@@ -60,21 +59,21 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The descriptor that tells of room.
+    /// Returns the descriptor to poll for writability.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         match &self.way {
-            Way::Own(fd) => fd.as_fd(),
-            Way::Socket | Way::File | Way::Asked => self.fd,
+            WriteMethod::Own(fd) => fd.as_fd(),
+            WriteMethod::Socket | WriteMethod::File | WriteMethod::Asked => self.fd,
         }
     }
 
-    /// What is to be written, to be appended to.
+    /// Returns the buffer of pending bytes, for appending.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.waiting
     }
 
-    /// Takes bytes behind those that wait. Many are written at once, as far as there is room, and what is left of
-    /// them waits; whether the reader has gone away shows when it is flushed.
+    /// Appends bytes to the pending ones. Large pieces are written immediately as far as possible; the rest
+    /// stays pending. A closed reader is detected by the next flush.
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         if bytes.len() >= DIRECT && !self.gone && self.write_waiting().is_ok() {
             while !bytes.is_empty() {
@@ -91,27 +90,27 @@ impl<'a> Sink<'a> {
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// Whether it takes no more for now.
+    /// Returns `true` if the sink accepts no more bytes for now.
     pub(super) fn is_full(&self) -> bool {
         self.num_waiting() >= FULL
     }
 
-    /// Whether all was written.
+    /// Returns `true` if no bytes are pending.
     pub(super) fn is_empty(&self) -> bool {
         self.num_waiting() == 0
     }
 
-    /// How many bytes are to be written.
+    /// Returns the number of pending bytes.
     pub(super) fn num_waiting(&self) -> usize {
         self.waiting.len() - self.written
     }
 
-    /// How many bytes were written so far.
+    /// Returns the number of bytes written so far.
     pub(super) fn num_written(&self) -> u64 {
         self.total
     }
 
-    /// Whether nobody reads it any more.
+    /// Returns `true` if the reader has closed the stream.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
@@ -167,7 +166,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-impl Way {
+impl WriteMethod {
     fn to(fd: BorrowedFd<'_>) -> Self {
         match kind_of(fd) {
             Ok(FileType::Socket) => Self::Socket,
@@ -178,14 +177,14 @@ impl Way {
         }
     }
 
-    /// Opens what a descriptor leads to once more. A pipe that nobody reads cannot be opened.
+    /// Reopens the file of a descriptor. A pipe without a reader cannot be opened.
     fn again(fd: BorrowedFd<'_>) -> Self {
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(own) => Self::Own(own),
             Err(e) => {
-                tracing::debug!("a stream of the host cannot be opened again: {e}");
+                tracing::debug!("cannot reopen a stream of the host: {e}");
                 Self::Asked
             }
         }
@@ -208,7 +207,7 @@ impl Way {
         }
     }
 }
-/// Whether a write of one piece would not wait.
+/// Returns `true` if a write of one piece would not block.
 fn has_room(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
     let now = Timespec {
@@ -216,7 +215,7 @@ fn has_room(fd: BorrowedFd<'_>) -> bool {
         tv_nsec: 0,
     };
     match poll(&mut fds, Some(&now)) {
-        // What is broken takes a write, and says so.
+        // A write to a broken pipe returns its error, so it counts as ready.
         Ok(ready) => ready > 0,
         Err(_) => false,
     }
@@ -228,7 +227,7 @@ mod tests {
     use std::io::Read as _;
 
     #[test]
-    fn a_reader_that_is_slow_gets_all_and_holds_nobody_up() {
+    fn a_slow_reader_gets_everything_without_blocking() {
         let (mut reader, writer) = io::pipe().unwrap();
         let mut sink = Sink::new(writer.as_fd());
         let text: Vec<u8> = (0..200_000u32).map(|n| n.to_le_bytes()[0]).collect();
@@ -260,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_another_writer_fills_holds_nobody_up() {
+    fn a_pipe_filled_by_another_writer_does_not_block() {
         let (_reader, writer) = io::pipe().unwrap();
         let mut sink = Sink::new(writer.as_fd());
-        assert!(matches!(sink.way, Way::Own(_)));
+        assert!(matches!(sink.way, WriteMethod::Own(_)));
         // As a process does that shares the pipe: its description is blocking and stays so.
         let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
         assert!(!flags.contains(OFlags::NONBLOCK));
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_nobody_reads_holds_nobody_up() {
+    fn an_unread_socket_does_not_block() {
         let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut sink = Sink::new(writer.as_fd());
         let text = vec![7; 1 << 20];
@@ -309,7 +308,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let mut sink = Sink::new(file.as_fd());
         // It is not asked for room before every 4 KiB, as what may wait is.
-        assert!(matches!(sink.way, Way::File));
+        assert!(matches!(sink.way, WriteMethod::File));
         sink.buffer().extend_from_slice(&[7; 100_000]);
         sink.flush();
         assert!(sink.is_empty());

@@ -29,7 +29,7 @@ struct Piece {
     done: Option<Done>,
 }
 
-/// What is called with how it went.
+/// The callback for the result.
 type Done = Box<dyn FnOnce(Status) + Send>;
 
 impl StdinPipe {

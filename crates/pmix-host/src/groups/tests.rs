@@ -92,7 +92,7 @@ fn outcome(ended: EndedConstruct<usize>) -> Told {
 }
 
 #[test]
-fn leaders_that_know_each_other_add_one_who_calls_before_or_after() {
+fn leaders_add_a_member_that_calls_before_or_after() {
     let led = call(procs(&[3, 1]), vec![adds(&[0, 1])]);
     let expected = [(vec![0, 1], Ok(vec![3, 1, 0]))];
     assert_eq!(outcomes(&[led.clone(), joins(0)]), expected);
@@ -139,7 +139,7 @@ fn a_construction_ends_with_a_server_that_has_not_called() {
 }
 
 #[test]
-fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
+fn a_construct_with_a_leader_ends_with_its_listed_members() {
     let led = || {
         let infos = vec![Info::new(keys::GROUP_LEADER, true)];
         call(procs(&[0, 3]), infos)
@@ -160,7 +160,7 @@ fn a_construction_that_one_leads_ends_when_all_who_are_listed_have_ended() {
 }
 
 #[test]
-fn leaders_that_know_their_number_meet_with_all_whom_any_of_them_adds() {
+fn counted_leaders_form_a_group_with_all_added_members() {
     let calls = [
         joins(4),
         leader(3, 2, vec![adds(&[5])]),
@@ -195,7 +195,7 @@ fn members_are_in_the_order_that_is_asked_for() {
 }
 
 #[test]
-fn what_members_share_is_told_to_all_and_a_context_id_is_asked_for_once() {
+fn shared_infos_reach_all_members_and_one_context_id_is_requested() {
     let shared = Info::new(keys::GROUP_INFO, 7_u32);
     let wants = Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true);
     let mut all = GroupAssembler::default();
@@ -235,7 +235,7 @@ fn a_job_that_does_not_exist_is_not_added() {
 }
 
 #[test]
-fn how_it_failed_on_one_server_is_told_on_all() {
+fn a_failure_on_one_server_is_reported_on_all() {
     let failed = Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_TIMEOUT);
     let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 2), Instant::now());
@@ -314,7 +314,7 @@ fn the_shortest_time_ends_it_for_all() {
 }
 
 #[test]
-fn who_waits_for_many_is_found_for_one_by_its_name() {
+fn a_lookup_of_many_keys_is_found_by_each_key() {
     let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 6), Instant::now());
     let name = |number: usize| Text::from(format!("g{number}"));
@@ -359,7 +359,7 @@ fn leaders_of_two_servers(
 }
 
 #[test]
-fn a_leader_that_ends_where_none_has_called_is_waited_for_no_longer() {
+fn an_ended_leader_on_a_node_without_calls_is_not_awaited() {
     let lost = || Err(Status::ERR_LOST_CONNECTION);
     let optional = [Info::new(keys::GROUP_OPTIONAL, true)];
     let run = leaders_of_two_servers;
@@ -441,7 +441,7 @@ fn leaders_that_count_themselves_end_with_the_last_that_could_be_one_of_them() {
 }
 
 #[test]
-fn one_that_a_late_leader_adds_is_told_how_it_ended() {
+fn a_member_added_by_a_late_leader_gets_the_result() {
     let now = Instant::now();
     let mut all = GroupAssembler::default();
     let job = Job(vec![5], 1);
@@ -484,7 +484,7 @@ fn one_that_is_added_last_is_the_last_that_could_lead() {
 }
 
 #[test]
-fn where_one_leads_the_server_of_those_that_ended_is_waited_for() {
+fn with_a_leader_the_servers_of_ended_members_are_awaited() {
     let leads = [Info::new(keys::GROUP_LEADER, true)];
     for [before, ended, after] in [
         [&[0][..], &[2][..], &[1][..]],

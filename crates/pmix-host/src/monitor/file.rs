@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use pmix_types::{Info, Proc, Status, Text, Value, keys};
 
-use super::looks::{LookId, Looks, Seen};
+use super::looks::{FileState, LookId, Looks};
 use super::{error, number, text, wrong};
 use crate::Error;
 
-/// How long a path may be: the system opens none that is longer (`PATH_MAX`, with its NUL).
+/// Maximum length of a path that the system opens (`PATH_MAX` includes the NUL).
 const LONGEST_PATH: usize = 4095;
 
-/// Which changes of a file are a sign of life.
+/// The changes of a file that count as a sign of life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Signs {
     size: bool,
@@ -28,17 +28,17 @@ struct Signs {
 pub(super) struct FileMonitor {
     path: PathBuf,
     signs: Signs,
-    /// How many checks in a row may see no sign of life.
+    /// Number of consecutive checks that can be without a sign of life.
     drops: u32,
-    /// How many did.
+    /// Number of consecutive checks without a sign of life.
     missed: u32,
-    seen: Option<Seen>,
+    seen: Option<FileState>,
     /// The last look at the file.
     look: Option<LookId>,
-    /// Whether that was asked for before the last check.
+    /// `true` if the check was requested before the last deadline.
     is_late: bool,
-    /// What the look before that saw, if it ended after the last check.
-    late: Option<Option<Seen>>,
+    /// The result of the previous check, if it completed after the last deadline.
+    late: Option<Option<FileState>>,
 }
 
 impl FileMonitor {
@@ -58,11 +58,11 @@ impl FileMonitor {
             None => return Err(wrong(monitor)),
         };
         if !path.is_absolute() {
-            return bad("pmix.monitor.fmon needs the whole path of a file, from / on");
+            return bad("pmix.monitor.fmon requires an absolute path of a file");
         }
         let len = path.as_os_str().len();
         if len > LONGEST_PATH {
-            let message = format!("a path of {len} bytes: none has more than {LONGEST_PATH}");
+            let message = format!("a path of {len} bytes exceeds the limit of {LONGEST_PATH}");
             return bad(&message);
         }
         let (mut signs, mut seconds, mut drops) = (Signs::default(), 0, 0);
@@ -83,7 +83,7 @@ impl FileMonitor {
             signs.size = true;
         }
         if seconds == 0 {
-            return bad("a file without pmix.monitor.ftime, the time between checks");
+            return bad("missing pmix.monitor.ftime, the time between checks of the file");
         }
         let monitor = Self {
             path,
@@ -125,17 +125,17 @@ impl FileMonitor {
         self.late = self.look.and_then(|look| looks.take(owner, look));
         self.look = looks
             .ask(owner, &self.path)
-            .inspect_err(|error| tracing::debug!("a file is not looked at: {error}"))
+            .inspect_err(|error| tracing::debug!("cannot check a monitored file: {error}"))
             .ok();
     }
 
-    /// Takes in what the last look saw that has ended since the last check. The path is returned once the file has shown no sign of life as often as it may
-    /// not, and again only when there was one meanwhile. One whose file system does not answer from one check to the
-    /// next shows none.
+    /// Processes the result of the last completed check. Returns the path when the file has shown no sign of
+    /// life in the permitted number of checks, and again only after a sign of life. A check that does not
+    /// complete before the next one counts as no sign of life.
     ///
     /// DEVIATION: OpenPMIx forgets the monitor after the first alert, and gives one where the number of
     /// missed checks reaches that which may be missed;
-    /// `a_file_that_stands_still_longer_than_it_may_is_told_once`.
+    /// `a_file_without_changes_causes_one_alert`.
     pub(super) fn check(
         &mut self,
         looks: &mut Looks,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_stands_still_longer_than_it_may_is_told_once() {
+    fn a_file_without_changes_causes_one_alert() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("steps");
         let name = path.to_str().unwrap().to_owned();
@@ -222,7 +222,7 @@ mod tests {
         let size = Info::new(keys::MONITOR_FILE_SIZE, true);
         let (period, mut monitor) = read(name.clone().into(), &[every(7), drops, size]).unwrap();
         assert_eq!(period, Duration::from_secs(7));
-        // One that is not there yet may come.
+        // A file that does not exist yet can be created later.
         assert_eq!(monitor.check(), None);
         fs::write(&path, "1").unwrap();
         assert_eq!([monitor.check(), monitor.check()], [None, None]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_does_not_answer_is_no_sign_of_life_and_is_not_waited_for() {
+    fn a_blocked_file_system_is_no_sign_of_life() {
         let gate = Arc::<Gate>::default();
         let monitor = Info::new(keys::MONITOR_FILE, "/hung/absent");
         let (_, mut monitor) = FileMonitor::read(&monitor, &[every(1)]).unwrap();

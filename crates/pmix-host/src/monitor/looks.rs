@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who looks at files: a thread for each process that has some watched, so that a file system that does not
-//! answer, as one of a server that is gone, holds up neither the host nor what others have watched.
+//! Threads that check files, one for each process with monitored files. A file system that does not respond,
+//! such as one of a lost file server, then blocks neither the host nor the monitors of other processes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -16,48 +16,50 @@ use pmix_types::{Proc, Status};
 use super::{MOST_OF_ONE, error};
 use crate::Error;
 
-/// How many threads may look at files, those counted that wait for a file system and for nobody else.
+/// Maximum number of threads that check files, including threads blocked by a file system that no monitor
+/// needs any more.
 const MOST_THREADS: usize = 64;
-/// How long the host waits for what it has asked for in one go. What takes longer is taken in when the file is
-/// looked at next.
+/// Time that the host waits for the checks it requested at once. A later result is used at the next check of
+/// the file.
 const WAIT: Duration = Duration::from_millis(20);
-/// What the threads need.
+/// Stack size of the threads.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What is seen of a file: its size, and seconds and nanoseconds of when it was last read and written.
+/// The observed state of a file: its size, and seconds and nanoseconds of its last access and modification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FileState {
     pub(super) size: u64,
     pub(super) access: (i64, i64),
     pub(super) modification: (i64, i64),
 }
 
-/// How a file is looked at; nothing is seen of one that is not there.
-type Look = dyn Fn(&Path) -> Option<Seen> + Send + Sync;
+/// The function that checks a file; `None` if the file does not exist.
+type CheckFn = dyn Fn(&Path) -> Option<FileState> + Send + Sync;
 
 /// Names a look at a file.
 pub(super) type LookId = u64;
 
 /// Has files looked at.
 pub(super) struct Looks {
-    look: Arc<Look>,
+    look: Arc<CheckFn>,
     threads: BTreeMap<Proc<'static>, Thread>,
     wait: Duration,
     /// Counts the threads: each holds one more.
     running: Arc<()>,
     last: LookId,
-    answer: Sender<(LookId, Option<Seen>)>,
-    answers: Receiver<(LookId, Option<Seen>)>,
+    answer: Sender<(LookId, Option<FileState>)>,
+    answers: Receiver<(LookId, Option<FileState>)>,
 }
 
 /// A thread that looks at the files of one process.
 struct Thread {
-    /// What it is to look at. It ends when it has no more to do and this end is dropped.
+    /// The queue of files to check. The thread ends when the queue is empty and this sender is dropped.
     asked: Sender<(LookId, PathBuf)>,
     /// The looks that have not ended, as far as it is known.
     open: HashSet<LookId>,
-    /// What those saw that have ended and were not taken; those of the most monitors that one process may have.
-    ended: BTreeMap<LookId, Option<Seen>>,
+    /// The results of completed checks that were not taken, at most one for each possible monitor of a
+    /// process.
+    ended: BTreeMap<LookId, Option<FileState>>,
 }
 
 impl Default for Looks {
@@ -75,7 +77,7 @@ impl fmt::Debug for Looks {
 }
 
 impl Looks {
-    fn with(look: Arc<Look>, wait: Duration) -> Self {
+    fn with(look: Arc<CheckFn>, wait: Duration) -> Self {
         let (answer, answers) = mpsc::channel();
         Self {
             look,
@@ -102,37 +104,39 @@ impl Looks {
             }
         };
         if thread.open.len() >= MOST_OF_ONE {
-            let message = format!("{MOST_OF_ONE} looks at files of the process have not ended");
+            let message = format!(
+                "{MOST_OF_ONE} checks of monitored files of the process have not completed"
+            );
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
         }
         self.last += 1;
         if thread.asked.send((self.last, path.to_owned())).is_err() {
             self.threads.remove(owner);
-            let message = "the thread that looks at the files of the process has ended";
+            let message = "the thread that checks the monitored files of the process has ended";
             return Err(error(Status::ERR_OUT_OF_RESOURCE, message));
         }
         thread.open.insert(self.last);
         Ok(self.last)
     }
 
-    /// Whether the looks of a process have all ended, so that the next one will be soon.
+    /// Returns `true` if all checks of a process have completed, so that the next one runs soon.
     pub(super) fn is_idle(&self, owner: &Proc<'static>) -> bool {
         let thread = self.threads.get(owner);
         thread.is_none_or(|thread| thread.open.is_empty())
     }
 
-    /// Whether a look of a process has not ended yet, as far as it is known.
+    /// Returns `true` if a check of a process is not known to have completed.
     pub(super) fn is_open(&self, owner: &Proc<'static>, id: LookId) -> bool {
         let thread = self.threads.get(owner);
         thread.is_some_and(|thread| thread.open.contains(&id))
     }
 
     /// Takes what a look of a process saw, if it has ended.
-    pub(super) fn take(&mut self, owner: &Proc<'static>, id: LookId) -> Option<Option<Seen>> {
+    pub(super) fn take(&mut self, owner: &Proc<'static>, id: LookId) -> Option<Option<FileState>> {
         self.threads.get_mut(owner)?.ended.remove(&id)
     }
 
-    /// The last look that was asked for.
+    /// Returns the last requested check.
     pub(super) const fn last(&self) -> LookId {
         self.last
     }
@@ -162,21 +166,21 @@ impl Looks {
     }
 
     /// Keeps what a look saw until it is taken. Returns whether its process still has files watched.
-    fn keep(&mut self, id: LookId, seen: Option<Seen>) -> bool {
+    fn keep(&mut self, id: LookId, seen: Option<FileState>) -> bool {
         let mut threads = self.threads.values_mut();
         let Some(thread) = threads.find_map(|thread| thread.open.remove(&id).then_some(thread))
         else {
             return false;
         };
         thread.ended.insert(id, seen);
-        // Nobody takes what was seen for a monitor that was cancelled.
+        // Results of cancelled monitors are never taken, so the map is bounded here.
         if thread.ended.len() > MOST_OF_ONE {
             thread.ended.pop_first();
         }
         true
     }
 
-    /// A process has no file watched any longer.
+    /// Removes a process that has no monitored files any more.
     pub(super) fn forget(&mut self, owner: &Proc<'static>) {
         self.threads.remove(owner);
     }
@@ -186,7 +190,8 @@ impl Looks {
         // This end holds one.
         if Arc::strong_count(&self.running) > MOST_THREADS {
             return Err(refused(format!(
-                "files of {MOST_THREADS} processes are watched, or were and their file systems do not answer"
+                "the limit of {MOST_THREADS} processes with monitored files is reached; checks on file \
+                systems that do not respond also count"
             )));
         }
         let (asked, to_look_at) = mpsc::channel::<(LookId, PathBuf)>();
@@ -202,7 +207,9 @@ impl Looks {
             }
             drop(running);
         });
-        begun.map_err(|error| refused(format!("no thread to look at a file: {error}")))?;
+        begun.map_err(|error| {
+            refused(format!("cannot start a thread that checks a file: {error}"))
+        })?;
         Ok(Thread {
             asked,
             open: HashSet::new(),
@@ -211,9 +218,9 @@ impl Looks {
     }
 }
 
-fn look(path: &Path) -> Option<Seen> {
+fn look(path: &Path) -> Option<FileState> {
     let metadata = std::fs::metadata(path).ok()?;
-    Some(Seen {
+    Some(FileState {
         size: metadata.size(),
         access: (metadata.atime(), metadata.atime_nsec()),
         modification: (metadata.mtime(), metadata.mtime_nsec()),
@@ -283,12 +290,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_file_system_holds_up_nobody_else() {
+    fn a_blocked_file_system_does_not_delay_other_processes() {
         let gate = Arc::<Gate>::default();
         let mut looks = Looks::with_gate(&gate, LONG);
         let hung = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
         let other = looks.ask(&owner(1), Path::new("/")).unwrap();
-        // Nobody waits for the first: the second was asked for after it.
+        // The first check is not waited for, because the second was requested after it.
         looks.wait(hung);
         assert!(looks.is_open(&owner(0), hung) && !looks.is_open(&owner(1), other));
         assert!(looks.take(&owner(1), other).flatten().is_some());
@@ -312,7 +319,7 @@ pub(super) mod tests {
         looks.wait(0);
         let last = looks.ask(&owner(0), Path::new("/hung/absent")).unwrap();
         looks.wait(0);
-        // Nobody has taken what they saw.
+        // The results were not taken.
         assert_eq!(looks.take(&owner(0), 1), None);
         assert_eq!(looks.take(&owner(0), last), Some(None));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured last, so that many who ask cost no more than one.
+//! The cache of the last measurement, so that many requests cost no more than one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use pmix_types::{DiskStats, NetStats, NodeStats, Proc, ProcStats, Text};
 use crate::usage::Detail;
 use crate::{Error, usage};
 
-/// How long a measurement holds.
+/// The lifetime of a measurement.
 const FRESH: Duration = Duration::from_millis(250);
 
 /// The measurements that are not too old.
@@ -22,13 +22,13 @@ pub(super) struct Samples {
 #[derive(Debug)]
 struct Sample {
     at: Instant,
-    /// Which figures it has.
+    /// The measured figures.
     detail: Detail,
     stats: ProcStats<'static>,
 }
 
 impl Samples {
-    /// Measures processes of a node. One that has just ended is left out.
+    /// Measures processes of a node. A process that has just ended is omitted.
     pub(super) fn processes(
         &mut self,
         procs: &[(Proc<'static>, i32)],
@@ -53,7 +53,7 @@ impl Samples {
                     ..stats
                 },
                 Err(error) => {
-                    tracing::debug!(%error, "a process is not measured");
+                    tracing::debug!(%error, "cannot measure a process");
                     continue;
                 }
             };
@@ -87,7 +87,7 @@ impl Samples {
 
 fn measure(name: &Text<'static>) -> Result<NodeStats<'static>, Error> {
     // A kernel may have neither of these two.
-    let none = |error: Error| tracing::debug!(%error, "a part of the node is not measured");
+    let none = |error: Error| tracing::debug!(%error, "cannot measure a part of the node");
     let diskstats: Vec<DiskStats<'static>> = usage::disks().map_err(none).unwrap_or_default();
     let netstats: Vec<NetStats<'static>> = usage::interfaces().map_err(none).unwrap_or_default();
     Ok(NodeStats {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes, nodes, disks and interfaces use: which of them a request means, and in which form.
+//! The targets, figures and form of a request for resource usage.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const MOST_FIGURES: usize = 256;
 pub(super) struct UsageMonitor {
     kind: Kind,
     wanted: Wanted,
-    /// Whether an array of a type of its own is wanted in place of infos.
+    /// `true` if the request wants an array of a statistics type instead of infos.
     is_typed: bool,
     targets: Targets,
 }
@@ -36,7 +36,7 @@ enum Kind {
     Interfaces,
 }
 
-/// What is meant; where none is named, all.
+/// The requested targets; an empty list selects all.
 #[derive(Debug, Default)]
 struct Targets {
     procs: Option<HashSet<Proc<'static>>>,
@@ -61,7 +61,7 @@ impl UsageMonitor {
             Some(keys::MONITOR_DISK_RESOURCE_USAGE) => (Kind::Disks, DataType::DISK_STATS),
             Some(keys::MONITOR_NET_RESOURCE_USAGE) => (Kind::Interfaces, DataType::NET_STATS),
             _ => {
-                let message = format!("{} is not monitored here", monitor.key);
+                let message = format!("{} is not supported by this host", monitor.key);
                 return Err(error(Status::ERR_NOT_SUPPORTED, message));
             }
         };
@@ -81,7 +81,7 @@ impl UsageMonitor {
         })
     }
 
-    /// Measures.
+    /// Measures the targets and returns the requested figures.
     ///
     /// # Errors
     ///
@@ -94,19 +94,19 @@ impl UsageMonitor {
         now: Instant,
     ) -> Result<Vec<Info<'static>>, Error> {
         if !self.targets.has_node(node) {
-            let message = format!("none of the nodes that are named is {}", node.name);
+            let message = format!("the named nodes do not include {}", node.name);
             return Err(error(Status::ERR_NOT_FOUND, message));
         }
         if self.kind == Kind::Processes {
             let procs = self.targets.processes(node);
             if procs.is_empty() && self.targets.names_processes() {
-                let message = "none of the processes that are named runs on this node";
+                let message = "none of the named processes runs on this node";
                 return Err(error(Status::ERR_NOT_FOUND, message));
             }
             let is_small = procs.len() <= MOST_PSS;
             if !is_small && self.wanted.names(keys::PROC_PSS) {
                 let message = format!(
-                    "{} is told of {MOST_PSS} processes at most, these are {}",
+                    "{} is reported for at most {MOST_PSS} processes, {} were named",
                     keys::PROC_PSS,
                     procs.len()
                 );
@@ -132,7 +132,7 @@ impl UsageMonitor {
         Ok(self.of_node(self.targets.parts(stats)))
     }
 
-    /// What is used of a node.
+    /// Returns the usage of a node.
     fn of_node(&self, stats: NodeStats<'static>) -> Vec<Info<'static>> {
         let at = stats.sample_time.tv_sec;
         match (self.kind, self.is_typed) {
@@ -161,7 +161,7 @@ impl UsageMonitor {
         }
     }
 
-    /// Measures again. Nothing is told while nothing of what is meant is there.
+    /// Measures again. Returns nothing while none of the targets exists.
     pub(super) fn update(
         &self,
         node: &LocalNode,
@@ -234,7 +234,7 @@ impl Targets {
         self.procs.is_some() || self.pids.is_some()
     }
 
-    /// The processes that are meant.
+    /// Returns the requested processes.
     fn processes(&self, node: &LocalNode) -> Vec<(Proc<'static>, i32)> {
         let here: HashSet<i32> = (self.pids.iter().flatten())
             .filter(|(host, nodeid, _)| match host {
@@ -253,7 +253,7 @@ impl Targets {
         node.processes.iter().filter(is_meant).cloned().collect()
     }
 
-    /// A node with those of its disks and interfaces that are meant.
+    /// Returns a node with its requested disks and interfaces.
     fn parts(&self, stats: &NodeStats<'static>) -> NodeStats<'static> {
         let mut stats = stats.clone();
         let has = |names: &Option<HashSet<Text<'static>>>, name: &Option<Text<'static>>| {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proportional_set_size_of_so_many_is_told_and_of_no_more() {
+    fn the_proportional_set_size_is_limited_to_a_number_of_processes() {
         let of = |figures: Vec<Info<'static>>, number: usize| {
             let figures = Value::DataArray(DataArray::Info(figures));
             let monitor = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, figures);
@@ -385,12 +385,12 @@ mod tests {
         assert_eq!(of(pss(), 2), Ok((2, 2)));
         let refused = Err(Status::ERR_OUT_OF_RESOURCE);
         assert_eq!(of(pss(), MOST_PSS + 1), refused);
-        // Who wants all has the others.
+        // A request for all figures gets the others.
         assert_eq!(of(Vec::new(), MOST_PSS + 1), Ok((MOST_PSS + 1, 0)));
     }
 
     #[test]
-    fn so_many_figures_are_named_and_no_more() {
+    fn the_number_of_named_figures_is_limited() {
         let read = |number| {
             let figures = DataArray::Info(vec![Info::new(keys::PROC_RSS, true); number]);
             let monitor = Info::new(keys::MONITOR_PROC_RESOURCE_USAGE, Value::DataArray(figures));

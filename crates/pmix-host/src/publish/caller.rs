@@ -24,7 +24,7 @@ pub struct Caller {
     pub node: Option<u32>,
     /// The number of the session of its job (`PMIX_SESSION_ID`). Callers without one are taken to share one.
     pub session: Option<u32>,
-    /// Whether it is the host itself and no process of a job.
+    /// `true` for the host itself, which is not a process of a job.
     pub is_host: bool,
 }
 
@@ -45,7 +45,7 @@ impl Caller {
     /// Creates a caller from an upcall, with the user that the engine has put among the infos.
     #[must_use]
     pub fn of_upcall(proc: &Proc<'static>, infos: &[Info<'_>]) -> Self {
-        // Nobody has a user of the highest number, the one that stands for none.
+        // The largest ID is reserved for "no user", so it never matches a real user.
         let id = |key| {
             let info = infos.iter().find(|info| info.key.is(key));
             info.and_then(|info| info.value.to_number().ok())
@@ -65,13 +65,12 @@ pub(super) enum Range {
     Nspace(Proc<'static>),
     Session(Option<u32>),
     All,
-    /// The processes of a list, behind a fingerprint that tells most lists apart.
+    /// The processes of a list, with a hash for fast comparison of lists.
     Listed(u64, Arc<Procs>),
 }
 
 impl Range {
-    /// What a range means around a caller; none if there is no such range, or if it needs the list
-    /// that is not there.
+    /// Returns the range relative to a caller, or `None` for an unknown range or a missing list of processes.
     pub(super) fn new(range: DataRange, caller: &Caller, listed: Option<Procs>) -> Option<Self> {
         Some(match range {
             DataRange::RM => Self::Host,
@@ -91,7 +90,7 @@ impl Range {
         })
     }
 
-    /// How many names it holds.
+    /// Returns the number of names in the list.
     pub(super) fn num_names(&self) -> usize {
         match self {
             Self::Listed(_, procs) => procs.len(),
@@ -99,7 +98,7 @@ impl Range {
         }
     }
 
-    /// Whether somebody is in it.
+    /// Returns `true` if a caller is in the range.
     pub(super) fn has(&self, other: &Caller) -> bool {
         match self {
             Self::Host => other.is_host,
@@ -113,25 +112,25 @@ impl Range {
     }
 }
 
-/// What nobody knows keeps nobody apart.
+/// Returns `true` for equal values; an unknown value equals any other.
 fn same(a: Option<u32>, b: Option<u32>) -> bool {
     a.zip(b).is_none_or(|(a, b)| a == b)
 }
 
-/// One published datum.
+/// A published datum.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) publisher: Caller,
-    /// What is handed to who may read it, which is not copied for each of them.
+    /// The data, shared by all its readers without a copy.
     pub(super) data: Arc<Pdata<'static>>,
-    /// Whom it is for.
+    /// The range of its readers.
     pub(super) range: Range,
     pub(super) persistence: Persistence,
     pub(super) access: Option<Arc<Access>>,
     pub(super) weight: usize,
 }
 
-/// How much of an item the caller of a lookup may see.
+/// The visibility of an item for the caller of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visibility {
     /// Nothing: it is not for him, or he looks elsewhere.
@@ -142,8 +141,8 @@ pub(super) enum Visibility {
 }
 
 impl Item {
-    /// What somebody sees who looks among the publishers in a range (PMIx Standard, "Retrieval
-    /// rules for published data").
+    /// Returns the visibility for a caller that looks among the publishers in a range (PMIx Standard,
+    /// "Retrieval rules for published data").
     pub(super) fn seen_by(&self, caller: &Caller, among: &Range) -> Visibility {
         if !among.has(&self.publisher) || !self.range.has(caller) {
             return Visibility::Hidden;

@@ -10,24 +10,24 @@ use pmix_types::{DataArray, DataRange, Info, Key, Persistence, Proc, Value, keys
 
 use crate::Error;
 
-/// What the infos say beside the data.
+/// The directives among the infos.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Directives {
     /// The range, if one is given.
     pub(super) range: Option<DataRange>,
     /// The processes of a custom range.
     pub(super) listed: Option<Procs>,
-    /// How long to keep the data, if that is said.
+    /// The persistence of the data, if given.
     pub(super) persistence: Option<Persistence>,
-    /// Who may read the data; if nothing is said, the publisher's user.
+    /// The permitted readers of the data; `None`: the publisher's user.
     pub(super) access: Option<Arc<Access>>,
-    /// How many values a lookup waits for, if it waits; 0 is all.
+    /// The number of values that a lookup waits for, if it waits; 0 means all.
     pub(super) wait: Option<usize>,
-    /// How long to wait; none is for ever.
+    /// The time limit of the wait; `None`: no limit.
     pub(super) timeout: Option<Duration>,
 }
 
-/// Who may read data: some users, some groups.
+/// The permitted readers of data: users and groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Access {
     uids: HashSet<u32>,
@@ -78,12 +78,12 @@ impl Directives {
 }
 
 impl Access {
-    /// Whether a user of a group may read.
+    /// Returns `true` if a user and group is permitted to read.
     pub(super) fn lets(&self, uid: u32, gid: u32) -> bool {
         self.uids.contains(&uid) || self.gids.contains(&gid)
     }
 
-    /// How many users and groups it names.
+    /// Returns the number of users and groups.
     pub(super) fn len(&self) -> usize {
         self.uids.len() + self.gids.len()
     }
@@ -135,7 +135,7 @@ fn numbers(info: &Info<'_>) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// A number of any type; what is below zero means no more than zero.
+/// Returns a number of any numeric type; negative numbers count as 0.
 fn number(info: &Info<'_>) -> Result<i64, Error> {
     match &info.value {
         // A flag without a value: what it defaults to.
@@ -147,10 +147,10 @@ fn number(info: &Info<'_>) -> Result<i64, Error> {
 #[cold]
 fn wrong(info: &Info<'_>) -> Error {
     let found = info.value.data_type();
-    Error::bad(format!("{} cannot have the type {found}", info.key))
+    Error::bad(format!("{} has the unexpected type {found}", info.key))
 }
 
-/// Whether a key can be published: it names something and every peer holds it.
+/// Returns `true` if a key can be published: it is not empty and every peer supports its length.
 pub(super) fn is_key(key: &Key<'_>) -> bool {
     (1..=Key::MAX_LEN).contains(&key.as_bytes().len())
 }

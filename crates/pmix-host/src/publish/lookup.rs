@@ -16,13 +16,13 @@ use super::pubsub::{PubSub, owned, range_of};
 use crate::Error;
 
 impl<T> PubSub<T> {
-    /// Looks keys up, among the publishers of the session if no range is given. The result is
-    /// returned at once unless the caller waits (`PMIX_WAIT`) and not enough is there.
+    /// Looks keys up, among the publishers of the session if no range is given. The result is returned
+    /// immediately unless the caller waits (`PMIX_WAIT`) and too few values are published.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without keys or for directives that cannot be,
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits; nobody waits then.
+    /// `PMIX_ERR_BAD_PARAM` without keys or for invalid directives, `PMIX_ERR_OUT_OF_RESOURCE` beyond the
+    /// limits; the lookup does not wait then.
     pub fn lookup(
         &mut self,
         token: T,
@@ -36,7 +36,7 @@ impl<T> PubSub<T> {
             let most = self.limits.keys_per_lookup;
             let given = keys.len();
             return Err(Error::bad(format!(
-                "{given} keys to look up, not 1 to {most}"
+                "{given} keys to look up, expected 1 to {most}"
             )));
         }
         let data_range = directives.range.unwrap_or(DataRange::SESSION);
@@ -72,12 +72,13 @@ impl<T> PubSub<T> {
         if before + wanted.keys.len() <= most {
             return Ok(());
         }
-        let message = format!("a process may wait for {most} keys, and waits for {before}");
+        let message =
+            format!("a process can wait for at most {most} keys and already waits for {before}");
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// What is there of the keys that are wanted, and where. A key that is named again is not
-    /// looked for again.
+    /// Returns the published values of the wanted keys, and their positions. A repeated key is looked up
+    /// once.
     fn find(&self, wanted: &Search) -> (Found, Vec<u64>) {
         let mut found = Found::default();
         let mut numbers = Vec::new();
@@ -111,13 +112,12 @@ impl<T> PubSub<T> {
         }
     }
 
-    /// Whether a key is lacking for a lookup.
+    /// Returns `true` if a lookup finds no value of a key.
     fn lacks(&self, key: &Key<'_>, wanted: &Search) -> bool {
         matches!(self.find_key(key, wanted), Seen::Nothing)
     }
 
-    /// Something under a key came or went: the lookups that name it, the oldest first, which have
-    /// taken note of it.
+    /// Updates the lookups with this key after its data changed. Returns them, the oldest first.
     pub(super) fn key_changed(&mut self, key: &Key<'static>) -> Vec<u64> {
         let naming: Vec<_> = self.waiting.naming(key).collect();
         for id in &naming {
@@ -130,7 +130,7 @@ impl<T> PubSub<T> {
         naming
     }
 
-    /// Answers with what is there; what is for the first reader is gone then.
+    /// Completes a lookup with the published values; values for the first reader are removed.
     fn answer(&mut self, waiting: PendingLookup<T>) -> LookupResult<T> {
         let (found, numbers) = self.find(&waiting.wanted);
         for number in numbers {
@@ -146,8 +146,8 @@ impl<T> PubSub<T> {
         }
     }
 
-    /// Answers the lookups that have enough now that some keys are there, the oldest first. Of a
-    /// lookup, only these keys are looked for.
+    /// Completes the lookups that have enough values after some keys were published, the oldest first. Only
+    /// these keys are searched.
     pub(super) fn settle(&mut self, keys: &[Key<'static>]) -> Vec<LookupResult<T>> {
         let naming = keys.iter().flat_map(|key| self.key_changed(key));
         let naming: BTreeSet<_> = naming.collect();
@@ -181,7 +181,7 @@ impl<T> PubSub<T> {
     }
 }
 
-/// What is found of a key.
+/// The result of the search for a key.
 #[derive(Clone, Copy)]
 enum Seen<'s> {
     /// This may be read.

@@ -25,18 +25,18 @@ pub(super) struct Search {
 pub(super) struct PendingLookup<T> {
     pub(super) token: T,
     pub(super) wanted: Search,
-    /// How many keys have to be there.
+    /// Number of keys that must be published.
     pub(super) enough: usize,
-    /// When it has waited long enough, if ever.
+    /// The end of its wait, if limited.
     pub(super) until: Option<Instant>,
     /// Each of the keys, how often it is named, and whether it is lacking.
     keys: HashMap<Key<'static>, (usize, bool)>,
-    /// How many of the keys are lacking, each as often as it is named.
+    /// Number of missing keys, counting repeated keys.
     num_lacking: usize,
 }
 
 impl<T> PendingLookup<T> {
-    /// A lookup that lacks all of its keys.
+    /// Creates a lookup that lacks all its keys.
     pub(super) fn new(token: T, wanted: Search, enough: usize, until: Option<Instant>) -> Self {
         let mut keys = HashMap::new();
         for key in &wanted.keys {
@@ -52,7 +52,7 @@ impl<T> PendingLookup<T> {
         }
     }
 
-    /// The keys that it names, each once.
+    /// Returns the keys that it names, each once.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key<'static>> {
         self.keys.keys()
     }
@@ -70,7 +70,7 @@ impl<T> PendingLookup<T> {
         *before = is_lacking;
     }
 
-    /// Whether enough is there.
+    /// Returns `true` if enough keys are published.
     pub(super) fn has_enough(&self) -> bool {
         self.wanted.keys.len().saturating_sub(self.num_lacking) >= self.enough
     }
@@ -104,7 +104,7 @@ impl<T> PendingLookups<T> {
         self.lookups.len()
     }
 
-    /// How many keys the lookups of a process name.
+    /// Returns the number of keys in the pending lookups of a process.
     pub(super) fn num_keys_of(&self, proc: &Proc<'static>) -> usize {
         self.by_proc.get(proc).map_or(0, |(_, num_keys)| *num_keys)
     }
@@ -155,7 +155,7 @@ impl<T> PendingLookups<T> {
         Some(lookup)
     }
 
-    /// The lookups that name a key, the oldest first.
+    /// Returns the lookups that name a key, the oldest first.
     pub(super) fn naming(&self, key: &Key<'static>) -> impl Iterator<Item = u64> {
         self.by_key.get(key).into_iter().flatten().copied()
     }
@@ -188,23 +188,23 @@ impl<T> PendingLookups<T> {
         over.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
-    /// When the time of the next lookup is over.
+    /// Returns the earliest end of a wait.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(until, _)| *until)
     }
 }
 
-/// What is there of the keys that a lookup names.
+/// The published values for a lookup.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// What may be read, in the order of the keys.
+    /// The readable values, in the order of the keys.
     pub(super) data: Vec<Arc<Pdata<'static>>>,
-    /// How many more are there but may not be read.
+    /// Number of further values without permission to read.
     pub(super) num_denied: usize,
 }
 
 impl Found {
-    /// What the Standard calls it.
+    /// Returns the status for this result according to the Standard.
     pub(super) fn status(&self, num_keys: usize) -> Status {
         match (self.data.len(), self.num_denied) {
             (read, _) if read == num_keys => Status::SUCCESS,

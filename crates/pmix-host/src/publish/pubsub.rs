@@ -16,7 +16,7 @@ use super::directives::{Directives, is_key};
 use super::pending_lookup::{LookupResult, PendingLookups};
 use crate::Error;
 
-/// What a name in a list of readers counts.
+/// The accounted size of a name in a list of readers.
 const NAME_BYTES: usize = 64;
 
 /// Bounds what processes may publish and wait for.
@@ -100,7 +100,7 @@ impl<T> PubSub<T> {
         let data_range = directives.range.unwrap_or(DataRange::SESSION);
         let persistence = directives.persistence.unwrap_or(Persistence::APP);
         if persistence.as_raw() > Persistence::SESSION.as_raw() {
-            return Err(Error::bad(format!("nothing is kept for {persistence}")));
+            return Err(Error::bad(format!("unsupported persistence {persistence}")));
         }
         let range = range_of(data_range, publisher, directives.listed)?;
         let names = range.num_names() + directives.access.as_ref().map_or(0, |a| a.len());
@@ -125,24 +125,22 @@ impl<T> PubSub<T> {
         Ok(self.settle(&keys))
     }
 
-    /// Whether data of one publisher can be published.
+    /// Checks that data of one publisher can be published.
     fn check(&self, items: &[Item]) -> Result<(), Error> {
         let Some(first) = items.first() else {
-            return Err(Error::bad(
-                "nothing to publish: the infos hold directives only",
-            ));
+            return Err(Error::bad("no data to publish: all infos are directives"));
         };
         let mut seen = HashSet::new();
         for item in items {
             if !is_key(item.key()) {
-                return Err(Error::bad(format!("{:?} is no key to publish", item.key())));
+                return Err(Error::bad(format!("{:?} cannot be published", item.key())));
             }
             let mut known = self.under(item.key().as_bytes());
             let again = known.any(|(_, other)| other.range == item.range);
             if again || !seen.insert(item.key()) {
                 return Err(Error::new(
                     Status::ERR_DUPLICATE_KEY,
-                    format!("{} is published on this range already", item.key()),
+                    format!("{} is already published on this range", item.key()),
                 ));
             }
         }
@@ -151,7 +149,10 @@ impl<T> PubSub<T> {
         if let Some(item) = items.iter().find(|item| num_ranges(item) >= most) {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("{} is published on {most} ranges, the most", item.key()),
+                format!(
+                    "{} is already published on {most} ranges, the limit",
+                    item.key()
+                ),
             ));
         }
         let weight: usize = items.iter().map(|item| item.weight).sum();
@@ -160,7 +161,9 @@ impl<T> PubSub<T> {
         if before.copied().unwrap_or(0).saturating_add(weight) > most {
             return Err(Error::new(
                 Status::ERR_OUT_OF_RESOURCE,
-                format!("a job may publish {most} bytes and {weight} more are too many"),
+                format!(
+                    "{weight} more bytes exceed the limit of {most} bytes that a job can publish"
+                ),
             ));
         }
         Ok(())
@@ -205,26 +208,26 @@ impl<T> PubSub<T> {
         self.key_changed(item.key());
     }
 
-    /// The data under a key, the oldest first.
+    /// Returns the data under a key, the oldest first.
     pub(super) fn under(&self, key: &[u8]) -> impl Iterator<Item = (u64, &Item)> {
         let numbers = self.by_key.get(key).into_iter().flatten();
         numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
 
-    /// The data of a process, the oldest first.
+    /// Returns the data of a process, the oldest first.
     fn of_publisher(&self, proc: &Proc<'static>) -> impl Iterator<Item = (u64, &Item)> {
         let numbers = self.by_publisher.get(proc).into_iter().flatten();
         numbers.filter_map(|number| Some((*number, self.items.get(number)?)))
     }
 
-    /// Withdraws keys that a process published on a range, the session if none is given. Without
-    /// keys and range all that it published is withdrawn.
+    /// Unpublishes keys of a process on a range, by default the session. Without keys and range all its data
+    /// is unpublished.
     ///
-    /// What is not there does not matter: the keys can be published again.
+    /// Keys that are not published are ignored. The keys can be published again.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for directives that cannot be.
+    /// `PMIX_ERR_BAD_PARAM` for invalid directives.
     pub fn unpublish(
         &mut self,
         publisher: &Caller,
@@ -276,8 +279,8 @@ impl<T> PubSub<T> {
         self.waiting.stop_proc(&proc)
     }
 
-    /// Withdraws what the processes of a job that has ended published for as long as the
-    /// application or a process of it runs, and what nobody can find any more.
+    /// Unpublishes data of an ended job whose persistence is that of the application or a process, and data
+    /// that no process can find any more.
     pub fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<T> {
         let first = Proc::new(nspace.clone().into_owned(), Rank::new(0));
         let own = self.by_publisher.range(first..);
@@ -329,7 +332,7 @@ pub(super) fn range_of(
 ) -> Result<Range, Error> {
     Range::new(range, caller, listed).ok_or_else(|| {
         Error::bad(format!(
-            "{range} is no range, or lacks the processes of a custom one"
+            "{range} is not a valid range, or a custom range without processes"
         ))
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What publish and lookup guarantee.
+//! The guarantees of publish and lookup.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use pmix_types::{
 
 use super::{Caller, LookupResult, PubSub, PubSubLimits};
 
-/// A process of user 100 on node 0 in session 1.
+/// Returns a process of user 100 on node 0 in session 1.
 fn caller(nspace: &'static str, rank: u32) -> Caller {
     Caller {
         node: Some(0),
@@ -30,7 +30,7 @@ fn kept(persistence: Persistence) -> Info<'static> {
     Info::new(keys::PERSISTENCE, persistence)
 }
 
-/// A `PubSub` whose lookups are told apart by numbers.
+/// A `PubSub` with numbers as tokens of its lookups.
 struct Service {
     pubsub: PubSub<u32>,
     now: Instant,
@@ -81,7 +81,7 @@ fn tokens(results: &[LookupResult<u32>]) -> Vec<(u32, Status)> {
 }
 
 #[test]
-fn what_is_published_is_found_with_its_publisher() {
+fn published_data_is_found_with_its_publisher() {
     let mut service = Service::new();
     service.publish(&caller("a", 0), &[datum("one"), datum("two")]);
     let found = service.lookup(&caller("b", 7), &["two", "one"], &[]);
@@ -247,7 +247,7 @@ fn a_key_is_published_once_on_a_range() {
 }
 
 #[test]
-fn other_users_read_what_they_are_let_read() {
+fn other_users_read_data_with_permission() {
     let mut service = Service::new();
     let own = caller("a", 0);
     let ids = |key, ids| Info::new(key, DataArray::Uint32(ids));
@@ -272,7 +272,7 @@ fn other_users_read_what_they_are_let_read() {
 }
 
 #[test]
-fn what_is_for_the_first_reader_is_gone_after_him() {
+fn data_for_the_first_reader_is_removed_by_the_first_lookup() {
     let mut service = Service::new();
     let own = caller("a", 0);
     service.publish(&own, &[datum("k"), kept(Persistence::FIRST_READ)]);
@@ -326,7 +326,7 @@ fn data_stay_as_long_as_they_were_to() {
 }
 
 #[test]
-fn data_that_nobody_can_find_any_more_end_with_their_job() {
+fn unreachable_data_is_removed_with_its_job() {
     let mut service = Service::new();
     for range in [DataRange::NAMESPACE, DataRange::PROC_LOCAL] {
         let infos = [datum("k"), on(range), kept(Persistence::INDEF)];
@@ -396,7 +396,7 @@ fn a_lookup_waits_until_all_or_enough_is_there() {
 }
 
 #[test]
-fn what_may_not_be_read_is_not_waited_for() {
+fn a_lookup_does_not_wait_for_unreadable_data() {
     let mut service = Service::new();
     service.publish(&caller("a", 0), &[datum("k")]);
     let foreign = Caller {
@@ -411,7 +411,7 @@ fn what_may_not_be_read_is_not_waited_for() {
 }
 
 #[test]
-fn of_those_who_wait_for_a_first_read_the_first_one_gets_it() {
+fn data_for_the_first_reader_goes_to_the_first_waiting_lookup() {
     let mut service = Service::new();
     let own = caller("a", 0);
     service.wait(1, &caller("a", 1), "k", &[]);
@@ -449,7 +449,7 @@ fn a_lookup_waits_as_long_as_it_says() {
 }
 
 #[test]
-fn who_is_gone_waits_no_longer() {
+fn lookups_of_ended_processes_are_dropped() {
     let mut service = Service::new();
     service.wait(1, &caller("a", 0), "k", &[]);
     service.wait(2, &caller("a", 1), "k", &[]);
@@ -462,7 +462,7 @@ fn who_is_gone_waits_no_longer() {
 }
 
 #[test]
-fn what_a_job_publishes_is_bounded_and_released() {
+fn published_data_of_a_job_is_bounded_and_released() {
     let limits = PubSubLimits {
         bytes_per_job: 1000,
         ..PubSubLimits::default()
@@ -484,7 +484,7 @@ fn what_a_job_publishes_is_bounded_and_released() {
 }
 
 #[test]
-fn a_key_is_published_on_so_many_ranges() {
+fn the_number_of_ranges_of_a_key_is_limited() {
     let limits = PubSubLimits {
         ranges_per_key: 2,
         ..PubSubLimits::default()
@@ -565,7 +565,7 @@ fn directives_of_other_types_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn who_asks_is_who_the_engine_says() {
+fn the_caller_has_the_user_that_the_engine_passes() {
     let proc = Proc::new("a", Rank::new(3));
     let infos = [
         Info::new(keys::USERID, 7_u32),

@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
         let status = match cause.kind() {
             std::io::ErrorKind::NotFound => Status::ERR_NOT_FOUND,
             std::io::ErrorKind::PermissionDenied => Status::ERR_NO_PERMISSIONS,
-            // Of a process that has just ended.
+            // The process has just ended.
             _ => Status::ERR_NOT_AVAILABLE,
         };
         Error::from(ErrorDetail::caused(status, path.display(), cause))
@@ -31,14 +31,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Reads the beginning of a file as text. What is no text in it is replaced.
+/// Reads the beginning of a file as text. Invalid UTF-8 is replaced.
 pub(super) fn read_text(path: &Path) -> Result<String, Error> {
     let bytes = read(path)?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The number behind each of some names, in lines such as `VmRSS:   1760 kB`; 0 for one that is not there.
+/// Returns the number after each name, in lines such as `VmRSS:   1760 kB`; 0 for a missing name.
 pub(super) fn named<const N: usize>(text: &str, names: [&str; N]) -> [u64; N] {
     let mut found = [0; N];
     for line in text.lines() {
@@ -54,7 +54,7 @@ pub(super) fn named<const N: usize>(text: &str, names: [&str; N]) -> [u64; N] {
     found
 }
 
-/// A number, the largest if it is larger; 0 for what is none.
+/// Parses a number, saturating at the maximum; 0 for other text.
 pub(super) fn number(word: &str) -> u64 {
     match word.parse() {
         Ok(number) => number,
@@ -68,7 +68,7 @@ pub(super) fn megabytes(kibibytes: u64) -> f32 {
     real(kibibytes) / 1024.0
 }
 
-/// A number in single precision, which rounds one beyond 2^24.
+/// Returns a number in single precision, which rounds one beyond 2^24.
 #[allow(
     clippy::cast_precision_loss,
     reason = "the fields of the model have single precision"
@@ -77,7 +77,7 @@ pub(super) fn real(number: u64) -> f32 {
     number as f32
 }
 
-/// The time of the day.
+/// Returns the current time.
 pub(super) fn now() -> Timeval {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_behind_their_names() {
+    fn numbers_follow_their_names() {
         let text = "VmRSS:\t  1760 kB\nVmSize:99999999999999999999 kB\nThreads:\t-1\nno name\n:\n";
         let found = named(text, ["VmSize", "VmRSS", "Threads", "VmPeak"]);
         assert_eq!(found, [u64::MAX, 1760, 0, 0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is used, as infos: the form of libraries of 6.1 and later.
+//! Resource usage as infos, the form of releases from 6.1 on.
 
 use std::collections::HashSet;
 
@@ -29,20 +29,20 @@ impl Wanted {
         Self(keys)
     }
 
-    /// Whether the figure of a key is wanted.
+    /// Returns `true` if the figure of a key is requested.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.0.is_empty() || self.0.contains(key.as_bytes())
     }
 
-    /// Whether the figure of a key is wanted by its name.
+    /// Returns `true` if the figure of a key is requested by name.
     #[must_use]
     pub fn names(&self, key: &str) -> bool {
         !self.0.is_empty() && self.has(key)
     }
 }
 
-/// The figures that are wanted, and what stands before them in any case.
+/// The requested figures, after those that are always present.
 struct Figures<'w> {
     wanted: &'w Wanted,
     infos: Vec<Info<'static>>,
@@ -56,7 +56,7 @@ impl Figures<'_> {
     }
 }
 
-/// Returns the figures of a process, behind its name, process id and node.
+/// Returns the figures of a process, after its name, process ID and node.
 #[must_use]
 pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
     let mut infos = vec![
@@ -86,8 +86,8 @@ pub fn of_process(stats: &ProcStats<'_>, wanted: &Wanted) -> Info<'static> {
     Info::new(keys::PROC_RESOURCE_USAGE, figures.infos)
 }
 
-/// Returns the figures of a node, behind its name. Those of its disks and interfaces follow if the
-/// request names them, or wants all.
+/// Returns the figures of a node, after its name. Those of its disks and interfaces follow if the request
+/// names them or requests all.
 #[must_use]
 pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     let infos = name(keys::HOSTNAME, stats.node.as_ref());
@@ -137,7 +137,7 @@ pub fn of_node(stats: &NodeStats<'_>, wanted: &Wanted) -> Info<'static> {
     Info::new(keys::NODE_RESOURCE_USAGE, figures.infos)
 }
 
-/// Returns the figures of a disk at a time (seconds since 1970), behind its name.
+/// Returns the figures of a disk at a time (seconds since 1970), after its name.
 #[must_use]
 pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::DISK_ID, stats.disk.as_ref());
@@ -162,7 +162,7 @@ pub fn of_disk(stats: &DiskStats<'_>, wanted: &Wanted, at: i64) -> Info<'static>
     Info::new(keys::DISK_RESOURCE_USAGE, figures.infos)
 }
 
-/// Returns the figures of a network interface at a time (seconds since 1970), behind its name.
+/// Returns the figures of a network interface at a time (seconds since 1970), after its name.
 #[must_use]
 pub fn of_interface(stats: &NetStats<'_>, wanted: &Wanted, at: i64) -> Info<'static> {
     let infos = name(keys::NETWORK_ID, stats.net_interface.as_ref());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_named_are_told_behind_who_it_is() {
+    fn named_figures_follow_the_identity() {
         let named = [Info::new(keys::PROC_RSS, Value::Undef)];
         let wanted = [
             Wanted::of_value(&Value::DataArray(DataArray::Info(named.to_vec()))),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the node uses: its load, memory, disks and network interfaces.
+//! Resource usage of the node: its load, memory, disks and network interfaces.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pmix_types::{DiskStats, NetStats, NodeStats, Text};
 use super::file::{megabytes, named, now, number, read_text};
 use crate::Error;
 
-/// The most disks or interfaces that are told of one node.
+/// Maximum number of disks or interfaces reported for a node.
 const MOST: usize = 4096;
 
 /// Reads the load and memory of this node, without its name, disks and interfaces.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one process uses.
+//! Resource usage of one process.
 
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ impl Detail {
 pub fn process(pid: i32, detail: Detail) -> Result<ProcStats<'static>, Error> {
     let dir = PathBuf::from(format!("/proc/{pid}"));
     let stat = read_text(&dir.join("stat"))?;
-    // What follows may be denied, and is gone when the process has ended.
+    // The following files can be denied, and disappear when the process ends.
     let text = |needed: Detail, name: &str| match detail >= needed {
         true => read_text(&dir.join(name)).unwrap_or_default(),
         false => String::new(),
@@ -101,11 +101,10 @@ pub fn process_stats(
     since_boot: std::time::Duration,
 ) -> Result<ProcStats<'static>, Error> {
     let unreadable = || {
-        let what = "the file stat of a process is not as proc(5) says: expected 39 fields, the \
-                    second in parentheses";
+        let what = "invalid file /proc/PID/stat: expected 39 fields, the second in parentheses (see proc(5))";
         Error::from(ErrorDetail::new(Status::ERR_NOT_AVAILABLE, what))
     };
-    // The name of the program stands in parentheses and may hold anything, those too.
+    // The program name is in parentheses and can itself contain parentheses.
     let (pid, rest) = texts.stat.split_once(" (").ok_or_else(unreadable)?;
     let (program, rest) = rest.rsplit_once(')').ok_or_else(unreadable)?;
     let mut words = [""; FIELDS];
@@ -137,7 +136,7 @@ pub fn process_stats(
     })
 }
 
-// The fields of the file stat by their numbers in proc(5); the third is the first behind the name.
+// The fields of the file stat by their numbers in proc(5); the third is the first after the name.
 const FIRST: usize = 3;
 const STATE: usize = 3;
 const UTIME: usize = 14;
@@ -146,10 +145,10 @@ const PRIORITY: usize = 18;
 const THREADS: usize = 20;
 const START: usize = 22;
 const PROCESSOR: usize = 39;
-/// How many of them are read.
+/// Number of fields to read.
 const FIELDS: usize = PROCESSOR - FIRST + 1;
 
-/// The words of the command line with blanks between them, or the name of the program.
+/// Returns the words of the command line joined by spaces, or the name of the program.
 fn command(cmdline: &[u8], program: &str) -> Text<'static> {
     let end = cmdline.iter().rposition(|byte| *byte != 0);
     let words = end.and_then(|end| cmdline.get(..=end)).unwrap_or_default();
@@ -170,7 +169,7 @@ fn time(used: u64, ticks: u64) -> Timeval {
     }
 }
 
-/// The share of a processor that a process had since it was started, in percent.
+/// Returns the share of a processor that a process had since it was started, in percent.
 fn share(used: u64, started: u64, ticks: u64, since_boot: std::time::Duration) -> f32 {
     let seconds = since_boot.as_secs_f32() - real(started) / real(ticks);
     // Within the first tick nothing can be said.
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_says_of_a_process_is_read() {
+    fn process_figures_are_read_from_proc() {
         let texts = ProcessTexts {
             stat: STAT,
             status: STATUS,
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_refused_or_bounded() {
+    fn damaged_files_are_rejected_or_bounded() {
         let ends = (0..STAT.len()).filter_map(|end| STAT.get(..end));
         for stat in ends {
             let texts = ProcessTexts {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The publish and lookup service behind a real server, with clients of this process.
+//! The publish and lookup service with a real server and clients in this process.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use rustix::process::{getegid, geteuid};
 
 const JOB: &str = "job@1";
 
-/// How long a client may wait for an answer before it counts as lost.
+/// Time limit for replies to a client.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A host that has the service and nothing else.
@@ -110,7 +110,7 @@ fn deadline(host: &ServiceHost) -> Instant {
 }
 
 #[test]
-fn a_lookup_waits_for_what_is_published_and_withdrawn_data_are_gone() {
+fn a_lookup_waits_for_data_and_unpublished_data_is_not_found() {
     let job = Job::start();
     let found = lookup_in_thread(job.client(1), vec![Info::new(keys::WAIT, 0_i32)]);
     let mut publisher = job.client(0);
@@ -120,7 +120,7 @@ fn a_lookup_waits_for_what_is_published_and_withdrawn_data_are_gone() {
     assert_eq!(found[0].proc, Proc::new(JOB, Rank::new(0)));
     let again = publisher.publish(&[Info::new("port", "18")]).unwrap_err();
     assert_eq!(again.status(), Status::ERR_DUPLICATE_KEY);
-    // What is there of several keys is found.
+    // A lookup of several keys returns the published ones.
     let some = publisher.lookup(&["port", "nothing"], &[]).unwrap();
     assert_eq!(some.len(), 1);
     assert_eq!(some[0].value, Value::from("17"));
@@ -155,7 +155,7 @@ fn a_lookup_ends_at_its_deadline_and_with_its_process() {
 }
 
 #[test]
-fn what_a_job_published_goes_with_it_unless_it_is_to_stay() {
+fn published_data_is_removed_with_its_job_unless_it_persists() {
     let job = Job::start();
     let mut publisher = job.client(0);
     publisher.publish(&[Info::new("port", "17")]).unwrap();

@@ -58,7 +58,7 @@ fn caller(who: u8) -> Caller {
     }
 }
 
-/// Whether one process is in the range around another.
+/// Returns `true` if one process is in the range around another.
 fn is_in(range: u8, around: u8, who: u8) -> bool {
     match range {
         7 => around == who,
@@ -187,10 +187,10 @@ fn range(range: u8) -> Info<'static> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Whatever is published, looked up and ends in whatever order, everybody is told what a naive
-    /// model says, and once.
+    /// Compares random publishes, lookups and ends with a naive model: every lookup completes once with the
+    /// result of the model.
     #[test]
-    fn a_pubsub_answers_what_a_naive_model_says(steps in steps()) {
+    fn a_pubsub_agrees_with_a_naive_model(steps in steps()) {
         let mut model = Model::default();
         let mut pubsub = PubSub::<u32>::default();
         let mut now = Instant::now();

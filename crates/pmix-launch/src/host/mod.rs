@@ -175,7 +175,10 @@ impl Host for LocalHost {
 
     /// Processes on other nodes are only described: they never put anything.
     fn direct_modex(&self, call: DirectModex, done: Completion<Vec<u8>>) {
-        tracing::debug!("{:?} does not run here, so it has no data", call.proc);
+        tracing::debug!(
+            "{:?} does not run on this node, so its data is not available",
+            call.proc
+        );
         done.fail(Status::ERR_NOT_FOUND);
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn of(plan: &Plan, rank: Rank, input: BorrowedFd<'_>) -> Result<Stdio
     }
     let own = input.try_clone_to_owned();
     own.map(Stdio::from)
-        .map_err(|e| Error::system("cannot hand standard input on", e))
+        .map_err(|e| Error::system("cannot forward standard input", e))
 }
 
 impl<'a> Input<'a> {

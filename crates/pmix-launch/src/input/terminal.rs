@@ -95,7 +95,7 @@ impl<'a> TerminalInput<'a> {
                 // Ctrl-D. What is typed after it is not read.
                 Ok(0) => self.rank0.end(),
                 Err(e) => {
-                    tracing::debug!("the terminal cannot be read: {e}");
+                    tracing::debug!("cannot read the terminal: {e}");
                     return self.hang_up(registry);
                 }
             }
@@ -125,7 +125,7 @@ impl<'a> TerminalInput<'a> {
         self.state = State::HungUp;
         let fd = self.terminal.as_raw_fd();
         if let Err(e) = registry.deregister(&mut SourceFd(&fd)) {
-            tracing::debug!("the terminal is still watched: {e}");
+            tracing::debug!("cannot stop polling the terminal: {e}");
         }
     }
 
@@ -145,7 +145,7 @@ fn news(terminal: BorrowedFd<'_>) -> News {
         }
     };
     if let Err(e) = asked {
-        tracing::debug!("the terminal is not looked at: {e}");
+        tracing::debug!("cannot poll the terminal: {e}");
         return News::Nothing;
     }
     let told = fds[0].revents();

@@ -62,12 +62,12 @@ impl FilePattern {
     ///
     /// # Errors
     /// It has no `%r`, so that all processes would write to one file, another letter behind a `%`, or leads
-    /// out of the directory.
+    /// outside the output directory.
     pub fn parse(pattern: &OsStr) -> Result<Self, Error> {
         let wrong = |why: &str| {
             let pattern = pattern.display();
             Err(Error::request(format!(
-                "the pattern {pattern} for names of files {why}"
+                "the pattern {pattern} for file names {why}"
             )))
         };
         let mut parts = Vec::new();
@@ -83,7 +83,7 @@ impl FilePattern {
                         text.push(b'%');
                         continue;
                     }
-                    _ => return wrong("has a % without r, n, h or % behind it"),
+                    _ => return wrong("has a % that is not followed by r, n, h or %"),
                 },
                 _ => {
                     text.push(byte);
@@ -99,11 +99,11 @@ impl FilePattern {
             parts.push(Part::Text(text));
         }
         if !parts.contains(&Part::Rank) {
-            return wrong("has no %r for the rank, without which all write to one file");
+            return wrong("has no %r for the rank, so all processes would write to the same file");
         }
         let mut components = Path::new(pattern).components();
         if components.any(|component| !matches!(component, Component::Normal(_))) {
-            return wrong("leads out of the directory");
+            return wrong("leads outside the output directory");
         }
         Ok(Self {
             parts,
@@ -131,8 +131,8 @@ impl FilePattern {
         self.is_extended
     }
 
-    /// The name for a process and a stream. In an nspace or the name of a node a slash becomes an underscore, and
-    /// so does a dot in front, so that neither leads out of the directory.
+    /// The name for a process and a stream. In an nspace or the name of a node a slash becomes an underscore,
+    /// and so does a dot in front, so that neither leads outside the output directory.
     pub(super) fn name(&self, names: Names<'_>, rank: Rank, stream: &str) -> PathBuf {
         let Names {
             nspace,
@@ -200,12 +200,12 @@ mod tests {
     fn patterns_that_mean_no_file_of_a_process_are_refused() {
         for (pattern, why) in [
             ("out", "no %r"),
-            ("100%", "without r"),
-            ("%t", "without r"),
-            ("../%r", "leads out"),
-            ("/tmp/%r", "leads out"),
-            ("a/../../%r", "leads out"),
-            ("./%r", "leads out"),
+            ("100%", "not followed by r"),
+            ("%t", "not followed by r"),
+            ("../%r", "leads outside"),
+            ("/tmp/%r", "leads outside"),
+            ("a/../../%r", "leads outside"),
+            ("./%r", "leads outside"),
         ] {
             let error = FilePattern::parse(OsStr::new(pattern)).unwrap_err();
             assert!(error.to_string().contains(why), "{pattern}: {error}");

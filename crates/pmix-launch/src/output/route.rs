@@ -106,7 +106,7 @@ impl<'a> Route<'a> {
     /// Returns standard output and standard error of a process whose files are open.
     pub(crate) fn streams(&self, files: Option<RankFiles>) -> Result<Streams, Error> {
         let mut files = files.map_or([None, None], |files| files.map(Some));
-        let cannot = |e| Error::system("cannot hand the output on", e);
+        let cannot = |e| Error::system("cannot forward output", e);
         let mut merged = None;
         let mut pipe: Option<PipeWriter> = None;
         if self.is_merged && self.shared[0].is_none() {
@@ -173,7 +173,7 @@ fn is_unmixed(plan: &Plan, num_started: usize) -> bool {
     let has_room = || match limits::check(num_started, 2) {
         Ok(()) => true,
         Err(error) => {
-            tracing::info!("lines of different ranks are not kept apart: {error}");
+            tracing::info!("lines of different ranks may be mixed: {error}");
             false
         }
     };

@@ -25,7 +25,8 @@ pub(super) struct CpuAffinity {
 impl CpuAffinity {
     pub(super) fn begin() -> Result<Self, Error> {
         let before = sched_getaffinity(None);
-        let before = before.map_err(|e| Error::system("cannot tell the allowed processors", e))?;
+        let before =
+            before.map_err(|e| Error::system("cannot determine the allowed processors", e))?;
         Ok(Self { before })
     }
 
@@ -36,7 +37,8 @@ impl CpuAffinity {
             let cpu = cpu as usize;
             if cpu >= CpuSet::MAX_CPU {
                 let most = CpuSet::MAX_CPU;
-                let message = format!("processor {cpu}: only {most} can be bound to");
+                let message =
+                    format!("processor {cpu} is out of range: only {most} processors can be bound");
                 return Err(Error::request(message));
             }
             set.set(cpu);
@@ -49,7 +51,7 @@ impl CpuAffinity {
 impl Drop for CpuAffinity {
     fn drop(&mut self) {
         if let Err(e) = sched_setaffinity(None, &self.before) {
-            tracing::warn!("the launcher stays confined: {e}");
+            tracing::warn!("the launcher stays bound to its processors: {e}");
         }
     }
 }

@@ -36,11 +36,11 @@ fn descriptors(num_procs: usize, for_output: usize, limit: u64) -> Result<(), Er
     // Only what goes through pipes can do without them.
     let cure = match for_output {
         0 => "",
-        _ => ", or write to files by --output-dir alone",
+        _ => ", or write output to files only (--output-dir)",
     };
     Err(Error::no_room(format!(
-        "{num_procs} processes take {} descriptors of the launcher, where {open} of {limit} are in \
-         use: start fewer, raise the limit (ulimit -n){cure}",
+        "{num_procs} processes need {} descriptors of the launcher, but {open} of {limit} are in use: start \
+        fewer processes, raise the limit (ulimit -n){cure}",
         num_procs * each
     )))
 }
@@ -64,7 +64,7 @@ fn among(num_procs: usize, limits: impl Iterator<Item = Limit>) -> Result<(), Er
     let num_procs = u64::try_from(num_procs).unwrap_or(u64::MAX);
     match limits.min_by_key(|limit| limit.most) {
         Some(limit) if num_procs > limit.most => Err(Error::no_room(format!(
-            "{num_procs} processes are more than the {} that {}: start fewer, or raise it",
+            "{num_procs} processes exceed the {} that {}: start fewer processes, or raise the limit",
             limit.most, limit.what
         ))),
         _ => Ok(()),
@@ -106,10 +106,7 @@ fn of_group() -> Option<Limit> {
         let now = number(&dir.join("pids.current")).unwrap_or(0);
         Some(Limit {
             most: most.saturating_sub(now),
-            what: format!(
-                "its control group has room for ({}/pids.max)",
-                dir.display()
-            ),
+            what: format!("its control group allows ({}/pids.max)", dir.display()),
         })
     });
     limits.min_by_key(|limit| limit.most)
@@ -128,7 +125,7 @@ mod tests {
     fn a_job_that_does_not_fit_is_refused_with_its_numbers() {
         let error = descriptors(1_000, 2, 3_000).unwrap_err().to_string();
         for part in [
-            "1000 processes take 3000 descriptors".to_owned(),
+            "1000 processes need 3000 descriptors".to_owned(),
             "of 3000 are in use".to_owned(),
             "--output-dir".to_owned(),
         ] {
@@ -148,7 +145,7 @@ mod tests {
         assert!(among(usize::MAX, std::iter::empty()).is_ok());
         let error = among(33, limits()).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        let expected = "33 processes are more than the 32 that the limit of 32 allows";
+        let expected = "33 processes exceed the 32 that the limit of 32 allows";
         assert!(error.to_string().starts_with(expected), "{error}");
     }
 }

@@ -28,7 +28,7 @@ impl Orphans {
     /// Adopts from now on. For a launcher all of whose children belong to the job.
     pub(crate) fn adopt(adopts: bool) -> Self {
         if adopts && let Err(e) = set_child_subreaper(Some(getpid())) {
-            tracing::debug!("what leaves its process group is not adopted: {e}");
+            tracing::debug!("cannot adopt processes that leave their process group: {e}");
             return Self::new(false);
         }
         Self::new(adopts)
@@ -117,7 +117,7 @@ impl Orphans {
             }
         }
         if let Err(e) = set_child_subreaper(None) {
-            tracing::debug!("adopting goes on: {e}");
+            tracing::debug!("cannot stop adopting processes: {e}");
         }
     }
 }
@@ -131,7 +131,7 @@ impl Drop for Orphans {
 /// A child that was not reaped keeps its number, so this reaches nobody else.
 fn kill(pid: Pid) {
     if let Err(e) = kill_process(pid, Signal::KILL) {
-        tracing::debug!("process {pid} was not killed: {e}");
+        tracing::debug!("cannot kill process {pid}: {e}");
     }
 }
 

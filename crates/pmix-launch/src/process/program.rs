@@ -113,8 +113,8 @@ impl<'c> Search<'c> {
         let num = memchr::memchr_iter(b':', path.as_bytes()).count() + 1;
         if num > MOST_DIRECTORIES {
             return Err(Error::request(format!(
-                "PATH names {num} directories, and {MOST_DIRECTORIES} are searched at most: name the program {} by \
-                 its path, or shorten PATH",
+                "PATH has {num} directories, but at most {MOST_DIRECTORIES} are searched: give the path of \
+                the program {}, or shorten PATH",
                 program.display()
             )));
         }
@@ -145,8 +145,8 @@ impl<'c> Search<'c> {
         match self.num_looks {
             ..=MOST_LOOKS => Ok(()),
             _ => Err(Error::no_room(format!(
-                "the programs of the job are in none of the first {MOST_LOOKS} places where they are searched for: \
-                 name them by their paths, or shorten PATH"
+                "the search for the programs of the job stopped after {MOST_LOOKS} lookups: give their \
+                paths, or shorten PATH"
             ))),
         }
     }

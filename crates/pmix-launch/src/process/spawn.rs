@@ -166,7 +166,7 @@ impl<'a> Spawner<'a> {
             })?;
         }
         let pipes = pipes(&mut child)
-            .map_err(|e| Error::system(format!("cannot read what rank {rank} writes"), e))?;
+            .map_err(|e| Error::system(format!("cannot read the output of rank {rank}"), e))?;
         Ok(Started {
             process,
             input: child.stdin.take(),

@@ -68,7 +68,9 @@ impl Spawner<'_> {
                 while failed.is_none() && num_prepared < num && num_prepared - num_taken < AHEAD {
                     let prepared = prepare(context, num_prepared).and_then(|next| {
                         let sent = ready.send((num_prepared, next));
-                        sent.map_err(|_| Error::request("no thread starts processes"))
+                        sent.map_err(|_| {
+                            Error::request("cannot start a thread that starts processes")
+                        })
                     });
                     match prepared {
                         Ok(()) => num_prepared += 1,
@@ -79,7 +81,9 @@ impl Spawner<'_> {
                     return failed.map_or(Ok(()), Err);
                 }
                 let Ok((place, result)) = started.recv() else {
-                    return Err(Error::request("no thread starts processes"));
+                    return Err(Error::request(
+                        "cannot start a thread that starts processes",
+                    ));
                 };
                 early.insert(place, result);
                 while let Some(result) = early.remove(&num_taken) {

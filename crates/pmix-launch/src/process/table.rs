@@ -111,7 +111,7 @@ impl Process {
         if let Err(e) = kill_process_group(self.pid, signal)
             && e != rustix::io::Errno::SRCH
         {
-            tracing::debug!("rank {} was not signalled: {e}", self.rank);
+            tracing::debug!("cannot signal rank {}: {e}", self.rank);
         }
     }
 }
@@ -253,7 +253,10 @@ impl Table {
                 Ok(None) => {}
                 // Somebody else in this process waited for it.
                 Err(e) => {
-                    tracing::warn!("the end of rank {} was missed: {e}", process.rank);
+                    tracing::warn!(
+                        "cannot determine the exit status of rank {}: {e}",
+                        process.rank
+                    );
                     process.ended = Some((Ending::Exited(u8::MAX), now));
                     ended.push(index);
                 }

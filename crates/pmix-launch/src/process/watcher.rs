@@ -82,7 +82,7 @@ impl Watcher {
                 watcher
             }
             Err(e) => {
-                tracing::debug!("processes go on if the launcher is killed: {e}");
+                tracing::debug!("processes will keep running if the launcher is killed: {e}");
                 Self::of(None)
             }
         }
@@ -102,7 +102,7 @@ impl Watcher {
         if let Some((_, input)) = &self.process
             && let Err(e) = rustix::io::ioctl_fionbio(input, true)
         {
-            tracing::debug!("writes to the watcher may wait: {e}");
+            tracing::debug!("writes to the watcher process may block: {e}");
         }
     }
 
@@ -173,7 +173,7 @@ impl Watcher {
             // ends without the last line.
             let over = self.waiting.is_empty() && ends_by_itself(&child);
             if !over && let Err(e) = child.kill() {
-                tracing::debug!("the watcher cannot be killed: {e}");
+                tracing::debug!("cannot kill the watcher process: {e}");
             }
             drop(input);
             let _ = child.wait();
@@ -204,7 +204,7 @@ impl Watcher {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 // A user may have killed it.
                 Err(e) => {
-                    tracing::debug!("processes go on if the launcher is killed: {e}");
+                    tracing::debug!("processes will keep running if the launcher is killed: {e}");
                     written = self.waiting.len();
                 }
             }
@@ -212,8 +212,8 @@ impl Watcher {
         self.waiting.drain(..written);
         if self.waiting.len() > MOST_WAITING {
             tracing::warn!(
-                "the second process of the launcher reads nothing and was killed: if the launcher is killed by SIGKILL, \
-                 processes and files of its jobs remain"
+                "the watcher process of the launcher stopped reading and was killed: if the launcher is \
+                killed with SIGKILL, processes and files of its jobs remain"
             );
             self.give_up();
         }
@@ -229,7 +229,7 @@ impl Watcher {
         self.waiting = Vec::new();
         if let Some((mut child, input)) = self.process.take() {
             if let Err(e) = child.kill() {
-                tracing::debug!("the watcher cannot be killed: {e}");
+                tracing::debug!("cannot kill the watcher process: {e}");
             }
             drop(input);
             let _ = child.wait();

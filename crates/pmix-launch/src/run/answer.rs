@@ -35,7 +35,7 @@ impl Session<'_> {
         loop {
             let now = Instant::now();
             match self.server.drive(now) {
-                Err(e) => return tracing::error!("the server does not go on: {e}"),
+                Err(e) => return tracing::error!("the server failed: {e}"),
                 // It has not read all that is there.
                 Ok(Some(again)) if again <= now && now < until => {
                     self.read_messages();
@@ -55,7 +55,7 @@ impl Session<'_> {
     /// # Errors
     /// The server ended too early.
     pub(super) fn wait_and_serve(&mut self, until: Option<Instant>) -> Result<bool, Error> {
-        let cannot = |e| Error::server("the server does not go on", e);
+        let cannot = |e| Error::server("the server failed", e);
         let news = self.server.turn(until).map_err(cannot)?;
         if self.read_messages() {
             // The answers go out now.
@@ -184,13 +184,13 @@ impl Session<'_> {
                     syslog: &self.plan.syslog,
                 };
                 for fault in self.logs.log(call, form, done, outlets) {
-                    let line = format!("what {who} logs is not taken: {fault}");
+                    let line = format!("PMIx_Log from {who} was rejected: {fault}");
                     self.missing.warn_of(line, Instant::now());
                 }
             }
             HostMessage::Refused(proc, what) => {
                 let who = self.called(&proc);
-                let line = format!("{who} asked to {what}, which pmix run does not do");
+                let line = format!("{who} asked to {what}, which pmix run does not support");
                 self.missing.warn_of(line, Instant::now());
             }
         }
@@ -222,7 +222,7 @@ impl Session<'_> {
                 (Status::ERR_BAD_PARAM, kind.to_owned())
             }
         };
-        let line = format!("PMIx_Spawn of {who} was refused: {why}");
+        let line = format!("PMIx_Spawn from {who} was rejected: {why}");
         self.missing.warn_of(line, Instant::now());
         Err(refused)
     }

@@ -149,7 +149,7 @@ impl Session<'_> {
         self.connected.forget(&job.nspace);
         self.published.job_ended(&job.nspace);
         if let Err(e) = self.server.deregister_nspace(&job.nspace) {
-            tracing::debug!("{} is not deregistered: {e}", job.nspace);
+            tracing::debug!("cannot deregister {}: {e}", job.nspace);
         }
         self.serve();
         // What they said of their groups before they ended is known by now.

@@ -43,7 +43,7 @@ impl Connected {
         let sum = self.num_participants.saturating_add(participants.len());
         if sum > MAX_PARTICIPANTS {
             tracing::debug!(
-                "too many processes are connected: failures do not spread to further ones"
+                "too many processes are connected: a failure will not terminate further connected processes"
             );
             return;
         }

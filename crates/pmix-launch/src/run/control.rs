@@ -21,8 +21,9 @@ impl Session<'_> {
             let who = self.called(&call.proc);
             let key = info.key.to_string();
             let name = Attribute::name_of(&key);
-            let line =
-                format!("{who} asked for {name} (PMIx_Job_control), which pmix run does not do");
+            let line = format!(
+                "{who} requested {name} (PMIx_Job_control), which pmix run does not support"
+            );
             self.missing.warn_of(line, Instant::now());
             return Status::ERR_NOT_SUPPORTED;
         }
@@ -80,7 +81,9 @@ impl Session<'_> {
             }
             if !self.sets.add(name, of_targets) {
                 let who = self.called(&call.proc);
-                let line = format!("{who} defines process sets for which there is no room");
+                let line = format!(
+                    "PMIx_Job_control from {who} was rejected: too many process sets are defined"
+                );
                 self.missing.warn_of(line, Instant::now());
                 return Some(Status::ERR_OUT_OF_RESOURCE);
             }

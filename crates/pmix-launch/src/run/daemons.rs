@@ -26,7 +26,7 @@ impl Session<'_> {
         });
         let Some(meant @ 1..) = u32::try_from(meant).ok() else {
             let Proc { nspace, rank } = target;
-            let why = format!("there is no rank {rank} of {nspace} to be debugged");
+            let why = format!("the debugger target rank {rank} of {nspace} does not exist");
             return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
         };
         let target = target.clone();

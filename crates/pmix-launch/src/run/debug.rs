@@ -41,7 +41,7 @@ impl Session<'_> {
         });
         let breakpoint = breakpoint.unwrap_or_default();
         let Proc { nspace, rank } = &call.source;
-        tracing::info!("rank {rank} of {nspace} waits for a debugger at {breakpoint}");
+        tracing::info!("rank {rank} of {nspace} is waiting for a debugger at {breakpoint}");
         let Some(index) = self.jobs.place(nspace) else {
             return;
         };
@@ -58,7 +58,7 @@ impl Session<'_> {
             ready
         });
         if let Some(point) = ready {
-            self.tell_ready(index, point, breakpoint);
+            self.notify_ready(index, point, breakpoint);
         }
     }
 
@@ -95,7 +95,7 @@ impl Session<'_> {
                 if !stopped.is_empty()
                     && let Err(e) = self.server.debugger_released(&stopped)
                 {
-                    tracing::debug!("a release is kept for the next stop: {e}");
+                    tracing::debug!("the release is kept until the next stop: {e}");
                 }
                 job.table.continue_stopped(is_meant);
             }
@@ -117,7 +117,7 @@ impl Session<'_> {
             .map(|rank| awaited.come(rank))
             .collect();
         if come.contains(&true) {
-            self.tell_ready(index, StopPoint::OnExec, Text::from(ON_EXEC));
+            self.notify_ready(index, StopPoint::OnExec, Text::from(ON_EXEC));
         }
     }
 
@@ -162,13 +162,13 @@ impl Session<'_> {
                     StopPoint::InInit => Text::from(BREAKPOINT_IN_INIT),
                     StopPoint::InApp => Text::default(),
                 };
-                self.tell_ready(index, point, breakpoint);
+                self.notify_ready(index, point, breakpoint);
             }
         }
     }
 
     /// Tells that all processes of a job that are to stop at a point have.
-    fn tell_ready(&mut self, index: usize, point: StopPoint, breakpoint: Text<'static>) {
+    fn notify_ready(&mut self, index: usize, point: StopPoint, breakpoint: Text<'static>) {
         let Some(job) = self.jobs.get(index) else {
             return;
         };
@@ -230,6 +230,6 @@ fn notice(job: &Job<'_>, point: StopPoint) -> String {
     }
     let nspace = &job.nspace;
     format!(
-        "pmix run: job {nspace} waits {place} for a debugger: {named}; `pmix release {nspace}` lets it go on\n"
+        "pmix run: job {nspace} is waiting {place} for a debugger: {named}; `pmix release {nspace}` continues it\n"
     )
 }

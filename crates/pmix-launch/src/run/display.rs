@@ -52,7 +52,7 @@ impl Display {
                 &mut lines,
                 match self.is_parseable {
                     true => format!("processors host={host} cpus={cpus}"),
-                    false => format!("processes on {host} may run on processors {cpus}"),
+                    false => format!("processes on {host} can run on processors {cpus}"),
                 },
             );
         }
@@ -104,7 +104,7 @@ impl Display {
             lines,
             match self.is_parseable {
                 true => format!("topology host={host}{text}"),
-                false => format!("{host} consists of these parts: {text}"),
+                false => format!("{host} has the topology {text}"),
             },
         );
     }

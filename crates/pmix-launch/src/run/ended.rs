@@ -137,7 +137,7 @@ impl Session<'_> {
         if link != Link::Connected
             && let Err(e) = self.server.deregister_client(&proc)
         {
-            tracing::debug!("rank {rank} is not deregistered: {e}");
+            tracing::debug!("cannot deregister rank {rank}: {e}");
         }
         if let Some(job) = self.jobs.get(index)
             && let Some(process) = job.table.get(place)

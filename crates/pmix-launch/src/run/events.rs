@@ -127,7 +127,7 @@ impl Session<'_> {
             .server
             .notify(status, source, DataRange::SESSION, infos)
         {
-            tracing::debug!("{status} is not told: {e}");
+            tracing::debug!("cannot notify clients of {status}: {e}");
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::process::signal_name;
 use crate::{Error, Plan, service};
 
 /// Why a launcher was not released that had connected with its tool.
-const TOOL_GONE: &str = "the tool that had it started is gone";
+const TOOL_GONE: &str = "the tool that started it has exited";
 
 impl Plan {
     /// Returns the plan as a tool wants it that had the launcher started (`PMIX_LAUNCH_DIRECTIVES`): what the tool
@@ -84,7 +84,7 @@ impl Plan {
         match asked.reader {
             Some(Rank::WILDCARD) => Err(Refusal::new(
                 Status::ERR_NOT_SUPPORTED,
-                "only one process of the job of a command line reads input, and all are to (PMIX_FWD_STDIN)",
+                "PMIX_FWD_STDIN for all processes is not supported: only one process can read standard input",
             )),
             _ => Ok(()),
         }
@@ -117,14 +117,14 @@ impl Session<'_> {
             let served = self.server.add_tool(tool);
             served.map_err(|e| match e.status() {
                 Status::ERR_UNREACH => Error::unreleased(TOOL_GONE),
-                _ => Error::server("the tool that had this launcher started is not served", e),
+                _ => Error::server("cannot serve the tool that started this launcher", e),
             })?;
         }
         let server = service::name(&self.plan.nspace);
         let infos = [Info::new(keys::EVENT_NON_DEFAULT, true), timestamp()];
         self.tell(Status::LAUNCHER_READY, &server, &infos);
         ready();
-        tracing::info!("{server:?} waits for the tool that had this launcher started");
+        tracing::info!("{server:?} is waiting for the tool that started this launcher");
         let limit = self.plan.timeout;
         let until = limit.and_then(|limit| self.began.checked_add(limit));
         let mut events = Events::with_capacity(EVENTS);
@@ -133,7 +133,7 @@ impl Session<'_> {
                 break end;
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                let why = "its time limit passed before it was released";
+                let why = "its time limit expired before it was released";
                 return Err(Error::unreleased(why));
             }
             self.write_output();
@@ -152,7 +152,7 @@ impl Session<'_> {
         match end {
             WaitEnd::Released => Ok(()),
             WaitEnd::ServerLost => Err(Error::unreleased(
-                "the server that started it is gone, and nobody had released it",
+                "the server that started it has exited without releasing it",
             )),
             WaitEnd::ToolLost => Err(Error::unreleased(TOOL_GONE)),
             WaitEnd::Aborted => Err(Error::unreleased(
@@ -161,7 +161,7 @@ impl Session<'_> {
             WaitEnd::Signal(signal) => {
                 let name = signal_name(signal);
                 Err(Error::unreleased(format!(
-                    "{name} came before it was released"
+                    "it received {name} before it was released"
                 )))
             }
         }
@@ -196,7 +196,7 @@ impl Session<'_> {
             || named.has(&server.nspace, server.rank)
             || launcher.is_some_and(|own| named.has(&own.nspace, own.rank));
         if is_meant {
-            tracing::info!("{:?} lets the launcher go on", call.source);
+            tracing::info!("{:?} released the launcher", call.source);
             waiting.release_here();
         }
     }

@@ -101,11 +101,11 @@ impl Taken {
         log_socket: &Path,
     ) -> Result<(), Fault> {
         if channel == Channel::Missing {
-            let why = "pmix run does not log there";
+            let why = "pmix run does not support this log channel";
             return Err(Fault::new(Status::ERR_NOT_SUPPORTED, why));
         }
         let text = asked::text(&info.value).ok_or_else(|| {
-            let why = format!("a value of type {} is no text", info.value.data_type());
+            let why = format!("a value of type {} is not a string", info.value.data_type());
             Fault::new(Status::ERR_BAD_PARAM, why)
         })?;
         let text = asked.write(name, text);
@@ -190,7 +190,7 @@ impl Logs {
         if entry.texts.is_empty() || (self.is_empty() && entry.has_room(outlets.forward)) {
             entry.write(outlets.forward);
         } else if let Err(refused) = self.push(entry) {
-            tracing::debug!("{:?} logs more than is read", refused.source);
+            tracing::debug!("PMIx_Log from {:?} exceeds the limit", refused.source);
             refused.done.fail(Status::ERR_OUT_OF_RESOURCE);
         }
         faults

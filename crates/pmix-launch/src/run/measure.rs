@@ -144,7 +144,7 @@ impl Monitors {
                 self.pending.push_back(Pending::Tick(task));
             }
             Err(error) => {
-                tracing::debug!("monitors look later: {error}");
+                tracing::debug!("cannot run a monitor now; retrying later: {error}");
                 // A time in the past would keep the launcher busy.
                 self.deadline = Some(now + RETRY);
             }
@@ -230,7 +230,7 @@ impl Monitors {
         }
         match self.run(end) {
             Ok(task) => self.pending.push_back(Pending::Ended(task)),
-            Err(error) => tracing::warn!("monitors of a process that has ended stay: {error}"),
+            Err(error) => tracing::warn!("cannot remove the monitors of an ended process: {error}"),
         }
     }
 

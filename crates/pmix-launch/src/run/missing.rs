@@ -39,7 +39,10 @@ impl Missing {
         missing: &[Proc<'_>],
         now: Instant,
     ) {
-        let line = format!("a {operation} ended with {status}: {}", who(host, missing));
+        let line = format!(
+            "a {operation} completed with {status}: {}",
+            who(host, missing)
+        );
         self.warn_of(line, now);
     }
 
@@ -73,12 +76,12 @@ impl Missing {
         self.until = None;
         for (line, count) in std::mem::take(&mut self.repeated) {
             if count > 0 {
-                tracing::warn!("{line}; and {count} times more");
+                tracing::warn!("{line} (repeated {count} more times)");
             }
         }
         let others = std::mem::take(&mut self.others);
         if others > 0 {
-            tracing::warn!("{others} more fences and other requests ended without success");
+            tracing::warn!("{others} more fences and other collectives failed");
         }
     }
 }
@@ -90,13 +93,13 @@ fn who(host: &str, missing: &[Proc<'_>]) -> String {
         named.push(format!("{} more", missing.len() - MAX_NAMED));
     }
     match named.len() {
-        0 => "nobody of this node is missing".to_owned(),
+        0 => "no process of this node is missing".to_owned(),
         1 => format!(
-            "rank {} on {host} did not come, or was lost",
+            "rank {} on {host} did not participate, or was lost",
             named.concat()
         ),
         _ => format!(
-            "ranks {} on {host} did not come, or were lost",
+            "ranks {} on {host} did not participate, or were lost",
             named.join(", ")
         ),
     }
@@ -145,11 +148,11 @@ mod tests {
             .collect();
         assert_eq!(
             who("n1", &procs[..1]),
-            "rank 0 on n1 did not come, or was lost"
+            "rank 0 on n1 did not participate, or was lost"
         );
         assert_eq!(
             who("n1", &procs),
-            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not come, or were lost"
+            "ranks 0, 1, 2, 3, 4, 5, 6, 7, 12 more on n1 did not participate, or were lost"
         );
     }
 }

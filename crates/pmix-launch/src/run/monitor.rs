@@ -49,7 +49,7 @@ impl Session<'_> {
                 Measured::Monitor(Ok(found), _, done) => done.succeed(found),
                 Measured::Monitor(Err(error), proc, done) => {
                     let who = self.called(&proc);
-                    let line = format!("PMIx_Process_monitor of {who} failed: {error}");
+                    let line = format!("PMIx_Process_monitor from {who} failed: {error}");
                     self.missing.warn_of(line, now);
                     done.fail(error.status());
                 }
@@ -63,7 +63,7 @@ impl Session<'_> {
                             None => EventSource::Reporter(&server),
                         };
                         if let Err(e) = self.server.notify(status, source, range, infos) {
-                            tracing::warn!("an event of a monitor is not delivered: {e}");
+                            tracing::warn!("cannot deliver an event of a monitor: {e}");
                         }
                     }
                 }

@@ -72,7 +72,8 @@ impl Session<'_> {
         if about_support.count() > MOST_ABOUT_SUPPORT {
             let who = self.called(&call.proc);
             let line = format!(
-                "{who} asked which attributes are supported in more than {MOST_ABOUT_SUPPORT} queries at once"
+                "PMIx_Query_info from {who} asks for supported attributes in more than {MOST_ABOUT_SUPPORT} \
+                queries at once"
             );
             self.missing.warn_of(line, Instant::now());
             return (Status::ERR_OUT_OF_RESOURCE, Vec::new());
@@ -115,7 +116,7 @@ impl Session<'_> {
         let is_refused = !refused.is_empty();
         if let Some(key) = refused.first() {
             let (who, name) = (self.called(&call.proc), Attribute::name_of(key));
-            let line = format!("{who} asked for {name}, which pmix run does not know");
+            let line = format!("{who} queried {name}, which pmix run does not support");
             self.missing.warn_of(line, Instant::now());
         }
         let status = match num_found {

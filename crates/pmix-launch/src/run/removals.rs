@@ -251,7 +251,10 @@ impl Removals {
                     is_reported: false,
                 }),
                 Err(error) => {
-                    tracing::debug!("{} is removed later: {error}", target.name());
+                    tracing::debug!(
+                        "cannot remove {} now; retrying later: {error}",
+                        target.name()
+                    );
                     if let Some(work) = take(&kept) {
                         self.backlog.push_front(Removal { target, work });
                     }
@@ -282,9 +285,7 @@ impl Target {
         match self {
             Self::Tree(path) => path.display().to_string(),
             Self::Registered((Proc { nspace, rank }, _)) => {
-                format!(
-                    "the paths that are registered for cleanup at the end of rank {rank} of {nspace}"
-                )
+                format!("the paths registered for cleanup at the end of rank {rank} of {nspace}")
             }
         }
     }

@@ -153,7 +153,7 @@ impl Session<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!("a process is not started again: {error}");
+                tracing::warn!("cannot restart a process: {error}");
                 false
             }
         }
@@ -201,9 +201,9 @@ impl Session<'_> {
         if self.begun_removals.concern(&proc) {
             return Ok(Again::Held(proc));
         }
-        let refused = |e| Error::server("the process cannot be registered again", e);
+        let refused = |e| Error::server("cannot register the restarted process", e);
         if let Err(e) = self.server.deregister_client(&proc) {
-            tracing::debug!("rank {rank} is not deregistered: {e}");
+            tracing::debug!("cannot deregister rank {rank}: {e}");
         }
         let infos = [Info::new(
             keys::PROC_INFO_ARRAY,
@@ -267,7 +267,7 @@ impl Session<'_> {
         })?;
         started.output = merged.or(started.output);
         self.watcher.forget(pid);
-        tracing::info!("rank {rank} of {nspace} is started again (restart {number})");
+        tracing::info!("restarting rank {rank} of {nspace} (restart {number})");
         self.adopt(index, Some(place), started, files)?;
         Ok(Again::Started)
     }

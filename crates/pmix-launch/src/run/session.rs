@@ -261,7 +261,7 @@ impl Session<'_> {
             let channel = chunk.kind.channel();
             let told = (self.server).iof_deliver(&chunk.source, channel, chunk.bytes, &[]);
             if let Err(e) = told {
-                tracing::warn!("output is not forwarded: {e}");
+                tracing::warn!("cannot forward output: {e}");
             }
         }
     }
@@ -280,8 +280,8 @@ impl Session<'_> {
         };
         let nspace = &job.nspace;
         match order {
-            Order::Ask => tracing::info!("the processes of {nspace} are asked to end (SIGTERM)"),
-            Order::Kill => tracing::info!("the processes of {nspace} are killed (SIGKILL)"),
+            Order::Ask => tracing::info!("terminating the processes of {nspace} (SIGTERM)"),
+            Order::Kill => tracing::info!("killing the processes of {nspace} (SIGKILL)"),
             Order::Say(unheeded) | Order::KillUnheeded(unheeded) => job.say_unheeded(&unheeded),
             Order::Abandon | Order::Lose => tracing::debug!("{nspace}: {order:?}"),
         }
@@ -342,7 +342,7 @@ impl Session<'_> {
         }
         let lost = self.forward.discard() + self.logs.lose();
         if lost > 0 {
-            tracing::warn!("nobody read the last {lost} bytes of output: they are lost");
+            tracing::warn!("the last {lost} bytes of output were lost because they were not read");
         }
     }
 
@@ -439,10 +439,11 @@ impl Session<'_> {
         };
         match self.watcher.leave_rest() {
             Some(pid) => tracing::warn!(
-                "the file system takes long: process {pid} removes {named}{more} after the launcher has ended"
+                "the file system is slow: process {pid} removes {named}{more} after the launcher has exited"
             ),
             None => tracing::warn!(
-                "the file system takes long, and the launcher ends before {named}{more} could be removed: remove them by hand"
+                "the file system is slow, and the launcher exits before {named}{more} are removed: remove \
+                them manually"
             ),
         }
     }
@@ -455,7 +456,7 @@ impl Session<'_> {
         self.missing.write();
         self.logs.end();
         if let Err(e) = ended.and_then(|()| self.server.finalize()) {
-            tracing::warn!("the server did not end as it should: {e}");
+            tracing::warn!("cannot shut down the server cleanly: {e}");
         }
     }
 }
@@ -478,8 +479,8 @@ fn warn_of_held(held: &[HeldStream]) {
         named.push(format!("{} more", held.len() - NAMED));
     }
     tracing::warn!(
-        "something that the processes left behind still holds their output and is not waited for; \
-         what is there is kept, how much follows is unknown: {}",
+        "remaining child processes of the job still have its output open, and the launcher does not wait for \
+        them; output so far is kept, later output may be lost: {}",
         named.join(", ")
     );
 }

@@ -35,7 +35,7 @@ impl Session<'_> {
                 let who = self.called(&call.proc);
                 let key = info.key.to_string();
                 let name = Attribute::name_of(&key);
-                let line = format!("{who} asked for {name}, which pmix run does not do");
+                let line = format!("{who} requested {name}, which pmix run does not support");
                 self.missing.warn_of(line, Instant::now());
                 return status;
             }

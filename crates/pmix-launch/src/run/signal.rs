@@ -29,7 +29,7 @@ impl Session<'_> {
                 // Now we stop too, as the shell expects.
                 let own = rustix::process::getpid();
                 if let Err(e) = rustix::process::kill_process(own, Signal::STOP) {
-                    tracing::debug!("the launcher goes on: {e}");
+                    tracing::debug!("cannot stop the launcher: {e}");
                 }
             }
             SIGCONT => {
@@ -104,11 +104,11 @@ impl Job<'_> {
         let ranks = named(&ranks);
         match left.is_zero() {
             false => tracing::warn!(
-                "{name} was sent to {nspace}, and {ranks} did not end yet: killed after {grace:?}, or at once by \
-                 another {name}"
+                "{name} was sent to {nspace}, but {ranks} did not exit yet and will be killed after {grace:?}, \
+                or immediately after another {name}"
             ),
             true => tracing::warn!(
-                "{ranks} of {nspace} did not end within {grace:?} of {name}: killed (SIGKILL)"
+                "{ranks} of {nspace} did not exit within {grace:?} after {name}: killed (SIGKILL)"
             ),
         }
     }

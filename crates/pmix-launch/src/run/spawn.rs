@@ -81,7 +81,7 @@ impl Session<'_> {
     pub(super) fn refuse_waiting(&mut self) {
         for spawn in self.spawns.take(|_| true) {
             let status = Status::ERR_JOB_CANCELED;
-            self.tell_refused(status, &spawn.asker, "all jobs are being ended");
+            self.tell_refused(status, &spawn.asker, "all jobs are being terminated");
             spawn.done.fail(status);
             if let Some(nspace) = spawn.started {
                 self.give_up(&nspace);
@@ -152,7 +152,7 @@ impl Session<'_> {
             }
             None => Refusal::new(
                 Status::ERR_JOB_FAILED_TO_LAUNCH,
-                "the thread that prepared the job failed",
+                "the thread that prepared the job panicked",
             ),
         };
         self.refuse(spawn, refusal);
@@ -180,7 +180,7 @@ impl Session<'_> {
         }
         self.tell_refused(status, &spawn.asker, &why);
         let line = format!(
-            "PMIx_Spawn of {} was refused: {why}",
+            "PMIx_Spawn from {} was rejected: {why}",
             self.called(&spawn.asker)
         );
         self.missing.warn_of(line, Instant::now());
@@ -205,7 +205,7 @@ impl Session<'_> {
         let is_rank = |rank: Rank| rank == Rank::WILDCARD || rank.as_raw() < num_procs;
         if let Some(rank) = request.reader.filter(|rank| !is_rank(*rank)) {
             let why = format!(
-                "rank {rank} is to read input, and the last rank is {}",
+                "standard input is assigned to rank {rank}, but the last rank of the job is {}",
                 num_procs.saturating_sub(1)
             );
             return Err(Refusal::new(Status::ERR_BAD_PARAM, why));
@@ -374,8 +374,9 @@ impl Session<'_> {
                 rank => table.is_none_or(|table| table.with_rank(rank).is_none()),
             };
             if let Some(rank) = ranks.iter().find(is_missing) {
-                let why =
-                    format!("rank {rank} of {nspace} is not there to have processes beside it");
+                let why = format!(
+                    "rank {rank} of {nspace} is not running, so no processes can be started next to it"
+                );
                 return Err(Refusal::new(Status::ERR_NOT_FOUND, why));
             }
             num += match ranks.contains(&Rank::WILDCARD) {
@@ -397,8 +398,8 @@ impl Session<'_> {
             Ok(num_procs) if num_procs <= room => Ok(()),
             _ => {
                 let why = format!(
-                    "{num_procs} more processes, with {running} spawned ones already there, exceed \
-                     --max-spawned {most}"
+                    "{num_procs} more processes exceed --max-spawned {most}: {running} spawned processes \
+                    already exist"
                 );
                 Err(Refusal::new(Status::ERR_OUT_OF_RESOURCE, why))
             }
@@ -469,13 +470,13 @@ impl Session<'_> {
 
 /// The refusal of a spawn whose parent is being ended.
 fn being_ended() -> Refusal {
-    Refusal::new(Status::ERR_JOB_CANCELED, "it is being ended")
+    Refusal::new(Status::ERR_JOB_CANCELED, "it is being terminated")
 }
 
 /// The refusal of a spawn after a signal that ends programs: processes of a job that starts now would not have the
 /// signal that all others got.
 fn interrupted() -> Refusal {
-    let why = "the launcher ends its jobs after a signal";
+    let why = "the launcher is terminating its jobs after a signal";
     Refusal::new(Status::ERR_JOB_CANCELED, why)
 }
 
@@ -493,7 +494,7 @@ pub(super) fn check_processors(
         return Ok(());
     }
     let why = format!(
-        "{num_procs} more processes, with {running} running, outnumber the {most} processors"
+        "{num_procs} more processes exceed the {most} processors: {running} processes are already running"
     );
     Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))
 }
@@ -503,8 +504,7 @@ pub(super) fn check_processors(
 /// those of a pattern are as it says.
 pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Result<Output, Error> {
     if request.output_dir.is_some() && request.output_file.is_some() {
-        let message =
-            "output is to go to a directory of files and to a named file: only one is possible";
+        let message = "output to a directory and output to a named file cannot be combined";
         return Err(Error::request(message));
     }
     let is_copied = !request.is_in_files_alone.unwrap_or(false);
@@ -529,7 +529,7 @@ pub(super) fn output_of(request: &Request, first: &Output, nspace: &str) -> Resu
         (None, Some(file), _) => {
             let name = file.file_name().ok_or_else(|| {
                 let file = file.display();
-                Error::request(format!("{file} cannot be the name of output files"))
+                Error::request(format!("{file} is not a valid name for output files"))
             })?;
             Some(OutputFiles {
                 dir: file.parent().map(Path::to_owned).unwrap_or_default(),
@@ -610,6 +610,6 @@ mod tests {
         both.output_dir = Some("dir".into());
         both.output_file = Some("file".into());
         let error = output_of(&both, &first, "job@2").unwrap_err();
-        assert!(error.to_string().contains("only one"), "{error}");
+        assert!(error.to_string().contains("cannot be combined"), "{error}");
     }
 }

@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         self.num_jobs += 1;
         if let Err(error) = self.register(&job, bound) {
             if let Err(e) = self.server.deregister_nspace(&job.nspace) {
-                tracing::debug!("{} is not deregistered: {e}", job.nspace);
+                tracing::debug!("cannot deregister {}: {e}", job.nspace);
             }
             // No list has this job, so nothing else would remove its directory before the end of the session.
             self.removals.job_dir(&job.dir);
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         let waker = Arc::new(Waker::new(registry, Token(HELPERS)).map_err(cannot_poll)?);
         let wake = move || {
             if let Err(e) = waker.wake() {
-                tracing::error!("a helper thread cannot wake the launcher: {e}");
+                tracing::error!("a thread of the launcher cannot wake it: {e}");
             }
         };
         let spawn_helpers = Helpers::new("pmix-spawn", MOST_PREPARING, wake.clone());
@@ -186,13 +186,13 @@ impl<'a> Session<'a> {
         let dir = SessionDir::create(&plan.tmpdir)?;
         let host = LocalHost::new(host_channel, plan.forward_io, ProcessDirs::of(dir.path()));
         let server = service::start(plan, &dir, host, observer)?;
-        tracing::info!("the server has the address {}", server.uri());
+        tracing::info!("the server listens on {}", server.uri());
         tracing::info!("the files of the session are in {}", dir.path().display());
         let watched = server.watch(registry.as_fd());
-        watched.map_err(|e| Error::server("the server does not wait for the launcher", e))?;
+        watched.map_err(|e| Error::server("cannot poll the server", e))?;
         let user = (geteuid().as_raw(), getegid().as_raw());
         let credentials = CredentialService::new(&plan.params, user)
-            .map_err(|e| Error::server("credentials cannot be made", e))?;
+            .map_err(|e| Error::server("cannot create credentials", e))?;
         let mut watcher = Watcher::start(plan.watcher.as_deref(), dir.path());
         let protected = ProtectedPaths::new(kept(plan));
         watcher.keep(protected.paths());
@@ -264,7 +264,7 @@ impl<'a> Session<'a> {
         let maps = (layout.nodes().clone(), layout.procs().clone());
         let registration = Registration::new(&infos).with_maps(maps.0, maps.1);
         let num_here = u32::try_from(here.len()).unwrap_or(u32::MAX);
-        let refused = |e| Error::server("the job cannot be registered", e);
+        let refused = |e| Error::server("cannot register the job", e);
         (self.server.register_nspace(nspace, num_here, registration)).map_err(refused)?;
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
@@ -289,7 +289,7 @@ impl<'a> Session<'a> {
     /// jobs may be asked for, and only prepared, without end.
     pub(super) fn show(&mut self, display: Display, plan: &Plan, bound: &Bound) {
         if !self.forward.has_room(OutputStream::Errors) {
-            return tracing::debug!("nobody reads what is shown of jobs");
+            return tracing::debug!("cannot print information about jobs");
         }
         let lines = display.lines(plan, bound);
         if !lines.is_empty() {
@@ -325,7 +325,8 @@ impl<'a> Session<'a> {
                     return Err(Error::late());
                 }
                 let rank = plan.layout.here().get(place).copied();
-                let rank = rank.ok_or_else(|| Error::request("there is no such place"))?;
+                let rank =
+                    rank.ok_or_else(|| Error::request("the process map does not have this rank"))?;
                 let Streams {
                     stdio: [output, errors],
                     merged,
@@ -380,7 +381,7 @@ impl<'a> Session<'a> {
         let rank = started.process.rank;
         self.watcher.tell(started.process.pid);
         let Some(job) = self.jobs.get_mut(index) else {
-            return Err(Error::request("the job is over before it has started"));
+            return Err(Error::request("the job was terminated before it started"));
         };
         let process = started.process;
         let app = job.plan.apps.get(process.app);

@@ -220,7 +220,7 @@ fn a_process_ends_the_session_that_it_is_in_and_no_other() {
         played.errors
     );
     let cause = played.outcome.cause.as_ref().map(ToString::to_string);
-    assert_eq!(cause.as_deref(), Some("rank 0 ended the session"));
+    assert_eq!(cause.as_deref(), Some("rank 0 terminated the session"));
     assert_eq!(played.outcome.exit_code(), 143);
 }
 

@@ -392,8 +392,8 @@ fn what_is_asked_for_is_shown_and_a_job_that_is_only_prepared_is_not_started() {
         "rank 2 on here: not bound, true of application 0 in ",
         "shown@3: 3 of 3 processes started\n",
         "here has ",
-        "processes on here may run on processors ",
-        "here consists of these parts: ",
+        "processes on here can run on processors ",
+        "here has the topology ",
     ] {
         assert!(played.errors.contains(line), "{line} in {}", played.errors);
     }
@@ -491,7 +491,10 @@ fn a_job_that_went_on_when_it_failed_takes_its_children_with_it_when_it_is_ended
         panic!("{:?}", played.outcome.spawned);
     };
     let cause = child.cause.as_ref().map(ToString::to_string);
-    assert_eq!(cause.as_deref(), Some("it was ended with fails_later@1"));
+    assert_eq!(
+        cause.as_deref(),
+        Some("it was terminated together with fails_later@1")
+    );
     // What went wrong first counts.
     assert_eq!(played.outcome.exit_code(), 3, "{}", played.errors);
 }

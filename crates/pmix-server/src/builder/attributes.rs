@@ -10,8 +10,8 @@ use super::Builder;
 use crate::Error;
 
 impl Builder {
-    /// Sets the attributes of `PMIx_server_init` (PMIx Standard, "Server initialization
-    /// attributes"). One that is not known is passed over unless it is marked as required.
+    /// Sets the attributes of `PMIx_server_init` (PMIx Standard, "Server initialization attributes"). An
+    /// unknown attribute is ignored unless it is marked as required.
     ///
     /// # Errors
     /// A value of the wrong type or out of range; an unknown attribute that is required. The
@@ -79,15 +79,13 @@ impl Builder {
                 flag(&info.value).map(drop)
             }
             keys::EVENT_BASE => {
-                refused("there is no event base to join; external progress gives a descriptor")
+                refused("the server has no event base; use external progress and its descriptor")
             }
             // Signals and the ends of children are left to the host: there is nothing to put there.
             keys::EXTERNAL_AUX_EVENT_BASE => Ok(()),
-            _ if info.must_be_obeyed() => {
-                refused("this server does not know the attribute, and it is required")
-            }
+            _ if info.must_be_obeyed() => refused("unknown attribute that is marked as required"),
             _ => {
-                tracing::debug!(key, "an attribute that is not known has no effect");
+                tracing::debug!(key, "an unknown attribute is ignored");
                 Ok(())
             }
         }
@@ -96,7 +94,7 @@ impl Builder {
 
 fn flag(value: &Value<'_>) -> Result<bool, Error> {
     let truth = value.truth().as_bool();
-    truth.ok_or_else(|| wrong("a truth value", value))
+    truth.ok_or_else(|| wrong("a boolean", value))
 }
 
 fn text(value: &Value<'_>) -> Result<String, Error> {
@@ -105,16 +103,16 @@ fn text(value: &Value<'_>) -> Result<String, Error> {
         _ => None,
     };
     let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
-    text.ok_or_else(|| wrong("text in UTF-8 that is not empty", value))
+    text.ok_or_else(|| wrong("a nonempty UTF-8 string", value))
 }
 
-/// A list of processors: numbers of the system and ranges of them, separated by commas.
+/// Parses a list of processors: numbers of the system and ranges, separated by commas.
 fn cpus(value: &Value<'_>) -> Result<Cpuset, Error> {
     let list = text(value)?;
     Cpuset::parse(&list).map_err(|e| Error::new(e.status(), e.to_string()))
 }
 
-/// A topology that hwloc describes by its XML.
+/// Parses a topology in hwloc's XML.
 fn topology(value: &Value<'_>) -> Result<Topology, Error> {
     let xml = match value {
         Value::Topology(topology) => topology.topology.as_ref().and_then(|text| text.as_str()),
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_do_what_their_methods_do() {
+    fn attributes_have_the_effect_of_their_methods() {
         let builder = take(&[
             Info::new(keys::SERVER_NSPACE, "rm"),
             Info::new(keys::SERVER_RANK, Value::Rank(Rank::new(7))),
@@ -233,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn what_this_server_cannot_do_is_refused() {
+    fn unsupported_attributes_are_rejected() {
         let info = Info::new(keys::EVENT_BASE, Value::Pointer(()));
         let error = take(&[info]).err().unwrap();
         assert_eq!(error.status(), Status::ERR_NOT_SUPPORTED, "{error}");
     }
 
     #[test]
-    fn what_may_be_left_undone_is() {
+    fn optional_directives_may_be_ignored() {
         for info in [
             Info::new(keys::BIND_REQUIRED, false),
             Info::new(keys::EXTERNAL_AUX_EVENT_BASE, Value::Pointer(())).required(),

@@ -22,7 +22,7 @@ use crate::rendezvous::{Locations, Rendezvous};
 pub(super) fn publish(
     settings: &Builder,
     places: &Locations<'_>,
-    named: Option<Named>,
+    named: Option<NamedFile>,
     uri: &str,
     started: SystemTime,
 ) -> Result<Rendezvous, Error> {
@@ -41,7 +41,7 @@ pub(super) fn publish(
             return Err(error);
         }
         Err(error) if !settings.rendezvous_required => {
-            tracing::warn!(%error, "tools do not find this server");
+            tracing::warn!(%error, "tools cannot find this server");
             Rendezvous::default()
         }
         other => other?,
@@ -57,23 +57,23 @@ fn has_role(settings: &Builder) -> bool {
     settings.offers.scheduler || settings.offers.controller
 }
 
-/// A rendezvous file that whoever starts the server names.
-pub(super) struct Named {
+/// A rendezvous file for the program that starts the server.
+pub(super) struct NamedFile {
     path: PathBuf,
     /// The environment names it, which may be that of another server.
     is_inherited: bool,
 }
 
-/// The file that the settings name, else the environment.
-pub(super) fn named_file(settings: &Builder, environment: &Environment) -> Option<Named> {
+/// Returns the file in the settings, otherwise the one in the environment.
+pub(super) fn named_file(settings: &Builder, environment: &Environment) -> Option<NamedFile> {
     let given = settings.rendezvous_file.clone();
     let found = || environment.first_of(&["PMIX_LAUNCHER_RENDEZVOUS_FILE"]);
     let is_inherited = given.is_none();
     let path = given.or_else(|| found().map(PathBuf::from))?;
-    Some(Named { path, is_inherited })
+    Some(NamedFile { path, is_inherited })
 }
 
-impl Named {
+impl NamedFile {
     /// Writes the file.
     ///
     /// DEVIATION: the file of a live server that the environment names is left, and the server starts without, where
@@ -84,7 +84,7 @@ impl Named {
     fn write(&self, files: &mut Rendezvous, contact: &Contact, mode: u32) -> Result<(), Error> {
         match files.add(&self.path, contact, mode) {
             Err(error) if self.is_inherited && error.status() == Status::ERR_EXISTS => {
-                tracing::warn!("PMIX_LAUNCHER_RENDEZVOUS_FILE is left as it is: {error}");
+                tracing::warn!("cannot write the file of PMIX_LAUNCHER_RENDEZVOUS_FILE: {error}");
                 Ok(())
             }
             other => other,
@@ -114,11 +114,11 @@ fn report(
                 .map(|()| files);
         }
     };
-    written.map_err(|e| Error::io("reporting how the server is reached", e))?;
+    written.map_err(|e| Error::io("cannot report the address of the server", e))?;
     Ok(files)
 }
 
-/// The user and the group that this process runs as.
+/// Returns the user and the group that this process runs as.
 pub(super) fn user() -> (u32, u32) {
     use rustix::process::{getegid, geteuid};
     (geteuid().as_raw(), getegid().as_raw())

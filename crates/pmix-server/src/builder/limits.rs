@@ -14,34 +14,34 @@ const FRAMEWORK: &str = "gds_hash";
 const WHOLE: ParamSpec = ParamSpec {
     name: "gds_hash_whole",
     default: "1024",
-    help: "up to how many processes a job may have to be told to its clients whole",
+    help: "largest number of processes of a job whose clients receive the complete job info",
 };
 
 const PLACES: ParamSpec = ParamSpec {
     name: "gds_hash_places",
     default: "131072",
-    help: "up to how many processes a larger job may have for its clients to be told where each is; \
-           -1: any number",
+    help: "largest number of processes of a larger job whose clients receive the location of each process; \
+    -1: no limit",
 };
 
 const SHARED: ParamSpec = ParamSpec {
     name: "gds_hash_shared_bytes",
     default: "268435456",
-    help: "how many bytes of memory the processes of a job that use this project's client share with \
-           their server at most; 0: none",
+    help: "limit in bytes of the memory that a server shares with the clients of a job that use pmix-rs; 0: \
+    no shared memory",
 };
 
 const UNASKED: ParamSpec = ParamSpec {
     name: "gds_hash_unasked_bytes",
     default: "1048576",
-    help: "how many bytes of other processes the answer to a get may bring to a client that keeps \
-           them; 0: none",
+    help: "limit in bytes of the data of other processes that the reply to a get can include for a client \
+    that caches it; 0: none",
 };
 
 const UNASKED_IN_ALL: ParamSpec = ParamSpec {
     name: "gds_hash_unasked_bytes_per_client",
     default: "16777216",
-    help: "how many of them all answers to one client may bring together; 0: none",
+    help: "limit in bytes of such data in all replies to one client; 0: none",
 };
 
 /// Returns the known parameters of what a server tells its clients, for showing and checking.
@@ -51,7 +51,7 @@ pub fn gds_parameters() -> Catalog {
     Catalog::new(FRAMEWORK, &specs)
 }
 
-/// The parameters, where they are set, outrank what the host configured.
+/// Applies the parameters, which take precedence over the configuration of the host.
 pub(super) fn limit_replies(config: &mut Config, params: &Params) -> Result<(), Error> {
     gds_parameters().check(params)?;
     let (reply, unasked) = (&mut config.reply, &mut config.unasked);
@@ -69,10 +69,10 @@ pub(super) fn limit_replies(config: &mut Config, params: &Params) -> Result<(), 
     Ok(())
 }
 
-/// How many bytes of address space a table may have: `-1` is no limit, and there has to be some.
+/// Maximum size of the address space of a table, which also applies to `-1` (no limit).
 const MOST_SHARED: usize = 64 << 30;
 
-/// How many bytes a job's processes may share with the server.
+/// Returns the limit of the memory that the processes of a job share with the server.
 pub(super) fn shared_bytes(params: &Params, by_default: bool) -> Result<usize, Error> {
     let default = if by_default {
         SHARED.default.parse().unwrap_or_default()
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_outranks_the_host() {
+    fn settings_take_precedence_over_the_host() {
         let mut config = Config::default();
         let builder = Params::builder()
             .set("gds_hash_unasked_bytes", "0", Source::Api)

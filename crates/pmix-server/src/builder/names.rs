@@ -23,7 +23,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// What the settings say, else the environment, else the system.
+    /// Returns the names from the settings, otherwise from the environment, otherwise from the system.
     ///
     /// # Errors
     /// A name that cannot be part of a file name.
@@ -37,7 +37,7 @@ impl Place {
             None => without_domain(&system),
         };
         if hostname.is_empty() || hostname.contains(['/', '\n']) {
-            let why = format!("{hostname:?} cannot name a node");
+            let why = format!("invalid name of a node: {hostname:?}");
             return Err(Error::new(Status::ERR_BAD_PARAM, why));
         }
         let or = |given: Option<PathBuf>, variable| {
@@ -51,7 +51,7 @@ impl Place {
         })
     }
 
-    /// The node by all its names.
+    /// Returns the node with all its names.
     pub(super) fn node(&self) -> LocalNode {
         let node = LocalNode::new(self.hostname.as_str());
         match &self.qualified {
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// What the system calls a node, without its domain, as tools call it; an address has none.
+/// Splits a host name of the system into the name that tools use and its domain; an address has no domain.
 fn without_domain(system: &str) -> (String, Option<String>) {
     match system.split_once('.') {
         Some((name, _)) if system.parse::<IpAddr>().is_err() => {
@@ -71,13 +71,13 @@ fn without_domain(system: &str) -> (String, Option<String>) {
     }
 }
 
-/// A temporary directory that the environment names, by a variable of ours or the usual ones.
+/// Returns a temporary directory from the environment, from our variable or the usual ones.
 fn directory(environment: &Environment, variable: &str) -> PathBuf {
     let found = environment.first_of(&[variable, "TMPDIR", "TEMP", "TMP"]);
     found.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
 }
 
-/// The name of the server's own job, which is part of its address and of file names.
+/// Returns the name of the server's own job, which is part of its address and of file names.
 ///
 /// # Errors
 /// It cannot be.
@@ -87,7 +87,7 @@ pub(super) fn own_nspace(given: Option<Nspace<'static>>) -> Result<Nspace<'stati
     let legal = |byte: &u8| byte.is_ascii_graphic() && !b";/".contains(byte);
     if name.is_empty() || name.len() > Nspace::MAX_LEN || !name.iter().all(legal) {
         let why = format!(
-            "{nspace:?} cannot name a server: 1 to {} printable characters, no ; or /",
+            "invalid name of a server {nspace:?}: expected 1 to {} printable characters without ; and /",
             Nspace::MAX_LEN
         );
         return Err(Error::new(Status::ERR_BAD_PARAM, why));
@@ -95,7 +95,7 @@ pub(super) fn own_nspace(given: Option<Nspace<'static>>) -> Result<Nspace<'stati
     Ok(nspace)
 }
 
-/// How a server is reached: `<nspace>.<rank>;tcp4://<address>:<port>`, or `tcp6`.
+/// Returns the URI of a server: `<nspace>.<rank>;tcp4://<address>:<port>`, or `tcp6`.
 pub(super) fn uri(server: &Proc<'_>, address: SocketAddr) -> String {
     let Proc { nspace, rank } = server;
     let scheme = if address.is_ipv4() { "tcp4" } else { "tcp6" };

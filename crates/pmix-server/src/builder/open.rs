@@ -18,7 +18,7 @@ use super::names::{Place, own_nspace, uri};
 use crate::devices::Devices;
 use crate::driver::{Driver, Parts};
 use crate::fork::{Fork, LocalSupport};
-use crate::host::Own;
+use crate::host::OwnUpcalls;
 use crate::psec::LateAnswers;
 use crate::rendezvous::Locations;
 use crate::server::Modes;
@@ -63,7 +63,7 @@ pub(super) fn open(mut settings: Builder) -> Result<Server, Error> {
         settings.share_data,
     )?));
     let store = Arc::new(Store::new(preg.clone(), place.node()));
-    let own = Own {
+    let own = OwnUpcalls {
         is_gateway: settings.gateway,
         devices: Devices::new(place.hostname.clone(), topology),
     };
@@ -110,7 +110,7 @@ fn progress_cpus(settings: &mut Builder) -> Result<Option<Cpuset>, Error> {
     }
 }
 
-/// What processes are told of this node, if they are told.
+/// Returns the topology of this node for processes, if they receive it.
 fn shared_topology(
     wanted: bool,
     given: Option<&Topology>,
@@ -122,8 +122,10 @@ fn shared_topology(
     let told = || {
         let file = environment.first_of(&["HWLOC_XMLFILE"])?;
         let read = Topology::of_xml_file(Path::new(file));
-        read.inspect_err(|error| tracing::warn!("it does not describe this node: {error}"))
-            .ok()
+        read.inspect_err(|error| {
+            tracing::warn!("its description of this node is not usable: {error}")
+        })
+        .ok()
     };
     let read;
     let topology = match given {
@@ -148,7 +150,7 @@ fn limit_greetings(config: &mut Config) {
     }
 }
 
-/// Where the rendezvous files go, and who may read them.
+/// Returns the directories and permissions of the rendezvous files.
 fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     let readable = if settings.config.foreign_tools {
         0o044
@@ -165,7 +167,7 @@ fn places<'p>(settings: &Builder, place: &'p Place) -> Locations<'p> {
     }
 }
 
-/// What the environments of all clients have in common.
+/// Returns the part of the environment that all clients have in common.
 fn fork(uri: String, psec: &[Box<dyn Psec>], place: &Place, environment: Environment) -> Fork {
     let modules: Vec<_> = psec.iter().map(|module| module.name()).collect();
     Fork {

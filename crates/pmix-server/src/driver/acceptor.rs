@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::net::owner::{Ends, Owner, Owners};
 
-/// How many connections are accepted before those that are there have their turn.
+/// Number of connections to accept before existing connections are served.
 const BATCH: usize = 64;
 
 /// Without descriptors, how long until the next try; it may be others of this process who close
@@ -52,17 +52,17 @@ impl Acceptor {
         }
     }
 
-    /// The kernel says that connections wait.
+    /// Notes that connections are waiting.
     pub(super) fn ready(&mut self) {
         self.waiting = true;
     }
 
-    /// A descriptor was given back.
+    /// Resumes accepting after a descriptor was closed.
     pub(super) fn resume(&mut self) {
         self.paused_until = None;
     }
 
-    /// When to accept again although nothing new happens: now, or after a pause.
+    /// Returns the time of the next accept without an event: now, or after a pause.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         self.waiting.then(|| self.paused_until.unwrap_or(now))
     }
@@ -94,17 +94,18 @@ impl Acceptor {
             }
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 if !std::mem::replace(&mut self.is_short, true) {
-                    tracing::warn!(%error, num_open, "new connections wait until others are closed");
+                    tracing::warn!(%error, num_open, "out of descriptors: new connections wait until others \
+                    are closed");
                 }
                 self.paused_until = Some(now + PAUSE);
             }
             // A connection that was reset before it was accepted is taken off the queue by the error.
             Some(Errno::CONNABORTED | Errno::INTR) => {
-                tracing::debug!(%error, "a connection could not be accepted");
+                tracing::debug!(%error, "cannot accept a connection");
             }
             // Others may come again at once: a firewall that refuses, or a socket that the program has closed.
             _ => {
-                tracing::debug!(%error, "connections cannot be accepted");
+                tracing::debug!(%error, "cannot accept connections");
                 self.paused_until = Some(now + PAUSE);
             }
         }

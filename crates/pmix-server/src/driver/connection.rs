@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection: its socket, and what waits to be written to it.
+//! A connection: its socket and its pending output.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -9,22 +9,22 @@ use pmix_engine::{Chunk, PeerId};
 
 use super::outbox::{Outbox, Written};
 
-/// While so many bytes wait for a peer, nothing more is read from it.
+/// Number of pending bytes from which on nothing more is read from the peer.
 const HIGH_WATER: usize = 1 << 20;
 
-/// How often one connection is read before others have their turn.
+/// Number of reads of one connection before others are served.
 const READS: usize = 8;
 
-/// What waits for a peer and has no more bytes than this is written before longer output of others.
+/// Size up to which the output of a peer is written before longer output of other peers.
 const QUICK: usize = 16 << 10;
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    /// What the engine calls it.
+    /// The peer in the engine.
     pub(super) peer: PeerId,
-    /// Where the other end is, and whose it is: for the log.
+    /// The address of the peer, for the log.
     pub(super) from: SocketAddr,
     pub(super) uid: Option<u32>,
     outbox: Outbox,
@@ -36,7 +36,7 @@ pub(super) struct Connection {
     pub(super) is_paused: bool,
 }
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     /// All there was is read, or it is not to be read now.
@@ -74,7 +74,7 @@ impl Connection {
                 Ok(len) => {
                     let wants_more = take(buffer.get(..len).unwrap_or_default());
                     if len < buffer.len() && !self.is_ending {
-                        // Whatever comes now is told again.
+                        // The socket was drained, so new input causes a new event.
                         self.readable = false;
                         return Input::Drained;
                     }
@@ -113,7 +113,7 @@ impl Connection {
         self.outbox.len() <= QUICK
     }
 
-    /// Whether something is still to be written.
+    /// Returns `true` if output is pending.
     pub(super) fn has_output(&self) -> bool {
         !self.outbox.is_empty()
     }
@@ -123,8 +123,8 @@ impl Connection {
         self.outbox = Outbox::default();
     }
 
-    /// Whether it is to be read again although nothing new came: it was not, while too much
-    /// waited for it.
+    /// Returns `true` if it must be read again without a new event, because reading was suspended while too
+    /// much output was pending.
     pub(super) fn resumes(&self) -> bool {
         self.readable && self.outbox.len() < HIGH_WATER
     }

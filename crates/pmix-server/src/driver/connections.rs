@@ -61,7 +61,7 @@ impl Connections {
         }
     }
 
-    /// The token of the next connection.
+    /// Returns the token of the next connection.
     pub(super) fn next_token(&mut self) -> Token {
         let token = Token(self.next);
         self.next += 1;
@@ -91,7 +91,7 @@ impl Connections {
         self.by_token.len()
     }
 
-    /// Every connection.
+    /// Returns all connections.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.by_token.values_mut()
     }

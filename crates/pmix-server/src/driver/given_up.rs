@@ -30,8 +30,8 @@ impl Driver {
             }
             match self.socket(connection) {
                 Ok(stream) => self.given_up.push((stream, form, take)),
-                // Who wanted it learns that it does not come, as what takes it is dropped.
-                Err(error) => tracing::warn!(%peer, %error, "a connection cannot be given up"),
+                // Dropping the callback notifies the requester that the connection will not be passed on.
+                Err(error) => tracing::warn!(%peer, %error, "cannot close a connection"),
             }
         }
     }
@@ -43,7 +43,7 @@ impl Driver {
         }
     }
 
-    /// The socket of a connection, which this driver watches no longer and whose calls wait.
+    /// Returns the blocking socket of a connection, which this driver no longer polls.
     fn socket(&self, mut connection: Connection) -> io::Result<TcpStream> {
         self.poll.registry().deregister(&mut connection.stream)?;
         let stream = TcpStream::from(connection.stream.as_fd().try_clone_to_owned()?);

@@ -6,17 +6,17 @@ use std::io::{self, IoSlice, Write};
 
 use pmix_engine::Chunk;
 
-/// How many runs of bytes one system call takes.
+/// Maximum number of slices of one system call.
 const SLICES: usize = 64;
 
 /// So few bytes are copied together: the system call is cheaper for one run than for several.
 const SMALL: usize = 256;
 
-/// What waits to be written to one peer, in order. Bytes that others are sent too are not copied.
+/// The pending output of one peer, in order. Bytes that are also sent to other peers are shared.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     chunks: VecDeque<Chunk>,
-    /// How much of the first chunk is written.
+    /// Number of bytes of the first chunk that are already written.
     written: usize,
     len: usize,
 }
@@ -25,7 +25,7 @@ pub(super) struct Outbox {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) num_bytes: usize,
-    /// Whether more bytes wait, and the peer may take them now.
+    /// `true` if more bytes are pending and the socket may be writable.
     pub(super) takes_more: bool,
 }
 
@@ -35,7 +35,7 @@ impl Outbox {
         self.chunks.push_back(chunk);
     }
 
-    /// How many bytes wait.
+    /// Returns the number of pending bytes.
     pub(super) const fn len(&self) -> usize {
         self.len
     }

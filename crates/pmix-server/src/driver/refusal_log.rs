@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use pmix_types::Status;
 
-/// How many of a user and a status are written in full before they are only counted.
+/// Number of rejections of a user and a status that are logged in full before they are only counted.
 const IN_FULL: u64 = 8;
 
-/// When what was counted is written, and counting begins anew.
+/// Interval at which counts are logged and reset.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// What was refused since the last period ended, by user and status. Nothing of it is lost: what is
-/// not written in full is counted, and the counts are written.
+/// The rejections in the current period, by user and status. Rejections that are not logged in full are
+/// counted, and the counts are logged.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
     /// By the number of the status.
     counts: BTreeMap<(Option<u32>, i32), u64>,
-    /// When the period ends that the first of them began.
+    /// The end of the period, which the first rejection starts.
     until: Option<Instant>,
 }
 
@@ -31,7 +31,7 @@ impl RefusalLog {
         *count <= IN_FULL
     }
 
-    /// When to call [`Self::end_period`].
+    /// Returns the time to call [`Self::end_period`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.until
     }
@@ -46,11 +46,11 @@ impl RefusalLog {
     /// Writes what was only counted.
     pub(super) fn write(&mut self) {
         for ((uid, status), more) in self.take() {
-            tracing::warn!(uid, %status, more, "and so many more were refused");
+            tracing::warn!(uid, %status, more, "more connections were rejected");
         }
     }
 
-    /// What was only counted, by user and status; counting begins anew.
+    /// Returns the counts by user and status, and resets them.
     fn take(&mut self) -> impl Iterator<Item = ((Option<u32>, Status), u64)> {
         self.until = None;
         let counts = std::mem::take(&mut self.counts).into_iter();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_in_full_is_counted() {
+    fn rejections_beyond_the_limit_are_counted() {
         let now = Instant::now();
         let mut refusals = RefusalLog::default();
         for _ in 0..IN_FULL + 34 {

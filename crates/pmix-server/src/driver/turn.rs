@@ -14,14 +14,14 @@ use super::Driver;
 use super::acceptor::Arrival;
 use super::connection::{Connection, Input};
 use super::outbox::Written;
-use crate::engine_handle::{Given, Work};
+use crate::engine_handle::{NewConnection, Work};
 use crate::host::{self, ServerEvent};
 
 /// The time for which peers are read, and for which their messages are handled, in one turn.
 const SHARE: Duration = Duration::from_millis(5);
 
-/// How many messages are handled in one turn after one of each peer, and for how long at the most. Peers
-/// that send one message when the last is answered wait meanwhile.
+/// Maximum number of messages handled in one turn after one of each peer. Peers that send a message only
+/// after each reply wait meanwhile.
 const MORE: usize = 64;
 const MORE_TIME: Duration = Duration::from_millis(1);
 
@@ -31,12 +31,12 @@ const TURN: Duration = Duration::from_millis(15);
 /// The number of bytes that are written to one peer before others have their turn, about.
 const BURST: usize = 1 << 20;
 
-/// How long the peers of a server that ends may take nothing, and how long they may take at all: an event that
-/// says how a job ended stands behind the output of the job.
+/// The time that peers of a finalizing server have to make progress. Their output must not be lost: an event
+/// about the end of a job follows the output of the job.
 const PATIENCE: Duration = Duration::from_millis(500);
 const LAST: Duration = Duration::from_secs(3);
 
-/// What takes longer is worth a line in the log.
+/// Duration from which the handling of a message is logged.
 const LONG: Duration = Duration::from_millis(50);
 
 /// The most time that a peer is charged for one message: the clock goes on while the server is stopped or has no
@@ -60,7 +60,7 @@ impl Driver {
         loop {
             self.take_given(&mut work);
             self.hand_over();
-            // What the host prepares for a client is there when the client hears that it is connected.
+            // The host prepares data for a client before the handshake of the client completes.
             let connects = work.calls.iter().any(|call| is_of_client(&call.upcall));
             let called_first = connects && self.call_host(&mut work);
             self.write(&mut work);
@@ -102,7 +102,7 @@ impl Driver {
             let interest = Interest::READABLE | Interest::WRITABLE;
             let registry = self.poll.registry();
             if let Err(error) = registry.register(&mut arrival.stream, token, interest) {
-                tracing::warn!(%error, from = %arrival.from, "a connection cannot be watched");
+                tracing::warn!(%error, from = %arrival.from, "cannot poll a connection");
                 continue;
             }
             let Arrival {
@@ -127,7 +127,7 @@ impl Driver {
     /// Watches connections that the host made.
     fn take_given(&mut self, work: &mut Work) {
         for given in work.given.drain(..) {
-            let Given {
+            let NewConnection {
                 peer,
                 stream,
                 from,
@@ -137,7 +137,7 @@ impl Driver {
             let interest = Interest::READABLE | Interest::WRITABLE;
             let mut stream = TcpStream::from_std(stream);
             if let Err(error) = (self.poll.registry()).register(&mut stream, token, interest) {
-                tracing::warn!(%error, %from, "a connection cannot be watched");
+                tracing::warn!(%error, %from, "cannot poll a connection");
                 self.broken.push(peer);
                 continue;
             }
@@ -277,13 +277,13 @@ impl Driver {
                 break;
             }
         }
-        // Those that were written to and take more come after those that were not.
+        // Peers that were already served in this turn and accept more come after the others.
         let more = std::mem::take(&mut self.writable);
         self.writable = long.chain(more).collect();
     }
 
-    /// Writes to a peer, about this many bytes at the most. One that takes more is written to in the next turn: the
-    /// kernel does not say again that it can be.
+    /// Writes at most about `most` bytes to a peer. A peer that accepts more stays queued for the next turn,
+    /// because the edge-triggered poll does not report it again.
     fn write_to(&mut self, token: Token, most: usize) {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
@@ -305,7 +305,7 @@ impl Driver {
                 }
             }
             Err(error) => {
-                tracing::debug!(%peer, %error, "a connection broke");
+                tracing::debug!(%peer, %error, "a connection failed");
                 self.broken.push(peer);
                 self.close(token);
             }
@@ -344,13 +344,13 @@ impl Driver {
                 return;
             }
             EngineEvent::Refused { peer, reason } => {
-                self.log_refusal(peer, &reason, "a connection was refused");
+                self.log_refusal(peer, &reason, "a connection was rejected");
                 ServerEvent::Refused {
                     reason: reason.into(),
                 }
             }
             EngineEvent::Denied { peer, reason } => {
-                return self.log_refusal(peer, &reason, "a request was refused");
+                return self.log_refusal(peer, &reason, "a request was rejected");
             }
             EngineEvent::ProcessLost {
                 proc,
@@ -394,7 +394,7 @@ impl Driver {
                 missing,
                 status,
             },
-            other => return tracing::debug!(event = ?other, "an event that nobody handles"),
+            other => return tracing::debug!(event = ?other, "no handler for an event"),
         };
         host::server_event(&*self.host, notice);
     }
@@ -419,8 +419,8 @@ impl Driver {
         }
     }
 
-    /// Tells the host what it was still to be told when the server was finalised, and writes what peers still
-    /// take.
+    /// Delivers pending events to the host of a finalized server, and writes pending output while peers
+    /// accept it.
     pub(crate) fn finish_output(mut self) {
         let mut work = std::mem::take(&mut self.work);
         self.handle.progress(Instant::now(), |_, _| (), &mut work);
@@ -448,7 +448,7 @@ impl Driver {
             for connection in self.connections.iter_mut().filter(|c| c.has_output()) {
                 match connection.write(usize::MAX) {
                     Ok(written) => progress |= written.num_bytes > 0,
-                    // Nobody is there any more who could be told that it failed.
+                    // The service has stopped, so a failure cannot be reported.
                     Err(_) => connection.discard_output(),
                 }
             }
@@ -467,13 +467,13 @@ impl Driver {
             match poll(&mut fds, left.try_into().ok().as_ref()) {
                 Ok(0) => return,
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(e) => return tracing::debug!("what waits for peers is dropped: {e}"),
+                Err(e) => return tracing::debug!("dropping the messages that wait for peers: {e}"),
             }
         }
     }
 }
 
-/// Whether the host is told of a client that connects.
+/// Returns `true` for an upcall that reports the connection of a client.
 fn is_of_client(upcall: &Upcall) -> bool {
     matches!(upcall, Upcall::ClientConnected(_))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of a job need beyond what every client needs.
+//! The environment of the processes of a job in addition to that of every client.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,16 +12,16 @@ use pmix_types::{Info, IntoOwned, Nspace, Status, Value, keys};
 use super::Variable;
 use crate::Error;
 
-/// What is done with a variable.
+/// The change of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// It has this value.
     Set,
     /// It has this value unless it has another.
     Add,
-    /// The value stands before the one that it has.
+    /// The value is put before the current one.
     Prepend,
-    /// The value stands behind the one that it has.
+    /// The value is put after the current one.
     Append,
 }
 
@@ -32,7 +32,7 @@ const CHANGES: [(&str, Change); 4] = [
     (keys::APPEND_ENVAR, Change::Append),
 ];
 
-/// One change of the environment.
+/// A change of the environment.
 #[derive(Clone, Debug)]
 struct Directive {
     change: Change,
@@ -41,8 +41,8 @@ struct Directive {
     separator: u8,
 }
 
-/// What `setup_local_support` said of each job. It is read without a lock, as hosts do that start a
-/// process by a fork and prepare it there.
+/// The results of `setup_local_support` for each job. They are read without a lock, because hosts can call
+/// `setup_fork` in a forked child.
 #[derive(Debug, Default)]
 pub(crate) struct LocalSupport(ArcSwap<HashMap<Nspace<'static>, Vec<Directive>>>);
 
@@ -123,19 +123,16 @@ fn directive(info: &Info<'_>) -> Option<Result<Directive, Error>> {
         return None;
     }
     if info.key.is(keys::UNSET_ENVAR) {
-        let why = "a variable is unset by who starts the process, not here";
+        let why = "unsetting a variable is left to the host that starts the process";
         return refused(Status::ERR_NOT_SUPPORTED, why);
     }
     let (_, change) = CHANGES.iter().find(|(key, _)| info.key.is(key))?;
     let Value::Envar(envar) = &info.value else {
-        return refused(Status::ERR_BAD_PARAM, "expected a variable with its value");
+        return refused(Status::ERR_BAD_PARAM, "expected a variable and its value");
     };
     let name = envar.envar.as_ref().map_or(&[][..], |name| name.as_bytes());
     if name.is_empty() || name.contains(&b'=') {
-        return refused(
-            Status::ERR_BAD_PARAM,
-            "the name of the variable cannot be one",
-        );
+        return refused(Status::ERR_BAD_PARAM, "invalid name of a variable");
     }
     let value = envar
         .value

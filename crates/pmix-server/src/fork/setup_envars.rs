@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an application needs of the environment that it is submitted from.
+//! Selection of the variables that an application needs from the environment of its submission.
 
 use pmix_mca::Environment;
 use pmix_types::{Envar, Info, IntoOwned, Text, Value, keys};
 
-/// What the MCA parameters of this library begin with.
+/// The prefix of the MCA parameters of this library.
 const OWN: &str = "PMIX_MCA_";
 
 /// Programming models, and what the variables begin with that their libraries read.
@@ -14,7 +14,7 @@ const MODELS: [(&str, &[&str]); 3] = [
     ("oshmem", &["OMPI_", "SHMEM_"]),
 ];
 
-/// The variables that the infos of a `setup_application` ask for, each as `PMIX_SET_ENVAR`.
+/// Returns the variables that the infos of a `setup_application` request, each as `PMIX_SET_ENVAR`.
 pub(crate) fn setup_envars(environment: &Environment, infos: &[Info<'_>]) -> Vec<Info<'static>> {
     let asked = |key| infos.iter().any(|i| i.key.is(key) && i.truth().is_true());
     if !asked(keys::SETUP_APP_ENVARS) && !asked(keys::SETUP_APP_ALL) {

@@ -116,7 +116,7 @@ fn local_support_changes_the_environment_of_its_job_alone() {
 }
 
 #[test]
-fn what_cannot_be_done_to_an_environment_is_refused() {
+fn invalid_changes_of_an_environment_are_rejected() {
     let support = LocalSupport::default();
     let set = |info| support.set(&"job@1".into(), &[info]).unwrap_err().status();
     assert_eq!(

@@ -81,7 +81,7 @@ impl<T: Reply> Completion<T> {
     }
 
     fn answer(&mut self, answer: Answer) {
-        // A server that is no more has nobody who waits.
+        // No request is pending after the server was dropped.
         if let Some(handle) = self.handle.take().and_then(|handle| handle.upgrade()) {
             handle.answer(self.call, answer);
         }
@@ -112,7 +112,7 @@ impl UntypedCompletion {
 impl<T: Reply> Drop for Completion<T> {
     fn drop(&mut self) {
         if self.handle.is_some() {
-            tracing::warn!(call = ?self.call, "the host dropped a request without an answer");
+            tracing::warn!(call = ?self.call, "the host dropped a request without completing it");
             self.answer(Answer::DROPPED);
         }
     }

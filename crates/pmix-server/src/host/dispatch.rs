@@ -11,8 +11,8 @@ use super::{Completion, Host, ServerEvent, gateway};
 use crate::devices::Devices;
 use crate::engine_handle::EngineHandle;
 
-/// What the library serves of the upcalls itself: they do not reach the host.
-pub(crate) struct Own {
+/// The upcalls that the library serves itself; they do not reach the host.
+pub(crate) struct OwnUpcalls {
     /// The server is a gateway, which writes what is logged to the standard streams.
     pub(crate) is_gateway: bool,
     pub(crate) devices: Devices,
@@ -20,7 +20,7 @@ pub(crate) struct Own {
 
 /// Calls the method for an upcall, or answers it. If the method panics, the request has failed, and
 /// nothing else.
-pub(crate) fn call(host: &dyn Host, own: &Own, call: HostCall, handle: &Arc<EngineHandle>) {
+pub(crate) fn call(host: &dyn Host, own: &OwnUpcalls, call: HostCall, handle: &Arc<EngineHandle>) {
     let name = call.upcall.name();
     let handle = Arc::downgrade(handle);
     // Unwinding drops the completion, which answers; what else the host broke is its own.

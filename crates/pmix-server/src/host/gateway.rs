@@ -50,7 +50,7 @@ fn not_written<'a>(
 mod tests {
     use super::*;
 
-    /// A stream that nobody reads any more.
+    /// A stream whose reader has closed it.
     struct Gone;
 
     impl Write for Gone {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_streams_is_written_and_the_rest_is_the_hosts() {
+    fn local_log_channels_are_written_and_others_left_to_the_host() {
         let data = vec![
             Info::new(keys::LOG_STDERR, "oops\n"),
             Info::new(keys::LOG_SYSLOG, "noted"),

@@ -7,13 +7,13 @@ use std::net::IpAddr;
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// What the interface is called, for example `eth0`.
+    /// The name of the interface, for example `eth0`.
     pub(crate) name: String,
-    /// One of its addresses.
+    /// An address of the interface.
     pub(crate) address: IpAddr,
 }
 
-/// All addresses, in the order in which the kernel tells them.
+/// Returns all addresses, in the order of the kernel.
 ///
 /// # Errors
 /// The kernel does not tell.
@@ -26,7 +26,7 @@ pub(crate) fn all() -> io::Result<Vec<Interface>> {
     Ok(found.map(interface).collect())
 }
 
-/// The interface of an address: a further address of one may have a label, `eth0:1`.
+/// Returns the interface of an address; additional addresses can have a label, `eth0:1`.
 fn without_label(name: &str) -> &str {
     name.split_once(':')
         .map_or(name, |(interface, _)| interface)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a server listens: on loopback, unless connections from elsewhere are wanted.
+//! The listening addresses of a server: loopback, unless remote connections are enabled.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::interfaces::{self, Interface};
 use crate::Error;
 
-/// What decides where a server listens.
+/// The settings for the listening addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listening {
     /// Connections from other nodes are wanted.
@@ -46,16 +46,17 @@ impl Listening {
             }
         }
         let (address, error) = last.ok_or_else(|| {
-            let why = "no address is left to listen on: both families or all interfaces are off";
+            let why =
+                "no address to listen on: both address families or all interfaces are disabled";
             Error::new(Status::ERR_NOT_AVAILABLE, why)
         })?;
         Err(Error::io(&format!("listening on {address}"), error))
     }
 
-    /// The addresses to try, best first.
+    /// Returns the addresses to try, best first.
     fn candidates(&self) -> Result<Vec<SocketAddr>, Error> {
         if !self.include.is_empty() && !self.exclude.is_empty() {
-            let why = "interfaces are both included and excluded; state one list";
+            let why = "interfaces are both included and excluded; set only one of the two lists";
             return Err(Error::new(Status::ERR_BAD_PARAM, why));
         }
         let filtered = self.remote || !self.include.is_empty() || !self.exclude.is_empty();
@@ -67,11 +68,11 @@ impl Listening {
         self.choose(&all)
     }
 
-    /// The addresses that the settings allow, those of other nodes' reach first.
+    /// Returns the addresses that the settings permit, those reachable from other nodes first.
     fn choose(&self, all: &[Interface]) -> Result<Vec<SocketAddr>, Error> {
         for item in &self.include {
             if !all.iter().any(|one| matches(item, one)) {
-                let why = format!("no interface of this node is {item:?}");
+                let why = format!("this node has no interface {item:?}");
                 return Err(Error::new(Status::ERR_NOT_FOUND, why));
             }
         }
@@ -82,8 +83,8 @@ impl Listening {
         let mut left: Vec<IpAddr> = all.iter().filter(included).map(|i| i.address).collect();
         left.retain(|ip| !link_local(ip));
         if !self.remote && !left.is_empty() && !left.iter().any(IpAddr::is_loopback) {
-            let why = "the interfaces to use are not loopback, and remote connections are off; \
-                       allow them or include the loopback interface";
+            let why = "remote connections are disabled, but no loopback interface is included: include it, \
+            or enable remote connections";
             return Err(Error::new(Status::ERR_BAD_PARAM, why));
         }
         left.retain(|ip| self.remote || ip.is_loopback());
@@ -100,12 +101,12 @@ impl Listening {
     }
 }
 
-/// Such an address means something on one interface only, and has no place in a URI.
+/// Returns `true` for a link-local address, which is valid on one interface only and cannot be used in a URI.
 fn link_local(ip: &IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
-/// Whether an interface is what an item names: by name, by address or by subnet.
+/// Returns `true` if an interface matches an item: a name, an address or a subnet.
 fn matches(item: &str, interface: &Interface) -> bool {
     if item == interface.name {
         return true;
@@ -228,12 +229,12 @@ mod tests {
         assert!(
             chosen(&include)
                 .unwrap_err()
-                .contains("remote connections are off")
+                .contains("remote connections are disabled")
         );
     }
 
     #[test]
-    fn settings_that_leave_nothing_are_errors() {
+    fn settings_without_an_address_are_errors() {
         let missing = Listening {
             include: vec!["wlan7".to_owned()],
             ..Listening::default()

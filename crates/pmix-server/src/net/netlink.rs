@@ -33,7 +33,7 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// A socket that asks about sockets.
+    /// Opens a socket for requests about sockets.
     pub(crate) fn sockets() -> io::Result<Self> {
         let (flags, protocol) = (SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG));
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
@@ -95,7 +95,7 @@ fn read(datagram: &[u8], sequence: u32, take: &mut impl FnMut(u16, &[u8])) -> io
         let len = field(rest, 0).map(u32::from_ne_bytes);
         let len = len.and_then(|len| usize::try_from(len).ok());
         let one = len.filter(|len| *len >= HEADER).and_then(|n| rest.get(..n));
-        let one = one.ok_or_else(|| damaged("a message longer than its datagram"))?;
+        let one = one.ok_or_else(|| damaged("a message exceeds its datagram"))?;
         let kind = field(one, 4).map_or(0, u16::from_ne_bytes);
         let body = &one[HEADER..];
         if field(one, 8).map(u32::from_ne_bytes) == Some(sequence) {
@@ -116,11 +116,11 @@ fn error(body: &[u8]) -> io::Result<()> {
     match field(body, 0).map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
         Some(number) => Err(io::Error::from_raw_os_error(number.saturating_neg())),
-        None => Err(damaged("an error without its number")),
+        None => Err(damaged("an error message without a number")),
     }
 }
 
-/// A field of fixed size at an offset.
+/// Returns a field of fixed size at an offset.
 pub(crate) fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks the kernel which user owns the other end of a connection from this node.
+//! Determination of the user that owns the other end of a connection on this node.
 //!
-//! A client of a TCP socket only claims its user. When both ends are on this node the kernel knows
-//! whose the other one is: Linux answers by `inet_diag`, a request for each connection whose cost
-//! does not grow with the number of sockets, or by the table in `/proc/net`, read once for all
-//! connections that are asked about together.
+//! A client of a TCP socket only claims its user. When both ends are on this node, the kernel knows the owner
+//! of the other one. Linux reports it with `inet_diag`, one request for each connection at a cost independent
+//! of the number of sockets, or in the tables in `/proc/net`, which are read once for several connections.
 //!
-//! A socket that no process holds any more is shown as one of user 0. It is told apart by its
-//! inode, 0 as well; otherwise anyone could send a message in the name of root and hang up.
+//! A socket that is no longer held by a process is reported with user 0. Its inode is 0 as well, which
+//! distinguishes it; otherwise any user could send a message as root and disconnect.
 
 mod diag;
 mod table;
@@ -16,7 +15,7 @@ use std::net::SocketAddr;
 
 use self::diag::Diag;
 
-/// Who owns the other end of a connection.
+/// The owner of the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A process of this user opened it.
@@ -37,7 +36,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Whether both ends are on this node.
+    /// Returns `true` if both ends are on this node.
     pub(crate) fn same_node(&self) -> bool {
         let peer = self.peer.ip().to_canonical();
         peer.is_loopback() || peer == self.local.ip().to_canonical()
@@ -58,12 +57,14 @@ impl Owners {
     pub(crate) fn new() -> Self {
         let diag = Diag::open();
         if let Err(error) = &diag {
-            tracing::debug!("no inet_diag ({error}); owners of sockets are read from /proc/net");
+            tracing::debug!(
+                "inet_diag is not available ({error}); reading the owners of sockets from /proc/net"
+            );
         }
         Self { diag: diag.ok() }
     }
 
-    /// The owner of the other end of each connection.
+    /// Returns the owner of the other end of each connection.
     pub(crate) fn look_up(&mut self, connections: &[Ends]) -> Vec<Owner> {
         let mut owners = vec![Owner::Unknown; connections.len()];
         let mut left = Vec::new();
@@ -90,7 +91,9 @@ impl Owners {
         match self.diag.as_mut()?.owner(ends) {
             Ok(owner) => Some(owner),
             Err(error) => {
-                tracing::debug!("inet_diag: {error}; owners are read from /proc/net from now on");
+                tracing::debug!(
+                    "inet_diag failed: {error}; reading the owners of sockets from /proc/net from now on"
+                );
                 self.diag = None;
                 None
             }
@@ -103,7 +106,7 @@ pub(crate) fn is_listened_at(address: SocketAddr, uid: u32) -> bool {
     table::is_listened_at(address, uid)
 }
 
-/// The owner of a socket in the tables of the kernel.
+/// Returns the owner of a socket in the tables of the kernel.
 fn owner(uid: u32, inode: u64) -> Owner {
     if inode == 0 {
         Owner::Gone
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_holds_is_not_one_of_root() {
+    fn a_socket_without_a_holder_is_not_owned_by_root() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let (client, ends) = pair(address);
             client.shutdown(Shutdown::Both).unwrap();

@@ -26,11 +26,11 @@ use pmix_types::{Info, Status, Text, Value, keys};
 use super::{COMPONENTS, FRAMEWORK, psec_parameters};
 use crate::{Completion, Credential, Error};
 
-/// How long a credential may be.
+/// Maximum length of a credential.
 const LONGEST: usize = 64 << 10;
-/// How many questions may wait for the MUNGE daemon.
+/// Maximum number of requests pending at the MUNGE daemon.
 const WAITING: usize = 1024;
-/// What every credential of MUNGE begins with.
+/// The prefix of every MUNGE credential.
 const MUNGE: &[u8] = b"MUNGE:";
 
 /// Makes and validates credentials for the processes of a host.
@@ -48,7 +48,7 @@ pub struct CredentialService {
     munge: OnceLock<Option<SyncSender<Question>>>,
 }
 
-/// What the daemon is asked, and who is told the answer.
+/// A request for the daemon, with its callback.
 enum Question {
     Make(Completion<Credential>),
     Validate(Vec<u8>, Completion<Vec<Info<'static>>>),
@@ -147,7 +147,7 @@ impl CredentialService {
         }
     }
 
-    /// A module by its name, if it is active.
+    /// Returns a module by its name, if it is active.
     fn module(&self, name: &str) -> Option<&'static str> {
         self.modules.iter().find(|module| **module == name).copied()
     }
@@ -191,7 +191,7 @@ impl Question {
             Self::Validate(credential, done) => match munge.decode(&credential) {
                 Ok((uid, gid)) => done.succeed(proven("munge", uid, gid)),
                 Err(error) => {
-                    tracing::debug!("a credential is not believed: {error}");
+                    tracing::debug!("a credential was rejected: {error}");
                     done.fail(error.status());
                 }
             },
@@ -209,12 +209,12 @@ fn start(library: &OsStr, socket: Option<&Path>) -> Result<SyncSender<Question>,
             .into_iter()
             .for_each(|question| question.answer(&mut munge))
     };
-    let cannot = |e| Error::io("no thread for the MUNGE library", e);
+    let cannot = |e| Error::io("cannot start a thread for the MUNGE library", e);
     thread.spawn(answer).map_err(cannot)?;
     Ok(questions)
 }
 
-/// The modules that will do (`PMIX_CRED_TYPE`); none if any does.
+/// Returns the acceptable modules (`PMIX_CRED_TYPE`), or `None` if any module is.
 fn wanted<'i>(directives: &'i [Info<'_>]) -> Result<Option<Vec<&'i str>>, Status> {
     let Some(info) = directives.iter().find(|info| info.key.is(keys::CRED_TYPE)) else {
         return Ok(None);
@@ -229,7 +229,7 @@ fn wanted<'i>(directives: &'i [Info<'_>]) -> Result<Option<Vec<&'i str>>, Status
     }
 }
 
-/// The user and group of who asks, as the server says.
+/// Returns the user and group of the requester, as determined by the server.
 fn user_of(directives: &[Info<'_>]) -> Option<(u32, u32)> {
     let number = |key: &str| {
         let info = directives.iter().find(|info| info.key.is(key));
@@ -238,7 +238,7 @@ fn user_of(directives: &[Info<'_>]) -> Option<(u32, u32)> {
     Some((number(keys::USERID)?, number(keys::GRPID)?))
 }
 
-/// The user and group of a native credential.
+/// Returns the user and group of a native credential.
 fn native(credential: &[u8]) -> Option<(u32, u32)> {
     let (uid, gid) = credential.split_first_chunk::<4>()?;
     let gid: [u8; 4] = gid.try_into().ok()?;

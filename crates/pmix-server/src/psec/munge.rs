@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The component `munge`: the daemon of the node says who made the credential.
+//! The component `munge`: the daemon of the node authenticates the creator of a credential.
 //!
-//! The library blocks until the daemon has answered, so a thread of its own asks it, and nobody else
-//! waits. A peer that the daemon says nothing of in the time of its handshake is refused by the
-//! engine; a daemon that answers again serves those who came meanwhile.
+//! The MUNGE library blocks until the daemon replies, so a dedicated thread calls it, and nothing else waits.
+//! The engine rejects a peer whose credential is not verified within the time limit of its handshake.
+//! Requests stay queued while the daemon does not respond.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,10 +14,10 @@ use pmix_types::{ErrorDetail, Status};
 
 use crate::Error;
 
-/// How many credentials may wait for the daemon, which takes about a millisecond for each.
+/// Maximum number of credentials queued for the daemon, which takes about a millisecond for each.
 const MAX_WAITING: usize = 1024;
 
-/// How long a credential may be. One of MUNGE without a payload has about 200 bytes.
+/// Maximum length of a credential. A MUNGE credential without a payload has about 200 bytes.
 const MAX_CREDENTIAL: usize = 64 << 10;
 
 /// The user and group that a credential proves, or why it is not believed.
@@ -49,7 +49,7 @@ impl Munge {
             }
         };
         let thread = std::thread::Builder::new().name("munge".to_owned());
-        let cannot = |e| Error::io("no thread for the MUNGE library", e);
+        let cannot = |e| Error::io("cannot start a thread for the MUNGE library", e);
         thread.spawn(ask).map_err(cannot)?;
         Ok(Self { questions })
     }
@@ -69,13 +69,13 @@ impl Psec for Munge {
         if credential.len() > MAX_CREDENTIAL {
             let len = credential.len();
             return Err(refuse(format!(
-                "munge: a credential of {len} bytes, {MAX_CREDENTIAL} at most"
+                "munge: a credential of {len} bytes exceeds the limit of {MAX_CREDENTIAL}"
             )));
         }
         let sent = self.questions.try_send((claim.peer, credential.to_vec()));
         sent.map_err(|error| match error {
             TrySendError::Full(_) => refuse(format!(
-                "munge: {MAX_WAITING} credentials wait for the daemon, which does not answer"
+                "munge: the daemon does not respond, and {MAX_WAITING} credentials are waiting"
             )),
             TrySendError::Disconnected(_) => refuse("munge: its thread has ended".to_owned()),
         })?;
@@ -117,7 +117,7 @@ void munge_ctx_destroy(void *ctx) { (void)ctx; }
 "#;
 
     #[test]
-    fn a_daemon_that_hangs_holds_up_nobody_and_answers_all_in_the_end() {
+    fn a_blocked_daemon_delays_only_its_requests() {
         let dir = tempfile::tempdir().unwrap();
         let (source, library) = (dir.path().join("munge.c"), dir.path().join("munge.so"));
         let freed = dir.path().join("freed");
@@ -160,7 +160,7 @@ void munge_ctx_destroy(void *ctx) { (void)ctx; }
         let full = (0..=MAX_WAITING).find_map(|_| ask(b"good").err());
         let full = full.expect("no more than so many wait");
         assert_eq!(full.status(), Status::ERR_INVALID_CRED);
-        assert!(full.to_string().contains("does not answer"), "{full}");
+        assert!(full.to_string().contains("does not respond"), "{full}");
 
         fs::write(&freed, "").unwrap();
         let good = Verified {

@@ -33,12 +33,14 @@ impl Native {
         // Both sides are on one node, so their byte order is the same.
         let Ok::<[u8; 8], _>(bytes) = credential.try_into() else {
             let len = credential.len();
-            return refused(format!("a native credential has 8 bytes, this one {len}"));
+            return refused(format!(
+                "a native credential has 8 bytes, this one has {len}"
+            ));
         };
         let [uid @ .., _, _, _, _] = bytes;
         let [_, _, _, _, gid @ ..] = bytes;
         if self.require_owner && origin.loopback && origin.uid.is_none() {
-            let why = "the kernel does not tell whose socket this is, and that is required";
+            let why = "the kernel does not report the owner of the socket, which is required";
             return refused(why.to_owned());
         }
         Ok(Verified {

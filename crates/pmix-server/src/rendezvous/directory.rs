@@ -51,7 +51,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The path by which it was opened, for messages.
+    /// Returns the path by which it was opened, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -62,7 +62,7 @@ impl Directory {
         let me = rustix::process::geteuid().as_raw();
         if stat.st_uid != me && stat.st_uid != 0 {
             let why = format!(
-                "{shown} belongs to user {}, and this is user {me}: use a directory of your own",
+                "{shown} is owned by user {}, but this process runs as user {me}: use a directory of your own",
                 stat.st_uid
             );
             return Err(Error::new(Status::ERR_NO_PERMISSIONS, why));
@@ -71,8 +71,8 @@ impl Directory {
         let others_write = mode.intersects(Mode::WGRP | Mode::WOTH);
         if others_write && !mode.contains(Mode::SVTX) {
             let why = format!(
-                "others may replace files in {shown} (mode {:04o}): take their right to write, or \
-                 set the sticky bit",
+                "other users can replace files in {shown} (mode {:04o}): remove their write permission, or \
+                set the sticky bit",
                 mode.as_raw_mode() & 0o7777
             );
             return Err(Error::new(Status::ERR_NO_PERMISSIONS, why));
@@ -88,7 +88,7 @@ impl AsFd for Directory {
 }
 
 impl Drop for Directory {
-    /// What was made for the files goes with them, if nobody else uses it.
+    /// Directories that were created for the files are removed with them unless others use them.
     fn drop(&mut self) {
         for (parent, name) in &self.made {
             if unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
@@ -100,7 +100,7 @@ impl Drop for Directory {
 
 /// A walk along a path.
 struct Walk {
-    /// How far it has come, for messages.
+    /// The path resolved so far, for messages.
     at: PathBuf,
     made: Vec<(OwnedFd, PathBuf)>,
 }
@@ -142,12 +142,13 @@ impl Walk {
         }
     }
 
-    /// Why a name cannot be entered; of a link the system only says that it is no directory.
+    /// Returns the error for a name that cannot be opened; for a link the system only reports that it is not
+    /// a directory.
     fn refused(&self, from: BorrowedFd<'_>, name: &OsStr, error: Errno) -> Error {
         let link = statat(from, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_link(&stat));
         if link {
             let why = format!(
-                "{} is a symbolic link, and none is followed: name the directory itself",
+                "{} is a symbolic link, which is not followed: use the path of the directory itself",
                 self.at.display()
             );
             return Error::new(Status::ERR_NO_PERMISSIONS, why);
@@ -157,7 +158,7 @@ impl Walk {
 }
 
 fn enter(from: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
-    // A descriptor that stands for a place needs no right to list it.
+    // `O_PATH` needs no permission to list the directory.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(from, name, flags, Mode::empty())
 }
@@ -233,7 +234,7 @@ mod tests {
             // Only root can give a directory away; the rule is the same for all.
             return;
         }
-        assert!(refusal(top.path()).contains("belongs to user 12345"));
+        assert!(refusal(top.path()).contains("is owned by user 12345"));
     }
 
     #[test]

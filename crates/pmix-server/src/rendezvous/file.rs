@@ -32,7 +32,7 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
 
-/// How often a place is tried that others take and leave at the same time.
+/// Number of attempts at a path that other servers create and remove concurrently.
 const TRIES: usize = 16;
 
 /// A file in its place. It is removed with this value, if it is still the same file.
@@ -44,12 +44,12 @@ pub(super) struct RendezvousFile {
 }
 
 impl RendezvousFile {
-    /// Where it is.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().join(&self.name)
     }
 
-    /// What it is in.
+    /// Returns the directory of the file.
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -69,8 +69,8 @@ impl Drop for RendezvousFile {
 /// Puts the contact of a server in a directory.
 ///
 /// DEVIATION: what a dead server left is replaced, and a live one is named; OpenPMIx 4.2 writes
-/// over any file, 5.0 does not start; what_a_dead_server_left_is_replaced,
-/// a_second_live_server_is_told_who_the_first_is
+/// over any file, 5.0 does not start; files_of_dead_servers_are_replaced,
+/// a_second_server_reports_the_first_one
 ///
 /// # Errors
 /// The name is taken by a live server, which the message names, or by something that is not to be
@@ -91,13 +91,16 @@ pub(super) fn place(
         }
         if is_stale(directory, name, &path)? && replace(directory, &temporary.name, name)? {
             tracing::info!(
-                "{}: replaced what a server left that is gone",
+                "{}: replaced the file of a server that has exited",
                 path.display()
             );
             return Ok(temporary.placed(name));
         }
     }
-    let why = format!("{}: other servers keep taking this name", path.display());
+    let why = format!(
+        "{}: other servers keep creating a file with this name",
+        path.display()
+    );
     Err(Error::new(Status::ERR_RESOURCE_BUSY, why))
 }
 
@@ -113,7 +116,7 @@ pub(super) fn move_in(directory: &Directory, from: &str, to: &str) -> Result<(),
     }
 }
 
-/// Replaces a stale file; false if by now there is none.
+/// Replaces a stale file. Returns `false` if the file does not exist any more.
 ///
 /// # Errors
 /// As [`is_stale`]: another server was faster, and has its place back.
@@ -158,7 +161,7 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
                 // Links, and what cannot be opened, such as the socket of a file system.
                 Ok(stat) if is_planted(stat.st_uid) => Ok(true),
                 Ok(stat) if is_link(&stat) => {
-                    let why = "is a symbolic link that somebody put there: remove it".to_owned();
+                    let why = "is a symbolic link: remove it".to_owned();
                     Err(refused(Status::ERR_NO_PERMISSIONS, why))
                 }
                 _ => Err(failed(path, error)),
@@ -170,7 +173,7 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
         if is_planted(stat.st_uid) {
             return Ok(true);
         }
-        let why = "is no regular file: remove it".to_owned();
+        let why = "is not a regular file: remove it".to_owned();
         return Err(refused(Status::ERR_EXISTS, why));
     }
     let text = read(file);
@@ -183,8 +186,7 @@ fn is_stale(directory: &Directory, name: &str, path: &Path) -> Result<bool, Erro
             true => String::new(),
             false => format!(" of user {}", stat.st_uid),
         };
-        let why =
-            format!("is the place of another server, which is alive: process {pid}{user}, {uri}");
+        let why = format!("is in use by another server: process {pid}{user}, {uri}");
         return Err(refused(Status::ERR_EXISTS, why));
     }
     if stat.st_uid != rustix::process::geteuid().as_raw() && !is_root {
@@ -215,7 +217,7 @@ pub(super) fn is_left_over(directory: &Directory, name: &str) -> bool {
     is_own && names_one && is_stale(directory, name, &directory.path().join(name)).unwrap_or(false)
 }
 
-/// The address and the process id in the text of a file, if both are there.
+/// Returns the address and the process id in the text of a file, if both are there.
 fn holder(text: &str) -> Option<(&str, u32)> {
     let lines = ContactLines::read(text)?;
     Some((lines.uri, lines.pid?))
@@ -223,7 +225,7 @@ fn holder(text: &str) -> Option<(&str, u32)> {
 
 fn read(file: OwnedFd) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read names nobody.
+    // An unreadable file names no server.
     let _ = File::from(file).take(MAX_LEN).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -263,7 +265,7 @@ impl<'d> Temporary<'d> {
         Ok(temporary)
     }
 
-    /// The same file, which has its place now.
+    /// Returns the file at its final path.
     fn placed(&self, name: &str) -> RendezvousFile {
         RendezvousFile {
             directory: Arc::clone(self.directory),
@@ -274,10 +276,11 @@ impl<'d> Temporary<'d> {
 }
 
 impl Drop for Temporary<'_> {
-    /// Nothing half done stays; if the file has its place, this name is gone.
+    /// Removes an incomplete file; after a successful rename this name does not exist any more.
     fn drop(&mut self) {
         if let Err(Errno::ISDIR) = unlinkat(self.directory, &*self.name, AtFlags::empty()) {
-            // Another user had put a directory in the place of the file. One that is not empty stays under this name.
+            // Another user had created a directory at the path of the file. A nonempty directory stays under
+            // this name.
             let _ = unlinkat(self.directory, &*self.name, AtFlags::REMOVEDIR);
         }
     }

@@ -7,8 +7,8 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, unlinkat};
 use super::directory::Directory;
 use super::file::{is_left_over, move_in};
 
-/// Removes the files in a directory whose names begin like this and whose servers are gone, if they
-/// are this user's. What cannot be removed stays.
+/// Removes the files of this user in a directory whose names have this prefix and whose servers have exited.
+/// Files that cannot be removed are ignored.
 pub(super) fn remove(directory: &Directory, prefix: &str) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = openat(directory, c".", flags, Mode::empty()).and_then(Dir::new);
@@ -38,7 +38,7 @@ fn remove_one(directory: &Directory, name: &str) {
     };
     let path = directory.path().join(name);
     match done {
-        Ok(()) => tracing::info!("{}: a server left it that is gone", path.display()),
+        Ok(()) => tracing::info!("{}: file of a server that has exited", path.display()),
         Err(error) => tracing::debug!(%error, "{}", path.display()),
     }
 }

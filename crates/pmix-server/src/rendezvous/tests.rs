@@ -17,7 +17,7 @@ const ALL: Offers = Offers {
     controller: true,
 };
 
-/// When the server of these tests started: one time, whenever it is asked for.
+/// The start time of the server of these tests, the same for all tests.
 static STARTED: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
 
 fn contact() -> Contact {
@@ -49,7 +49,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A file that a server wrote which is no more.
+/// Writes the file of a server that has exited.
 fn leave(path: &Path) {
     let dead = Contact {
         pid: i32::MAX.unsigned_abs() - 7,
@@ -94,7 +94,7 @@ fn a_server_that_offers_nothing_touches_nothing() {
 }
 
 #[test]
-fn a_second_live_server_is_told_who_the_first_is() {
+fn a_second_server_reports_the_first_one() {
     let top = tempfile::tempdir().unwrap();
     let first = open(&top, ALL).unwrap();
     let error = open(&top, ALL).unwrap_err();
@@ -102,7 +102,7 @@ fn a_second_live_server_is_told_who_the_first_is() {
     let pid = format!("process {}", std::process::id());
     for part in [
         "pmix.sys.n01",
-        "alive",
+        "in use by another server",
         &pid,
         "server.0;tcp4://127.0.0.1:4711",
     ] {
@@ -112,14 +112,14 @@ fn a_second_live_server_is_told_who_the_first_is() {
 }
 
 #[test]
-fn what_killed_servers_left_under_names_of_their_own_goes() {
+fn files_of_killed_servers_are_removed() {
     let top = tempfile::tempdir().unwrap();
     let session = top.path().join("session");
     fs::create_dir(&session).unwrap();
     for name in ["pmix.n01.tool.99", "pmix.n01.tool.gone", "pmix.n02.tool.99"] {
         leave(&session.join(name));
     }
-    // What a server was writing when it was killed, and what no server wrote.
+    // An incomplete file of a killed server, and files of other programs.
     leave(&session.join(".pmix.n01.tool.7.99.123"));
     fs::write(session.join("pmix.n01.tool.mine"), "mine").unwrap();
     symlink("pmix.n02.tool.99", session.join("pmix.n01.tool.link")).unwrap();
@@ -133,7 +133,7 @@ fn what_killed_servers_left_under_names_of_their_own_goes() {
 }
 
 #[test]
-fn what_a_dead_server_left_is_replaced() {
+fn files_of_dead_servers_are_replaced() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("pmix.sys.n01");
     for left in [contact().text().replace("4711\n", "4711\n5"), String::new()] {
@@ -154,7 +154,7 @@ fn what_a_dead_server_left_is_replaced() {
 }
 
 #[test]
-fn a_number_that_another_process_has_by_now_is_no_live_server() {
+fn a_reused_process_id_is_not_a_running_server() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("pmix.sys.n01");
     fs::write(&path, contact().text()).unwrap();
@@ -188,7 +188,7 @@ fn planted_links_and_other_files_are_neither_followed_nor_replaced() {
     }
     fs::create_dir(&path).unwrap();
     let error = open(&top, system).unwrap_err().to_string();
-    assert!(error.contains("no regular file"), "{error}");
+    assert!(error.contains("not a regular file"), "{error}");
 }
 
 /// A user that owns nothing else.
@@ -196,7 +196,7 @@ const NOBODY: u32 = 65_534;
 
 #[test]
 #[ignore = "needs root"]
-fn root_replaces_what_other_users_put_in_the_place_of_its_file() {
+fn root_replaces_files_of_other_users_at_its_path() {
     let system = Offers {
         system: true,
         ..Offers::default()
@@ -270,7 +270,7 @@ fn a_live_server_of_another_user_keeps_its_place_and_is_named() {
 }
 
 #[test]
-fn a_file_that_somebody_else_put_in_place_meanwhile_stays() {
+fn a_replaced_file_is_kept() {
     let top = tempfile::tempdir().unwrap();
     let path = top.path().join("pmix.sys.n01");
     let files = open(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host says about jobs and processes, and what it asks for on behalf of others.
+//! Calls with which a host registers jobs and processes, and makes requests for other servers.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method
 //! names.
@@ -14,33 +14,33 @@ use crate::{Error, Server, obeyed};
 
 impl Server {
     /// Registers a job, or updates it, with the number of its local processes
-    /// (`PMIx_server_register_nspace`). Jobs of which no process is here are registered too, if
-    /// processes here may have to do with them. A host that has its maps folded adds them to the
-    /// infos by [`Registration::with_maps`].
+    /// (`PMIx_server_register_nspace`). Jobs without local processes are registered too, if local processes
+    /// may communicate with them. A host with folded maps adds them to the infos with
+    /// [`Registration::with_maps`].
     ///
     /// # What a job needs
     ///
-    /// | stated by the host | without it |
+    /// | passed by the host | without it |
     /// | --- | --- |
     /// | the node map and the process map (`PMIX_NODE_MAP`, `PMIX_PROC_MAP`, or folded) | nothing is derived, and MPI libraries do not start |
-    /// | `PMIX_UNIV_SIZE`, how many processes the session may have | Open MPI takes the size of the job |
-    /// | `PMIX_JOBID`, a name for people | not found |
-    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories for the processes | each library makes its own in the system's |
+    /// | `PMIX_UNIV_SIZE`, the maximum number of processes of the session | Open MPI uses the size of the job |
+    /// | `PMIX_JOBID`, a readable name | not found |
+    /// | `PMIX_NSDIR`, `PMIX_PROCDIR`, `PMIX_TMPDIR`: directories for the processes | each library creates its own in the system's temporary directory |
     ///
     /// The size of the job, local and node ranks, peers of each node, node ids, host names, the number of
     /// applications and further job info follow from the maps (`docs/architecture.md`, "The path of one
-    /// registration"). What is stated outranks what follows.
+    /// registration"). Explicit values take precedence over derived ones.
     ///
-    /// Open MPI 5 and MPICH find the server by the environment that [`setup_fork`](Self::setup_fork) gives.
-    /// Open MPI 4.1 does so only if it takes the server for that of a launcher that it knows: a process
-    /// without `JSM_JSRUN_PORT` (any value) is a job of its own. `setup_fork` adds the variable if
-    /// [`open_mpi_4`](crate::Builder::open_mpi_4) says so.
+    /// Open MPI 5 and MPICH find the server through the environment that [`setup_fork`](Self::setup_fork)
+    /// returns. Open MPI 4.1 does so only if it detects a launcher that it supports: a process without
+    /// `JSM_JSRUN_PORT` (any value) becomes a singleton. `setup_fork` adds the variable if
+    /// [`open_mpi_4`](crate::Builder::open_mpi_4) is set.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM`, and then nothing has changed, for a map or an info that
-    /// cannot be taken and, unless [`refuse_contradictions`](crate::Builder::refuse_contradictions) is off, for
-    /// contradictions: `PMIX_JOB_SIZE` that is no number or not that of the process map, a node twice in the
-    /// node map. A job without maps is taken with a warning in the log.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_BAD_PARAM`, without any change, for an invalid map or info and, unless
+    /// [`refuse_contradictions`](crate::Builder::refuse_contradictions) is off, for contradictions:
+    /// `PMIX_JOB_SIZE` that is not a number or differs from the process map, or a node that is twice in the
+    /// node map. A job without maps is accepted with a warning in the log.
     pub fn register_nspace<'i>(
         &self,
         nspace: &Nspace<'_>,
@@ -63,8 +63,8 @@ impl Server {
         Ok(())
     }
 
-    /// The infos of a job and what this node is made of, if processes are told and the host does not
-    /// tell them.
+    /// Returns the infos of a job with the topology of this node, if processes receive it and the host does
+    /// not pass it.
     fn with_topology<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
         let shared = self.0.modes.shared_topology.as_ref()?;
         if infos.iter().any(|info| info.key.is(keys::HWLOC_XML_V2)) {
@@ -94,11 +94,11 @@ impl Server {
         })
     }
 
-    /// Returns what is known here of a process or its job (`PMIx_Get`, called by a server): what was
-    /// registered, and what the process put for others of this node. Nobody is asked.
+    /// Returns a known value of a process or its job (`PMIx_Get`, called by a server): registered values, and
+    /// values that the process put for this node. No request is sent.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not known; a qualifier that cannot be.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if it is not known; an invalid qualifier.
     pub fn get(
         &self,
         proc: &Proc<'_>,
@@ -118,11 +118,11 @@ impl Server {
         handle.request(|engine, _| Ok::<_, Error>(engine.nspaces()))
     }
 
-    /// Returns all that is known here of a process, or, with the wildcard rank, of its job as a whole
-    /// (`PMIx_Get` without a key, called by a server). Nobody is asked.
+    /// Returns all known values of a process, or, with the wildcard rank, of its whole job (`PMIx_Get`
+    /// without a key, called by a server). No request is sent.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if nothing is known; a qualifier that cannot be.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if nothing is known; an invalid qualifier.
     pub fn known(
         &self,
         proc: &Proc<'_>,
@@ -132,16 +132,16 @@ impl Server {
         handle.request(|engine, _| engine.known(proc, qualifiers))
     }
 
-    /// Registers a local process before it is started. Only a peer of this user and group may
-    /// connect as it (`PMIx_server_register_client`). The object comes back with every call that is
-    /// about the process. One that has connected is registered again before it is started again.
+    /// Registers a local process before it is started. Only a peer of this user and group can connect as this
+    /// process (`PMIx_server_register_client`). The object is passed to every upcall about the process. A
+    /// process that has connected must be registered again before it is restarted.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_FOUND` if its job is not registered or does not have the rank;
-    /// `PMIX_ERR_BAD_PARAM` if the rank names no process, or the node map has this server's node and the
-    /// process map places the rank on another; `PMIX_ERR_EXISTS` if it is registered already and has
-    /// not connected since. Without [`refuse_contradictions`](crate::Builder::refuse_contradictions) only a
-    /// rank that names no process is refused.
+    /// `PMIX_ERR_BAD_PARAM` if the rank is not that of a process, or if the node map has this server's node
+    /// and the process map places the rank on another one; `PMIX_ERR_EXISTS` if it is already registered and
+    /// has not connected since. Without [`refuse_contradictions`](crate::Builder::refuse_contradictions) only
+    /// a rank that is not that of a process is rejected.
     pub fn register_client(
         &self,
         proc: &Proc<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host registers of no job in particular, inventories of nodes, and input that is to wait.
+//! Registration of resources independent of jobs, inventories of nodes, and flow control of input.
 //!
 //! Source: OpenPMIx, the function that each method names.
 
@@ -14,26 +14,27 @@ use crate::{Error, Server, obeyed};
 const OF_FABRICS: [DeviceType; 2] = [DeviceType::NETWORK, DeviceType::OPENFABRICS];
 
 impl Server {
-    /// Registers infos for all jobs that are registered from now on, or updated
-    /// (`PMIx_server_register_resources`): processes are told them as job info, and they outrank what is said of the
-    /// job itself. Gets of jobs that are known already, and queries of tools, find them, too, where nothing is stated
-    /// of the job. An info replaces that of its key; arrays that describe nodes stand side by side, one for each node.
+    /// Registers infos for all jobs that are registered or updated later (`PMIx_server_register_resources`).
+    /// They become job info and take precedence over values of the job itself. For jobs that are already
+    /// registered, gets and queries of tools use them where the job has no value. An info replaces the
+    /// previous one with its key; arrays that describe nodes are kept separately for each node.
     ///
-    /// `PMIX_GROUP_JOB_INFO` has what [`collect_job_info`](Self::collect_job_info) returned on another node: the jobs
-    /// in it are known here from now on, until they are deregistered. Those that are registered here stay as
-    /// they are.
+    /// `PMIX_GROUP_JOB_INFO` holds the result of [`collect_job_info`](Self::collect_job_info) on another
+    /// node: its jobs are then known here until they are deregistered. Jobs that are registered here are not
+    /// changed.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which are taken where groups are
-    /// formed; `PMIX_ERR_BAD_PARAM` for job information of another type, and what is wrong with it where it is damaged.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which are supported only in
+    /// group construction; `PMIX_ERR_BAD_PARAM` for job information of another type; a decoding error for
+    /// damaged information.
     pub fn register_resources(&self, infos: &[Info<'_>]) -> Result<(), Error> {
         let handle = &self.0.handle;
         handle.request(|engine, _| engine.register_resources(infos))
     }
 
-    /// Forgets what was registered under the keys of the infos (`PMIx_server_deregister_resources`); an array
-    /// that has `PMIX_HOSTNAME` or `PMIX_NODEID` stands for what describes that node. Jobs that were told keep it. A
-    /// key that nothing was registered under is no error.
+    /// Removes the registered infos with the keys of these infos (`PMIx_server_deregister_resources`); an
+    /// array with `PMIX_HOSTNAME` or `PMIX_NODEID` selects the description of that node. Jobs that received
+    /// them keep them. A key without a registered info is not an error.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`.
@@ -75,7 +76,7 @@ impl Server {
         let filter = DeviceFilter::of_infos(directives);
         let all = devices.distances(&Cpuset::full(), hostname, &filter);
         let all = all.unwrap_or_else(|error| {
-            tracing::debug!(%error, "no devices are in the inventory");
+            tracing::debug!(%error, "the inventory has no devices");
             Vec::new()
         });
         let of_fabrics = all
@@ -104,10 +105,11 @@ impl Server {
         Ok(vec![Info::new(keys::NODE_INFO_ARRAY, node)])
     }
 
-    /// Takes what nodes are made of (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` that names its node
-    /// by `PMIX_HOSTNAME`, as [`collect_inventory`](Self::collect_inventory) returns it or with keys of the host's own.
-    /// What was known of the node under the same keys is replaced. A get or query that names the node by
-    /// `PMIX_HOSTNAME` is answered from it where the job says nothing. Other infos are left aside.
+    /// Stores the inventories of nodes (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` that
+    /// names its node by `PMIX_HOSTNAME`, as [`collect_inventory`](Self::collect_inventory) returns it or
+    /// with keys of the host's own. Previous values of the node with the same keys are replaced. A get or
+    /// query that names the node by `PMIX_HOSTNAME` uses the inventory where the job has no value. Other
+    /// infos are ignored.
     ///
     /// # Errors
     /// `PMIX_ERR_INIT`.
@@ -130,15 +132,16 @@ impl Server {
         handle.request(|engine, _| engine.collect_job_info(procs))
     }
 
-    /// Suspends the input of a process, or resumes it (`PMIx_server_IOF_flow_control`): while it is suspended, what
-    /// the process pushes is neither handed to [`Host::push_stdin`](crate::Host::push_stdin) nor answered, so it waits
-    /// and nothing is lost. A wildcard rank or an empty nspace stands for all of them, as does no process for all that
-    /// are connected now. A process that is not connected is no error. A host that answers a push with
-    /// `PMIX_ERR_IOF_XOFF` has taken it and suspends the process.
+    /// Suspends the input of a process, or resumes it (`PMIx_server_IOF_flow_control`): while it is
+    /// suspended, pushed input is neither passed to [`Host::push_stdin`](crate::Host::push_stdin) nor
+    /// acknowledged, so it is delayed without loss. A wildcard rank or an empty nspace selects all of them;
+    /// an empty list selects all processes that are connected now. A process that is not connected is not an
+    /// error. A host that completes a push with `PMIX_ERR_IOF_XOFF` has accepted the input and suspends the
+    /// process.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` if the channels are without that of input: who writes output does not
-    /// stop for a server.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_NOT_SUPPORTED` if the channels do not include input: output cannot be
+    /// suspended.
     pub fn iof_flow_control(
         &self,
         source: Option<&Proc<'_>>,
@@ -149,7 +152,7 @@ impl Server {
         handle.request(|engine, _| engine.iof_flow_control(source, channels, suspends))
     }
 
-    /// What this node is made of, as the host described it or as it is read.
+    /// Returns the topology of this node, as described by the host or as detected.
     fn topology(&self) -> Topology {
         let described = self.0.modes.described_topology.as_ref();
         let described = described.or(self.0.modes.shared_topology.as_ref());
@@ -159,8 +162,10 @@ impl Server {
             Some(Topology::of_xml_file(Path::new(file)))
         };
         let read = described.or_else(told).and_then(|read| {
-            read.inspect_err(|error| tracing::warn!("the XML of this node cannot be read: {error}"))
-                .ok()
+            read.inspect_err(|error| {
+                tracing::warn!("cannot parse the topology XML of this node: {error}")
+            })
+            .ok()
         });
         read.unwrap_or_else(Topology::of_system)
     }

@@ -9,7 +9,7 @@ use pmix_engine::Origin;
 use pmix_proto::PeerForm;
 use pmix_types::{IntoOwned as _, Proc, Status};
 
-use crate::engine_handle::{Given, Wanted};
+use crate::engine_handle::{NewConnection, Wanted};
 use crate::net::owner::{Ends, Owner, Owners};
 use crate::{Error, Server};
 
@@ -21,17 +21,18 @@ pub struct ConnectedTool {
     pub form: PeerForm,
     /// The socket.
     pub stream: TcpStream,
-    /// What the tool has sent by now and nobody has read.
+    /// Bytes that the tool has sent and that are not read yet.
     pub unread: Vec<u8>,
 }
 
 impl Server {
-    /// Serves a tool over a connection that the host made: a launcher connects with the tool that had it started, which
-    /// named its address (`PMIX_LAUNCHER_RNDZ_URI`). The tool is one as any other from then on.
+    /// Serves a tool over a connection that the host opened: a launcher connects to the tool that started it,
+    /// whose address is in `PMIX_LAUNCHER_RNDZ_URI`. From then on the tool is treated like any other.
     ///
     /// # Errors
-    /// `PMIX_ERR_INIT`; `PMIX_ERR_UNREACH` if the tool has gone; `PMIX_ERR_NO_PERMISSIONS` if the tool is of another user, as the system says, or on another
-    /// node, where nobody says it; as for the names of other tools; the socket cannot be used.
+    /// `PMIX_ERR_INIT`; `PMIX_ERR_UNREACH` if the tool has disconnected; `PMIX_ERR_NO_PERMISSIONS` if the
+    /// tool belongs to another user according to the system, or is on another node, where its user cannot be
+    /// determined; errors of the names of tools; an unusable socket.
     pub fn add_tool(&self, tool: ConnectedTool) -> Result<(), Error> {
         let ConnectedTool {
             name,
@@ -39,7 +40,7 @@ impl Server {
             stream,
             unread,
         } = tool;
-        let fault = |error| Error::io("serving the tool that had this launcher started", error);
+        let fault = |error| Error::io("serving the tool that started this launcher", error);
         stream.set_nonblocking(true).map_err(fault)?;
         let ends = Ends {
             local: stream.local_addr().map_err(fault)?,
@@ -50,11 +51,11 @@ impl Server {
         let uid = match owner {
             Some(Owner::User(uid)) => uid,
             Some(Owner::Gone) => {
-                let message = format!("the tool at {from} is gone");
+                let message = format!("the tool at {from} has disconnected");
                 return Err(Error::new(Status::ERR_UNREACH, message));
             }
             _ => {
-                let message = format!("nobody says of which user the tool at {from} is");
+                let message = format!("cannot determine the user of the tool at {from}");
                 return Err(Error::new(Status::ERR_NO_PERMISSIONS, message));
             }
         };
@@ -68,7 +69,7 @@ impl Server {
             if !unread.is_empty() {
                 engine.queue_input(peer, &unread);
             }
-            Ok(Given {
+            Ok(NewConnection {
                 peer,
                 stream,
                 from,
@@ -77,13 +78,15 @@ impl Server {
         })
     }
 
-    /// Hands the connection of a registered process to the host, as soon as the process has its job info and waits for no
-    /// reply; never, if it does not connect. One call takes one connection. A tool that started a launcher sends requests
-    /// of its own over the connection that the launcher made (`PMIX_LAUNCHER_RNDZ_URI`). To this server the process has
-    /// left as if by `PMIx_Finalize`; a connection that it makes later is another one.
+    /// Passes the connection of a registered process to the host as soon as the process has its job info and
+    /// no pending request; never, if it does not connect. One call takes one connection. A tool that started
+    /// a launcher sends its own requests over the connection that the launcher opened
+    /// (`PMIX_LAUNCHER_RNDZ_URI`). For this server the process has then finalized; a later connection of it
+    /// is a new one.
     ///
-    /// `take` is called by whoever drives the server, and must not wait. It gets the socket, whose calls wait, and the
-    /// form in which the process packs. It is dropped uncalled when the job is deregistered or the server ends.
+    /// The thread that drives the server calls `take`, which must not block. It gets the blocking socket and
+    /// the packing format of the process. It is dropped without a call when the job is deregistered or the
+    /// server ends.
     pub fn take_connection(
         &self,
         proc: &Proc<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is let in.
+//! Admission of clients and tools.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use pmix_types::{Proc, Rank, Status};
 
 use super::peer::{self, JOB, Peer};
 
-/// A user that nobody is.
+/// A user ID without a user.
 const STRANGER: (u32, u32) = (54_321, 54_321);
 
 fn refused(server: &pmix_server::Server, hello: &Hello<'_>) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each attribute of `PMIx_server_init` changes about a server. What comes of tools, users and
-//! interfaces is tested where they are let in and listened on.
+//! The effect of each attribute of `PMIx_server_init`. Attributes about tools, users and interfaces are
+//! tested with admission and listening.
 
 use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -79,7 +79,7 @@ fn each_role_has_its_files() {
 }
 
 #[test]
-fn the_mode_says_who_reads_the_files() {
+fn the_mode_selects_the_readers_of_the_files() {
     let mode = |infos: &[Info<'static>]| {
         let system = [Info::new(keys::SERVER_SYSTEM_SUPPORT, true)];
         files(&[&system, infos].concat())[0].1

@@ -70,7 +70,7 @@ fn connections_that_say_nothing_are_dropped_in_time() {
 }
 
 #[test]
-fn one_user_has_so_many_connections_that_say_nothing() {
+fn the_number_of_silent_connections_of_a_user_is_limited() {
     let builder = peer::builder().config(|config| config.handshakes_per_user = 4);
     let server = peer::serve(builder, 1);
     let connect = || TcpStream::connect(peer::address(&server)).unwrap();
@@ -83,7 +83,7 @@ fn one_user_has_so_many_connections_that_say_nothing() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_not_read_and_holds_up_nobody() {
+fn a_peer_that_does_not_read_does_not_block_others() {
     let builder = peer::builder().config(|config| {
         config.clone_policy = ClonePolicy::Refuse;
         config.requests_per_peer = usize::MAX;

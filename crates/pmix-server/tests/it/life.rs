@@ -76,7 +76,7 @@ fn maps_need_no_server_that_runs() {
 }
 
 #[test]
-fn what_a_process_put_is_given_to_the_server_that_asks_for_it() {
+fn data_of_a_process_is_sent_to_a_requesting_server() {
     let server = peer::serve(peer::builder(), 2);
     let mut client = Peer::client(&server, 1).unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -102,7 +102,7 @@ fn what_a_process_put_is_given_to_the_server_that_asks_for_it() {
 }
 
 #[test]
-fn all_that_is_known_of_a_process_or_a_job_is_told_without_a_key() {
+fn all_known_values_are_returned_without_a_key() {
     let server = peer::serve(peer::builder(), 2);
     let mut client = Peer::client(&server, 1).unwrap();
     let known = |nspace: &'static str, rank| {
@@ -198,14 +198,14 @@ fn in_environment(path: &Path) -> Builder {
 }
 
 #[test]
-fn who_starts_a_server_finds_it_by_a_file_of_its_own() {
+fn a_server_writes_the_requested_rendezvous_file() {
     let top = tempfile::tempdir().unwrap();
     let (named, inherited) = (top.path().join("deep/named"), top.path().join("inherited"));
     let first = in_environment(&inherited).build().unwrap();
     assert_eq!(first.rendezvous_files(), std::slice::from_ref(&inherited));
     let text = fs::read_to_string(&inherited).unwrap();
     assert_eq!(text.lines().next(), Some(first.uri()));
-    // What is said outranks the environment, and has to be written.
+    // An explicit file takes precedence over the environment, and a failure to write it is an error.
     let builder = in_environment(&inherited).rendezvous_required(false);
     let second = builder.rendezvous_file(&named).build().unwrap();
     assert_eq!(second.rendezvous_files(), std::slice::from_ref(&named));
@@ -257,8 +257,8 @@ fn names_that_would_break_the_address_or_a_path_are_refused() {
     }
 }
 
-/// Drives a server until something is done elsewhere: as a host with a loop of its own does, only
-/// when the descriptor is readable or the time has come that it was told.
+/// Drives a server until `done`, like a host with an event loop: only when the descriptor is readable or the
+/// returned time is reached.
 fn drive_until(server: &Server, done: impl Fn() -> bool) {
     let fd = server.as_fd().as_raw_fd();
     let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
@@ -276,7 +276,7 @@ fn drive_until(server: &Server, done: impl Fn() -> bool) {
         }
         next = server.drive(now).unwrap();
         events.clear();
-        // What is left is news again.
+        // Remaining input causes another event.
         let again = poll
             .registry()
             .reregister(&mut SourceFd(&fd), Token(0), Interest::READABLE);
@@ -325,7 +325,7 @@ fn a_host_may_leave_its_waiting_to_the_server() {
     assert_eq!(status, Status::ERR_NOT_SUPPORTED);
     assert!(!server.turn(soon()).unwrap(), "it is told once");
 
-    // News that comes while the server is driven is told in the next turn.
+    // An event during a turn is reported in the next turn.
     theirs.write_all(b"x").unwrap();
     server.drive(Instant::now()).unwrap();
     assert!(server.turn(None).unwrap());
@@ -342,8 +342,8 @@ fn a_host_may_leave_its_waiting_to_the_server() {
 }
 
 #[test]
-fn what_waits_for_a_peer_is_still_sent_when_the_server_ends() {
-    // More than the kernel takes for a connection that nobody reads.
+fn pending_output_is_sent_before_the_server_ends() {
+    // More bytes than the kernel buffers for a connection that is not read.
     const LEN: usize = 1 << 20;
     const NUM: usize = 24;
     for external in [false, true] {
@@ -405,11 +405,11 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let answer = std::thread::spawn(move || peer::closed(stream));
     drive_until(&server, || answer.is_finished());
-    // What it is told before does not matter: it said that it has nothing more to say.
+    // Earlier messages to the peer do not matter: it has shut down its sending side.
     answer.join().unwrap();
 }
 
-/// A host that keeps what it is told.
+/// A host that records its events.
 #[derive(Default)]
 struct Listener(Mutex<Vec<ServerEvent>>);
 
@@ -420,7 +420,7 @@ impl Host for Listener {
 }
 
 #[test]
-fn what_happened_before_the_end_is_told_though_nobody_drives_any_more() {
+fn events_before_the_end_are_delivered_without_a_driver() {
     let host = Arc::new(Listener::default());
     let builder = peer::builder().shared_host(Arc::clone(&host) as Arc<dyn Host>);
     let server = builder.external_progress(true).build().unwrap();
@@ -490,7 +490,7 @@ fn connections_that_break_as_the_server_ends_do_not_hold_it_up() {
         let server = peer::serve(peer::builder(), 8);
         let clients: Vec<_> = (0..8).map(|r| Peer::client(&server, r).unwrap()).collect();
         let asked = clients.into_iter().map(|mut client| {
-            // Nobody will read the answer.
+            // The reply will not be read.
             client.send(&Request::JobInfo).unwrap();
         });
         let left = asked.count();

@@ -117,7 +117,7 @@ fn a_credential_of_munge_is_good_once() {
 
 #[test]
 #[ignore = "needs munged"]
-fn what_the_library_makes_the_daemon_believes_once() {
+fn a_munge_credential_is_accepted_once() {
     let daemon = Daemon::start();
     let library = std::ffi::OsStr::new("libmunge.so.2");
     let mut munge = pmix_mca::Munge::open(library, Some(&daemon.socket())).unwrap();

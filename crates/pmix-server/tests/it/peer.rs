@@ -59,7 +59,7 @@ pub(crate) fn address(server: &Server) -> SocketAddr {
     address.parse().unwrap()
 }
 
-/// What the credential of a peer says.
+/// Returns the native credential of a user and group.
 pub(crate) fn credential((uid, gid): (u32, u32)) -> Vec<u8> {
     [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
 }

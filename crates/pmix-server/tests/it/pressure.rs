@@ -54,7 +54,7 @@ fn one_process_asks_for_more_at_once_than_may_wait_for_it() {
     }
 }
 
-/// Notes whom each message is for.
+/// An observer that records the recipient of each message.
 struct Sent(Arc<Mutex<Vec<PeerId>>>);
 
 impl WireObserver for Sent {
@@ -67,7 +67,7 @@ impl WireObserver for Sent {
     fn closed(&mut self, _: PeerId) {}
 }
 
-/// A server that is driven here, whom it has sent messages to, and two processes that are connected.
+/// Returns a server driven by the test, the recipients of its messages, and two connected processes.
 fn driven() -> (Server, Arc<Mutex<Vec<PeerId>>>, Peer, Peer) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let observer = Sent(Arc::clone(&sent));
@@ -89,7 +89,7 @@ fn driven() -> (Server, Arc<Mutex<Vec<PeerId>>>, Peer, Peer) {
 }
 
 #[test]
-fn who_asks_much_is_served_in_turn_with_who_asks_little() {
+fn peers_with_many_requests_take_turns_with_others() {
     let (server, sent, mut busy, mut good) = driven();
     // It is all there before the server reads any of it.
     let request = Request::Unknown(Command(99));
@@ -109,7 +109,7 @@ fn who_asks_much_is_served_in_turn_with_who_asks_little() {
 }
 
 #[test]
-fn who_asks_anew_does_not_wait_until_much_is_answered() {
+fn new_requests_do_not_wait_for_many_earlier_replies() {
     const MANY: u32 = 1_000;
     let (server, sent, mut busy, mut good) = driven();
     let request = Request::Unknown(Command(99));

@@ -68,7 +68,7 @@ fn a_client_that_its_job_does_not_have_here_is_refused() {
     );
     let wildcard = Rank::WILDCARD.as_raw();
     refused(client(&server, JOB, wildcard), Status::ERR_BAD_PARAM, &[]);
-    // One that has connected may be started again, and one that was removed may come again.
+    // A process that has connected can be restarted, and a deregistered one can be registered again.
     client(&server, JOB, 1).unwrap();
     let _connected = Peer::client(&server, 1).unwrap();
     client(&server, JOB, 1).unwrap();
@@ -86,7 +86,7 @@ fn the_clients_of_a_job_that_is_deregistered_go_with_it() {
     client(&server, JOB, 1).unwrap();
     let connected = Peer::client(&server, 0).unwrap();
     server.deregister_nspace(&JOB.into()).unwrap();
-    // The one that was connected hears the end, the other is not let in.
+    // The connected process is disconnected, and the other one is rejected.
     closed(connected.into_stream());
     assert!(Peer::client(&server, 1).is_err());
     for rank in [0, 1] {
@@ -101,7 +101,7 @@ fn the_clients_of_a_job_that_is_deregistered_go_with_it() {
         Status::ERR_NOT_FOUND,
         &[],
     );
-    // A job of that name begins anew.
+    // A new job can use the name again.
     two_nodes(&server);
     client(&server, JOB, 0).unwrap();
     let _connected = Peer::client(&server, 0).unwrap();

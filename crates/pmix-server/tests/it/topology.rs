@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of a job are told of their node.
+//! The topology in the job info of the processes of a job.
 
 use pmix_server::Server;
 use pmix_topology::Topology;
 use pmix_types::{Info, Proc, Rank, Status, Text, Value, keys};
 
-/// What a job is told of the node by a server, if the host states something of it or not.
+/// Returns the topology that a job gets from a server, with or without a topology passed by the host.
 fn told(server: &Server, stated: Option<&'static str>) -> Result<Value<'static>, Status> {
     let mut infos = vec![
         Info::new(keys::NODE_MAP, "localhost"),
@@ -33,7 +33,7 @@ fn server(share: bool) -> Server {
 }
 
 #[test]
-fn jobs_are_told_what_their_node_is_made_of_if_the_host_wants_it() {
+fn jobs_get_the_topology_of_their_node_if_the_host_enables_it() {
     let text = |text: &str| Ok(Value::String(Some(Text::from(text.to_owned()))));
     let sharing = server(true);
     assert_eq!(told(&sharing, None), text(&Topology::flat(2).to_xml()));

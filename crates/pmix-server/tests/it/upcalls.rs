@@ -11,7 +11,7 @@ use pmix_types::{Proc, Rank, Status};
 
 use super::peer::{self, Peer};
 
-/// What a host does with a tool that connects.
+/// The reaction of a host to a tool that connects.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
     Name,

@@ -20,7 +20,7 @@ impl Node {
         }
     }
 
-    /// A file of a server that lives as long as this process does.
+    /// Writes the file of a server that runs as long as this process.
     fn live(&self, path: &str, name: &str) -> PathBuf {
         self.file(path, &text(name, std::process::id()))
     }
@@ -139,9 +139,9 @@ fn files_of_dead_servers_are_seen_as_dead() {
     for target in [Target::Any, Target::Pid(77), Target::File(dead)] {
         let error = node.find(target).unwrap_err();
         assert_eq!(error.status(), Status::ERR_UNREACH);
-        assert!(error.to_string().contains("gone is dead"), "{error}");
+        assert!(error.to_string().contains("gone is not running"), "{error}");
     }
-    // It does not stand in the way of one that lives.
+    // A dead server does not hide one that is running.
     node.live("b/pmix.n01.tool.78", "session");
     assert_eq!(node.find(Target::Any).unwrap(), "session");
     assert_eq!(node.search(Target::Any).list().passed_over.len(), 1);
@@ -156,7 +156,7 @@ fn planted_files_are_refused() {
     for target in [Target::Any, Target::Pid(77), Target::File(planted.clone())] {
         let error = node.find(target).unwrap_err();
         assert_eq!(error.status(), Status::ERR_UNREACH);
-        assert!(error.to_string().contains("it is refused"), "{error}");
+        assert!(error.to_string().contains("it is rejected"), "{error}");
     }
     // Neither is one in a directory where others may replace it.
     fs::set_permissions(&planted, fs::Permissions::from_mode(0o600)).unwrap();
@@ -164,11 +164,11 @@ fn planted_files_are_refused() {
     let parent = planted.parent().unwrap();
     fs::set_permissions(parent, fs::Permissions::from_mode(0o777)).unwrap();
     let error = node.find(Target::Pid(77)).unwrap_err();
-    assert!(error.to_string().contains("it is refused"), "{error}");
+    assert!(error.to_string().contains("it is rejected"), "{error}");
 }
 
 #[test]
-fn what_is_no_rendezvous_file_is_passed_over() {
+fn other_files_are_ignored() {
     let node = Node::new();
     node.file("a/pmix.n01.tool.1", "");
     node.file("a/pmix.n01.tool.2", "no uri\n5\n6\n");
@@ -205,16 +205,16 @@ fn a_server_may_come_between_two_tries() {
 }
 
 #[test]
-fn a_file_that_leads_to_another_node_is_passed_over_unless_it_is_named() {
+fn files_of_other_nodes_are_ignored_unless_named() {
     let node = Node::new();
-    // Nobody has an address that is kept for documentation (RFC 5737).
+    // No node has an address that is reserved for documentation (RFC 5737).
     let elsewhere = text("elsewhere", std::process::id()).replace("127.0.0.1", "192.0.2.1");
     let path = node.file("session.1/pmix.n01.tool.5", &elsewhere);
     let error = node.find(Target::Any).unwrap_err();
     assert_eq!(error.status(), Status::ERR_UNREACH);
     let said = error.to_string();
     assert!(
-        said.contains("192.0.2.1:4711 is no address of this node"),
+        said.contains("192.0.2.1:4711 is not an address of this node"),
         "{said}"
     );
     assert_eq!(
@@ -243,7 +243,7 @@ fn files_that_fill_a_directory_are_counted_in_one_line() {
     assert_eq!((last.path.as_path(), last.is_dead), (node.top.path(), true));
     assert_eq!(
         last.reason,
-        "84 more files below it are of servers that have ended"
+        "84 more files below it belong to servers that have exited"
     );
     let error = node.find(Target::Pid(7)).unwrap_err().to_string();
     assert_eq!(error.lines().count(), 2, "{error}");
@@ -269,7 +269,7 @@ fn files_of_another_user_that_fill_a_directory_are_not_opened() {
     assert_eq!(reasons.len(), 5, "{reasons:?}");
     assert!(reasons[0].contains("65534"), "{reasons:?}");
     assert!(
-        reasons[4].starts_with("96 more files below it are not used"),
+        reasons[4].starts_with("96 more files below it are ignored"),
         "{reasons:?}"
     );
 }

@@ -141,7 +141,7 @@ fn a_connection_that_waits_for_nothing_already_is_taken_at_once() {
 }
 
 #[test]
-fn what_is_to_take_a_connection_that_never_comes_is_dropped() {
+fn the_callback_for_a_connection_that_is_not_made_is_dropped() {
     let (own, _) = tool_server();
     let wanted = |proc: &Proc<'_>| {
         let (sender, taken) = mpsc::channel();

@@ -99,7 +99,7 @@ fn a_tool_with_two_servers_asks_the_primary_one() {
 }
 
 #[test]
-fn the_loss_of_a_server_is_told_and_another_takes_its_place() {
+fn the_loss_of_a_server_is_reported_and_another_becomes_primary() {
     let ((one, first), (two, second)) = (server("lost"), server("next"));
     let mut tool = Tool::new().time_limit(LIMIT);
     let (sender, news) = std::sync::mpsc::channel();
@@ -188,7 +188,7 @@ fn a_tool_knows_itself_without_a_server() {
 }
 
 #[test]
-fn the_servers_of_a_node_are_those_that_live() {
+fn the_servers_of_a_node_are_the_running_ones() {
     let (one, top) = server("one");
     let search = Search::from_env().host("n01").server_dir(top.path());
     let told = |search: &Search| {

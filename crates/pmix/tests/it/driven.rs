@@ -16,7 +16,7 @@ use crate::served::{JOB, Result, serve};
 const SIZE: u32 = 2;
 const OURS: Status = Status::from_raw(-3001);
 
-/// Whether the descriptor of a client is readable within a time.
+/// Returns `true` if the descriptor of a client becomes readable within a time.
 fn is_ready(client: &SharedClient, limit: Duration) -> Result<bool> {
     let mut fds = [PollFd::new(client, PollFlags::IN)];
     let limit = Timespec::try_from(limit)?;
@@ -87,7 +87,7 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     assert_eq!(run(first, &answers)?, (own, true, size));
     assert!(!is_ready(first, Duration::ZERO)?);
 
-    // What is to be called later makes the descriptor readable as well.
+    // A pending callback makes the descriptor readable as well.
     let (sender, later) = mpsc::channel();
     first.later(move || {
         let _ = sender.send(thread::current().id());
@@ -117,7 +117,7 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     assert!(matches!(event, ClientEvent::Event(event) if event.status == OURS));
     assert_eq!(by, own);
 
-    // An invitation that nobody answers ends at its time, which the loop is told.
+    // An invitation without replies ends at its timeout, which the loop must know.
     let invited = [0, 1].map(|rank| Proc::new(JOB, Rank::new(rank)));
     let limit = [Info::new(keys::TIMEOUT, 1_i32)];
     let (sender, ended) = mpsc::channel();
@@ -132,7 +132,7 @@ fn a_loop_of_the_program_reads_and_calls_back() -> Result<()> {
     );
     assert_eq!(threads()?, [""; 0]);
 
-    // Of a lost server the loop is told once, and is not woken again.
+    // The loop is notified of a lost server once, and is not woken again.
     while events.try_recv().is_ok() {}
     server.finalize()?;
     let (by, event) = run(second, &events)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pmix::prelude::{Client, Fence};
 use pmix::types::Value;
 
-/// How long a job of three processes may take on a busy machine before it counts as stuck.
+/// Time after which a job of three processes counts as stuck, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Returns the path of an example, which `cargo test` builds before it runs tests.
@@ -62,7 +62,7 @@ fn the_host_serves_a_job_of_clients() {
     }
 }
 
-/// Runs processes that read each other's process ids, and checks whom each has read.
+/// Runs processes that read each other's process IDs, and checks the values that each has read.
 fn serve(client: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let client = example(client);

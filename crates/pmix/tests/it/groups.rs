@@ -28,7 +28,7 @@ fn whole_group() -> Proc<'static> {
     Proc::new(NAME, Rank::WILDCARD)
 }
 
-/// A process that hears of what concerns groups.
+/// A process that records events about groups.
 struct Process {
     client: SharedClient,
     heard: Mutex<Receiver<ClientEvent>>,
@@ -38,7 +38,7 @@ impl Process {
     fn new(settings: Settings, decides: bool) -> Result<Self> {
         let (sender, heard) = mpsc::channel();
         let client = SharedClient::init(settings, move |event| {
-            // Who does not decide has no opinion.
+            // A process that does not decide leaves the default result.
             if decides || !matches!(event, ClientEvent::Group(..)) {
                 drop(sender.send(event));
             }
@@ -96,7 +96,7 @@ fn job(size: u32, decides: bool) -> Result<(tempfile::TempDir, Server, Vec<Proce
 
 type Task<'t, T> = Box<dyn FnOnce() -> T + Send + 't>;
 
-/// What each of some threads brings.
+/// Runs tasks in threads and returns their results.
 fn all<T: Send>(tasks: Vec<Task<'_, T>>) -> Result<Vec<T>> {
     thread::scope(|scope| {
         let threads: Vec<_> = tasks.into_iter().map(|task| scope.spawn(task)).collect();
@@ -169,7 +169,7 @@ fn those_who_are_invited_join_fence_and_part() -> Result<()> {
             Box::new(|| follow(second)),
         ]);
         ended?.into_iter().collect::<Result<()>>()?;
-        // The program of the leader hears that its group is there, too.
+        // The leader's program is notified of the complete group, too.
         let complete = leader.heard()?;
         let ClientEvent::Event(complete) = complete else {
             return Err("no event".into());
@@ -227,7 +227,7 @@ fn the_leader_invites_another_in_the_place_of_who_declines() -> Result<()> {
         };
         assert_eq!(event.status, Status::GROUP_INVITE_DECLINED);
         assert_eq!(event.source, proc(1));
-        // Nobody is invited twice, and nothing is decided by what cannot be done.
+        // A process cannot be invited twice, and an invalid decision changes nothing.
         let whole_job = Proc::new(JOB, Rank::WILDCARD);
         for bad in [vec![], procs(&[1]), procs(&[2, 2]), vec![whole_job]] {
             let refused = decision.decide(Decision::Invite(bad));
@@ -373,7 +373,7 @@ fn another_leads_when_the_leader_is_lost() -> Result<()> {
         match processes[rank].heard()? {
             ClientEvent::Group(event, asked) => {
                 assert_eq!(event.status, Status::GROUP_LEADER_FAILED);
-                // Nobody is invited by one that does not lead.
+                // Only the leader can invite.
                 let refused = asked.decide(Decision::Invite(procs(&[2])));
                 assert_eq!(refused.unwrap_err().status(), Status::ERR_BAD_PARAM);
                 Ok(asked.decide(decision)?)
@@ -404,7 +404,7 @@ fn another_leads_when_the_leader_is_lost() -> Result<()> {
     let groups: Vec<_> = ended.into_iter().flatten().collect();
     assert_eq!(groups.len(), 2);
     assert!(groups.iter().all(|group| group.members == procs(&[0, 1])));
-    // The name stands for both, and for nobody else.
+    // The name selects both members and no other process.
     let fences = processes.iter().map(|process| -> Task<'_, Result<()>> {
         let fence = Ask::fence(vec![whole_group()], Vec::new());
         Box::new(move || Ok(process.client.wait(fence)?))
@@ -463,7 +463,7 @@ fn the_loss_of_one_who_was_invited_ends_the_invitation() -> Result<()> {
         Status::SUCCESS,
     ];
     assert_eq!(ended?, expected);
-    // One that is gone when it is invited is lost, too.
+    // A process that has exited before its invitation counts as lost, too.
     let again = processes[0].invite(&[0, 2], &[]);
     assert_eq!(status(&again), Status::GROUP_INVITE_FAILED);
     Ok(server.finalize()?)

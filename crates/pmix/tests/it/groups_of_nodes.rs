@@ -42,7 +42,7 @@ fn a_group_of_two_nodes_is_constructed_left_and_taken_apart() -> Result<()> {
                 expect(&mut client, Status::GROUP_LEFT)?,
                 procs(&[3])[0].clone()
             );
-            // The name stands for those who are left.
+            // The name selects the remaining members.
             client.fence(&Fence::new().of([whole_group()]))?;
             client.group_destruct(NAME, &[])?;
         }
@@ -139,7 +139,7 @@ fn one_that_joins_need_not_say_who_leads() -> Result<()> {
             }
         };
         let made = status_of(made);
-        // An invitation that was answered is none any longer.
+        // An accepted invitation is not pending any more.
         let late = status_of(client.group_decline(NAME, nobody));
         client.finalize()?;
         Ok((early, made, late))
@@ -183,7 +183,7 @@ fn lead_one_that_is_lost(decision: Option<Decision>) -> Result<Vec<Result<Option
             if rank == 3 {
                 let mut client = Client::init(own)?;
                 client.fence(&Fence::new())?;
-                // The other server knows by now who leads.
+                // Here the other server already knows the leader.
                 is_announced.lock().unwrap().recv_timeout(LIMIT)?;
                 drop(client);
                 return Ok(None);

@@ -84,7 +84,7 @@ fn a_blocking_client_keeps_what_came_until_the_next_event() -> Result<()> {
     assert_eq!(reader.get(&of(1), "card", &[])?, Value::Uint32(7));
     assert_eq!(reader.get(&of(2), "card", &ask_nobody)?, Value::Uint32(7));
 
-    // What comes behind the answer about rank 1 is what rank 2 has put by now; it puts again.
+    // The reply about rank 1 also includes the current data of rank 2, which puts again afterwards.
     let [of_1, of_2] = &mut clients[..] else {
         return Err("not two clients".into());
     };

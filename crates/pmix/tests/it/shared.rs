@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients that read what their server shares with them in memory, and what they do without.
+//! Clients that read job info and data in shared memory of their server, and their behavior without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ fn leave(clients: Vec<SharedClient>, server: &Server) -> Result<()> {
     Ok(server.finalize()?)
 }
 
-/// The same if nobody is asked.
+/// Gets a value without a request to the server.
 fn look(client: &SharedClient, rank: u32, key: &'static str) -> Option<Value<'static>> {
     let of = Proc::new(JOB, Rank::new(rank));
     let ask_nobody = [Info::new(keys::OPTIONAL, true)];
@@ -90,7 +90,7 @@ fn what_a_fence_collected_is_read_without_asking() -> Result<()> {
             assert_eq!(look(client, rank, "card"), Some(Value::Uint32(10 + rank)));
         }
     }
-    // What is for other nodes is not there for this one.
+    // Values with remote scope are not visible on this node.
     assert_eq!(look(&clients[0], 1, "far"), None);
     leave(clients, &server)
 }
@@ -166,7 +166,7 @@ fn job_info_and_collected_data_are_read_without_a_message() -> Result<()> {
         assert_eq!(get(client, 1, "card"), Some(Value::Uint32(1)));
     }
     assert_eq!(sent.count(), after_fence);
-    // What is not there is asked for: the job info once, then the key.
+    // A missing key is requested: first the job info, once, then the key.
     assert_eq!(get(&clients[0], 0, "pmix.not.there"), None);
     assert_eq!(sent.count(), after_fence + 2);
     assert_eq!(look(&clients[0], 0, "pmix.not.there"), None);
@@ -189,7 +189,7 @@ fn what_was_put_again_is_never_read_as_it_was() -> Result<()> {
         fence(&clients, true)?;
         assert_eq!(look(&clients[0], 1, "card"), Some(Value::Uint32(2 * round)));
         put(&clients[1], Scope::GLOBAL, "card", 2 * round + 1)?;
-        // Who never asked has nothing old, and what is shared is not old either.
+        // A client without earlier requests has no stale data, and shared data is never stale.
         assert_eq!(look(&clients[0], 1, "card"), None);
         let collects = round % 2 == 0;
         fence(&clients, collects)?;
@@ -253,7 +253,7 @@ fn data_of_a_process_that_was_lost_are_not_read() -> Result<()> {
     leave(clients, &server)
 }
 
-/// What processes of a job find, whatever is wrong with what they share: the same.
+/// Checks that the processes of a job find the same values, whatever is wrong with the shared memory.
 fn exchange(settings: Vec<Settings>, server: &Server) -> Result<()> {
     let clients = join(settings)?;
     for (rank, client) in (0..).zip(&clients) {
@@ -318,7 +318,7 @@ fn whatever_is_wrong_with_what_is_shared_messages_say_the_same() -> Result<()> {
     for (what, change) in changes {
         let folder = tempfile::tempdir()?;
         let (server, mut settings) = serve(folder.path(), SIZE)?;
-        // One that shares among those that do not.
+        // One process uses shared memory, the others do not.
         for settings in settings.iter_mut().skip(1) {
             settings.shared_data = settings.shared_data.as_deref().and_then(change);
         }
@@ -363,7 +363,7 @@ fn nothing_is_read_of_a_job_that_is_gone() -> Result<()> {
     Ok(server.finalize()?)
 }
 
-/// Nobody's user, who is not the server's.
+/// A user that is not the server's.
 const OTHER: u32 = 65534;
 
 /// Run by [`a_process_of_another_user_sends_messages`] in a process of another user.
@@ -445,7 +445,7 @@ fn a_look_for_a_value_waits_for_nothing() -> Result<()> {
     };
     let none = client.wait(*ask).map_err(|error| error.status());
     assert_eq!(none, Err(Status::ERR_NOT_FOUND));
-    // The job info is known by now, so there is nobody to ask.
+    // The job info is already known, so no request is sent.
     let found = client.find(&job, &key, &optional);
     assert!(matches!(found, Found::Known(Err(_))));
     let found = client.find(&job, &keys::JOB_SIZE.into(), &[]);

@@ -18,7 +18,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const JOB: &str = "job@1";
 const NODES: [&str; 2] = ["n00", "n01"];
 
-/// How many processes each node has.
+/// Number of processes on each node.
 const HERE: u32 = 3;
 const SIZE: u32 = 2 * HERE;
 
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A fence that the server of one node has brought, and that of the other has not.
 type PendingFence = (usize, Fence, Completion<Vec<u8>>);
 
-/// What the hosts of both servers share.
+/// The state shared by the hosts of both servers.
 #[derive(Default)]
 struct Network {
     servers: [OnceLock<Server>; 2],
@@ -209,7 +209,7 @@ const RESERVED: [&str; 18] = [
     keys::RANK,
 ];
 
-/// What a client answers to everything, in an order that begins with what was put or with what is reserved.
+/// Returns the results of all gets of a client, first of the put keys or first of the reserved keys.
 fn answers(client: &SharedClient, puts_first: bool) -> Vec<(Rank, &'static str, Answer)> {
     let ranks = (0..SIZE).map(Rank::new).chain([Rank::WILDCARD]);
     let of_puts = |rank| {
@@ -296,8 +296,8 @@ fn what_a_fence_brought_from_the_other_node_is_read_without_asking() -> Result<(
     job.end()
 }
 
-/// What a client answers of a job on four nodes of which only this one has a server, as `pmix run --nodes`
-/// makes it.
+/// Returns the results of gets for a job on four nodes of which only this one has a server, as started by
+/// `pmix run --nodes`.
 fn described(shares: bool, whole: &str, places: &str) -> Result<Vec<Answer>> {
     let folder = tempfile::tempdir()?;
     let params = [("whole", whole), ("places", places)];
@@ -366,7 +366,7 @@ fn of_nodes_that_are_only_described_the_same_is_answered() -> Result<()> {
             );
             let what = format!("{key} of {rank}, answer {at}, {whole}, {places}");
             assert_eq!(*found, by_messages[at], "{what}");
-            // Of the nodes of a large job not all is told; what is told is right.
+            // The job info of a large job omits values of nodes; the included values must be correct.
             let is_told = *found != Err(Status::ERR_NOT_FOUND);
             assert!(is_told || places == "1" || *found == expected[at], "{what}");
             assert!(*found == expected[at] || !is_told, "{what}: {found:?}");

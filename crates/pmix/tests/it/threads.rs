@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads of a process that share a client: who reads what the server sends, and that nobody waits for
-//! another.
+//! Threads of a process that share a client: messages of the server reach the right thread, and no thread
+//! blocks another one.
 
 use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many threads of this process a client has started.
+/// Returns the number of threads that a client has started in this process.
 fn num_threads() -> Result<usize> {
     let mut count = 0;
     for task in std::fs::read_dir("/proc/self/task")? {
@@ -197,7 +197,7 @@ fn a_client_whose_handles_are_dropped_leaves_its_server_and_its_threads_end() ->
     drop(second);
     assert_eq!(ask(&other, keys::JOB_SIZE)?, Value::Uint32(SIZE));
     drop(other);
-    // The callback is told, and what it and the listener hold is dropped.
+    // The callback is called, and the captures of callback and listener are dropped.
     assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
     assert!(end.recv_timeout(Duration::from_secs(60)).is_err());
     // The server has seen it leave.

@@ -85,14 +85,16 @@ pub(crate) fn errors(field: &Field) -> Result<Verdict, String> {
     let code = launcher.end(PATIENCE)?;
     // A line at once for each kind, and every few seconds one that counts.
     let due = 8 + begun_failing.elapsed().as_secs();
-    let lines = said.lines().filter(|line| line.contains("did not come"));
+    let lines = said
+        .lines()
+        .filter(|line| line.contains("did not participate"));
     let lines: Vec<_> = lines.collect();
     let counted = lines.iter().filter_map(|line| {
-        let (_, count) = line.rsplit_once("and ")?;
+        let (_, count) = line.rsplit_once("(repeated ")?;
         count.split(' ').next()?.parse::<usize>().ok()
     });
     let counted = counted.sum::<usize>();
-    let first = lines.iter().filter(|line| !line.contains("times more"));
+    let first = lines.iter().filter(|line| !line.contains(" more times"));
     if code != Some(0) || lines.len() as u64 > due || counted + first.count() != fences {
         return Err(format!(
             "{} lines for {fences} failed fences, {counted} counted, exit code {code:?}: {said}",

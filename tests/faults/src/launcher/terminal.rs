@@ -126,8 +126,8 @@ pub(crate) fn ignored(field: &Field) -> Result<Verdict, String> {
     let said = launcher.errors(PATIENCE)?;
     is_empty(&sessions)?;
     for expected in [
-        "SIGTERM was sent to deaf, and ranks 0, 2 did not end yet: killed after 1s",
-        "ranks 0, 2 of deaf did not end within 1s of SIGTERM: killed (SIGKILL)",
+        "SIGTERM was sent to deaf, but ranks 0, 2 did not exit yet and will be killed after 1s",
+        "ranks 0, 2 of deaf did not exit within 1s after SIGTERM: killed (SIGKILL)",
     ] {
         if !said.contains(expected) {
             return Err(format!("{expected:?} is not said: {said}"));

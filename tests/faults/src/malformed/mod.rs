@@ -82,7 +82,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
 fn refusals(log: &str) -> u64 {
     let of_line = |line: &str| match line.split_once(" more=") {
         Some((_, more)) => more.split(' ').next()?.parse().ok(),
-        None => line.contains(" was refused").then_some(1),
+        None => line.contains(" was rejected").then_some(1),
     };
     log.lines().filter_map(of_line).sum()
 }

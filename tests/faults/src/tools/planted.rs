@@ -73,12 +73,12 @@ const PLANTS: &[Planted] = &[
         |at, _| fs::write(at, [0xff; 300]),
         "is not the address of a server",
     ),
-    by_user("the number of no process", ended, "is dead"),
-    by_user("the number of a later process", later, "is dead"),
+    by_user("the number of no process", ended, "is not running"),
+    by_user("the number of a later process", later, "is not running"),
     by_user(
         "the address of another node",
         |at, text| write(at, &text.replace("127.0.0.1", "192.0.2.1")),
-        "is no address of this node",
+        "is not an address of this node",
     ),
 ];
 

@@ -39,15 +39,15 @@ const STOPPED: &str = " for a debugger: ";
 const POINTS: [(&str, &str, &str); 3] = [
     (
         "--stop-on-exec",
-        "waits before its first instruction for",
+        "is waiting before its first instruction for",
         "a process begins",
     ),
     (
         "--stop-in-init",
-        "waits in PMIx_Init for",
+        "is waiting in PMIx_Init for",
         "has initialised",
     ),
-    ("--stop-in-app", "waits in its program for", "goes on"),
+    ("--stop-in-app", "is waiting in its program for", "goes on"),
 ];
 
 /// The runs of programs around a library.

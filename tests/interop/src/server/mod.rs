@@ -126,7 +126,7 @@ fn hello(pmix: &Path, launcher: &Launcher) -> Vec<Case> {
     let case = |(size, args): (u32, &[&str])| {
         let mut command = launcher.command(size);
         command.arg(pmix).arg("hello").args(args);
-        let told = (" answered", usize::try_from(size).unwrap_or(0));
+        let told = (" replied", usize::try_from(size).unwrap_or(0));
         Case {
             what: format!("server: pmix hello under {}", launcher.title()),
             name: format!("pmix hello {} on {size}", args.join(" ")),

@@ -95,7 +95,7 @@ fn programs() -> Vec<Program> {
         Program {
             judge: Judge::Says(
                 vec![(
-                    "asked for PMIX_QUERY_QUEUE_LIST, which pmix run does not know",
+                    "queried PMIX_QUERY_QUEUE_LIST, which pmix run does not support",
                     4,
                 )],
                 &[],
@@ -106,7 +106,7 @@ fn programs() -> Vec<Program> {
         Program {
             judge: Judge::Says(
                 vec![(
-                    " asked to allocate resources (PMIx_Allocation_request), which pmix run does not do\n",
+                    " asked to allocate resources (PMIx_Allocation_request), which pmix run does not support\n",
                     2,
                 )],
                 &[],
@@ -131,9 +131,9 @@ fn programs() -> Vec<Program> {
             options: &["--report"],
             judge: Judge::Says(
                 vec![
-                    ("groups made: 1\n", 1),
+                    ("groups constructed: 1\n", 1),
                     ("ocean: members all; PMIX_ERR_TIMEOUT (-24); missing 2\n", 1),
-                    ("ice: members 0-1; not taken apart\n", 1),
+                    ("ice: members 0-1; not destructed\n", 1),
                 ],
                 &[],
             ),
@@ -144,7 +144,7 @@ fn programs() -> Vec<Program> {
             options: &["--report", "--json"],
             judge: Judge::Says(
                 vec![
-                    (", started again 2 times: exit code 0\n", 1),
+                    (", restarted 2 times: exit code 0\n", 1),
                     (r#""num_restarts":2,"exit_code":0,"#, 1),
                 ],
                 &[],

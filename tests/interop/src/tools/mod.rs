@@ -176,7 +176,7 @@ fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
     // A real server leaves it to its host, which says nothing of it.
     match has_table {
         true => ask(&about, &says(0, &["pmix.job.size: 2"])),
-        false => ask(&about, &says(1, &["JOB_SIZE", "has no answer"])),
+        false => ask(&about, &says(1, &["JOB_SIZE", "returned no value"])),
     }
     ask(&["ps", "--pid", &pid], &says(0, &[nspace, &pid]));
     ask(&["ps"], &says(0, &[nspace, &pid]));
@@ -196,7 +196,7 @@ fn asking(pmix: &Path, server: &Running, has_table: bool, tally: &mut Tally) {
     });
     ask(&["--json", "ps", "--pid", &pid], &rows);
     let unknown = ["query", "--pid", &pid, "no.such.key"];
-    ask(&unknown, &says(1, &["no.such.key", "has no answer"]));
+    ask(&unknown, &says(1, &["no.such.key", "returned no value"]));
     ask(
         &["ps", "--pid", &pid, "no-such-job"],
         &says(1, &["no-such-job"]),

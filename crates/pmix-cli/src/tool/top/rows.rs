@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::Out;
 use crate::printable::printable;
 
-/// What one process uses.
+/// The resource usage of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     proc: Proc<'static>,
@@ -220,7 +220,7 @@ impl Rows {
     }
 }
 
-/// A number with one digit behind the point, as people are shown it.
+/// Rounds a number to one decimal place, for display.
 fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_it_is_must_be_said_and_nothing_else() {
+    fn a_client_needs_its_name_and_nothing_else() {
         assert!(Row::of(&Info::new("k", true)).is_none());
         assert!(Row::of(&Info::new("k", Vec::<Info<'_>>::new())).is_none());
         let only = vec![Info::new(keys::PROCID, Proc::new("job", Rank::new(0)))];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The columns of `pmix top`: which of them there is room for.
 
-/// One column: its title, its width, and on which side its text stands.
+/// A column: its title, its width, and its alignment.
 struct Column {
     title: &'static str,
     width: usize,
@@ -33,8 +33,8 @@ const COMMAND_WIDTH: usize = 10;
 /// The fewest letters of the name of a job, of which the end tells jobs apart.
 const MIN_JOB_WIDTH: usize = 8;
 
-/// The head of the table and a line for each process, with the columns for which there is room in a line of so many
-/// letters.
+/// Returns the head of the table and a line for each process, with the columns that fit a line of `room`
+/// characters.
 pub(super) fn table(rows: &[Cells], room: usize) -> Vec<String> {
     let named = rows.iter().map(|row| row.columns[0].chars().count());
     let job = named.max().unwrap_or(0).max(3);

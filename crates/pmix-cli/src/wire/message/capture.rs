@@ -39,7 +39,7 @@ pub(super) fn read(text: &[u8]) -> Option<Vec<Frame>> {
     read_any.then_some(frames)
 }
 
-/// What the lines of a message have said so far.
+/// The data of a message from the lines read so far.
 struct Message {
     from: Side,
     header: Vec<u8>,
@@ -66,7 +66,7 @@ impl Message {
             self.payload = words.flat_map(digits).collect();
             self.is_whole = true;
         } else if let Some((_, header)) = line.split_once("hdr") {
-            // The header is the last that stands in pairs of digits, 16 of them.
+            // The header is the last 16 pairs of digits.
             let pairs: Vec<_> = header.split_whitespace().filter(|w| is_pair(w)).collect();
             if let (true, Some(last)) = (
                 self.header.is_empty(),
@@ -79,7 +79,7 @@ impl Message {
         }
     }
 
-    /// A line of the dump: the offset in the payload, bytes, and behind `|` what they mean.
+    /// Reads a line of the dump: the offset in the payload, bytes, and their meaning after `|`.
     fn dump(&mut self, line: &str) {
         let Some((bytes, _)) = line.split_once('|') else {
             return;
@@ -100,7 +100,7 @@ impl Message {
         }
     }
 
-    /// The message, if it has a header: the first answer of a server has none.
+    /// Returns the message if it has a header; the first reply of a server has none.
     fn frame(self) -> Option<Frame> {
         Some(Frame {
             from: self.from,
@@ -115,7 +115,7 @@ fn is_pair(word: &str) -> bool {
     word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The bytes of digits; what is none ends them.
+/// Returns the bytes of leading pairs of digits.
 fn digits(text: &str) -> Vec<u8> {
     crate::octets::unhex(text.as_bytes()).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which command is meant, and what is packed in values.
+//! Names of commands, and the types packed in values.
 
 use pmix_proto::Command;
 use pmix_proto::outline::Part;
 use pmix_types::DataType;
 
-/// The command with this name, in upper or lower case, or number.
+/// Returns the command with this name, in upper or lower case, or number.
 pub(super) fn named(text: &str) -> Option<Command> {
     let is_named =
         |command: &&Command| command.name().is_some_and(|n| n.eq_ignore_ascii_case(text));
@@ -13,13 +13,13 @@ pub(super) fn named(text: &str) -> Option<Command> {
     found.or_else(|| Some(Command(text.parse().ok()?)).filter(|command| command.name().is_some()))
 }
 
-/// The names of all commands, for messages.
+/// Returns the names of all commands, for messages.
 pub(super) fn names() -> String {
     let names = Command::ALL.iter().filter_map(|command| command.name());
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What the value of this key is made of, if it is a packed buffer itself.
+/// Returns the parts of the value of this key, if it is a packed buffer itself.
 pub(super) fn blob(key: &str) -> Option<Vec<Part>> {
     let first = match key {
         pmix_types::keys::PROC_BLOB => Part::One("rank", DataType::PROC_RANK),

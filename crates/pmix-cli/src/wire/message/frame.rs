@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of one side, one after the other, or as much of them as is there.
+//! Consecutive messages of one side; the last one can be truncated.
 
 use pmix_proto::Header;
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Side {
     /// A client or tool.
@@ -12,12 +12,12 @@ pub(crate) enum Side {
     Server,
 }
 
-/// One message as it was sent, or as much of it as is there.
+/// A message as sent, possibly truncated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) from: Side,
     pub(super) header: Header,
-    /// Where the payload begins in the input; 0 in a capture that is text.
+    /// The offset of the payload in the input; 0 in a text capture.
     pub(super) start: usize,
     pub(super) payload: Vec<u8>,
 }

@@ -34,7 +34,7 @@ pub(crate) use frame::Side;
 pub(crate) use trace::Trace;
 use walk::Walk;
 
-/// What is known of a connection while its messages pass by.
+/// The state of a connection while its messages are decoded.
 struct Connection {
     preg: Arc<Preg>,
     layout: Layout,
@@ -59,7 +59,7 @@ struct Message {
     fault: Option<Fault>,
 }
 
-/// What a message is to hold.
+/// The expected contents of a message.
 struct Plan {
     /// In words, for the title.
     what: String,
@@ -81,8 +81,8 @@ impl Plan {
 pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Failure> {
     let assumed = args.command.as_deref().map(|name| {
         commands::named(name).ok_or_else(|| {
-            let cure = format!("the commands are {}", commands::names());
-            Failure::usage(format!("no command is called {name:?}")).cure(cure)
+            let cure = format!("known commands: {}", commands::names());
+            Failure::usage(format!("unknown command {name:?}")).cure(cure)
         })
     });
     let assumed = assumed.transpose()?;
@@ -117,13 +117,16 @@ pub(super) fn run(context: &mut Context, args: &WireDecode) -> Result<Exit, Fail
     }
     if rest > 0 || frames.is_empty() {
         context.out.flush()?;
-        let message = format!("{rest} bytes are no message: a header has {}", Header::LEN);
+        let message = format!(
+            "{rest} bytes are too few for a message: a header has {}",
+            Header::LEN
+        );
         return Err(Failure::data(message));
     }
     Ok(exit)
 }
 
-/// The messages of the input, and how many bytes at its end are none.
+/// Returns the messages of the input, and the number of trailing bytes.
 fn frames(args: &WireDecode, source: Source) -> Result<(Vec<Frame>, usize), Failure> {
     if !args.raw
         && let Some(frames) = capture::read(&source.bytes)
@@ -162,14 +165,14 @@ impl Connection {
             None => Err(Fault {
                 status: Status::ERR_NOT_SUPPORTED,
                 offset: part.offset(),
-                message: format!("what a {} holds is not known", plan.what),
+                message: format!("the contents of a {} are unknown", plan.what),
             }),
         };
         let result = result.and_then(|()| walk.finish(&part));
         message(&plan.what, plan.command, walk, result.err(), frame)
     }
 
-    /// What a message of a client holds; requests begin with a command.
+    /// Returns the contents of a client's message; requests begin with a command.
     fn sent_by_client<'p>(
         &mut self,
         frame: &Frame,
@@ -188,13 +191,13 @@ impl Connection {
         })
     }
 
-    /// What a message of a server holds.
+    /// Returns the contents of a server's message.
     fn sent_by_server(&mut self, tag: Tag) -> Plan {
         let what = match tag {
             Tag::EVENT => "event",
             Tag::HEARTBEAT => "reply to a heartbeat",
             Tag::OUTPUT => "forwarded output",
-            Tag::FLOW => "flow of output",
+            Tag::FLOW => "flow control of output",
             Tag::DELETED => "deleted key",
             _ => return self.reply(tag),
         };
@@ -208,7 +211,7 @@ impl Connection {
                 command: Some(command),
                 steps: outline::reply(command, self.major),
             },
-            None => Plan::plain("reply to a request that is not here", None),
+            None => Plan::plain("reply to an unknown request", None),
         }
     }
 
@@ -240,7 +243,7 @@ impl Connection {
     }
 }
 
-/// What a request is called, and its command if that is known.
+/// Returns the name of a request, and its command if it is known.
 fn request(data: &DataArray<'_>) -> (String, Option<Command>) {
     let command = match data {
         DataArray::Command(items) => items.first().copied().map(Command::from),
@@ -273,7 +276,7 @@ fn message(
             true => Some(Fault {
                 status: Status::ERR_UNPACK_READ_PAST_END_OF_BUFFER,
                 offset: fault.map_or(there, |fault| fault.offset),
-                message: format!("the message has {len} bytes and {there} are here"),
+                message: format!("the message has {len} bytes, but only {there} are present"),
             }),
             false => fault,
         },

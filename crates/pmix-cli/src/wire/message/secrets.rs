@@ -3,9 +3,9 @@
 
 use serde_json::Value as Json;
 
-/// What stands in place of a credential.
+/// The replacement of a credential.
 const HIDDEN: &str = "hidden";
-/// What stands in place of each byte of one.
+/// The replacement of each byte of a credential.
 const FILLER: u8 = b'*';
 
 /// Overwrites the credential in the payload of a first message, whole or cut: what follows the name of
@@ -22,13 +22,13 @@ pub(super) fn overwrite(payload: &mut [u8]) {
     rest[..len].fill(FILLER);
 }
 
-/// A message in JSON without the credentials that requests and replies carry.
+/// Returns a message in JSON without the credentials that requests and replies carry.
 pub(super) fn without(line: String) -> String {
     let has_any = [r#""credential""#, pmix_types::keys::CREDENTIAL];
     if !has_any.iter().any(|word| line.contains(word)) {
         return line;
     }
-    // What is no JSON is nothing that was meant to be read.
+    // A line that is not JSON may still contain the credential, so the whole line is hidden.
     let Ok(mut json) = serde_json::from_str::<Json>(&line) else {
         return HIDDEN.to_owned();
     };

@@ -39,7 +39,7 @@ pub(super) fn report<'m>(index: usize, frame: &'m Frame, message: &'m Message) -
     }
 }
 
-/// What the header says, in JSON.
+/// Returns the fields of the header in JSON.
 fn head(frame: &Frame, message: &Message) -> Vec<(&'static str, Json)> {
     vec![
         ("from", json!(side(frame.from))),
@@ -50,7 +50,7 @@ fn head(frame: &Frame, message: &Message) -> Vec<(&'static str, Json)> {
     ]
 }
 
-/// A message as JSON on one line.
+/// Returns a message as JSON on one line.
 pub(super) fn line(frame: &Frame, message: &Message) -> String {
     let mut parts = Vec::new();
     for (name, value) in head(frame, message) {

@@ -23,24 +23,24 @@ use crate::octets;
 /// front. Credentials are left out.
 pub(crate) struct Trace {
     path: PathBuf,
-    /// None when it could not be written any longer.
+    /// The trace file; `None` after a write has failed.
     out: Option<BufWriter<File>>,
     preg: Arc<Preg>,
     began: Instant,
     conversations: HashMap<PeerId, Conversation>,
 }
 
-/// One connection.
+/// The state of a connection.
 struct Conversation {
     connection: Connection,
-    /// What came of a message that is not whole yet.
+    /// The beginning of an incomplete message.
     rest: Vec<u8>,
-    /// Who the peer says it is.
+    /// The name that the peer sent.
     who: Option<String>,
 }
 
 impl Trace {
-    /// A trace into a file for its owner alone, which is emptied if it was there.
+    /// Creates a trace in a file with permissions only for its owner; an existing file is truncated.
     pub(crate) fn create(path: &Path, preg: Arc<Preg>) -> io::Result<Self> {
         Ok(Self {
             out: Some(BufWriter::new(pmix_files::create(path)?)),
@@ -63,7 +63,7 @@ impl Trace {
             .map_or_else(String::new, |who| format!("{who},"));
         let time = self.began.elapsed().as_secs_f64();
         let head = format!("{{\"time\":{time:.6},\"peer\":{peer},{who}");
-        // The line is an object; what stands in front are members of it.
+        // The line is an object, so the leading members are inserted into it.
         let members = line.strip_prefix('{').unwrap_or(&line);
         let written = self
             .out
@@ -136,7 +136,7 @@ impl Conversation {
         }
     }
 
-    /// The next message of the peer, if it is whole.
+    /// Returns the next message of the peer, if it is whole.
     fn next(&mut self) -> Option<Frame> {
         let (header, body) = self.rest.split_first_chunk()?;
         let header = Header::decode(header);

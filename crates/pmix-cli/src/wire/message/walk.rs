@@ -11,7 +11,7 @@ use super::commands::blob;
 use crate::wire::explain::{Fault, Title};
 use crate::wire::json;
 
-/// How deep buffers may be packed in each other.
+/// Maximum nesting of packed buffers.
 const MAX_DEPTH: usize = 8;
 
 /// A call that was read.
@@ -37,14 +37,14 @@ pub(super) struct Walk<'a> {
 /// A payload, or a buffer that is packed in one.
 pub(super) struct Part<'a> {
     decoder: Decoder<'a>,
-    /// Where it begins in the payload.
+    /// The offset in the payload.
     base: usize,
-    /// What it is packed in.
+    /// The path of the enclosing buffers.
     prefix: String,
     depth: usize,
-    /// How many notes of the decoder have been taken over.
+    /// Number of notes of the decoder that were copied.
     taken: usize,
-    /// What the last status or truth value said of what follows.
+    /// `true` if the last status or boolean indicates that more data follows.
     goes_on: bool,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The payload from an offset on.
+    /// Returns the payload from an offset on.
     pub(super) fn part(&self, payload: &'a [u8], base: usize) -> Part<'a> {
         let bytes = payload.get(base..).unwrap_or_default();
         self.open(bytes, base, String::new(), 0)
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Part<'_> {
-    /// How far the payload has been read.
+    /// Returns the number of payload bytes read.
     pub(super) fn offset(&self) -> usize {
         self.base + self.decoder.offset()
     }

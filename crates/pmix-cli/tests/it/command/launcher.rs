@@ -116,8 +116,8 @@ impl Running {
         finish(self.tool_command(args), b"")
     }
 
-    /// Attaches a tool of the test's own process to a launcher with `--node-name n1`. Returns it with the events that it
-    /// is told of.
+    /// Attaches a tool of the test's own process to a launcher with `--node-name n1`. Returns it with a
+    /// receiver of its events.
     pub(crate) fn attach(&self) -> (Tool, Receiver<Event<'static>>) {
         let search = Search::from_env().host("n1").server_dir(self.tmp.path());
         let target = Target::Pid(self.child.id());
@@ -142,7 +142,7 @@ impl Running {
         (code, rest, errors)
     }
 
-    /// The exit code where nobody reads what it writes any more, and what it said.
+    /// Returns the exit code after the reader of its output was closed, and its messages.
     pub(crate) fn end_unread(mut self) -> (Option<i32>, String) {
         drop(self.output.take());
         let mut errors = Vec::new();
@@ -160,7 +160,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that was waited for is not killed again.
+        // Killing a reaped child fails, which is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

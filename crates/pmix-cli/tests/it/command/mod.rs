@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// What a finished command left.
+/// The result of a finished command.
 pub(crate) struct Outcome {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,

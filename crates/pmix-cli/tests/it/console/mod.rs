@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) use session::Session;
 pub(crate) use shown::Marks;
 
-/// The page with the output of every `console` block made anew, where that is not what the page shows.
+/// Returns the page with the output of every `console` block regenerated where it differs.
 pub(crate) fn rerun(page: &str, dir: &Path) -> String {
     let lines: Vec<_> = page.lines().collect();
     let mut made = Vec::new();

@@ -15,7 +15,7 @@ use crate::command::Watchdog;
 /// Longer than anything of a page takes on a machine that others use.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A terminal: where it stands, what runs in the background, and what words that vary stand for.
+/// A terminal session: its directory, its background commands, and the values of variable words.
 pub(crate) struct Session<'a> {
     dir: &'a Path,
     /// The directory of sessions, so that a page finds its own servers alone.
@@ -24,7 +24,7 @@ pub(crate) struct Session<'a> {
     bound: Bound,
 }
 
-/// A command with ` &` behind it.
+/// A background command (` &`).
 struct Background {
     child: Child,
     lines: Receiver<String>,
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         command
     }
 
-    /// What a command prints, and whether it ends well.
+    /// Runs a command; returns its output, and `true` if it succeeds.
     fn in_foreground(&self, command: &str) -> (Vec<String>, bool) {
         let mut shell = self.command(&format!("{{ {command}\n}} 2>&1"));
         let child = shell.stdout(Stdio::piped()).spawn().expect("a shell");
@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let mut shell = self.command(&format!("exec 2>&1; exec {command}"));
         let child = shell.stdout(writer).spawn().expect("a shell");
-        // What the shell has of the pipe is closed here, so that its end is seen.
+        // The shell's end of the pipe is closed here, so that the reader sees the end.
         drop(shell);
         let started = Background {
             child,
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         made
     }
 
-    /// Nothing of the block runs on behind it.
+    /// Ends all background commands of the block.
     pub(crate) fn end(mut self) {
         self.wait();
         let left: Vec<_> = std::fs::read_dir(&self.tmp)
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
 }
 
 impl Background {
-    /// What it prints up to its end.
+    /// Returns its output up to its end.
     fn rest(&mut self) -> Vec<String> {
         let until = Instant::now() + LIMIT;
         let mut made = Vec::new();
@@ -155,7 +155,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // One that was waited for is not killed again.
+        // Killing a reaped child fails, which is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -164,7 +164,7 @@ impl Drop for Background {
 fn read(reader: PipeReader) -> Receiver<String> {
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {
-        // Who hangs up has what it wants.
+        // The receiver is dropped when it has the output it needs.
         for line in BufReader::new(reader).lines().map_while(Result::ok) {
             if send.send(line).is_err() {
                 break;
@@ -174,14 +174,14 @@ fn read(reader: PipeReader) -> Receiver<String> {
     lines
 }
 
-/// Whether a command does something that it must not do twice.
+/// Returns `true` if a command must not be run twice.
 fn changes(command: &str) -> bool {
     const CHANGING: [&str; 4] = ["pmix kill", "pmix release", "pmix publish", "pmix run"];
     CHANGING.iter().any(|words| command.contains(words))
 }
 
 #[test]
-fn what_changes_something_is_done_once_and_what_looks_is_repeated() {
+fn only_commands_without_side_effects_are_repeated() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut session = Session::new(dir.path());
     let marks = Marks::default();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether what a command printed is what its page shows.
+//! Comparison of the output of a command with its page.
 
 use std::collections::BTreeMap;
 
-/// What the words that vary stood for where they were printed last.
+/// The last values of the variable words.
 pub(crate) type Bound = BTreeMap<String, String>;
 
-/// What the comment in front of a block says of it.
+/// The directives in the comment before a block.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// The words that vary, longer ones first.
@@ -26,7 +26,7 @@ enum Piece<'a> {
 }
 
 impl Marks {
-    /// Those of the line in front of a block, if it is such a comment.
+    /// Parses the line before a block, if it is such a comment.
     pub(crate) fn of(line: Option<&&str>) -> Self {
         let mut marks = Self::default();
         let comment = line.and_then(|line| line.strip_prefix("<!-- console: "));
@@ -46,7 +46,7 @@ impl Marks {
         marks
     }
 
-    /// Each word that is said to vary stands in the block.
+    /// Asserts that each variable word occurs in the block.
     pub(crate) fn assert_used(&self, block: &[&str]) {
         for word in &self.varies {
             let is_used = block.iter().any(|line| {
@@ -57,7 +57,7 @@ impl Marks {
         }
     }
 
-    /// Whether these lines are shown by those, and what words that vary stood for.
+    /// Returns the values of the variable words if the printed lines match the shown ones.
     pub(crate) fn matches(&self, shown: &[&str], made: &[&str]) -> Option<Bound> {
         let mut bound = Bound::new();
         let is_shown = if self.any_order {
@@ -80,7 +80,7 @@ impl Marks {
         left.is_empty()
     }
 
-    /// A line `…` stands for any number of lines.
+    /// Matches the lines in order; a line `…` matches any number of lines.
     fn in_order(&self, shown: &[&str], made: &[&str], bound: &mut Bound) -> bool {
         match (shown, made) {
             ([], made) => made.is_empty(),
@@ -133,7 +133,7 @@ impl Marks {
     }
 }
 
-/// A command with what its words stood for in front of it.
+/// Returns a command with the values of the variable words before it.
 pub(crate) fn with_bound(command: &str, bound: &Bound) -> String {
     let mut made = String::new();
     let mut at = 0;
@@ -150,7 +150,7 @@ pub(crate) fn with_bound(command: &str, bound: &Bound) -> String {
     made
 }
 
-/// Whether a word stands at a place of a text, and is no part of a longer one.
+/// Returns `true` if a text has a whole word at a position.
 fn is_at(text: &str, at: usize, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let rest = &text[at..];
@@ -159,7 +159,8 @@ fn is_at(text: &str, at: usize, word: &str) -> bool {
         && !is_part(rest[word.len()..].chars().next())
 }
 
-/// Blanks stand for any number of them, as columns are as wide as what is in them.
+/// Returns `true` if a text matches; spaces match any number of spaces, because the width of columns depends
+/// on their contents.
 fn fits(pieces: &[Piece<'_>], text: &str, bound: &mut Bound) -> bool {
     let Some((first, pieces)) = pieces.split_first() else {
         return text.is_empty();
@@ -186,14 +187,14 @@ fn fits(pieces: &[Piece<'_>], text: &str, bound: &mut Bound) -> bool {
     }
 }
 
-/// Where a beginning of a text may end.
+/// Returns the possible ends of a prefix of a text.
 fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     let inner = text.char_indices().map(|(at, _)| at);
     inner.chain([text.len()])
 }
 
 #[test]
-fn what_varies_is_one_word_and_the_rest_is_as_it_is_shown() {
+fn a_variable_word_matches_and_the_rest_must_be_equal() {
     let marks = Marks::of(Some(&"<!-- console: varies 4711 run-n01-4711 n01 -->"));
     let fits = |shown: &str, made: &str| marks.matches(&[shown], &[made]);
     let bound = fits("server run-n01-4711@1, n01", "server run-a-7@1, b.c").expect("it fits");

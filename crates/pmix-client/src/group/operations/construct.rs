@@ -67,12 +67,14 @@ impl Question {
 pub(super) fn check_construct(asked: Status, decision: &Decision) -> Result<(), Error> {
     let is_process = |proc: &Proc<'_>| proc.rank.is_valid();
     match (asked, decision) {
-        (Status::GROUP_INVITE_FAILED, Decision::Lead) => Err(bad("this process leads already")),
+        (Status::GROUP_INVITE_FAILED, Decision::Lead) => {
+            Err(bad("this process is already the leader"))
+        }
         (Status::GROUP_LEADER_FAILED, Decision::Invite(_)) => {
-            Err(bad("nobody but the leader has others take part in a group"))
+            Err(bad("only the leader can add members to a group"))
         }
         (_, Decision::Invite(procs)) if procs.is_empty() || !procs.iter().all(is_process) => {
-            Err(bad("nobody takes part in the place of another"))
+            Err(bad("a process can participate only for itself"))
         }
         _ => Ok(()),
     }

@@ -23,7 +23,8 @@ impl Operations {
         };
         match assigned {
             Ok(None) if invite.needs_context_id() => {
-                let message = format!("the host assigns no context id, which {name} has to have");
+                let message =
+                    format!("the host did not assign a context ID, which {name} requires");
                 self.abort(op, Error::new(Status::ERR_NOT_SUPPORTED, message));
             }
             Ok(id) => {

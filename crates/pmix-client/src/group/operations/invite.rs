@@ -85,7 +85,7 @@ impl Invite {
             return Err(bad("the leader of a group is not among its members"));
         }
         if everyone.len() != procs.len() {
-            return Err(bad("a process is twice among the members of a group"));
+            return Err(bad("a process is listed twice as a member of a group"));
         }
         let to: Vec<_> = procs.iter().filter(|proc| *proc != own).cloned().collect();
         let invite = Self {
@@ -203,12 +203,12 @@ impl Invite {
     pub(super) fn check_replacement(&self, procs: &[Proc<'static>]) -> Result<(), Error> {
         let mut seen = HashSet::new();
         if procs.is_empty() {
-            return Err(bad("nobody is invited in the place of another"));
+            return Err(bad("the list of replacements for a process is empty"));
         }
         for proc in procs {
             if self.everyone.contains(proc) || !seen.insert(proc) {
                 let (nspace, rank) = (&proc.nspace, proc.rank);
-                return Err(bad(format!("{nspace} rank {rank} is invited already")));
+                return Err(bad(format!("{nspace} rank {rank} is already invited")));
             }
         }
         Ok(())

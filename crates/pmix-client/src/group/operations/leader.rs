@@ -109,7 +109,10 @@ impl Operations {
         };
         let (name, leader) = (operation.name.clone(), operation.leader());
         if let Some(who) = leader {
-            let message = format!("{} rank {} led {name} and is lost", who.nspace, who.rank);
+            let message = format!(
+                "{} rank {}, the leader of {name}, was lost",
+                who.nspace, who.rank
+            );
             // What the leader said last may still come from another node.
             self.remember((name, who));
             self.end(op, Err(Error::new(status, message)));

@@ -156,7 +156,7 @@ impl Collectives {
             None => match self.begin(cx, key, leader.nspace.clone()) {
                 Ok(id) => id,
                 Err(error) => {
-                    tracing::warn!(%error, "a leader of another node is not asked");
+                    tracing::warn!(%error, "cannot invite for a leader on another node");
                     return;
                 }
             },

@@ -163,7 +163,10 @@ impl Collectives {
     }
 
     /// Notifies processes of a question or of a decision.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one event")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each argument is a part of one event"
+    )]
     pub(in super::super) fn tell(
         &self,
         cx: &mut Cx,

@@ -41,7 +41,7 @@ fn a_file_is_written_by_a_thread_in_order_and_forgotten_when_its_streams_ended()
 }
 
 #[test]
-fn a_pipe_that_is_not_read_is_full_and_holds_up_nothing() {
+fn an_unread_pipe_fills_without_blocking() {
     let (mut reader, writer) = io::pipe().unwrap();
     let mut files = Files::default();
     let id = files.add(output(
@@ -68,7 +68,7 @@ fn a_pipe_that_is_not_read_is_full_and_holds_up_nothing() {
 }
 
 #[test]
-fn a_file_that_takes_nothing_is_given_up_by_its_name() {
+fn a_blocked_file_is_closed_and_named() {
     let (_reader, writer) = io::pipe().unwrap();
     let mut files = Files::default();
     let id = files.add(output(
@@ -92,7 +92,7 @@ fn a_file_that_takes_nothing_is_given_up_by_its_name() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_any_more_is_an_error() {
+fn a_pipe_without_a_reader_is_an_error() {
     let (reader, writer) = io::pipe().unwrap();
     let mut files = Files::default();
     let id = files.add(output(
@@ -111,7 +111,7 @@ fn add_slow(files: &mut Files, path: &str) -> (FileId, io::PipeReader) {
     let id = files.add(output(path, std::os::fd::OwnedFd::from(writer).into()));
     let queue = files.queues[id.0].as_mut().unwrap();
     rustix::fs::fcntl_setfl(&queue.file, OFlags::WRONLY).unwrap();
-    queue.way = Way::Blocking;
+    queue.way = WriteMethod::Blocking;
     (id, reader)
 }
 
@@ -122,7 +122,7 @@ fn wait_for_progress(files: &Files, least: u64) {
 }
 
 #[test]
-fn a_file_that_no_thread_takes_keeps_its_bytes_and_is_written_later() {
+fn a_file_without_a_thread_is_written_later() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     let mut files = Files::default();
@@ -195,13 +195,13 @@ fn a_file_is_given_up_only_when_no_thread_makes_progress() {
     let whys: Vec<_> = failures.iter().map(|failure| &*failure.why).collect();
     let lost = |num_pieces: usize| {
         let num_bytes = pushed - num_pieces * (64 << 10);
-        format!("it took nothing for 200 ms, and {num_bytes} bytes are lost")
+        format!("it accepted no data for 200 ms, and {num_bytes} bytes are lost")
     };
     assert_eq!(whys, [lost(4), lost(1)]);
 }
 
 #[test]
-fn a_file_that_waits_for_a_thread_is_given_up_with_those_that_hold_the_threads() {
+fn a_waiting_file_is_closed_with_the_files_that_block_the_threads() {
     let patience = Duration::from_millis(200);
     let mut files = Files::default();
     files.write_by(Helpers::new("test", 1, || ()));

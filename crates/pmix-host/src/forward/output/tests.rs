@@ -14,7 +14,7 @@ use pmix_types::{IofChannel, Rank};
 use super::*;
 use crate::forward::OutputFile;
 
-/// How long anything may take here before it counts as stuck.
+/// Time after which a step counts as stuck.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn pipe() -> (Receiver, PipeWriter) {
@@ -54,7 +54,7 @@ fn read(mut reader: PipeReader) -> String {
 }
 
 #[test]
-fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pull() {
+fn lines_of_both_streams_are_tagged_and_kept_for_pulls() {
     let mut poll = Poll::new().unwrap();
     let (output, output_end) = io::pipe().unwrap();
     let (errors, errors_end) = io::pipe().unwrap();
@@ -101,7 +101,7 @@ fn lines_of_both_streams_arrive_behind_their_tags_and_are_kept_for_those_who_pul
 }
 
 #[test]
-fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
+fn a_held_pipe_is_closed_after_its_contents_are_read() {
     let mut poll = Poll::new().unwrap();
     let (output, output_end) = io::pipe().unwrap();
     let (_errors, errors_end) = io::pipe().unwrap();
@@ -130,7 +130,7 @@ fn a_pipe_that_somebody_holds_is_closed_behind_what_is_in_it() {
 }
 
 #[test]
-fn what_a_file_takes_no_more_of_is_still_kept_for_those_who_pull() {
+fn output_of_a_full_file_is_still_kept_for_pulls() {
     let mut poll = Poll::new().unwrap();
     let (output, output_end) = io::pipe().unwrap();
     let (errors, errors_end) = io::pipe().unwrap();
@@ -205,7 +205,7 @@ fn parts_of_lines_wait_for_their_end_and_not_for_ever() {
     assert!(first >= start + patience);
     write(&mut forwarder, 0, "a\nc");
     expect("aa\n");
-    // The part behind the line that ended waits from now on, and the other one as before.
+    // The part after the completed line gets a new deadline, the other stream keeps its deadline.
     let second = forwarder.deadline().unwrap();
     assert!(second >= first);
     write(&mut forwarder, 1, "b\n");

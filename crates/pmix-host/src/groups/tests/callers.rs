@@ -82,7 +82,7 @@ fn a_second_call_of_a_process_is_refused_until_the_first_is_answered() {
 }
 
 #[test]
-fn another_user_has_no_part_in_what_is_counted_and_does_not_disturb_it() {
+fn a_process_of_another_user_does_not_count() {
     let call = |user, rank, more| by(user, leader(rank, 2, more));
     let calls = [
         call(1, 0, vec![adds(&[4])]),
@@ -118,7 +118,7 @@ fn another_user_has_no_part_in_what_is_counted_and_does_not_disturb_it() {
 }
 
 #[test]
-fn one_of_another_user_is_not_added_and_waits_for_its_own() {
+fn a_process_of_another_user_is_not_added() {
     let denied = Err(Status::ERR_NO_PERMISSIONS);
     let own = by(2, leader(5, 1, vec![adds(&[4])]));
     let other = by(1, leader(0, 2, vec![adds(&[4])]));
@@ -140,7 +140,7 @@ fn one_of_another_user_is_not_added_and_waits_for_its_own() {
 }
 
 #[test]
-fn those_who_list_each_other_and_are_of_several_users_are_refused() {
+fn members_of_several_users_are_rejected() {
     let led = call(procs(&[0, 3]), vec![adds(&[4])]);
     let mut all = GroupAssembler::default();
     let (job, now) = (Job(vec![], 3), Instant::now());

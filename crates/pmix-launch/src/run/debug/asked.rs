@@ -153,7 +153,7 @@ fn target(info: &Info<'static>) -> Result<Proc<'static>, String> {
             let nspace = Nspace::new(name.clone());
             Ok(Proc::new(nspace, Rank::WILDCARD))
         }
-        _ => Err(format!("{} names no processes", info.key)),
+        _ => Err(format!("{} does not name processes", info.key)),
     }
 }
 

@@ -91,14 +91,14 @@ impl Form {
                 Some(keys::LOG_KEY) => key = text(&info.value),
                 Some(keys::LOG_VAL) => value = text(&info.value),
                 Some(keys::LOG_XML_OUTPUT) if flag && info.is_required() => {
-                    let why = "XML (PMIX_LOG_XML_OUTPUT) is not written";
+                    let why = "XML output (PMIX_LOG_XML_OUTPUT) is not supported";
                     return Err(Fault::new(Status::ERR_NOT_SUPPORTED, why));
                 }
                 _ => {}
             }
         }
         form.priority = syslog::priority(priority).ok_or_else(|| {
-            let why = "PMIX_LOG_SYSLOG_PRI is no priority, a number from 0 to 191";
+            let why = "PMIX_LOG_SYSLOG_PRI is not a priority, expected a number from 0 to 191";
             Fault::new(Status::ERR_BAD_PARAM, why)
         })?;
         let stated = time.and_then(|time| UNIX_EPOCH.checked_add(Duration::from_secs(time)));

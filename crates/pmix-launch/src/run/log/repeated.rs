@@ -70,7 +70,7 @@ impl Repeated {
         let line = |((key, value), count): (Kind, u64)| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
             let (key, value) = (text(&key), text(&value));
-            format!("{count} more messages were logged like the first of {key} / {value}")
+            format!("{count} more messages like the first with {key} / {value} were suppressed")
         };
         counted.map(line).collect()
     }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(known, [false, true, true, true]);
         assert!(!is_known(&mut repeated, kind("b\n"), now));
         assert_eq!(repeated.tick(now), Vec::<String>::new());
-        let said = ["3 more messages were logged like the first of help / a"];
+        let said = ["3 more messages like the first with help / a were suppressed"];
         assert_eq!(repeated.deadline(), Some(now + PERIOD));
         assert_eq!(repeated.tick(now + PERIOD), said);
         assert!(repeated.deadline().is_none());

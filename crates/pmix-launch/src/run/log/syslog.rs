@@ -59,7 +59,7 @@ pub(super) fn fits(num_bytes: usize) -> Result<(), Fault> {
     match num_bytes <= MOST {
         true => Ok(()),
         false => {
-            let why = format!("{num_bytes} bytes are more than {MOST}");
+            let why = format!("{num_bytes} bytes exceed the limit of {MOST}");
             Err(Fault::new(Status::ERR_OUT_OF_RESOURCE, why))
         }
     }

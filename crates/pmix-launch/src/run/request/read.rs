@@ -43,7 +43,7 @@ pub(super) fn directory(text: &Text<'_>) -> Result<PathBuf, Refusal> {
         ..=LONGEST_PATH => Ok(own(text).into()),
         len => {
             let why =
-                format!("a working directory of {len} bytes: no path has more than {LONGEST_PATH}");
+                format!("a working directory of {len} bytes exceeds the limit of {LONGEST_PATH}");
             Err(Refusal::new(Status::ERR_JOB_WDIR_NOT_FOUND, why))
         }
     }
@@ -109,7 +109,7 @@ pub(super) fn rank(text: &Text<'_>) -> Result<(), Refusal> {
 pub(super) fn cpus(text: &Text<'_>) -> Result<Cpuset, Refusal> {
     let cpus = Cpuset::parse(&text.to_str_lossy()).ok();
     let cpus = cpus.filter(|cpus| !cpus.is_empty());
-    cpus.ok_or_else(|| Refusal::bad("PMIX_CPU_LIST is no list of processors"))
+    cpus.ok_or_else(|| Refusal::bad("PMIX_CPU_LIST is not a list of processors"))
 }
 
 /// Refuses a directive that names nodes, with or without slots behind each, if this one is not among them.
@@ -124,7 +124,7 @@ pub(super) fn here(info: &Info<'static>, host: &[u8]) -> Result<(), Refusal> {
         false => {
             let key = info.key.to_string();
             let why = format!(
-                "{} names other nodes than this one",
+                "{} names other nodes; pmix run starts processes on this node only",
                 Attribute::name_of(&key)
             );
             Err(Refusal::new(Status::ERR_JOB_FAILED_TO_MAP, why))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection, asked for by its addresses: `inet_diag`.
+//! Lookup of one connection by its addresses with `inet_diag`.
 //!
 //! | bytes | request | bytes | answer |
 //! | --- | --- | --- | --- |
@@ -11,7 +11,7 @@
 //! | 16, 16 | addresses | 4 | user |
 //! | 4, 8 | interface, cookie | 4 | inode |
 //!
-//! Source: sock_diag(7). Numbers are in host order where nothing else is said.
+//! Source: sock_diag(7). Numbers are in host order unless stated otherwise.
 
 use std::io;
 use std::net::IpAddr;
@@ -37,7 +37,7 @@ impl Diag {
         Netlink::sockets().map(Self)
     }
 
-    /// The owner of the other end.
+    /// Returns the owner of the other end.
     ///
     /// # Errors
     /// The kernel does not answer such questions.
@@ -60,7 +60,7 @@ impl Diag {
     }
 }
 
-/// The other end's socket: its own address is our peer's.
+/// Returns the request for the socket of the other end, whose own address is that of our peer.
 fn request(ends: &Ends) -> Vec<u8> {
     let (from, to) = (ends.peer, ends.local);
     let family = match to.ip().to_canonical() {

@@ -13,7 +13,7 @@ use super::{Ends, Owner, owner};
 
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// The owner of the other end of each connection, all on this node.
+/// Returns the owner of the other end of each connection, all on this node.
 pub(super) fn look_up(connections: &[Ends]) -> Vec<Owner> {
     let mut owners = vec![Owner::Gone; connections.len()];
     let mut read_any = false;

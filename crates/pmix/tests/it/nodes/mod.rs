@@ -23,7 +23,7 @@ pub(crate) fn procs(ranks: &[u32]) -> Vec<Proc<'static>> {
     ranks.map(|rank| Proc::new(JOB, Rank::new(*rank))).collect()
 }
 
-/// What a server asks of the host.
+/// A request of a server to the host.
 enum Call {
     Fence(upcall::Fence, Completion<Vec<u8>>),
     Group(upcall::Group, Completion<Vec<Info<'static>>>),
@@ -40,7 +40,7 @@ struct NodeHost {
 
 impl NodeHost {
     fn send(&self, call: Call) {
-        // When nobody carries any longer, the completion answers by being dropped.
+        // Without a receiver the completion is dropped, which fails the request.
         drop(self.calls.send((self.node, call)));
     }
 }
@@ -82,7 +82,7 @@ impl Part {
         both
     }
 
-    /// How it failed on its node, if it did.
+    /// Returns the status with which it failed on its node, if it did.
     fn failed(&self) -> Option<Status> {
         let mut infos = self.call.directives.iter();
         let info = infos.find(|info| info.key.is(keys::LOCAL_COLLECTIVE_STATUS))?;
@@ -128,7 +128,7 @@ fn carry(
                         && (&own.id, own.operation) == (&other_call.id, other_call.operation)
                 };
                 let Some(place) = parts.iter().position(is_other) else {
-                    // One process alone has nobody on the other node.
+                    // A single process has no participant on the other node.
                     match &*part.call.procs {
                         [one] if one.rank != Rank::WILDCARD => {
                             last_context += 1;
@@ -182,7 +182,7 @@ pub(crate) fn run<T: Send>(
     run_with(|rank, own| act(rank, Client::init(own)?), |_| ())
 }
 
-/// The same for processes that connect by themselves; `on_event` hears of the events that the host has brought to
+/// Runs processes that connect by themselves; `on_event` is called for events that the host has delivered to
 /// the other server.
 pub(crate) fn run_with<T: Send>(
     act: impl Fn(u32, Settings) -> Result<T> + Sync,

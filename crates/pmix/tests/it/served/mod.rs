@@ -14,7 +14,7 @@ pub(crate) const JOB: &str = "job@1";
 /// Longer than any call takes here, so that a fault ends the test.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a test returns.
+/// The result of a test.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Starts a server without a host, registers a job of so many processes on its node, and returns the
@@ -24,7 +24,7 @@ pub(crate) fn serve(folder: &Path, size: u32) -> Result<(Server, Vec<Settings>)>
     serve_with(folder, size, |builder| builder)
 }
 
-/// As [`serve`], by a server that is configured further.
+/// Like [`serve`], with additional configuration of the server.
 pub(crate) fn serve_with(
     folder: &Path,
     size: u32,
