@@ -138,15 +138,21 @@ macro_rules! flexible {
 flexible!(unsigned u16, u32, u64);
 flexible!(signed i16, i32, i64);
 
+/// The bytes of a block.
+const BLOCK: usize = 1024;
+
 /// Packs a run of numbers, a block of bytes at a time.
 #[inline]
 pub(crate) fn encode_run(numbers: impl Iterator<Item = u64>, mut write: impl FnMut(&[u8])) {
+    // A number begins at `LAST_START` or before and takes `MAX_LEN` bytes at most, so `at` never passes the end.
+    const LAST_START: usize = BLOCK - 16;
+    const { assert!(LAST_START + MAX_LEN <= BLOCK) };
     // Eight bytes are always written; the next number overwrites the unused ones.
-    let mut block = [0; 1024];
+    let mut block = [0; BLOCK];
     let mut at = 0;
     for number in numbers {
         let (low, top, len) = encode(number);
-        if at > block.len() - 16 {
+        if at > LAST_START {
             write(&block[..at]);
             at = 0;
         }
@@ -297,6 +303,25 @@ mod tests {
                 assert_eq!(decode(&packed[..len - 1]), None);
                 packed.extend([0xff; 9]);
                 assert_eq!(decode(&packed), Some((number, len)));
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_all_lengths_come_back_across_the_ends_of_blocks() {
+        for front in 0..2 * MAX_LEN {
+            for place in 0..64 {
+                // Short numbers in front move each long one over the end of a block.
+                let small = std::iter::repeat_n(1_u64, front);
+                let numbers: Vec<u64> = small.chain(vec![u64::MAX >> place; 300]).collect();
+                let (mut packed, mut expected) = (Vec::new(), Vec::new());
+                encode_run(numbers.iter().copied(), |block| {
+                    packed.extend_from_slice(block);
+                });
+                numbers
+                    .iter()
+                    .for_each(|number| expected.extend(bytes(*number)));
+                assert_eq!(packed, expected, "{front} in front of {place}");
             }
         }
     }
