@@ -5,7 +5,7 @@
 //! those that releases of OpenPMIx unpack, recorded in `testdata/bfrops`.
 
 use pmix_types::memory::{self, OutOfMemory};
-use pmix_types::{DataArray, DataType};
+use pmix_types::{DataArray, DataType, Status};
 
 use crate::legacy::code;
 use crate::module::Types;
@@ -27,6 +27,8 @@ pub struct Encoder<'o> {
     depth: u32,
     /// Set if the process had no memory for bytes of the call, which then fails as a whole.
     shortage: Option<OutOfMemory>,
+    /// `true` once a call failed because the process has no memory for its bytes.
+    is_short: bool,
 }
 
 impl<'o> Encoder<'o> {
@@ -39,7 +41,20 @@ impl<'o> Encoder<'o> {
             beyond: Types::NONE,
             depth: 0,
             shortage: None,
+            is_short: false,
         }
+    }
+
+    /// Returns `true` if a call of this encoder failed because the process has no memory for its bytes. A caller that
+    /// leaves out what a peer cannot read tells by it that the message lacks more than that.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// Notes whether the process had no memory for bytes that were meant for the message.
+    pub(crate) const fn note_shortage(&mut self, is_short: bool) {
+        self.is_short |= is_short;
     }
 
     /// Sets the framer that determines the length of encoded maps of the string form; without it
@@ -172,7 +187,8 @@ impl<'o> Encoder<'o> {
         if self.shortage.is_some() {
             result = self.take_shortage();
         }
-        if result.is_err() {
+        if let Err(error) = &result {
+            self.is_short |= error.status() == Status::ERR_NOMEM;
             self.out.truncate(start);
         }
         result

@@ -8,7 +8,7 @@ mod tests;
 
 use std::fmt::Display;
 
-use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Text, Value, memory};
+use pmix_types::{Bytes, DataArray, DataType, Info, Key, Kval, Rank, Status, Text, Value, memory};
 
 use crate::wire_type::dispatch;
 use crate::{Encoder, Error, Integers, Layout, RegexFramer, WireType, flex, wire_type};
@@ -61,6 +61,8 @@ pub struct MessageTemplate<'f> {
     at: usize,
     /// A reusable buffer for packing a datum.
     datum: Vec<u8>,
+    /// `true` if a datum is missing because the process has no memory for it.
+    is_short: bool,
 }
 
 /// The bytes before the parts, if they are the datum of a call of one kval.
@@ -131,6 +133,7 @@ impl<'f> MessageTemplate<'f> {
             parts: Vec::new(),
             at: 0,
             datum: Vec::new(),
+            is_short: false,
         }
     }
 
@@ -356,6 +359,7 @@ impl<'f> MessageTemplate<'f> {
         }
         self.cut();
         self.at = 0;
+        message.note_shortage(std::mem::take(&mut self.is_short));
         if let Some(container) = &self.container {
             let size = match container.content {
                 Content::Bytes => self.bytes.len() - self.first,
@@ -425,6 +429,12 @@ impl<'f> MessageTemplate<'f> {
 
     /// Puts a datum that differs from the previous one.
     fn put_other(&mut self, slot: Slot, mark: u64, value: &Value<'_>) -> Result<(), Error> {
+        self.put_packed(slot, mark, value).inspect_err(|error| {
+            self.is_short |= error.status() == Status::ERR_NOMEM;
+        })
+    }
+
+    fn put_packed(&mut self, slot: Slot, mark: u64, value: &Value<'_>) -> Result<(), Error> {
         let data_type = self.prefix(slot)?.data_type;
         if data_type != value.data_type() {
             return Err(refused(data_type, value.data_type()));

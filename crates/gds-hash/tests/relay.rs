@@ -28,7 +28,7 @@ fn cost_of_kvals(procs_per_node: u32) -> (usize, usize) {
     ];
     let job = Job::register(&preg, &LocalNode::new("n0"), "job", &infos).unwrap();
     let codec = Codec::new(Layout::new(Module::V41));
-    let (kvals, cost) = meter::of(|| job.kvals(&codec, Release::V5_0_11));
+    let (kvals, cost) = meter::of(|| job.kvals(&codec, Release::V5_0_11).unwrap());
     (cost.calls, kvals.len())
 }
 

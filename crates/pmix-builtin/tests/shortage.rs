@@ -1,79 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program of its own: its allocator has as much memory as a test gives it.
+//!
 //! Maps where the process has little memory left: each call ends with its result or with `PMIX_ERR_NOMEM`. An
 //! allocation that nothing asked for aborts the test.
 
 #[path = "../../bfrops/tests/meter/mod.rs"]
 mod meter;
-
-use std::alloc::{GlobalAlloc, Layout};
-use std::cell::Cell;
+#[path = "../../bfrops/tests/meter/short.rs"]
+mod short;
 
 use pmix_mca::{Params, Source};
 use pmix_types::{Rank, Status};
 
 use preg_core::{Error, Limits, NodeList, Preg, ProcMap};
 
-thread_local! {
-    /// The bytes that this thread may still take.
-    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-/// An allocator that has as much memory as a test gives it.
-struct Short;
-
-fn take(bytes: usize) -> bool {
-    LEFT.with(|left| match left.get() {
-        usize::MAX => true,
-        there => {
-            let rest = there.checked_sub(bytes);
-            left.set(rest.unwrap_or(there));
-            rest.is_some()
-        }
-    })
-}
-
-fn give_back(bytes: usize) {
-    // A thread that is ending has no count any more.
-    let _ = LEFT.try_with(|left| left.set(left.get().saturating_add(bytes)));
-}
-
-// SAFETY: every call that is not refused goes to the system's allocator as it came, and a refusal is NULL, as the
-// trait allows. The count asks for no memory.
-unsafe impl GlobalAlloc for Short {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match take(layout.size()) {
-            // SAFETY: the caller guarantees it.
-            true => unsafe { meter::Meter.alloc(layout) },
-            false => std::ptr::null_mut(),
-        }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        give_back(layout.size());
-        // SAFETY: the caller guarantees it.
-        unsafe { meter::Meter.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !take(size) {
-            return std::ptr::null_mut();
-        }
-        give_back(layout.size());
-        // SAFETY: the caller guarantees it.
-        unsafe { meter::Meter.realloc(memory, layout, size) }
-    }
-}
-
 #[global_allocator]
-static SHORT: Short = Short;
+static SHORT: short::Short = short::Short;
 
 /// Calls with more and more memory until a call succeeds; returns its result, and how often it was refused.
 fn with_little<T>(call: impl Fn() -> Result<T, Error>) -> (T, usize) {
     for refused in 0..4000 {
-        LEFT.set((1 << 20) + (160 << 10) + refused * (31 << 10));
-        let result = call();
-        LEFT.set(usize::MAX);
-        match result {
+        let bytes = (1 << 20) + (160 << 10) + refused * (31 << 10);
+        match short::with(bytes, &call) {
             Ok(made) => return (made, refused),
             Err(error) => assert_eq!(error.status(), Status::ERR_NOMEM, "{error}"),
         }
@@ -223,9 +171,7 @@ fn places_are_found_where_there_is_no_memory_for_an_index() {
         let names: Vec<_> = text.split(',').collect();
         for at in [0, 1, names.len() / 2, names.len() - 1] {
             let Some(name) = names.get(at) else { continue };
-            LEFT.set(600_000);
-            let found = list.position(name.as_bytes());
-            LEFT.set(usize::MAX);
+            let found = short::with(600_000, || list.position(name.as_bytes()));
             assert_eq!(
                 found,
                 names.iter().position(|one| one == name),
@@ -233,17 +179,13 @@ fn places_are_found_where_there_is_no_memory_for_an_index() {
             );
             assert_eq!(found, list.clone().position(name.as_bytes()));
         }
-        LEFT.set(600_000);
-        let none = list.position(b"elsewhere");
-        LEFT.set(usize::MAX);
+        let none = short::with(600_000, || list.position(b"elsewhere"));
         assert_eq!(none, None);
     }
     for text in proc_maps() {
         let map = ProcMap::parse_text(text.as_bytes(), &limits).unwrap();
         for rank in (0..3 * COUNT).step_by(997).map(Rank::new) {
-            LEFT.set(100_000);
-            let found = map.node_of(rank);
-            LEFT.set(usize::MAX);
+            let found = short::with(100_000, || map.node_of(rank));
             assert_eq!(found, map.clone().node_of(rank), "{rank}");
         }
     }

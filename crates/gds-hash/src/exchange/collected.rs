@@ -13,7 +13,7 @@
 //! `PMIx_server_register_resources`.
 
 use bfrops::wire_type;
-use pmix_types::{Bytes, Info, IntoOwned as _, Nspace, Release, Text};
+use pmix_types::{Bytes, Info, IntoOwned as _, Nspace, Release, Text, memory};
 
 use super::reply::job_infos;
 use crate::{Codec, Error, Store};
@@ -37,7 +37,7 @@ impl Store {
             };
             let name = Some(Text::without_nul(nspace.as_bytes()));
             let mut bytes = codec.pack(|encoder| encoder.one::<wire_type::String>(&name))?;
-            bytes.append(&mut known.job().kvals(codec, release));
+            memory::append(&mut bytes, &known.job().kvals(codec, release)?)?;
             let object = Bytes::Owned(bytes);
             codec
                 .encoder(&mut out)

@@ -26,15 +26,17 @@ mod stated;
 
 use std::sync::Arc;
 
-use bfrops::{Encoder, Layout, wire_type};
-use pmix_types::{Attribute, DataArray, Info, Key, Kval, Rank, Release, Text, Value, keys};
+use bfrops::{Encoder, Layout, Module, wire_type};
+use pmix_types::{
+    Attribute, DataArray, Info, Key, Kval, Rank, Release, Status, Text, Value, keys, memory,
+};
 
 pub use self::infos::job_infos;
 use self::nodes::nested;
 use self::procs::ProcForm;
 use self::remote::NeverAsked;
 pub use self::remote::Remote;
-use crate::job::{App, ranks};
+use crate::job::{App, Maps, Nodes, ranks};
 use crate::shared::{ArcSwap, OnceLock};
 use crate::{Codec, Error, Job};
 
@@ -51,6 +53,9 @@ const OF_JOB: [&str; 5] = [
 /// a megabyte.
 const OF_ONE: usize = 160;
 const MOST_AT_ONCE: usize = 1 << 20;
+
+/// The bytes of a node that stands in an array of nodes: its array, and an info for each name and number.
+const OF_NESTED: usize = 6 * size_of::<Info<'_>>();
 
 /// The derived keys of an application.
 const OF_APP: [&str; 4] = [
@@ -112,7 +117,22 @@ impl JobInfoReplies {
     ) -> Result<Arc<Vec<u8>>, Error> {
         let shared = self.of_kind((codec.layout(), release, remote));
         let build = || job.reply(codec, release, remote).map(Arc::new);
-        shared.reply.get_or_init(build).clone()
+        let reply = shared.reply.get_or_init(build).clone();
+        if let Err(error) = &reply
+            && error.status() == Status::ERR_NOMEM
+        {
+            // The next client of the kind may find memory.
+            self.forget(&shared);
+        }
+        reply
+    }
+
+    /// Drops a reply, so that the next client of its kind has another packed.
+    fn forget(&self, shared: &Arc<Shared>) {
+        self.kinds.rcu(|kinds| {
+            let others = kinds.iter().filter(|kind| !Arc::ptr_eq(kind, shared));
+            Arc::new(others.cloned().collect::<Vec<_>>())
+        });
     }
 
     fn of_kind(&self, kind: Kind) -> Arc<Shared> {
@@ -149,7 +169,8 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client.
+    /// `PMIX_ERR_PACK_FAILURE` if the name of the job is too long for any client, `PMIX_ERR_NOMEM` if the process has no
+    /// memory for the reply.
     pub fn reply(
         &self,
         codec: &Codec<'_>,
@@ -159,7 +180,7 @@ impl Job {
         let mut out = Vec::new();
         let mut writer = self.writer(codec, release, remote, ProcForm::Blob, &mut out);
         writer.nspace()?;
-        writer.all();
+        writer.all()?;
         Ok(out)
     }
 
@@ -168,12 +189,15 @@ impl Job {
     ///
     /// Clients and servers receive it when they ask about another job. Clients accept `pmix.pblob`,
     /// as in [`Self::reply`], only when they connect.
-    #[must_use]
-    pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// `PMIX_ERR_NOMEM` if the process has no memory for it.
+    pub fn kvals(&self, codec: &Codec<'_>, release: Release) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         self.writer(codec, release, Remote::Whole, ProcForm::Array, &mut out)
-            .all();
-        out
+            .all()?;
+        Ok(out)
     }
 
     fn writer<'r, 'o>(
@@ -191,7 +215,8 @@ impl Job {
         let likely = usize::try_from(self.num_ranks())
             .unwrap_or(MOST_AT_ONCE)
             .saturating_mul(OF_ONE);
-        out.reserve_exact(likely.min(MOST_AT_ONCE));
+        // Without room for it the message grows as it is written, and ends with an error where it cannot.
+        let _ = memory::reserve_exact(out, likely.min(MOST_AT_ONCE));
         Writer {
             job: self,
             codec,
@@ -235,13 +260,60 @@ impl RemoteNodes {
 
 impl Writer<'_, '_> {
     /// Packs everything after the nspace.
-    fn all(&mut self) {
+    fn all(&mut self) -> Result<(), Error> {
+        let apps = self.job.apps.values().map(|app| &app.nodes);
+        for nodes in [&self.job.nodes, &self.job.session.nodes]
+            .into_iter()
+            .chain(apps)
+        {
+            nodes.maps.as_ref().map_or(Ok(()), Maps::prepare)?;
+        }
+        memory::check(self.most_bytes())?;
         self.job_values();
         self.session();
         self.nodes();
         self.apps();
         self.flat();
         self.procs();
+        // What this client cannot read is left out; what there was no memory for may not be.
+        match self.encoder.is_short() {
+            true => Err(Error::new(
+                Status::ERR_NOMEM,
+                "the process has no memory left for the job info",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the most bytes that values take on their way into the message. The message asks for its own.
+    fn most_bytes(&self) -> usize {
+        let job = self.job;
+        let texts = |nodes: &Nodes| {
+            let maps = nodes.maps.as_ref();
+            maps.map_or(0, |maps| maps.nodes.text_len() + maps.procs.text_len())
+        };
+        // The nodes of a session and of an application are in memory together.
+        let nested = |nodes: &Nodes| {
+            let slots = usize::try_from(nodes.num_slots()).unwrap_or(usize::MAX);
+            slots.saturating_mul(OF_NESTED) + texts(nodes) + nodes.values_bytes()
+        };
+        let apps = job.apps.values();
+        let apps = apps.map(|app| app.values.measure() + nested(&app.nodes));
+        let session = job.session.values.measure() + nested(&job.session.nodes);
+        let old = match self.codec.layout().module <= Module::V21 {
+            true => nested(&job.nodes),
+            false => 0,
+        };
+        let all = [
+            texts(&job.nodes),
+            job.job.measure(),
+            job.nodes.largest_bytes(),
+            job.procs.largest_bytes(),
+            session,
+            old,
+            apps.max().unwrap_or(0),
+        ];
+        all.into_iter().fold(0, usize::saturating_add)
     }
 
     fn nspace(&mut self) -> Result<(), Error> {

@@ -12,7 +12,7 @@ mod reader;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use pmix_types::{DataType, Info, IntoOwned, Key, Rank, Status, Text, Value, keys};
+use pmix_types::{DataType, Info, IntoOwned, Key, Measure, Rank, Status, Text, Value, keys};
 
 use self::numbers::Numbers;
 pub(crate) use self::reader::Reader;
@@ -141,6 +141,42 @@ impl Columns {
                 None => self.pool.get(usize::try_from(number).ok()?).cloned(),
             }
         })
+    }
+
+    /// Returns the bytes that a copy of the value of a key takes; 0 where there is none.
+    pub(crate) fn measure(&self, key: &[u8], index: u32) -> usize {
+        let found = (self.columns).binary_search_by(|(k, _)| k.as_bytes().cmp(key));
+        found.map_or(0, |place| self.measure_of(&self.columns[place].1, index))
+    }
+
+    /// Returns the bytes that copies of all values of a process or node take.
+    pub(crate) fn measure_all(&self, index: u32) -> usize {
+        let columns = self.columns.iter();
+        let each = columns.map(|(key, column)| {
+            let value = self.measure_of(column, index);
+            let info = size_of::<Info<'_>>() + key.as_bytes().len();
+            value.saturating_add(info)
+        });
+        each.sum()
+    }
+
+    /// Returns the most bytes that copies of all values of a process or node can take.
+    pub(crate) fn largest_bytes(&self) -> usize {
+        let pool = self.pool.iter();
+        let largest = pool.map(|value| value.measure(Measure::All)).max();
+        let each = largest.unwrap_or(0).saturating_add(size_of::<Info<'_>>());
+        each.saturating_mul(self.columns.len())
+    }
+
+    fn measure_of(&self, column: &Column, index: u32) -> usize {
+        let pooled = column.0.iter().find_map(|(data_type, numbers)| {
+            let number = numbers.get(index)?;
+            match from_number(*data_type, number) {
+                Some(_) => None,
+                None => self.pool.get(usize::try_from(number).ok()?),
+            }
+        });
+        pooled.map_or(0, |value| value.measure(Measure::All))
     }
 }
 

@@ -2,6 +2,7 @@
 //! Derived values, computed from the maps and from values that the host states.
 
 use pmix_map::{NodeList, ProcMap};
+use pmix_types::memory::{self, OutOfMemory};
 use pmix_types::{DataArray, Proc, Rank, Text, Value, keys};
 
 use super::anl::AnlMap;
@@ -24,7 +25,7 @@ impl Job {
             keys::NUM_NODES => number(u64::try_from(maps.nodes.len()).ok()?)?,
             keys::NODE_LIST | keys::NODE_MAP_RAW => names(&maps.nodes),
             keys::PROC_MAP_RAW => groups(&maps.procs),
-            keys::ANL_MAP => text(AnlMap::of(&maps.procs)?.to_text()),
+            keys::ANL_MAP => anl(&maps.procs).ok()??,
             _ => return None,
         })
     }
@@ -55,7 +56,7 @@ impl Job {
             keys::APPLDR => maps.lowest().map(Value::Rank),
             keys::NODE_LIST | keys::NODE_MAP_RAW => Some(names(&maps.nodes)),
             keys::PROC_MAP_RAW => Some(groups(&maps.procs)),
-            keys::ANL_MAP => Some(text(AnlMap::of(&maps.procs)?.to_text())),
+            keys::ANL_MAP => anl(&maps.procs).ok()?,
             _ => None,
         }
     }
@@ -260,6 +261,58 @@ impl Job {
     }
 }
 
+/// Checks that the process has memory for a text that follows from the maps under a key.
+///
+/// # Errors
+///
+/// The process has none. What follows under other keys is small.
+pub(crate) fn check_text(nodes: &Nodes, key: &str) -> Result<(), OutOfMemory> {
+    let Some(maps) = &nodes.maps else {
+        return Ok(());
+    };
+    let bytes = match key {
+        keys::NODE_LIST | keys::NODE_MAP_RAW => maps.nodes.text_len(),
+        // The last rank is written by 16 bytes.
+        keys::PROC_MAP_RAW => maps.procs.text_len().saturating_add(16),
+        keys::ANL_MAP => return anl(&maps.procs).map(drop),
+        _ => return Ok(()),
+    };
+    memory::check(bytes)
+}
+
+/// Checks that the process has memory for what follows or is stated of a node under a key, or under all.
+///
+/// # Errors
+///
+/// The process has none.
+pub(crate) fn check_node(
+    job: &Job,
+    nodes: &Nodes,
+    slot: u32,
+    key: Option<&str>,
+) -> Result<(), OutOfMemory> {
+    let proc = size_of::<Proc<'_>>() + memory::allocated(job.nspace.as_bytes().len());
+    let each = match key {
+        Some(keys::LOCAL_PEERS) => MAX_RANK,
+        Some(keys::LOCAL_PROCS) => proc,
+        Some(keys::LOCAL_SIZE | keys::LOCALLDR) => 1,
+        Some(_) => 0,
+        None => MAX_RANK + proc,
+    };
+    let mut derived = 0;
+    if each > 0
+        && let Some(maps) = &nodes.maps
+    {
+        maps.prepare()?;
+        let num_ranks = usize::try_from(num_ranks(maps, slot)).unwrap_or(usize::MAX);
+        derived = num_ranks.saturating_mul(each);
+    }
+    memory::check(derived.saturating_add(nodes.measure(slot, key)))
+}
+
+/// The most bytes of a rank in a list, with its comma.
+const MAX_RANK: usize = 11;
+
 /// Returns a text as a value.
 pub(crate) fn text(text: impl Into<Vec<u8>>) -> Value<'static> {
     Value::String(Some(Text::new(text.into())))
@@ -277,6 +330,14 @@ fn groups(procs: &ProcMap) -> Value<'static> {
     let mut list = Vec::with_capacity(procs.text_len());
     procs.write_text(&mut list);
     Value::String(Some(Text::new(list)))
+}
+
+/// Returns a map as a vector of blocks; `None` if its ranks do not count from zero.
+fn anl(procs: &ProcMap) -> Result<Option<Value<'static>>, OutOfMemory> {
+    match AnlMap::of(procs)? {
+        Some(blocks) => Ok(Some(text(blocks.to_text()?))),
+        None => Ok(None),
+    }
 }
 
 fn number(number: u64) -> Option<Value<'static>> {

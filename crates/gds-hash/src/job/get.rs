@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use pmix_types::{Info, IntoOwned as _, Rank, Value, keys};
+use pmix_types::{Info, IntoOwned as _, Rank, Value, keys, memory};
 
-use super::derive::text;
+use super::derive::{check_node, check_text, text};
 use super::fqdn::short;
 use crate::{Error, Job, Realm};
 
@@ -157,10 +157,10 @@ impl Job {
         let realm = self.realm(request);
         let found = match realm {
             Realm::Session => self.session_value(request, key)?,
-            Realm::Job => self.job_value(request, key),
+            Realm::Job => self.job_value(request, key)?,
             Realm::App => self.app_value(request, key)?,
             Realm::Node => self.node_value(request, key)?,
-            Realm::Proc => self.proc_value(request, key),
+            Realm::Proc => self.proc_value(request, key)?,
         };
         // The list of allocated nodes "defaults to the session realm" (PMIx Standard,
         // PMIX_ALLOCATED_NODELIST), so the session is tried as well, unless the host stated the
@@ -214,24 +214,31 @@ impl Job {
         }
         let session = &self.session;
         if let Some(named) = self.node_named(request, &session.nodes)? {
-            let (nodes, key) = (&session.nodes, key.as_bytes());
+            let nodes = &session.nodes;
+            if let Some(slot) = named {
+                check_node(self, nodes, slot, Some(key))?;
+            }
+            let key = key.as_bytes();
             let stated = named.and_then(|slot| {
                 let qualified = nodes.qualified(slot, key, request.qualifiers);
                 qualified.or_else(|| nodes.stated(slot, key))
             });
             return Ok(stated.map(Cow::Owned));
         }
+        check_text(&session.nodes, key)?;
         let stated = session.values.get(key.as_bytes(), request.qualifiers);
         Ok(stated
             .map(Cow::Borrowed)
             .or_else(|| self.derived_of_session(key).map(Cow::Owned)))
     }
 
-    fn job_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
+    fn job_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let stated = self.job.get(key.as_bytes(), request.qualifiers);
-        stated
-            .map(Cow::Borrowed)
-            .or_else(|| self.derived_of_job(key).map(Cow::Owned))
+        if stated.is_some() {
+            return Ok(stated.map(Cow::Borrowed));
+        }
+        check_text(&self.nodes, key)?;
+        Ok(self.derived_of_job(key).map(Cow::Owned))
     }
 
     /// Returns the named application, otherwise that of the process, otherwise the first.
@@ -253,10 +260,13 @@ impl Job {
         };
         let node = self.node_named(request, &app.nodes)?;
         if let Some(slot) = node {
-            return Ok(slot
-                .and_then(|slot| self.value_of_node(request, &app.nodes, slot, key))
-                .map(Cow::Owned));
+            let Some(slot) = slot else {
+                return Ok(None);
+            };
+            let value = self.value_of_node(request, &app.nodes, slot, key)?;
+            return Ok(value.map(Cow::Owned));
         }
+        check_text(&app.nodes, key)?;
         let stated = app.values.get(key.as_bytes(), request.qualifiers);
         Ok(stated
             .map(Cow::Borrowed)
@@ -326,7 +336,7 @@ impl Job {
     fn node_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let slot = self.node_asked(request, &self.nodes)?;
         if let Some(slot) = slot {
-            let value = self.value_of_node(request, &self.nodes, slot, key);
+            let value = self.value_of_node(request, &self.nodes, slot, key)?;
             return Ok(value.map(Cow::Owned));
         }
         // The name of this server's node is known even if the job does not have that node.
@@ -343,20 +353,30 @@ impl Job {
         nodes: &super::nodes::Nodes,
         slot: u32,
         key: &str,
-    ) -> Option<Value<'static>> {
+    ) -> Result<Option<Value<'static>>, Error> {
+        check_node(self, nodes, slot, Some(key))?;
         let qualified = nodes.qualified(slot, key.as_bytes(), request.qualifiers);
-        qualified.or_else(|| self.about_node(nodes, slot, key))
+        Ok(qualified.or_else(|| self.about_node(nodes, slot, key)))
     }
 
-    fn proc_value(&self, request: &Request<'_>, key: &str) -> Option<Answer<'_>> {
+    fn proc_value(&self, request: &Request<'_>, key: &str) -> Result<Option<Answer<'_>>, Error> {
         let rank = match request.rank {
-            rank if rank.is_valid() => rank,
-            Rank::UNDEF => self.first_rank_with(key)?,
-            _ => return None,
+            rank if rank.is_valid() => Some(rank),
+            Rank::UNDEF => self.first_rank_with(key),
+            _ => None,
         };
+        let Some(rank) = rank else {
+            return Ok(None);
+        };
+        memory::check(self.procs.measure(key.as_bytes(), rank.as_raw()))?;
+        // They follow from all places of a node.
+        let is_of_node = matches!(key, keys::LOCAL_RANK | keys::NODE_RANK | keys::NODEID);
+        if let Some(maps) = self.nodes.maps.as_ref().filter(|_| is_of_node) {
+            maps.prepare()?;
+        }
         let asked = request.qualifiers;
         let qualified = (self.procs).qualified(key.as_bytes(), rank.as_raw(), asked);
-        (qualified.or_else(|| self.about_proc(rank, key))).map(Cow::Owned)
+        Ok((qualified.or_else(|| self.about_proc(rank, key))).map(Cow::Owned))
     }
 }
 

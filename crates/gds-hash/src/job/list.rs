@@ -3,10 +3,11 @@
 //!
 //! Source: PMIx Standard, chapter "Reserved Keys".
 
-use pmix_types::{DataArray, Info, Rank, Value, keys};
+use pmix_types::{DataArray, Info, Rank, Value, keys, memory};
 
+use super::derive::{check_node, check_text};
 use super::get::Request;
-use super::nodes::Nodes;
+use super::nodes::{Maps, Nodes};
 use super::table::Table;
 use crate::{Error, Job, Realm};
 
@@ -100,11 +101,13 @@ impl Job {
             Some(Realm::Session) => self.all_of_session(request)?,
             Some(Realm::App) => self.all_of_app(request)?,
             Some(Realm::Node) => match self.node_asked(request, &self.nodes)? {
-                Some(slot) => self.all_of_node(&self.nodes, slot),
+                Some(slot) => self.all_of_node(&self.nodes, slot)?,
                 None => Vec::new(),
             },
-            None | Some(Realm::Proc) if rank.is_valid() => self.all_of_proc(rank),
-            _ => stated_and(&self.job, OF_JOB, |key| self.derived_of_job(key)),
+            None | Some(Realm::Proc) if rank.is_valid() => self.all_of_proc(rank)?,
+            _ => stated_and(&self.job, &self.nodes, OF_JOB, |key| {
+                self.derived_of_job(key)
+            })?,
         };
         if infos.is_empty() {
             let nspace = &self.nspace;
@@ -129,7 +132,8 @@ impl Job {
             return Ok(Vec::new());
         }
         let derived = |key: &str| self.derived_of_session(key);
-        Ok(stated_and(&self.session.values, OF_SESSION, derived))
+        let session = &self.session;
+        stated_and(&session.values, &session.nodes, OF_SESSION, derived)
     }
 
     fn all_of_app(&self, request: &Request<'_>) -> Result<Vec<Info<'static>>, Error> {
@@ -138,35 +142,47 @@ impl Job {
             return Ok(Vec::new());
         };
         if let Some(named) = self.node_named(request, &app.nodes)? {
-            let all = named.map(|slot| self.all_of_node(&app.nodes, slot));
-            return Ok(all.unwrap_or_default());
+            return match named {
+                Some(slot) => self.all_of_node(&app.nodes, slot),
+                None => Ok(Vec::new()),
+            };
         }
         let derived = |key: &str| self.derived_of_app(*number, key);
-        Ok(stated_and(&app.values, OF_APP, derived))
+        stated_and(&app.values, &app.nodes, OF_APP, derived)
     }
 
-    fn all_of_node(&self, nodes: &Nodes, slot: u32) -> Vec<Info<'static>> {
+    fn all_of_node(&self, nodes: &Nodes, slot: u32) -> Result<Vec<Info<'static>>, Error> {
+        check_node(self, nodes, slot, None)?;
         let stated = nodes.all(slot).collect();
-        with_derived(stated, OF_NODE, |key| self.about_node(nodes, slot, key))
+        let derived = |key: &str| self.about_node(nodes, slot, key);
+        Ok(with_derived(stated, OF_NODE, derived))
     }
 
-    /// Returns the stated values in the order in which the host first gave their keys, then the
-    /// derived ones.
-    fn all_of_proc(&self, rank: Rank) -> Vec<Info<'static>> {
+    /// What is stated in the order in which the host first gave each key, then what follows.
+    fn all_of_proc(&self, rank: Rank) -> Result<Vec<Info<'static>>, Error> {
+        memory::check(self.procs.measure_all(rank.as_raw()))?;
+        self.nodes.maps.as_ref().map_or(Ok(()), Maps::prepare)?;
         let stated = self.procs.all(rank.as_raw());
         let stated = stated.map(|(key, value)| Info::new(key.as_text().clone(), value));
-        with_derived(stated.collect(), OF_PROC, |key| self.about_proc(rank, key))
+        let derived = |key: &str| self.about_proc(rank, key);
+        Ok(with_derived(stated.collect(), OF_PROC, derived))
     }
 }
 
+/// Returns what is stated in a table, then what follows from the maps of its nodes.
 fn stated_and(
     table: &Table,
+    nodes: &Nodes,
     keys: &[&'static str],
     derive: impl Fn(&str) -> Option<Value<'static>>,
-) -> Vec<Info<'static>> {
+) -> Result<Vec<Info<'static>>, Error> {
+    memory::check(table.measure())?;
+    for key in keys {
+        check_text(nodes, key)?;
+    }
     let stated = table.iter();
     let stated = stated.map(|(key, value)| Info::new(key.as_text().clone(), value.clone()));
-    with_derived(stated.collect(), keys, derive)
+    Ok(with_derived(stated.collect(), keys, derive))
 }
 
 fn with_derived(

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use pmix_map::{NodeList, ProcMap};
+use pmix_types::memory::{self, OutOfMemory};
 use pmix_types::{Info, Rank, Value, keys};
 
 use super::columns::{Columns, ColumnsBuilder};
@@ -69,7 +70,27 @@ impl Maps {
         repeated.get(&first).map(Vec::as_slice)
     }
 
-    /// Returns all slots of each node that occurs more than once in the map, by its first slot.
+    /// Builds what finds nodes by names and ranks, if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The process has no memory for it.
+    pub(crate) fn prepare(&self) -> Result<(), OutOfMemory> {
+        if self.repeated.get().is_some() {
+            return Ok(());
+        }
+        self.nodes.build_index()?;
+        self.procs.build_index()?;
+        let repeated = match counts_only(&self.nodes) {
+            true => 0,
+            false => self.nodes.len().saturating_mul(OF_REPEATED),
+        };
+        memory::check(repeated)?;
+        self.repeated_slots();
+        Ok(())
+    }
+
+    /// The nodes that stand in the map more than once, each by its first slot with all of them.
     fn repeated_slots(&self) -> &HashMap<u32, Vec<u32>> {
         self.repeated.get_or_init(|| repeated(&self.nodes))
     }
@@ -88,7 +109,10 @@ impl Maps {
     }
 }
 
-/// Returns all places of each node that occurs more than once in a list, by its first place.
+/// The most bytes that a place of a name takes in the table of names that stand in a list more than once.
+const OF_REPEATED: usize = 64;
+
+/// The nodes that stand in a list more than once, each by its first place with all of them.
 fn repeated(list: &NodeList) -> HashMap<u32, Vec<u32>> {
     let mut repeated: HashMap<u32, Vec<u32>> = HashMap::new();
     if counts_only(list) {
@@ -228,7 +252,29 @@ impl Nodes {
         self.values.get(key, slot)
     }
 
-    /// Returns the bytes of heap memory of the nodes.
+    /// Returns the bytes that a copy of what the host stated about a node under a key takes, or of all that it stated.
+    pub(crate) fn measure(&self, slot: u32, key: Option<&str>) -> usize {
+        match key {
+            Some(key) => self.values.measure(key.as_bytes(), slot),
+            None => self.values.measure_all(slot),
+        }
+    }
+
+    /// Returns the bytes that copies of all that the host stated about nodes take.
+    pub(crate) fn values_bytes(&self) -> usize {
+        let slots = 0..self.num_slots();
+        match self.values.is_empty() {
+            true => 0,
+            false => slots.map(|slot| self.values.measure_all(slot)).sum(),
+        }
+    }
+
+    /// Returns the bytes that a copy of all that the host stated about a node takes at most.
+    pub(crate) fn largest_bytes(&self) -> usize {
+        self.values.largest_bytes()
+    }
+
+    /// The bytes of heap that all of it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let names = self.names.keys().map(|name| name.len() + 48).sum::<usize>();
         let maps = self.maps.as_ref();

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use pmix_map::ProcMap;
 use pmix_types::Rank;
+use pmix_types::memory::{self, OutOfMemory};
 
 /// The ascending order of the ranks of a map. No rank occurs twice in a map.
 #[derive(Clone, Debug, Default)]
@@ -28,12 +29,25 @@ impl Order {
         if u64::try_from(highest - lowest + 1) == Ok(procs.num_ranks()) {
             return u32::try_from(i64::from(rank.as_raw()) - lowest).ok();
         }
-        let sorted = self.sorted.get_or_init(|| {
-            let mut ranks: Vec<Rank> = procs.iter().flatten().collect();
-            ranks.sort_unstable();
-            ranks.into()
-        });
-        u32::try_from(sorted.binary_search(&rank).ok()?).ok()
+        let place = match self.sorted(procs) {
+            Ok(sorted) => sorted.binary_search(&rank).ok()?,
+            // Without memory for the table the ranks are counted.
+            Err(_) => { procs.iter().flatten() }
+                .filter(|other| *other < rank)
+                .count(),
+        };
+        u32::try_from(place).ok()
+    }
+
+    /// Returns all ranks in ascending order.
+    fn sorted(&self, procs: &ProcMap) -> Result<&[Rank], OutOfMemory> {
+        if let Some(sorted) = self.sorted.get() {
+            return Ok(sorted);
+        }
+        let mut ranks = memory::list(usize::try_from(procs.num_ranks()).unwrap_or(usize::MAX))?;
+        ranks.extend(procs.iter().flatten());
+        ranks.sort_unstable();
+        Ok(self.sorted.get_or_init(|| ranks.into()))
     }
 
     fn span(&self, procs: &ProcMap) -> Option<(i64, i64)> {

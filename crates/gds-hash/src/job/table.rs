@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pmix_types::{Info, IntoOwned, Key, QualifiedValue, Value};
+use pmix_types::{Info, IntoOwned, Key, Measure, QualifiedValue, Value};
 
 use super::qualified::Qualified;
 
@@ -23,7 +23,18 @@ impl Table {
         self.plain.iter()
     }
 
-    /// Returns the value of a key without qualifiers.
+    /// Returns the bytes that a copy of all values takes.
+    pub(crate) fn measure(&self) -> usize {
+        let plain = self.plain.iter().map(|(key, value)| {
+            let info = size_of::<Info<'_>>() + key.as_bytes().len();
+            value.measure(Measure::All).saturating_add(info)
+        });
+        plain
+            .sum::<usize>()
+            .saturating_add(self.qualified.memory_bytes())
+    }
+
+    /// The value of a key that has no qualifiers.
     pub(crate) fn plain(&self, key: &[u8]) -> Option<&Value<'static>> {
         self.plain.get(key)
     }

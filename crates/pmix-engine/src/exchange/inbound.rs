@@ -27,7 +27,7 @@ impl Exchange {
         })?;
         if proc.rank == Rank::WILDCARD {
             let form = cx.config.modex_form();
-            let kvals = job.job().kvals(&cx.codec(&form), form.release);
+            let kvals = job.job().kvals(&cx.codec(&form), form.release)?;
             let (key, until) = (None, None);
             let id = DirectModexId(self.inbound.add(proc, PendingDmodex { key, until }));
             self.bring(cx, id, Ok(kvals));

@@ -58,7 +58,7 @@ impl JobInfoCache {
         if let Some(object) = self.find(nspace, kind) {
             return Ok(object);
         }
-        let kvals = &job.job().kvals(&cx.codec(form), form.release);
+        let kvals = &job.job().kvals(&cx.codec(form), form.release)?;
         let of = Proc::new(nspace.clone(), Rank::WILDCARD);
         let object: Arc<Vec<u8>> = Object { of, kvals }.encode(form)?.into();
         let built = self.0.entry(nspace.clone()).or_default();

@@ -24,6 +24,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use pmix_types::memory::OutOfMemory;
+
 pub use build::NodeListBuilder;
 pub use runs::{NodeRun, Progression};
 
@@ -119,19 +121,28 @@ impl NodeList {
             return None;
         }
         let place = match self.index() {
-            Some(index) => index.position(self, name)?,
-            None => index::search(self, name)?,
+            Ok(index) => index.position(self, name)?,
+            Err(_) => index::search(self, name)?,
         };
         usize::try_from(place).ok()
     }
 
-    /// Returns the index, which the first caller builds; `None` if the process has no memory for it.
-    fn index(&self) -> Option<&Index> {
+    /// Builds the index behind [`Self::position`], if it is not there. A caller that looks for many names asks for it first:
+    /// without memory for the index each of them costs a pass over all blocks.
+    ///
+    /// # Errors
+    /// The process has no memory for the index.
+    pub fn build_index(&self) -> Result<(), OutOfMemory> {
+        self.index().map(drop)
+    }
+
+    /// Returns the index, which the first caller builds.
+    fn index(&self) -> Result<&Index, OutOfMemory> {
         match self.index.get() {
-            Some(index) => Some(index),
+            Some(index) => Ok(index),
             None => {
-                let index = Index::new(self).ok()?;
-                Some(self.index.get_or_init(|| index))
+                let index = Index::new(self)?;
+                Ok(self.index.get_or_init(|| index))
             }
         }
     }

@@ -20,6 +20,7 @@ use std::iter::repeat;
 use std::sync::OnceLock;
 
 use pmix_types::Rank;
+use pmix_types::memory::OutOfMemory;
 
 pub use build::ProcMapBuilder;
 
@@ -181,19 +182,28 @@ impl ProcMap {
             return None;
         }
         let node = match self.index() {
-            Some(index) => index.node_of(self, rank)?,
-            None => index::search(self, rank)?,
+            Ok(index) => index.node_of(self, rank)?,
+            Err(_) => index::search(self, rank)?,
         };
         usize::try_from(node).ok()
     }
 
-    /// Returns the index, which the first caller builds; `None` if the process has no memory for it.
-    fn index(&self) -> Option<&Index> {
+    /// Builds the index behind [`Self::node_of`], if it is not there. A caller that looks for many ranks asks for it first:
+    /// without memory for the index each of them costs a pass over all blocks.
+    ///
+    /// # Errors
+    /// The process has no memory for the index.
+    pub fn build_index(&self) -> Result<(), OutOfMemory> {
+        self.index().map(drop)
+    }
+
+    /// Returns the index, which the first caller builds.
+    fn index(&self) -> Result<&Index, OutOfMemory> {
         match self.index.get() {
-            Some(index) => Some(index),
+            Some(index) => Ok(index),
             None => {
-                let index = Index::new(self).ok()?;
-                Some(self.index.get_or_init(|| index))
+                let index = Index::new(self)?;
+                Ok(self.index.get_or_init(|| index))
             }
         }
     }

@@ -97,7 +97,11 @@ fn assert_told_alike(job: &Job, layout: Layout) {
         };
         encoder.one::<wire_type::Kval>(&told).unwrap();
     }
-    assert_eq!(job.kvals(&codec, Release::V5_0_11), expected, "{layout:?}");
+    assert_eq!(
+        job.kvals(&codec, Release::V5_0_11).unwrap(),
+        expected,
+        "{layout:?}"
+    );
 }
 
 fn as_array<'a>(layout: Layout, blob: &'a Kval<'a>) -> Kval<'a> {
