@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Callbacks of C as what is done with an answer.
+//! Adapters that deliver the result of a request to the callback of a C program.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -17,10 +17,10 @@ use crate::record::{Record, empty_list};
 
 type Answer<T> = std::result::Result<T, Error>;
 
-/// A credential and what is said about it.
+/// A credential and the attributes that describe it.
 type Credential = (Vec<u8>, Vec<Info<'static>>);
 
-/// Makes a list for a callback. The status is the given one, or that of the failure if the list cannot be made.
+/// Returns `status` with a C array of `from`, or the error with an empty array if the array cannot be made.
 fn listed<M: Model>(status: Status, from: &[M]) -> (Status, *mut M::C, usize) {
     match counted(from) {
         Ok((at, count)) => (status, at, count),
@@ -32,7 +32,7 @@ fn status_of<T>(answer: &Answer<T>) -> Status {
     answer.as_ref().err().map_or(Status::SUCCESS, fault)
 }
 
-/// Calls back with a status; without a callback nobody is told.
+/// Returns a function that calls `callback` with a status. It does nothing if `callback` is NULL.
 pub(crate) fn op(
     callback: pmix_op_cbfunc_t,
     cbdata: *mut c_void,
@@ -42,14 +42,14 @@ pub(crate) fn op(
         let status = status_of(&answer).as_raw();
         callback.call(move |callback, data| {
             if let Some(callback) = callback {
-                // SAFETY: C gave the function and what it is given.
+                // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
                 unsafe { callback(status, data) };
             }
         });
     })
 }
 
-/// Calls back with a value, which is freed afterwards.
+/// Returns a function that calls `callback` with a value, and frees the value after the callback returns.
 pub(crate) fn value(
     callback: pmix_value_cbfunc_t,
     cbdata: *mut c_void,
@@ -64,7 +64,8 @@ pub(crate) fn value(
                 Some(Err(status)) => (status, ptr::null_mut()),
                 None => (status, ptr::null_mut()),
             };
-            // SAFETY: C gave the function and what it is given; the value is ours.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `at` is NULL or
+            // was allocated here, and nothing else frees it.
             unsafe {
                 callback(status.as_raw(), at, data);
                 free_one(at);
@@ -73,21 +74,22 @@ pub(crate) fn value(
     })
 }
 
-/// Frees the array that a callback was given.
+/// Frees the array that [`infos`] passed to a callback.
 pub(crate) unsafe extern "C" fn release_array(given: *mut c_void) {
     let free = move || {
         if !given.is_null() {
-            // SAFETY: it is what was made for the callback.
+            // SAFETY: `infos` made `given` with `Box::into_raw`, and the header allows one call of the release
+            // function.
             let mut array = *unsafe { Box::from_raw(given.cast::<pmix_data_array_t>()) };
-            // SAFETY: as above.
+            // SAFETY: the array was made by `to_c`, so all that it owns came from the C library.
             unsafe { array.empty() };
         }
     };
     crate::guard::guard("release", free);
 }
 
-/// Calls back with infos, which are freed when C says so; without a callback nobody is told, as Open
-/// MPI 4 has its cleanup registered.
+/// Returns a function that calls `callback` with infos, which the program frees with the release function. It does
+/// nothing if `callback` is NULL: Open MPI 4 registers its cleanup without a callback.
 pub(crate) fn infos(
     callback: pmix_info_cbfunc_t,
     cbdata: *mut c_void,
@@ -104,7 +106,8 @@ pub(crate) fn infos(
                 Err(fault) => (fault, pmix_data_array_t::initial()),
             };
             let given = Box::into_raw(Box::new(made));
-            // SAFETY: C gave the function and what it is given; the release function frees the rest.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `made` is valid
+            // until the program calls `release_array` with `given`.
             unsafe {
                 callback(
                     status.as_raw(),
@@ -119,10 +122,10 @@ pub(crate) fn infos(
     })
 }
 
-/// Published data, and whether they are all that was looked for.
+/// Published data, and the status that says if all requested keys were found.
 type LookedUp = (Status, Vec<Pdata<'static>>);
 
-/// Calls back with published data, which are freed afterwards, and whether they are all that was asked for.
+/// Returns a function that calls `callback` with published data, and frees them after the callback returns.
 pub(crate) fn found(
     callback: pmix_lookup_cbfunc_t,
     cbdata: *mut c_void,
@@ -133,7 +136,8 @@ pub(crate) fn found(
             let failed = status_of(&answer);
             let (status, found) = answer.unwrap_or((failed, Vec::new()));
             let (status, mut at, mut count) = listed(status, &found);
-            // SAFETY: C gave the function and what it is given; the list is ours.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `at` has
+            // `count` elements, which nothing else frees.
             unsafe {
                 callback(status.as_raw(), at, count, data);
                 empty_list(&mut at, &mut count);
@@ -142,7 +146,7 @@ pub(crate) fn found(
     })
 }
 
-/// Calls back with the name of a job.
+/// Returns a function that calls `callback` with the namespace of the spawned job.
 pub(crate) fn spawned(
     callback: pmix_spawn_cbfunc_t,
     cbdata: *mut c_void,
@@ -153,13 +157,14 @@ pub(crate) fn spawned(
             let status = status_of(&answer);
             let mut name: pmix_nspace_t = [0; 256];
             memory::fill(&mut name, answer.unwrap_or_default().as_bytes());
-            // SAFETY: C gave the function and what it is given.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `name` ends
+            // with a NUL and outlives the callback.
             unsafe { callback(status.as_raw(), name.as_mut_ptr(), data) };
         });
     })
 }
 
-/// Calls back with a credential, which is freed afterwards.
+/// Returns a function that calls `callback` with a credential, and frees it after the callback returns.
 pub(crate) fn credential(
     callback: pmix_credential_cbfunc_t,
     cbdata: *mut c_void,
@@ -174,7 +179,8 @@ pub(crate) fn credential(
                 Ok(object) => (status, object),
                 Err(fault) => (fault, pmix_byte_object_t::initial()),
             };
-            // SAFETY: C gave the function and what it is given; the rest is ours.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `object` and
+            // the `count` infos at `at` were made here, and nothing else frees them.
             unsafe {
                 callback(status.as_raw(), &raw mut object, at, count, data);
                 object.empty();
@@ -184,7 +190,7 @@ pub(crate) fn credential(
     })
 }
 
-/// Calls back with what a check of a credential brought, which is freed afterwards.
+/// Returns a function that calls `callback` with the result of a validation, and frees it after the callback returns.
 pub(crate) fn validated(
     callback: pmix_validation_cbfunc_t,
     cbdata: *mut c_void,
@@ -196,7 +202,8 @@ pub(crate) fn validated(
             let failed = status_of(&answer);
             let (status, infos) = answer.unwrap_or((failed, Vec::new()));
             let (status, mut at, mut count) = listed(status, &infos);
-            // SAFETY: C gave the function and what it is given; the list is ours.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `at` has
+            // `count` elements, which nothing else frees.
             unsafe {
                 callback(status.as_raw(), at, count, data);
                 empty_list(&mut at, &mut count);
@@ -215,7 +222,7 @@ mod tests {
     use super::*;
     use crate::memory::shortage;
 
-    /// How many infos the callback has seen, and how many of these had text.
+    /// The number of infos that the callbacks received, and the number of these that had text.
     static SEEN: AtomicUsize = AtomicUsize::new(0);
     static TEXTS: AtomicUsize = AtomicUsize::new(0);
 
@@ -228,7 +235,7 @@ mod tests {
         given: *mut c_void,
     ) {
         for place in 0..count {
-            // SAFETY: the library says that there are so many.
+            // SAFETY: the library passes `count` valid infos at `at`.
             let info = unsafe { &*at.add(place) };
             SEEN.fetch_add(1, Ordering::Relaxed);
             if info.value.r#type == pmix_types::DataType::STRING.as_raw() {
@@ -236,7 +243,7 @@ mod tests {
             }
         }
         if let Some(release) = release {
-            // SAFETY: as it was given.
+            // SAFETY: the library passed `given` for this release function, which is called once.
             unsafe { release(given) };
         }
     }
@@ -247,7 +254,7 @@ mod tests {
         count: usize,
         data: *mut c_void,
     ) {
-        // SAFETY: as the library says.
+        // SAFETY: the library passes `count` valid infos at `at`; without a release function nothing is freed.
         unsafe { seen(status, at, count, data, None, ptr::null_mut()) };
     }
 
@@ -264,7 +271,7 @@ mod tests {
     ) {
         note(status, count);
         if let Some(release) = release {
-            // SAFETY: the library gave the function with its argument.
+            // SAFETY: the library passed `given` for this release function, which is called once.
             unsafe { release(given) };
         }
     }
@@ -294,7 +301,7 @@ mod tests {
         count: usize,
         _: *mut c_void,
     ) {
-        // SAFETY: the library gives a pointer to a valid object.
+        // SAFETY: the library passes a pointer to a valid byte object.
         note(status, unsafe { (*credential).size } + count);
     }
 
@@ -335,7 +342,7 @@ mod tests {
         assert_eq!(all(100), [(Status::ERR_NOMEM, 0); 4]);
     }
 
-    /// A description of a machine, which C cannot be shown.
+    /// Returns the description of a machine, which has no C form in this library.
     fn described() -> Topology<'static> {
         Topology {
             topology: Some("<topology/>".into()),
@@ -343,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Infos of which C can be shown all but the value of the last.
+    /// Returns two infos, the second of which has a value without a C form.
     fn infos_with_hardware(text: &str) -> Vec<Info<'static>> {
         let topology = Value::Topology(Box::new(described()));
         vec![
@@ -374,7 +381,8 @@ mod tests {
             cmd: Some(pmix_types::Text::from("x".repeat(4 << 20))),
             ..Default::default()
         };
-        // An array of arrays cannot be shown if one of them cannot; what stands before it is made first.
+        // An array of arrays has no C form if one of its members has none. The members before that one are made
+        // first, and must be freed.
         let array = pmix_types::DataArray::Topology(vec![described()]);
         let all =
             pmix_types::DataArray::DataArray(vec![pmix_types::DataArray::App(vec![big]), array]);
@@ -383,7 +391,7 @@ mod tests {
             assert!(all.to_c().is_err());
         }
         let pages = resident() - before.min(resident());
-        // A quarter of what would be lost; other tests take memory meanwhile.
+        // A quarter of the pages that a leak would cost; other tests allocate memory at the same time.
         assert!(pages < 65_536, "{pages} pages more");
     }
 }

@@ -14,10 +14,10 @@ use crate::memory::{
 use crate::record::there_mut;
 use crate::status::code;
 
-/// Puts a string into an array, which is reallocated, or copied where it did not come from `malloc`.
+/// Inserts a string into an array, which is reallocated, or copied if it did not come from `malloc`.
 ///
 /// # Safety
-/// `list` points to NULL or to an array.
+/// `list` points to NULL or to an array of strings that ends with NULL.
 unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -> Result<()> {
     // SAFETY: the caller guarantees that `list` is valid for reads and writes, and `arg` a string or NULL.
     let (list, arg) = unsafe { (there_mut(list)?, text(arg).ok_or(Status::ERR_BAD_PARAM)?) };
@@ -32,7 +32,7 @@ unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -
                 release_argv(own);
             }
         })?;
-        // Even if the string cannot be copied: the list has moved.
+        // The list has moved, so the caller needs the new address even if the string cannot be copied.
         *list = grown;
         if count == 0 {
             *grown = ptr::null_mut();
@@ -46,23 +46,23 @@ unsafe fn insert(list: *mut *mut *mut c_char, arg: *const c_char, first: bool) -
     Ok(())
 }
 
-/// Returns the number of strings of an array.
+/// Returns the number of strings in an array.
 ///
 /// # Safety
-/// It is NULL or such an array.
+/// `list` is NULL or an array that ends with NULL.
 unsafe fn count(list: *const *mut c_char) -> usize {
     if list.is_null() {
         return 0;
     }
     let mut count = 0;
-    // SAFETY: no NULL was there before, so the array goes on to here.
+    // SAFETY: the caller guarantees an array that ends with NULL, and no NULL was found before this place.
     while !unsafe { *list.add(count) }.is_null() {
         count += 1;
     }
     count
 }
 
-/// Joins pieces of text.
+/// Concatenates pieces of text.
 fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>> {
     let len = { pieces.clone() }.fold(0_usize, |len, piece| len.saturating_add(piece.len()));
     let mut text = list_for(len)?;
@@ -70,19 +70,21 @@ fn joined<'t>(pieces: impl Iterator<Item = &'t [u8]> + Clone) -> Result<Vec<u8>>
     Ok(text)
 }
 
-/// Returns the delimiter if it is a character.
+/// Returns the delimiter as a byte, or `None` if it is not a character.
 fn delimiter(number: c_int) -> Option<u8> {
     u8::try_from(number).ok()
 }
 
+/// Splits a string at a delimiter.
+///
 /// # Safety
-/// It is NULL or a string.
+/// `from` is NULL or a string.
 unsafe fn split(from: *const c_char, at: c_int, with_empty: bool) -> *mut *mut c_char {
     // SAFETY: the caller guarantees that `from` is NULL or ends with a NUL.
     let (Some(from), Some(at)) = (unsafe { text(from) }, delimiter(at)) else {
         return ptr::null_mut();
     };
-    // The pieces, where each is and what the allocator adds to it.
+    // An estimate of the memory for the pieces: a pointer and the overhead of the allocator for each.
     let pieces = from.iter().filter(|byte| **byte == at).count() + 1;
     let bytes = from.len().saturating_add(pieces.saturating_mul(64));
     if reserve(bytes).is_err() {
@@ -173,7 +175,7 @@ exported! {
         code(unsafe {
             text(name).ok_or(Status::ERR_BAD_PARAM).and_then(|known| {
                 if value.is_null() && is_of_process(*there_mut(env)?) {
-                    // OpenPMIx does the same: no value removes a variable of the process.
+                    // Without a value, OpenPMIx also removes the variable from the environment of the process.
                     return unset_in_process(name, env);
                 }
                 set(known, text(value).unwrap_or_default(), overwrite, env)
@@ -182,15 +184,15 @@ exported! {
     }
 }
 
-/// Sets a variable in an environment, which is reallocated. The environment of the process itself is left to the C
-/// library.
+/// Sets a variable in an environment, which is reallocated. The environment of the process itself is changed by
+/// `setenv`.
 ///
 /// # Errors
-/// `PMIX_ERR_EXISTS` where the variable of an array is set and may not be overwritten; `PMIX_ERR_BAD_PARAM` for an empty
-/// name and one with `=`.
+/// Returns `PMIX_ERR_EXISTS` if the variable is set in the array and `overwrite` is false, and `PMIX_ERR_BAD_PARAM`
+/// if the name is empty or contains `=`.
 ///
 /// # Safety
-/// `env` points to NULL or to an array.
+/// `env` points to NULL or to an array of strings that ends with NULL.
 pub(crate) unsafe fn set(
     name: &[u8],
     value: &[u8],
@@ -214,18 +216,19 @@ pub(crate) unsafe fn set(
     });
     let Some(place) = known else {
         let made = string(&entry)?;
-        // SAFETY: the caller guarantees `env`, and `made` is a string. `insert` puts a copy in, so `made` stays ours.
+        // SAFETY: the caller guarantees `env`, and `made` is a string. `insert` inserts a copy, so `made` must be
+        // freed here.
         let added = unsafe { insert(env, made, false) };
-        // SAFETY: it was made here.
+        // SAFETY: `made` was allocated here, and no other pointer to it exists.
         unsafe { crate::memory::release(made) };
         return added;
     };
     if !overwrite {
         return Err(Status::ERR_EXISTS);
     }
-    // SAFETY: there is a string at the place, which the C library allocated here or for the caller.
+    // SAFETY: `place` is inside the array. `owned` returns an array of the C library, whose strings may be freed.
     unsafe {
-        // The caller's array first, so that a failure leaves no string that nothing frees.
+        // Copies a borrowed array before the string is made: an error afterwards leaves no unreachable string.
         *list = owned(*list)?;
         let made = string(&entry)?;
         let at = list.add(place);
@@ -242,32 +245,33 @@ unsafe extern "C" {
     fn getauxval(entry: c_ulong) -> c_ulong;
 }
 
-/// The entry of `getauxval` for the name of the program, which the kernel puts at the end of the first stack.
+/// The `getauxval` entry for the name of the program, which the kernel puts at the end of the stack of the first
+/// thread.
 const AT_EXECFN: c_ulong = 31;
 
-/// The bytes at the end of the first stack that count as the stack.
+/// The number of bytes before that end that count as the stack.
 const STACK: usize = 8 << 20;
 
-/// Returns `true` for the environment of the process itself.
+/// Returns `true` if `list` is the environment of the process itself.
 fn is_of_process(list: *const *mut c_char) -> bool {
-    // SAFETY: the variable is read, not what it points to.
+    // SAFETY: only the pointer `environ` is read, not the strings.
     !list.is_null() && ptr::eq(list, unsafe { environ })
 }
 
-/// Returns `true` for an array that did not come from `malloc`: `environ`, `argv` and `envp` of `main` and what else is
+/// Returns `true` if the array did not come from `malloc`: `environ`, `argv` and `envp` of `main`, and anything else
 /// on the stack of the first thread.
 fn is_borrowed(list: *const *mut c_char) -> bool {
-    // SAFETY: the function has no conditions.
+    // SAFETY: `getauxval` has no preconditions.
     let end = unsafe { getauxval(AT_EXECFN) };
     let from_end = usize::try_from(end).map_or(None, |end| end.checked_sub(list.addr()));
     !list.is_null() && (is_of_process(list) || from_end.is_some_and(|bytes| bytes < STACK))
 }
 
-/// Returns the array itself if it came from `malloc`, otherwise a copy of the array and its strings. The original stays
-/// as it is.
+/// Returns the array itself if it came from `malloc`, otherwise a copy of the array and its strings. The original is
+/// unchanged.
 ///
 /// # Safety
-/// `list` is NULL or an array.
+/// `list` is NULL or an array of strings that ends with NULL.
 unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
     if !is_borrowed(list) {
         return Ok(list);
@@ -280,11 +284,11 @@ unsafe fn owned(list: *mut *mut c_char) -> Result<*mut *mut c_char> {
     }
 }
 
-/// Sets a variable in the environment of this process, as OpenPMIx does: the C library alone knows which of its strings
-/// were allocated.
+/// Sets a variable in the environment of this process with `setenv`, as OpenPMIx does. Only the C library knows which
+/// of the strings were allocated.
 ///
 /// # Safety
-/// `env` points to the environment of the process. No other thread uses the environment, as of `setenv`.
+/// `env` points to the environment of the process. No other thread uses the environment (the condition of `setenv`).
 unsafe fn set_in_process(
     name: &[u8],
     value: &[u8],
@@ -296,7 +300,7 @@ unsafe fn set_in_process(
         one.strip_prefix(name)
             .is_some_and(|rest| rest.first() == Some(&b'='))
     });
-    // A variable that is set is no error here, as of `setenv` and in OpenPMIx.
+    // A variable that is already set is not an error here, as in `setenv` and in OpenPMIx.
     if is_known && !overwrite {
         return Ok(());
     }
@@ -305,12 +309,13 @@ unsafe fn set_in_process(
         // SAFETY: the string was allocated here, and no pointer to it is left.
         unsafe { crate::memory::release(name) };
     })?;
-    // SAFETY: both are strings, and were allocated here.
+    // SAFETY: both are strings that were allocated here. The caller guarantees that no other thread uses the
+    // environment.
     let answer = unsafe {
         let answer = setenv(name, value, 1);
         crate::memory::release(name);
         crate::memory::release(value);
-        // The C library may have moved the array.
+        // `setenv` may have moved the array.
         *env = environ;
         answer
     };
@@ -323,7 +328,7 @@ unsafe fn set_in_process(
 /// Removes a variable from the environment of this process.
 ///
 /// # Safety
-/// As of [`set_in_process`]; `name` is a string.
+/// The conditions of [`set_in_process`]; `name` is a string.
 unsafe fn unset_in_process(name: *const c_char, env: *mut *mut *mut c_char) -> Result<()> {
     // SAFETY: the caller guarantees that `name` ends with a NUL, that `env` is valid, and that no thread reads it.
     unsafe {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processors of the library's threads (`PMIX_BIND_PROGRESS_THREAD`, `PMIX_BIND_REQUIRED`).
+//! The CPU binding of the library's threads (`PMIX_BIND_PROGRESS_THREAD`, `PMIX_BIND_REQUIRED`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,26 +10,26 @@ use pmix_types::{Info, Status, Value, keys};
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 
-/// The processors that the first init of this process asked for; none if its threads run where the process may.
+/// The CPUs that the first init of this process requested; `None` if its threads are not bound.
 static BOUND: PerProcess<Mutex<Option<Arc<Cpuset>>>> = PerProcess::new(Mutex::new(None));
 
 fn bound() -> MutexGuard<'static, Option<Arc<Cpuset>>> {
     BOUND.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The binding that an init asks for.
+/// The binding that an init requests.
 pub(crate) struct Binding {
     cpus: Option<Arc<Cpuset>>,
-    /// `true` if init fails where the threads cannot be bound.
+    /// `true` if init must fail when the threads cannot be bound.
     is_required: bool,
 }
 
 impl Binding {
-    /// Reads the attributes of a function and tries the binding that they ask for.
+    /// Reads the binding attributes passed to a function, and tries the binding once.
     ///
     /// # Errors
-    /// `PMIX_ERR_BAD_PARAM` for a list that is none; `PMIX_ERR_NOT_SUPPORTED` if the binding is required, and a processor
-    /// of the list is not there or the library starts no threads.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the list is not a list of CPUs. Returns `PMIX_ERR_NOT_SUPPORTED` if the
+    /// binding is required, and a CPU of the list does not exist or the library starts no threads.
     pub(crate) fn of(function: &str, infos: &[Info<'_>]) -> Result<Self> {
         let is_set = |key: &str| {
             let mut named = infos.iter().filter(|info| info.key.is(key));
@@ -75,15 +75,15 @@ impl Binding {
         }
     }
 
-    /// Makes this the binding of the threads that the library starts from now on.
+    /// Makes this the binding of all threads that the library starts from now on.
     pub(crate) fn set(self) {
         *bound() = self.cpus;
     }
 
-    /// Checks the binding that a further init asks for against that of the first one, whose threads have started.
+    /// Compares the binding that a later init requests with that of the first init, whose threads have started.
     ///
     /// # Errors
-    /// `PMIX_ERR_NOT_SUPPORTED` if another binding is required.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` if another binding is required.
     pub(crate) fn check_again(&self) -> Result<()> {
         if self.is_required && self.cpus.is_some() && self.cpus != *bound() {
             tracing::warn!(
@@ -95,11 +95,11 @@ impl Binding {
     }
 }
 
-/// Returns the function that a thread of the library calls first; none if no binding is asked for.
+/// Returns the function that each thread of the library calls first; `None` if no binding was requested.
 pub(crate) fn thread_start() -> Option<ThreadStart> {
     let cpus = Arc::clone(bound().as_ref()?);
     Some(ThreadStart::new(move || {
-        // The binding was tried by init. A thread that is not bound serves all the same.
+        // Init has already tried the binding. If it fails here, an unbound thread still serves the program.
         if let Err(error) = cpus.bind_thread() {
             tracing::warn!("a thread of the library runs where the process may: {error}");
         }

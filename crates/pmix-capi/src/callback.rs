@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds a callback back until the call that it belongs to has returned to the program.
+//! Delays a callback until the call that registered it has returned to the program.
 //!
-//! Document 002 of the specification forbids the library to invoke a callback before the function has returned: a
-//! program may store the result of the function, or take a lock, right after the call. A call leaves the library with
-//! a store to [`Call::left`], and no later instruction of this library can be observed from another thread. So the
-//! thread that calls back looks at the calling thread itself: it waits until that thread calls another function of the
-//! library, sleeps in a system call, or has used [`RUN_ON`] of processor time since.
+//! The specification of this library forbids invoking a callback before the function has returned: a program may
+//! store the result of the function, or take a lock, right after the call. A call leaves the library with a store to
+//! [`Call::left`]. No later instruction of this library can be observed from another thread. The thread that runs the
+//! callback therefore observes the calling thread. It waits until that thread calls another function of the library,
+//! sleeps in a system call, or has used [`RUN_ON`] of CPU time since.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use crate::convert::Data;
 use crate::later::put_off;
 
-/// The processor time after which a thread has executed the few instructions between the end of [`Entered`] and the
-/// `ret` of the exported function. The system counts the time of an interrupt that it handles between them as the
-/// thread's: with 5 microseconds, 1 of 100,000 callbacks came early.
+/// The CPU time after which a thread must have executed the few instructions between the end of [`Entered`] and the
+/// `ret` of the exported function. The kernel charges the time of an interrupt between them to the thread: with 5
+/// microseconds, 1 of 100,000 callbacks came early.
 const RUN_ON: Duration = Duration::from_micros(100);
 
-/// The time for which other callbacks wait for one whose call has not returned.
+/// The time for which a callback may delay the callbacks after it, if its own call has not returned.
 const HOLD_OTHERS: Duration = Duration::from_millis(10);
 
-/// The longest wait for a thread that could run and does not: other threads have its processor.
+/// The longest wait for a thread that is runnable but does not run, because other threads use its CPU.
 const RUNNABLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The longest wait for a thread whose state cannot be read, or that a debugger has stopped.
@@ -43,29 +43,29 @@ unsafe extern "C" {
     fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int;
 }
 
-/// One call of an exported function that has a callback.
+/// A call of an exported function that has a callback.
 struct Call {
     thread: ThreadId,
-    /// The clock of the processor time of `thread`; 0 if the system has none.
+    /// The CPU-time clock of `thread`; 0 if the system has none.
     clock: c_int,
-    /// The number of calls that `thread` has made of this library.
+    /// The number of calls that `thread` has made to this library.
     num_entered: Arc<AtomicU64>,
-    /// The value of `num_entered` when the call left the library; 0 before.
+    /// The value of `num_entered` when the call left the library; 0 until then.
     left: AtomicU64,
     /// The time at which the call left the library, set before `left`.
     left_at: OnceLock<Instant>,
-    /// The processor time of `thread` when it was first seen that the call has left.
+    /// The CPU time of `thread` when another thread first saw that the call has left.
     first_seen: OnceLock<Option<Duration>>,
 }
 
-/// The calls of one thread.
+/// The calls of a thread.
 struct Caller {
     num_entered: Arc<AtomicU64>,
-    /// The number of calls that the thread is in: a callback may call the library.
+    /// The nesting depth of calls: a callback may call the library.
     depth: Cell<u32>,
     /// The call that the thread is in, if a callback belongs to it.
     current: Cell<Option<Arc<Call>>>,
-    /// The call that left last. Freeing it may take a lock, so the next call does.
+    /// The call that left last. The next call frees it, because freeing may take a lock that would delay the return.
     last: Cell<Option<Arc<Call>>>,
 }
 
@@ -78,18 +78,19 @@ thread_local! {
     };
 }
 
-/// The time that a thread spends in an exported function.
+/// A guard that exists while a thread is in an exported function.
 pub(crate) struct Entered {
-    /// The call around this one: its callback calls the library.
+    /// The call around this one, if this one was made from a callback.
     outer: Option<Arc<Call>>,
 }
 
 impl Entered {
     pub(crate) fn new() -> Self {
-        // A thread that ends has no data of its own any more; its callbacks are not held back.
+        // A thread that is ending has no thread-local data; its callbacks are not delayed.
         let outer = CALLER.try_with(|caller| {
             let number = caller.num_entered.load(Ordering::Relaxed) + 1;
-            // Another thread that reads the number sees all that this thread did between the two calls.
+            // Release: another thread that reads the number sees everything that this thread did between the two
+            // calls.
             caller.num_entered.store(number, Ordering::Release);
             caller.depth.set(caller.depth.get().saturating_add(1));
             caller.current.take()
@@ -117,7 +118,7 @@ impl Drop for Entered {
     }
 }
 
-/// A function that a program gave to be called back, and the call that brought it.
+/// A callback of a program, and the call that registered it.
 #[derive(Clone)]
 pub(crate) struct Callback<F> {
     function: F,
@@ -126,7 +127,7 @@ pub(crate) struct Callback<F> {
 }
 
 impl<F: Copy + Send + 'static> Callback<F> {
-    /// Takes the callback of the exported function that this thread is in.
+    /// Wraps the callback of the exported function that this thread is in.
     pub(crate) fn new(function: F, cbdata: *mut c_void) -> Self {
         Self {
             function,
@@ -135,8 +136,8 @@ impl<F: Copy + Send + 'static> Callback<F> {
         }
     }
 
-    /// Calls back, once the call has returned. A call that takes long does not hold other callbacks: the thread that
-    /// calls back comes to this one again later.
+    /// Invokes the callback once its call has returned. A call that takes long does not delay other callbacks: it is
+    /// put at the end of the queue and tried again.
     pub(crate) fn call(self, with: impl FnOnce(F, *mut c_void) + Send + 'static) {
         let Some(call) = &self.call else {
             return with(self.function, self.data.get());
@@ -153,7 +154,8 @@ impl<F: Copy + Send + 'static> Callback<F> {
                 callback.call(with);
             }
         });
-        // Without a queue, or with one that ends, an early callback is better than none and than one after the end.
+        // There is no queue, or it is ending. An early callback is better than none, and better than one after
+        // finalize.
         if queued.is_err()
             && let Some((callback, with)) = take(&job)
         {
@@ -163,7 +165,7 @@ impl<F: Copy + Send + 'static> Callback<F> {
 }
 
 impl Call {
-    /// Returns the call that this thread is in, if it is in one.
+    /// Returns the call that this thread is in, if any.
     fn current() -> Option<Arc<Self>> {
         let current = CALLER.try_with(|caller| {
             if caller.depth.get() == 0 {
@@ -189,7 +191,7 @@ impl Call {
         self.thread == thread::current().id()
     }
 
-    /// Waits until the call has returned to the program; returns `false` if that is not certain after `limit`.
+    /// Waits until the call has returned to the program. Returns `false` if that is not certain after `limit`.
     fn has_returned(&self, limit: Duration) -> bool {
         let begun = Instant::now();
         let mut pause = Pause::default();
@@ -212,7 +214,7 @@ impl Call {
         while self.num_entered.load(Ordering::Acquire) == left {
             match time_of(self.clock) {
                 None => return true,
-                // Less than before is the time of a new thread with the number of one that has ended.
+                // A CPU time below the first one belongs to a new thread that reuses the number of the ended one.
                 Some(now) if now < first || now - first >= RUN_ON => return true,
                 Some(now) if now != last && begun.elapsed() <= limit => last = now,
                 Some(_) if pause.is_long() && self.thread_rests(left_at) => return true,
@@ -224,8 +226,8 @@ impl Call {
         true
     }
 
-    /// Returns `true` if the thread, which has left the library, sleeps in a system call: it has returned. A thread
-    /// that could run and does not since the call left is given [`RUNNABLE_LIMIT`].
+    /// Returns `true` if the thread, which has left the library, sleeps in a system call and so has returned. Returns
+    /// `true` as well after [`RUNNABLE_LIMIT`] if the thread is runnable but does not run.
     fn thread_rests(&self, left_at: Instant) -> bool {
         let limit = match state_of(self.clock) {
             Some(b'S' | b'Z' | b'X') => return true,
@@ -236,7 +238,7 @@ impl Call {
     }
 }
 
-/// Waits for another thread: as short as possible first, since it needs less than a microsecond most times.
+/// A wait for another thread. It spins first, because the other thread usually needs less than a microsecond.
 #[derive(Default)]
 struct Pause {
     num_waits: u32,
@@ -263,23 +265,23 @@ impl Pause {
     }
 }
 
-/// Returns the clock of the processor time of this thread.
+/// Returns the CPU-time clock of this thread.
 fn own_clock() -> c_int {
     let mut clock = 0;
-    // SAFETY: the thread is this one, and there is room for the number.
+    // SAFETY: `pthread_self` is a live thread, and `clock` is valid for writes.
     match unsafe { pthread_getcpuclockid(pthread_self(), &raw mut clock) } {
         0 => clock,
         _ => 0,
     }
 }
 
-/// Returns the processor time that a thread has used; `None` if the thread has ended.
+/// Returns the CPU time that a thread has used; `None` if the thread has ended.
 fn time_of(clock: c_int) -> Option<Duration> {
     let mut time = Timespec {
         seconds: 0,
         nanoseconds: 0,
     };
-    // SAFETY: there is room for the time.
+    // SAFETY: `time` is valid for writes and has the layout of `struct timespec`.
     if clock == 0 || unsafe { clock_gettime(clock, &raw mut time) } != 0 {
         return None;
     }
@@ -287,11 +289,11 @@ fn time_of(clock: c_int) -> Option<Duration> {
     Some(seconds + Duration::from_nanos(u64::try_from(time.nanoseconds).ok()?))
 }
 
-/// Returns the state of a thread as `/proc` shows it. The number of the thread is in the number of its clock (Linux).
+/// Returns the state of a thread from `/proc`. On Linux the number of the thread is part of the number of its clock.
 fn state_of(clock: c_int) -> Option<u8> {
     let thread = !(clock >> 3);
     let stat = std::fs::read(format!("/proc/self/task/{thread}/stat")).ok()?;
-    // The name of the thread, in parentheses, may have any byte.
+    // The name of the thread, in parentheses, may contain any byte, so the last `)` ends it.
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(name_end + 2).copied()
 }
@@ -303,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a callback in a call that goes on for a time; returns what the thread that calls back saw.
+    /// Registers a callback in a call that lasts for `stay`. Returns `true` if the callback ran inside that call.
     fn was_in_call(stay: Duration, after: impl FnOnce() + Send) -> bool {
         static IS_IN: AtomicBool = AtomicBool::new(false);
         let (sender, receiver) = mpsc::channel::<Callback<fn()>>();
@@ -351,7 +353,7 @@ mod tests {
         let is_called = Arc::new(AtomicBool::new(false));
         let called = Arc::clone(&is_called);
         put_off(move || callback.call(move |_, _| called.store(true, Ordering::SeqCst))).unwrap();
-        // It is put off at least once before the end begins.
+        // The callback is put off at least once before the queue ends.
         thread::sleep(HOLD_OTHERS * 2);
         assert!(!is_called.load(Ordering::SeqCst));
         crate::later::end();
@@ -366,7 +368,7 @@ mod tests {
         drop(leave);
         thread.join().unwrap();
         let mut call = Arc::into_inner(callback.call.unwrap()).unwrap();
-        // The clock of a thread that goes on.
+        // The clock of a thread that still runs.
         call.clock = own_clock();
         let ago = Instant::now().checked_sub(RUNNABLE_LIMIT * 2).unwrap();
         call.left_at = OnceLock::from(ago);
@@ -382,7 +384,7 @@ mod tests {
         for stay in [0, 1, 5, 50] {
             assert!(!was_in_call(Duration::from_millis(stay), || {}), "{stay}");
         }
-        // A thread that goes on without a system call, and one that calls again.
+        // A thread that runs on without a system call, and a thread that calls the library again.
         let spins = || {
             let begun = Instant::now();
             while begun.elapsed() < Duration::from_millis(20) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients: init, put, commit, fence, get, finalize.
+//! Clients: init, put, commit, fence, finalize.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Instant;
@@ -26,8 +26,8 @@ use crate::status::code;
 use crate::tool;
 use crate::values::value_at;
 
-/// Initializes this process as a client, or counts one more call. With `PMIX_EXTERNAL_PROGRESS` the program calls
-/// `PMIx_Progress`. Without a launcher the process becomes a job of its own ([`Settings::singleton`]).
+/// Initializes this process as a client, or increments the init count. With `PMIX_EXTERNAL_PROGRESS` the program
+/// calls `PMIx_Progress`. Without a launcher the process becomes a singleton ([`Settings::singleton`]).
 fn init(infos: &[Info<'_>]) -> Result<Proc<'static>> {
     log::begin();
     check_required("PMIx_Init", infos)?;
@@ -71,7 +71,7 @@ fn is_singleton() -> bool {
     { state.client.as_ref() }.is_some_and(|(client, _)| client.is_singleton())
 }
 
-/// Ends the client or tool with the last call.
+/// Decrements the init count; the last call disconnects the client or tool.
 fn finalize(infos: &[Info<'_>]) -> Result<()> {
     check_required("PMIx_Finalize", infos)?;
     if let Some(ended) = tool::finalize() {
@@ -81,7 +81,7 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
         let mut state = state();
         if let Some((_, count)) = &mut state.server {
             return match *count {
-                // The last call is that of PMIx_server_finalize.
+                // The last call must be PMIx_server_finalize.
                 0 | 1 => Err(Status::ERR_INIT),
                 _ => {
                     *count -= 1;
@@ -107,7 +107,7 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     };
     if says(infos, keys::EMBED_BARRIER) {
         let all = Ask::fence(vec![client.job()], Vec::new());
-        // Who leaves does so whoever else is there.
+        // A failed barrier does not keep this process from leaving: a member may have been lost.
         let _ = client.wait(all);
     }
     let left = client.finalize();
@@ -117,7 +117,8 @@ fn finalize(infos: &[Info<'_>]) -> Result<()> {
     left.map_err(|error| fault(&error))
 }
 
-/// Stores a value about a process, its own if none is named, where this process is a server.
+/// Stores a value for `of`, or for this process if `of` is `None`. Returns `None` unless this process is only a
+/// server.
 fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<Result<()>> {
     let mut state = state();
     if state.connection().is_some() {
@@ -130,7 +131,8 @@ fn store_of_server(of: Option<&Proc<'static>>, info: &Info<'static>) -> Option<R
     Some(value.map(|value| drop(state.stored.insert(at, value))))
 }
 
-/// Puts a value where this process is a server, which alone reads it.
+/// Puts a value of a server's own process, which only that process reads. Returns `None` unless this process is only
+/// a server.
 fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
     match scope {
         Scope::LOCAL | Scope::REMOTE | Scope::GLOBAL | Scope::INTERNAL => {
@@ -150,13 +152,16 @@ fn put_by_server(scope: Scope, info: &Info<'static>) -> Option<Result<()>> {
     }
 }
 
-/// The processes that take part: all of the own job if none are named.
+/// Returns the participants of a collective: the whole job of the caller if the array is empty.
+///
+/// # Safety
+/// `at` is NULL or points to `count` valid elements.
 unsafe fn participants(
     client: &SharedClient,
     at: *const pmix_proc_t,
     count: usize,
 ) -> Result<Vec<Proc<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     let procs = unsafe { procs_at(at, count)? };
     Ok(if procs.is_empty() {
         vec![client.job()]
@@ -168,15 +173,16 @@ unsafe fn participants(
 exported! {
     fn PMIx_Init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so. What is said at init is known to the server already.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says. The server already has all that the launcher knows, so the infos are checked only.
             let infos = unsafe { infos_at(info, ninfo)? };
             let own = init(&infos)?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `proc` to be NULL or valid for writes.
             if let Some(to) = unsafe { proc.as_mut() } {
                 *to = own.to_c()?;
             }
-            // As in OpenPMIx, the status says that no launcher started the process, which is initialized as a job of
-            // one all the same: Open MPI takes this status for success.
+            // As in OpenPMIx, this status says that no launcher started the process. The process is initialized as a
+            // singleton all the same, and Open MPI takes this status for success.
             match is_singleton() {
                 true => Err(Status::ERR_UNREACH),
                 false => Ok(()),
@@ -190,7 +196,7 @@ exported! {
     }
 
     fn PMIx_Finalize(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
         code(unsafe { infos_at(info, ninfo) }.and_then(|infos| finalize(&infos)))
     }
 
@@ -200,7 +206,8 @@ exported! {
 
     fn PMIx_Abort(status: c_int, msg: *const c_char, procs: *mut pmix_proc_t, nprocs: usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (message, procs) = unsafe { (text_at(msg).ok(), procs_at(procs, nprocs)?) };
             if let Some(own) = own_host() {
                 let status = Status::from_raw(status);
@@ -221,14 +228,14 @@ exported! {
         code((|| {
             let scope = Scope::from_raw(scope);
             let value = match scope {
-                // A removal has none.
+                // A removal has no value.
                 Scope::DEL_LOCAL | Scope::DEL_REMOTE | Scope::DEL_GLOBAL | Scope::DEL_INTERNAL => {
                     Value::Undef
                 }
-                // SAFETY: C says so.
+                // SAFETY: the header requires `val` to be NULL or a valid value.
                 _ => unsafe { value_at(val)? },
             };
-            // SAFETY: C says so.
+            // SAFETY: the header requires `key` to be NULL or a string, or an array of the size of a key.
             let info = Info::new(unsafe { key_at(key)? }, value);
             if let Some(put) = put_by_server(scope, &info) {
                 return put;
@@ -240,7 +247,7 @@ exported! {
 
     fn PMIx_Store_internal(proc: *const pmix_proc_t, key: *const c_char, val: *mut pmix_value_t) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (of, info) = unsafe { (proc_at(proc), Info::new(key_at(key)?, value_at(val)?)) };
             if let Some(stored) = store_of_server(of.as_ref(), &info) {
                 return stored;
@@ -252,7 +259,7 @@ exported! {
     }
 
     fn PMIx_Commit() -> pmix_status_t {
-        // What a server's own process put is there at once.
+        // A server's own process has no peers to send its data to: a put is visible at once.
         let is_server = {
             let state = state();
             state.server.is_some() && state.connection().is_none()
@@ -266,7 +273,7 @@ exported! {
     fn PMIx_Fence(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
             client.wait(ask).map_err(|error| fault(&error))
         })())
@@ -275,7 +282,7 @@ exported! {
     fn PMIx_Fence_nb(procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let ask = unsafe { Ask::fence(participants(&client, procs, nprocs)?, infos_at(info, ninfo)?) };
             client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
         })())
@@ -283,19 +290,19 @@ exported! {
 
     fn PMIx_Heartbeat() {
         if let Ok(client) = client() {
-            // A server that was lost is told of by other calls.
+            // The function has no result; other calls report that the server was lost.
             let _ = client.heartbeat();
         }
     }
 
     fn PMIx_Progress() {
-        // Where the library has threads they need no help.
+        // If the library has threads, `drive` has nothing to do.
         if let Ok(client) = client() {
             let _ = client.drive(Instant::now());
         }
     }
 
     fn PMIx_Progress_thread_stop(_info: *const pmix_info_t, _ninfo: usize) {
-        // The threads end with PMIx_Finalize: before, others may wait for them.
+        // The threads stop in PMIx_Finalize, because other callers may still wait for them.
     }
 }

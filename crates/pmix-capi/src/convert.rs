@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments of functions, checked and in the model; results for C.
+//! Conversion of C arguments to the model, with checks, and of results to C.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -12,31 +12,31 @@ use crate::memory::{self, Result, slice};
 use crate::model::{Model, list, many};
 use crate::status::write_to;
 
-/// What C gives for a callback and gets back with it.
+/// The `cbdata` of a callback.
 #[derive(Clone, Copy)]
 pub(crate) struct Data(pub(crate) *mut c_void);
 
-// SAFETY: the library never looks at it.
+// SAFETY: the library only passes the pointer back to the program, and never dereferences it.
 unsafe impl Send for Data {}
 
 impl Data {
-    /// The pointer; a method, so that closures take the whole.
+    /// Returns the pointer. It is a method so that closures capture the whole `Data`, which is `Send`.
     pub(crate) const fn get(self) -> *mut c_void {
         self.0
     }
 }
 
-/// Reads `count` infos from a C array. What only a library of the hardware could read is left out,
-/// unless it is required.
+/// Reads `count` infos from a C array. An info whose value only a hardware library can read is skipped, unless it is
+/// required.
 ///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Vec<Info<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     let given = unsafe { slice(at, count)? };
     let mut infos = memory::list_for(given.len())?;
     for one in given {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that each info is valid.
         match unsafe { Info::from_c(one) } {
             Ok(info) => infos.push(info),
             Err(Status::ERR_NOT_SUPPORTED) if one.flags & InfoFlags::REQD.as_raw() == 0 => {
@@ -48,11 +48,11 @@ pub(crate) unsafe fn infos_at(at: *const pmix_info_t, count: usize) -> Result<Ve
     used(infos)
 }
 
-/// The copies that a call makes of its arguments after it has read them: what is packed, the message, and what is
-/// kept or shown in this process.
+/// The number of copies that a call makes of its arguments after it has read them: the packed data, the message, and
+/// the copy kept or logged in this process.
 const COPIES: usize = 3;
 
-/// Checks that the process has memory for what a call makes of an argument.
+/// Checks that the process has memory for the copies that a call makes of an argument.
 fn used<T: IntoOwned>(argument: T) -> Result<T> {
     memory::reserve(argument.measure(Measure::All).saturating_mul(COPIES))?;
     Ok(argument)
@@ -61,51 +61,51 @@ fn used<T: IntoOwned>(argument: T) -> Result<T> {
 /// Reads `count` processes from a C array.
 ///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn procs_at(at: *const pmix_proc_t, count: usize) -> Result<Vec<Proc<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     unsafe { many(at, count) }.and_then(used)
 }
 
 /// Reads `count` queries from a C array.
 ///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn queries_at(
     at: *const pmix_query_t,
     count: usize,
 ) -> Result<Vec<Query<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     unsafe { many(at, count) }.and_then(used)
 }
 
 /// Reads `count` applications from a C array.
 ///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn apps_at(at: *const pmix_app_t, count: usize) -> Result<Vec<App<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     unsafe { many(at, count) }.and_then(used)
 }
 
-/// The keys of a NULL-terminated array.
+/// Returns the keys of a NULL-terminated array.
 ///
 /// # Safety
-/// It is NULL or such an array.
+/// `at` is NULL or an array of strings that ends with NULL.
 pub(crate) unsafe fn keys_at(at: *mut *mut c_char) -> Result<Vec<Key<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or an array of strings that ends with NULL.
     let texts = unsafe { memory::read_texts(at)? };
     let mut keys = memory::list_for(texts.len())?;
     keys.extend(texts.into_iter().map(Key::new));
     used(keys)
 }
 
-/// A key, which may not be missing, empty or too long.
+/// Reads a key. NULL, an empty key and a key that is too long are errors.
 ///
 /// # Safety
-/// It is NULL, a string or an array of a key's size.
+/// `at` is NULL, a string, or an array of the size of a key.
 pub(crate) unsafe fn key_at(at: *const c_char) -> Result<Key<'static>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a string or `Key::MAX_LEN + 1` readable bytes.
     let bytes = unsafe { memory::text_within(at, Key::MAX_LEN + 1) };
     let bytes = bytes.ok_or(Status::ERR_BAD_PARAM)?;
     match bytes.len() {
@@ -114,20 +114,20 @@ pub(crate) unsafe fn key_at(at: *const c_char) -> Result<Key<'static>> {
     }
 }
 
-/// Text, which may not be missing.
+/// Reads a string. NULL is an error.
 ///
 /// # Safety
-/// It is NULL or a string.
+/// `at` is NULL or a string.
 pub(crate) unsafe fn text_at(at: *const c_char) -> Result<Text<'static>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or a string.
     let bytes = unsafe { memory::text(at) }.ok_or(Status::ERR_BAD_PARAM)?;
     memory::copied(bytes).map(Text::new)
 }
 
-/// Hands infos out; who does not want them gives no place for them.
+/// Writes an array of results and its count to the pointers of the caller. Writes nothing if either pointer is NULL.
 ///
 /// # Safety
-/// The pointers are NULL or lead to room for one each.
+/// Each pointer is NULL or valid for writes.
 pub(crate) unsafe fn hand_out<M: Model>(
     made: &[M],
     to: *mut *mut M::C,
@@ -136,32 +136,32 @@ pub(crate) unsafe fn hand_out<M: Model>(
     if to.is_null() || count.is_null() {
         return Ok(());
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that both pointers, which are not NULL here, are valid for writes.
     unsafe {
         write_to(to, list(made)?)?;
         write_to(count, made.len())
     }
 }
 
-/// Marks places for results as empty, so that they are after an error.
+/// Sets the pointers for results to an empty array, which the caller sees if the function fails.
 ///
 /// # Safety
-/// The pointers are NULL or lead to room for one each.
+/// Each pointer is NULL or valid for writes.
 pub(crate) unsafe fn clear_out<T>(to: *mut *mut T, count: *mut usize) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid for writes.
     unsafe {
-        // Who gives no place for them does not want them.
+        // A NULL pointer means that the caller does not want the result.
         let _ = write_to(to, ptr::null_mut());
         let _ = write_to(count, 0);
     }
 }
 
-/// Refuses what is required of a function and not obeyed by this library.
+/// Returns an error if a required attribute is not supported for a function.
 pub(crate) fn check_required(function: &str, infos: &[Info<'_>]) -> Result<()> {
     pmix_client::check_required(function, infos).map_err(|error| fault(&error))
 }
 
-/// The status of what a client answers.
+/// Logs an error of the client and returns its status.
 pub(crate) fn fault(error: &Error) -> Status {
     tracing::debug!("{error}");
     error.status()

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of processors as C has them: the bitmap of hwloc.
+//! CPU sets in their C form: the bitmap of hwloc.
 //!
-//! Programs hand over bitmaps that hwloc made, and use hwloc's functions on those that they are
-//! given: Open MPI 5 does. So a bitmap is laid out as hwloc 1.1 to 2.9 lay out theirs, in memory of the
-//! C library, as hwloc's is. `cargo xtask interop topology` has hwloc read ours and ours hwloc's.
+//! Programs pass bitmaps that hwloc made, and call hwloc's functions on the bitmaps that they receive, as Open MPI 5
+//! does. A bitmap therefore has the layout of hwloc 1.1 to 2.9, in memory of the C library. `cargo xtask interop
+//! topology` checks that hwloc reads the bitmaps of this library and that this library reads those of hwloc.
 //!
-//! | offset | member | what |
+//! | offset | member | content |
 //! | --- | --- | --- |
-//! | 0 | `count`, 32 bits | how many words are used, 1 at least |
+//! | 0 | `count`, 32 bits | the number of words used, at least 1 |
 //! | 4 | `room`, 32 bits | the number of words that the memory at `words` can hold |
-//! | 8 | `words` | 64 processors each, the lowest first |
-//! | 16 | `is_endless`, `int` | whether all processors behind the words are in the set |
+//! | 8 | `words` | 64 CPUs each, the lowest first |
+//! | 16 | `is_endless`, `int` | nonzero if all CPUs after the words are in the set |
 
 use std::ffi::{c_char, c_int};
 use std::mem::offset_of;
@@ -38,33 +38,33 @@ const _: () = {
     assert!(offset_of!(Bitmap, is_endless) == 16);
 };
 
-/// Returns whether the source that a cpuset or topology names is hwloc, of any release.
+/// Returns `true` if the source of a cpuset or topology is hwloc, of any release.
 ///
 /// # Safety
-/// It is NULL or a string.
+/// `source` is NULL or a string.
 pub(crate) unsafe fn is_hwloc(source: *const c_char) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or a string.
     let source = unsafe { text(source) }.and_then(|source| source.get(..5));
     source.is_some_and(|source| source.eq_ignore_ascii_case(b"hwloc"))
 }
 
-/// The processors of a set of C; none if it has no bitmap, as that of a process that is not bound.
+/// Returns the CPUs of a C set; `None` if it has no bitmap, as the set of a process that is not bound.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM`: there is no source, or a bitmap that no machine has;
-/// `PMIX_ERR_NOT_SUPPORTED`: the source is not hwloc.
+/// Returns `PMIX_ERR_BAD_PARAM` if there is no source or the bitmap is invalid, and `PMIX_ERR_NOT_SUPPORTED` if the
+/// source is not hwloc.
 ///
 /// # Safety
-/// The set is valid.
+/// `from` is valid.
 pub(crate) unsafe fn read(from: &pmix_cpuset_t) -> Result<Option<Cpuset>> {
     if from.source.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a valid set, whose source is NULL or a string.
     if !unsafe { is_hwloc(from.source) } {
         return Err(Status::ERR_NOT_SUPPORTED);
     }
-    // SAFETY: the source says that it is a bitmap of hwloc's.
+    // SAFETY: the source is hwloc, so the caller guarantees that `bitmap` is NULL or a bitmap of hwloc.
     let Some(bitmap) = (unsafe { from.bitmap.cast::<Bitmap>().as_ref() }) else {
         return Ok(None);
     };
@@ -72,19 +72,19 @@ pub(crate) unsafe fn read(from: &pmix_cpuset_t) -> Result<Option<Cpuset>> {
     if count > bitmap.room || count > Cpuset::MAX_CPUS / 64 || bitmap.words.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: as above.
+    // SAFETY: the bitmap is valid, so its `words` has `room` words, and `count` is at most `room`.
     let words = unsafe { slice(bitmap.words, count as usize)? };
     let cpus = Cpuset::from_words(words, bitmap.is_endless != 0);
     cpus.map(Some).map_err(|error| error.status())
 }
 
-/// A set for C. `source` is freed with it.
+/// Returns a C set, which owns `source`.
 pub(crate) fn write(cpus: &Cpuset, source: *mut c_char) -> Result<pmix_cpuset_t> {
     let from = cpus.words();
-    // hwloc has no bitmap without a word: the first one not told says what follows.
+    // A bitmap of hwloc has at least one word. For an empty list, that word repeats `is_endless`.
     let count = from.len().max(1);
     let words = zeroed::<u64>(count)?;
-    // SAFETY: there is room for so many, and it is new.
+    // SAFETY: `words` was allocated for `count` words, which is at least 1 and at least `from.len()`.
     unsafe {
         words.write(if cpus.is_endless() { u64::MAX } else { 0 });
         ptr::copy_nonoverlapping(from.as_ptr(), words, from.len());
@@ -104,26 +104,26 @@ pub(crate) fn write(cpus: &Cpuset, source: *mut c_char) -> Result<pmix_cpuset_t>
             bitmap: bitmap.cast(),
         }),
         Err(status) => {
-            // SAFETY: it was made here.
+            // SAFETY: `words` was allocated here, and no other pointer to it exists.
             unsafe { release(words) };
             Err(status)
         }
     }
 }
 
-/// A set for C whose source is hwloc.
+/// Returns a C set whose source is hwloc.
 pub(crate) fn made(cpus: &Cpuset) -> Result<pmix_cpuset_t> {
     let source = memory::string(b"hwloc")?;
-    // SAFETY: it was made here.
+    // SAFETY: `source` was allocated here; `write` takes it only if it succeeds.
     write(cpus, source).inspect_err(|_| unsafe { release(source) })
 }
 
-/// Frees a set: its bitmap if it is hwloc's; what another source has is its own business.
+/// Frees a set. The bitmap is freed only if the source is hwloc, since its layout is unknown otherwise.
 ///
 /// # Safety
-/// The set is valid, and what it owns came from the C library and is used no longer.
+/// The set is valid, all that it owns came from the C library, and nothing uses it afterwards.
 pub(crate) unsafe fn free(set: &pmix_cpuset_t) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a valid set whose members came from the C library and are not used afterwards.
     unsafe {
         if is_hwloc(set.source)
             && let Some(bitmap) = set.bitmap.cast::<Bitmap>().as_mut()
@@ -135,12 +135,12 @@ pub(crate) unsafe fn free(set: &pmix_cpuset_t) {
     }
 }
 
-/// A copy of a set, with a bitmap of its own if it is hwloc's.
+/// Returns a copy of a set. Its bitmap is copied if the source is hwloc, and shared otherwise.
 ///
 /// # Safety
 /// The set is valid.
 pub(crate) unsafe fn copy(set: &pmix_cpuset_t) -> Result<pmix_cpuset_t> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a valid set. `source` was made here and is freed only if no set took it.
     unsafe {
         let source = memory::duplicate(set.source)?;
         let bitmap = ptr::null_mut();
@@ -164,7 +164,7 @@ mod tests {
         for list in ["", "0", "0-63", "0-3,64,200-300", "0-", "5,64-", "65535"] {
             let cpus = Cpuset::parse(list).unwrap();
             let one = made(&cpus).unwrap();
-            // SAFETY: it was made here, and so was its copy.
+            // SAFETY: `made` and `copy` return valid sets of their own, and each is freed once.
             unsafe {
                 assert_eq!(read(&one), Ok(Some(cpus.clone())), "{list}");
                 let copied = copy(&one).unwrap();
@@ -188,7 +188,8 @@ mod tests {
         let hwloc = c"HWLOC:3.0".as_ptr().cast_mut();
         let status = |bitmap: &mut Bitmap, source| {
             let bitmap = ptr::from_mut(bitmap).cast();
-            // SAFETY: the members say how many words there are, or are refused.
+            // SAFETY: `words` is valid for `room` words of the valid bitmap; all others are rejected before they are
+            // read.
             unsafe { read(&pmix_cpuset_t { source, bitmap }) }.err()
         };
         assert_eq!(status(&mut bitmap, hwloc), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data by their type: what a value or an array of C holds. One table says it for all types.
+//! Data by type: the content of a C value or array. One table covers all types.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,23 +13,23 @@ use crate::model::{Model, list, many};
 use crate::record::{MapObject, Record, buffer_of, empty_list, fresh, left_in};
 use crate::regex;
 
-/// Where a value of C holds a datum.
+/// The place of a datum in a C value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In its union.
+    /// In the union of the value.
     Inline,
-    /// Behind a pointer in its union.
+    /// In memory of its own, to which the union has a pointer.
     Behind,
-    /// Nowhere: only arrays have data of the type.
+    /// None: only arrays can have data of the type.
     Nowhere,
 }
 
-/// What can be done with data of a type, wherever they are.
+/// The operations on data of a type, independent of their place.
 #[derive(Clone, Copy)]
 pub(crate) struct Ops {
-    /// How many bytes one takes.
+    /// The size of a datum in bytes.
     pub(crate) size: usize,
-    /// Where a value holds one.
+    /// The place of a datum in a value.
     pub(crate) place: Place,
     begin: unsafe fn(*mut c_void),
     empty: unsafe fn(*mut c_void),
@@ -64,27 +64,29 @@ impl Ops {
         Self::of::<M::C>(place)
     }
 
-    /// Copies a datum into room for one.
+    /// Copies a datum to uninitialized memory.
     ///
     /// # Safety
-    /// There is a valid one at `from` and room for one at `to`.
+    /// `from` points to a valid datum of the type, and `to` has room for one.
     pub(crate) unsafe fn copy(&self, from: *const c_void, to: *mut c_void) -> Result<()> {
         // SAFETY: the caller guarantees the datum at `from` and the room at `to`, which is all that `duplicate` needs.
         unsafe { (self.duplicate)(from, to) }
     }
 
-    /// Frees what a datum owns.
+    /// Frees the memory that a datum owns.
     ///
     /// # Safety
-    /// There is a valid one.
+    /// `at` points to a valid datum of the type.
     pub(crate) unsafe fn clear(&self, at: *mut c_void) {
         // SAFETY: the caller guarantees the valid datum that `empty` needs.
         unsafe { (self.empty)(at) }
     }
 }
 
+/// Converts a datum to the model.
+///
 /// # Safety
-/// There is a valid datum of the type at the place.
+/// `at` points to a valid datum of the C type of `M`.
 unsafe fn one<M: Model>(at: *const c_void) -> Result<M> {
     // SAFETY: the caller guarantees a valid datum of the C type of `M` at `at`.
     unsafe { M::from_c(&*at.cast::<M::C>()) }
@@ -95,7 +97,7 @@ macro_rules! data {
         values { $($variant:ident $type:ident $place:ident;)* }
         arrays { $($only:ident $only_type:ident;)* }
     ) => {
-        /// Returns how an array or a buffer has data of a type; none if nothing is known of the type.
+        /// Returns the operations on data of a type in an array or a buffer; `None` for an unknown type.
         pub(crate) fn ops(of: DataType) -> Option<Ops> {
             Some(match of {
                 $(DataType::$type => Ops::of_variant(DataArray::$variant, Place::$place),)*
@@ -261,10 +263,10 @@ data! {
     }
 }
 
-/// Returns the bytes that are left in the buffers of an array.
+/// Returns the unread bytes of each buffer of an array.
 ///
 /// # Safety
-/// There are that many valid buffers.
+/// `at` is NULL or points to `count` valid buffers.
 unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Bytes<'static>>> {
     // SAFETY: the caller guarantees `count` valid buffers at `at`.
     let all = unsafe { slice(at, count)? };
@@ -277,15 +279,15 @@ unsafe fn buffers(at: *const pmix_data_buffer_t, count: usize) -> Result<Vec<Byt
     Ok(copies)
 }
 
-/// Returns an array of buffers with copies of bytes.
+/// Returns a C array of buffers with copies of the bytes.
 fn list_of_buffers(from: &[Bytes<'_>]) -> Result<*mut pmix_data_buffer_t> {
     let mut at = fresh::<pmix_data_buffer_t>(from.len())?;
     for (place, bytes) in from.iter().enumerate() {
         match buffer_of(bytes) {
-            // SAFETY: the array has room for as many.
+            // SAFETY: `fresh` made an array of `from.len()` buffers, and `place` is less than that.
             Ok(made) => unsafe { at.add(place).write(made) },
             Err(status) => {
-                // SAFETY: every member was made here or is as it begins.
+                // SAFETY: every member was made here or is initialized as empty.
                 unsafe { empty_list(&mut at, &mut from.len()) };
                 return Err(status);
             }
@@ -294,7 +296,7 @@ fn list_of_buffers(from: &[Bytes<'_>]) -> Result<*mut pmix_data_buffer_t> {
     Ok(at)
 }
 
-/// Returns how a value has a datum of a type. Only a map (`PMIX_REGEX`) is not as in an array.
+/// Returns the operations on a datum of a type in a value. Only `PMIX_REGEX` differs from an array.
 pub(crate) fn ops_in_value(of: DataType) -> Option<Ops> {
     match of {
         DataType::REGEX => Some(Ops::of::<MapObject>(Place::Inline)),
@@ -302,7 +304,7 @@ pub(crate) fn ops_in_value(of: DataType) -> Option<Ops> {
     }
 }
 
-/// Where the datum of a value is; NULL if a pointer in its union is.
+/// Returns the address of the datum of a value; NULL if the pointer in its union is NULL.
 ///
 /// # Safety
 /// The value is valid.
@@ -318,7 +320,7 @@ unsafe fn place_of(value: &pmix_value_t) -> Result<*mut c_void> {
     }
 }
 
-/// The value whose pointer leads nowhere.
+/// Returns the value for a NULL pointer: an empty array, or an error for other types.
 fn missing<'a>(of: DataType) -> Result<Value<'a>> {
     match of {
         DataType::DATA_ARRAY => Ok(Value::DataArray(DataArray::default())),
@@ -326,7 +328,7 @@ fn missing<'a>(of: DataType) -> Result<Value<'a>> {
     }
 }
 
-/// Puts a datum into a value that holds none.
+/// Stores a datum in a value that holds none.
 fn put<T: Record>(to: &mut pmix_value_t, place: Place, datum: T) -> Result<()> {
     if place == Place::Behind {
         to.data.ptr = memory::boxed(datum)?.cast();
@@ -334,15 +336,15 @@ fn put<T: Record>(to: &mut pmix_value_t, place: Place, datum: T) -> Result<()> {
     }
     const { assert!(size_of::<pmix_value_data>() == 24) };
     debug_assert!(size_of::<T>() <= size_of::<pmix_value_data>());
-    // SAFETY: the union has room for each type that the table has inline.
+    // SAFETY: the union has room for each type that the table declares inline.
     unsafe { ptr::from_mut(&mut to.data).cast::<T>().write(datum) };
     Ok(())
 }
 
-/// Frees what a value owns, and leaves it half done.
+/// Frees the memory that a value owns. The value must not be read until it is initialized again.
 ///
 /// # Safety
-/// It is valid, and what it owns came from the C library.
+/// The value is valid, and the memory that it owns came from the C library.
 pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     let of = DataType::from_raw(value.r#type);
     // SAFETY: the caller guarantees that the value is valid.
@@ -352,7 +354,7 @@ pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     if let Some(known) = ops_in_value(of)
         && !at.is_null()
     {
-        // SAFETY: there is one, and behind a pointer it is in memory of its own.
+        // SAFETY: `at` is not NULL, so it points to a datum of the type. `Place::Behind` is memory of its own.
         unsafe {
             known.clear(at);
             if known.place == Place::Behind {
@@ -362,10 +364,10 @@ pub(crate) unsafe fn empty_value(value: &mut pmix_value_t) {
     }
 }
 
-/// A copy of a value.
+/// Returns a copy of a value.
 ///
 /// # Safety
-/// It is valid.
+/// The value is valid.
 pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_t> {
     if value.r#type == DataType::UNDEF.as_raw() {
         return Ok(pmix_value_t::initial());
@@ -376,7 +378,7 @@ pub(crate) unsafe fn duplicate_value(value: &pmix_value_t) -> Result<pmix_value_
     unsafe { load_value(DataType::from_raw(value.r#type), at) }
 }
 
-/// A value with a copy of a datum; of none if there is none.
+/// Returns a value with a copy of a datum; a value without a datum if `at` is NULL.
 ///
 /// # Safety
 /// `at` is NULL or points to a valid datum of the type.
@@ -397,27 +399,27 @@ pub(crate) unsafe fn load_value(of: DataType, at: *const c_void) -> Result<pmix_
     Ok(to)
 }
 
-/// A copy of a datum in memory of its own.
+/// Returns a copy of a datum in memory of its own.
 ///
 /// # Safety
-/// There is a valid one.
+/// `from` points to a valid datum of the type.
 pub(crate) unsafe fn duplicate_one(known: &Ops, from: *const c_void) -> Result<*mut c_void> {
     let room = memory::zeroed::<u8>(known.size)?.cast::<c_void>();
     // SAFETY: the caller guarantees the datum at `from`; `room` has its size, aligned as by malloc.
     match unsafe { known.copy(from, room) } {
         Ok(()) => Ok(room),
         Err(status) => {
-            // SAFETY: it is ours, and nothing is in it.
+            // SAFETY: `room` was allocated here, and the failed copy left nothing in it.
             unsafe { release(room) };
             Err(status)
         }
     }
 }
 
-/// Frees what an array owns, and leaves it half done.
+/// Frees the memory that an array owns. The array must not be read until it is initialized again.
 ///
 /// # Safety
-/// It is valid, and what it owns came from the C library.
+/// The array is valid, and the memory that it owns came from the C library.
 pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
     if array.array.is_null() {
         return;
@@ -425,7 +427,7 @@ pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
     free_nested(*array, |array| {
         if let Some(known) = ops(DataType::from_raw(array.r#type)) {
             for place in 0..array.size {
-                // SAFETY: there are so many of the type.
+                // SAFETY: the caller guarantees a valid array, which has `size` data of its type.
                 unsafe { known.clear(array.array.byte_add(place * known.size)) };
             }
         }
@@ -434,7 +436,7 @@ pub(crate) unsafe fn empty_array(array: &mut pmix_data_array_t) {
     });
 }
 
-/// An array with room for so many data of a type, each as it begins.
+/// Returns an array with `count` initialized data of a type.
 pub(crate) fn new_array(of: DataType, count: usize) -> Result<pmix_data_array_t> {
     let mut made = pmix_data_array_t::initial();
     made.r#type = of.as_raw();
@@ -449,16 +451,16 @@ pub(crate) fn new_array(of: DataType, count: usize) -> Result<pmix_data_array_t>
     made.array = memory::zeroed::<u8>(bytes)?.cast();
     made.size = count;
     for place in 0..count {
-        // SAFETY: there is room for so many.
+        // SAFETY: the array was allocated for `count` data of `size` bytes.
         unsafe { (known.begin)(made.array.byte_add(place * known.size)) };
     }
     Ok(made)
 }
 
-/// A copy of an array.
+/// Returns a copy of an array.
 ///
 /// # Safety
-/// It is valid.
+/// The array is valid.
 pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_data_array_t> {
     let count = if from.array.is_null() { 0 } else { from.size };
     let of = DataType::from_raw(from.r#type);
@@ -469,10 +471,10 @@ pub(crate) unsafe fn duplicate_array(from: &pmix_data_array_t) -> Result<pmix_da
             from.array.wrapping_byte_add(place * size),
             to.array.wrapping_byte_add(place * size),
         );
-        // SAFETY: there are so many in both, and the type is known.
+        // SAFETY: the caller guarantees `count` data at `from`, and `new_array` made as many in `to`.
         let copied = nested(|| unsafe { ops(of).map_or(Ok(()), |known| known.copy(source, room)) });
         if let Err(status) = copied {
-            // SAFETY: every member is a copy or as it begins.
+            // SAFETY: every member is a copy or initialized as empty.
             unsafe { to.empty() };
             return Err(status);
         }

@@ -16,7 +16,7 @@ thread_local! {
     static READ: Cell<u32> = const { Cell::new(0) };
     /// The nesting depth at which this thread frees an array.
     static FREED: Cell<u32> = const { Cell::new(0) };
-    /// Holds the arrays that are nested too deeply, until they are freed one after the other.
+    /// The arrays that are nested too deeply, which are freed one after the other.
     static LEFT: RefCell<Vec<pmix_data_array_t>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -39,10 +39,10 @@ impl Drop for Level {
     }
 }
 
-/// Reads or copies what is in an array.
+/// Reads or copies the content of an array with `read`, one level deeper.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` for an array in more others than a message can carry.
+/// Returns `PMIX_ERR_BAD_PARAM` if the array is nested deeper than a message can carry.
 pub(crate) fn nested<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     let _level = Level::down(&READ).ok_or_else(|| {
         let most = Limits::DEPTH;
@@ -52,11 +52,11 @@ pub(crate) fn nested<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     read()
 }
 
-/// Frees an array, with `free` for what is in it. One that stands too deep is freed when those that it
-/// stands in are.
+/// Frees an array and its content with `free`. An array that is nested too deeply is freed after the outermost one,
+/// so the recursion stays limited.
 pub(crate) fn free_nested(array: pmix_data_array_t, free: impl Fn(pmix_data_array_t)) {
     let Some(level) = Level::down(&FREED) else {
-        // A thread that has ended its own data keeps what is too deep.
+        // The thread is ending and has no thread-local data: the array is leaked rather than freed recursively.
         let _ = LEFT.try_with(|left| left.borrow_mut().push(array));
         return;
     };

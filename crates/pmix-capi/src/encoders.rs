@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The encoders of maps in this process, as its environment and files configure them.
+//! The encoders of node and process maps (the preg framework), configured by the environment and files of this
+//! process.
 
 use std::sync::OnceLock;
 
@@ -12,7 +13,7 @@ use crate::per_process::PerProcess;
 
 static ENCODERS: PerProcess<OnceLock<Result<Preg>>> = PerProcess::new(OnceLock::new());
 
-/// Opens the encoders. No status tells which setting is wrong, so the error is reported.
+/// Opens the encoders. Logs the error, because a status does not tell which setting is wrong.
 fn open() -> Result<Preg> {
     let refused = |why: &dyn std::fmt::Display, status: Status| {
         log::report_setting(why);
@@ -23,10 +24,10 @@ fn open() -> Result<Preg> {
     pmix_builtin::open_preg(&params).map_err(|error| refused(&error, error.status()))
 }
 
-/// Returns the encoders.
+/// Returns the encoders, which are opened by the first call.
 ///
 /// # Errors
-/// The status of the setting that is wrong; `PMIX_ERR_SILENT` if no encoder is left.
+/// Returns the status of the invalid setting, or `PMIX_ERR_SILENT` if no encoder is left.
 pub(crate) fn of_all() -> Result<&'static Preg> {
     let opened = ENCODERS.get().get_or_init(open);
     opened.as_ref().map_err(|status| *status)

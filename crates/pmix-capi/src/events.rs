@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers of events: who is told, in which order, and the chain from one to the next.
+//! Event handlers: registration, the choice of the handlers to notify, and the chain from one handler to the next.
 
 mod chain;
 
@@ -25,11 +25,11 @@ use crate::status::code;
 
 use chain::Chain;
 
-/// Holds the function of an event handler, which is called when the handlers before it are done.
+/// The function of an event handler, which is called when the handlers before it are done.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     function: pmix_notification_fn_t,
-    /// What the program wants back with each event.
+    /// The object that the program passed for each event (`PMIX_EVENT_RETURN_OBJECT`).
     object: Option<Data>,
 }
 
@@ -42,13 +42,13 @@ fn handlers() -> MutexGuard<'static, Handlers<Turn>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all handlers and pulls of output, with the process's last finalize.
+/// Drops all event handlers and output pulls. The last finalize of the process calls it.
 pub(crate) fn forget_all() {
     handlers().clear();
     pulls::forget_all();
 }
 
-/// An event and all that is known of it.
+/// An event with its source and infos.
 #[derive(Clone)]
 pub(crate) struct Happened {
     pub(crate) status: Status,
@@ -67,14 +67,14 @@ impl Happened {
     }
 }
 
-/// Notifies the handlers of an event, one after the other. An event that no handler takes is kept for one that is
+/// Notifies the handlers of an event, one after the other. An event without a handler is kept for a handler that is
 /// registered later.
 pub(crate) fn tell(event: Happened) {
     tell_and_ask(event, None);
 }
 
-/// Notifies the handlers of an event, which may decide how the construction of a group goes on. That decision is not
-/// left to a later handler, so such an event is not kept.
+/// Notifies the handlers of an event. If `decision` is given, the handlers may decide how a group construct
+/// continues. Such an event is not kept, because the decision cannot wait for a later handler.
 fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
     let Ok(own) = crate::state::proc() else {
         return;
@@ -92,7 +92,7 @@ fn tell_and_ask(event: Happened, decision: Option<GroupDecision>) {
     Chain::begin(event, told, decision);
 }
 
-/// Tells a new handler of the events that were kept for it.
+/// Notifies a new handler of the events that were kept for it.
 fn tell_kept(id: usize) {
     let Ok(own) = crate::state::proc() else {
         return;
@@ -103,13 +103,13 @@ fn tell_kept(id: usize) {
     }
 }
 
-/// Returns whether a process is known to run on the node of this process.
+/// Returns `true` if a process is known to run on the node of this process.
 fn is_local(proc: &Proc<'static>, own: &Proc<'static>) -> bool {
     if proc == own {
         return true;
     }
     let Ok(client) = client() else {
-        // A server's own handlers are for its node.
+        // A server delivers only events of its node to its own handlers.
         return true;
     };
     let only_here = [Info::new(keys::OPTIONAL, true)];
@@ -117,7 +117,7 @@ fn is_local(proc: &Proc<'static>, own: &Proc<'static>) -> bool {
     node(own).is_some_and(|own| node(proc) == Some(own))
 }
 
-/// Whether who reports an event is itself among those whom the range names.
+/// Returns `true` if the range of an event includes the process that reports it.
 fn includes(range: DataRange, infos: &[Info<'_>], own: &Proc<'_>) -> bool {
     if range == DataRange::RM {
         return false;
@@ -146,7 +146,7 @@ fn happened(event: Event<'static>) -> Happened {
     }
 }
 
-/// Tells the event handlers of what the server sent unasked.
+/// Handles a message that the server sent without a request: notifies the event handlers or delivers output.
 pub(crate) fn client_event(event: ClientEvent) {
     match event {
         ClientEvent::Event(event) => tell(happened(event)),
@@ -157,7 +157,7 @@ pub(crate) fn client_event(event: ClientEvent) {
                 .client
                 .as_ref()
                 .map(|(client, _)| client.proc().clone());
-            // A client that leaves loses its server by its own will.
+            // The client was taken from the state by finalize, which closes the connection itself: no event is due.
             if let Some(source) = own {
                 tell(Happened {
                     status: Status::ERR_LOST_CONNECTION,
@@ -166,12 +166,12 @@ pub(crate) fn client_event(event: ClientEvent) {
                 });
             }
         }
-        // What a later client library learns unasked has no event code here.
+        // `ClientEvent` is non-exhaustive; no event code exists for other variants.
         _ => {}
     }
 }
 
-/// Tells a server that is primary from now on of all that the handlers here listen to.
+/// Registers the codes of all handlers of this process with a server that became the primary server.
 pub(crate) fn tell_server(client: &SharedClient) {
     let (codes, has_default) = {
         let handlers = handlers();
@@ -179,23 +179,24 @@ pub(crate) fn tell_server(client: &SharedClient) {
     };
     let some = (!codes.is_empty()).then_some(codes);
     for codes in some.into_iter().chain(has_default.then(Vec::new)) {
-        // As at the registration itself: the server's own events come all the same.
+        // An error is not fatal, as in a registration: the server still sends its own events.
         if let Err(error) = client.wait(Ask::register_events(codes, Vec::new())) {
             tracing::debug!("a server rejected the registration for events: {error}");
         }
     }
 }
 
-/// What a program wants back with each event.
+/// Returns the value of `PMIX_EVENT_RETURN_OBJECT`, if given.
 fn object_of(given: &[pmix_info_t]) -> Option<Data> {
     let object = given
         .iter()
         .find(|info| crate::memory::filled(&info.key) == keys::EVENT_RETURN_OBJECT.as_bytes());
-    // SAFETY: the attribute is a pointer by its definition; any bits are one.
+    // SAFETY: the attribute is a pointer by definition, and any bits of the union are a valid raw pointer.
     object.map(|info| Data(unsafe { info.value.data.ptr }))
 }
 
-/// Whether the server has to know what is said at a registration: not how handlers stand here.
+/// Returns `true` if the server needs this attribute of a registration. The order of handlers concerns only this
+/// process.
 fn is_for_server(info: &Info<'_>) -> bool {
     let here = [
         keys::EVENT_HDLR_FIRST,
@@ -215,7 +216,11 @@ fn is_for_server(info: &Info<'_>) -> bool {
     !matches!(info.value, Value::Pointer(())) && !here.iter().any(|key| info.key.is(key))
 }
 
-/// Registers a handler here, and with the server if there is one.
+/// Registers a handler in this process. Returns its number, and the request to register its codes with the server, if
+/// there is one.
+///
+/// # Safety
+/// Each array is NULL or has as many valid elements as its count says.
 unsafe fn register(
     codes: *mut pmix_status_t,
     ncodes: usize,
@@ -223,7 +228,7 @@ unsafe fn register(
     ninfo: usize,
     function: pmix_notification_fn_t,
 ) -> Result<(usize, Option<Ask<'static>>)> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each array is NULL or has as many valid elements as its count says.
     let (codes, given, infos) = unsafe {
         (
             slice(codes, ncodes)?,
@@ -277,15 +282,15 @@ fn forget(id: usize) -> Result<()> {
 
 exported! {
     fn PMIx_Register_event_handler(codes: *mut pmix_status_t, ncodes: usize, info: *mut pmix_info_t, ninfo: usize, evhdlr: pmix_notification_fn_t, cbfunc: pmix_hdlr_reg_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
         let made = unsafe { register(codes, ncodes, info, ninfo, evhdlr) };
         let (id, ask) = match (made, cbfunc) {
             (Ok(made), _) => made,
-            // A program with a callback hears there that there is no place for its handler.
+            // OpenPMIx reports a full or conflicting place in the order of handlers by the callback, if there is one.
             (Err(status @ Status::ERR_EVENT_REGISTRATION), Some(callback)) => {
                 let callback = Callback::new(callback, cbdata);
                 return code(later(move || callback.call(move |callback, data| {
-                    // SAFETY: C gave the function and what it is given.
+                    // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
                     unsafe { callback(status.as_raw(), usize::MAX, data) };
                 })));
             }
@@ -294,7 +299,8 @@ exported! {
         let Some(callback) = cbfunc else {
             let asked = ask.map_or(Ok(()), |ask| client().and_then(|client| client.wait(ask).map_err(|error| fault(&error))));
             return match asked {
-                // A host that does not hear of events hears of none; the server's own come all the same.
+                // A host that does not support events sends none. The handler stays registered for the events of the
+                // server itself.
                 Ok(()) | Err(Status::ERR_NOT_SUPPORTED) => {
                     let _ = later(move || tell_kept(id));
                     i32::try_from(id).unwrap_or(i32::MAX)
@@ -307,7 +313,7 @@ exported! {
         };
         let callback = Callback::new(callback, cbdata);
         let answer = move |status: Status| callback.call(move |callback, data| {
-            // SAFETY: C gave the function and what it is given.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
             unsafe { callback(status.as_raw(), id, data) };
             if status == Status::SUCCESS {
                 tell_kept(id);
@@ -327,7 +333,7 @@ exported! {
             }),
         };
         if begun.is_err() {
-            // Nobody calls back, and nobody else knows its number.
+            // The callback will not run, so the program never learns the number of the handler.
             let _ = forget(id);
         }
         code(begun)
@@ -339,11 +345,11 @@ exported! {
         }
         let gone = forget(evhdlr_ref);
         match cbfunc {
-            // As in OpenPMIx, the callback hears of a handler that nobody registered, too: programs
-            // wait for it whatever the function returned.
+            // As in OpenPMIx, the callback runs even if the handler was not registered: programs wait for it whatever
+            // the function returned.
             Some(callback) => {
                 let callback = Callback::new(callback, cbdata);
-                // SAFETY: C gave the function and what it is given.
+                // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
                 code(later(move || callback.call(move |callback, data| unsafe { callback(code(gone), data) })))
             }
             None => code(gone),
@@ -353,7 +359,8 @@ exported! {
     fn PMIx_Notify_event(status: pmix_status_t, source: *const pmix_proc_t, range: pmix_data_range_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let (status, range) = (Status::from_raw(status), DataRange::from_raw(range));
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (named, infos) = unsafe { (proc_at(source), infos_at(info, ninfo)?) };
             let own = crate::state::proc()?;
             let source = named.unwrap_or_else(|| own.clone());
@@ -366,7 +373,7 @@ exported! {
             };
             if let Ok(server) = server() {
                 server.notify(status, &source, range, &infos).map_err(|error| error.status())?;
-                // The launcher that a tool started is its server, and no client of its own any more.
+                // A tool that started its launcher has a server, but it may have no client connection.
                 if client().is_err() {
                     later(tell_here)?;
                     return answer_now(cbfunc, cbdata);
@@ -387,20 +394,20 @@ exported! {
             if status == Status::GROUP_CONSTRUCT_ABORT {
                 crate::groups::aborted(&aborting, &infos_said);
             }
-            // The server tells everybody but who reports.
+            // The server notifies all processes but the one that reports the event.
             client.later(tell_here).map_err(|error| fault(&error))
         })())
     }
 }
 
-/// Answers that something is done, by the callback if there is one.
+/// Reports success by the callback, if there is one.
 pub(crate) fn answer_now(cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
     let Some(callback) = cbfunc else {
         return Ok(());
     };
     let callback = Callback::new(callback, cbdata);
     later(move || {
-        // SAFETY: C gave the function and what it is given.
+        // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
         callback.call(|callback, data| unsafe { callback(Status::SUCCESS.as_raw(), data) });
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Families of functions: how structures begin, are allocated and freed.
+//! Families of functions that construct, create, destruct and free C structures.
 
 use std::ptr;
 
@@ -17,7 +17,7 @@ macro_rules! families {
             $(
                 fn $construct(p: *mut $type) {
                     if !p.is_null() {
-                        // SAFETY: C says so.
+                        // SAFETY: the header requires `p` to be valid for writes; it is not NULL.
                         unsafe { p.write($type::initial()) };
                     }
                 }
@@ -27,16 +27,17 @@ macro_rules! families {
                 }
 
                 fn $destruct(p: *mut $type) {
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires `p` to be NULL or a constructed structure.
                     if let Some(p) = unsafe { p.as_mut() } {
-                        // SAFETY: as above.
+                        // SAFETY: the header requires that all that the structure owns came from the C library.
                         unsafe { p.empty() };
                     }
                 }
 
                 fn $free(p: *mut $type, n: usize) {
                     let (mut p, mut n) = (p, n);
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires `p` to be NULL or an array of `n` structures from the create
+                    // function.
                     unsafe { empty_list(&mut p, &mut n) };
                 }
             )*
@@ -73,7 +74,7 @@ families! {
 exported! {
     fn PMIx_Coord_construct(m: *mut pmix_coord_t) {
         if !m.is_null() {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `m` to be valid for writes; it is not NULL.
             unsafe { m.write(pmix_coord_t::initial()) };
         }
     }
@@ -83,13 +84,13 @@ exported! {
             return ptr::null_mut();
         };
         for place in 0..number {
-            // SAFETY: there are so many.
+            // SAFETY: `fresh` made `number` elements, and `place` is less than that.
             let one = unsafe { &mut *made.add(place) };
             match zeroed(dims) {
                 Ok(coord) => (one.coord, one.dims) = (coord, dims),
                 Err(_) => {
                     let (mut all, mut count) = (made, number);
-                    // SAFETY: every member is made or as it begins.
+                    // SAFETY: every member is complete or initialized as empty.
                     unsafe { empty_list(&mut all, &mut count) };
                     return ptr::null_mut();
                 }
@@ -99,27 +100,27 @@ exported! {
     }
 
     fn PMIx_Coord_destruct(m: *mut pmix_coord_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `m` to be NULL or a constructed structure.
         if let Some(m) = unsafe { m.as_mut() } {
-            // SAFETY: as above.
+            // SAFETY: the header requires that all that the structure owns came from the C library.
             unsafe { m.empty() };
         }
     }
 
     fn PMIx_Coord_free(m: *mut pmix_coord_t, number: usize) {
         let (mut m, mut number) = (m, number);
-        // SAFETY: C says so.
+        // SAFETY: the header requires `m` to be NULL or an array of `number` structures from the create function.
         unsafe { empty_list(&mut m, &mut number) };
     }
 
     fn PMIx_App_release(p: *mut pmix_app_t) {
         let (mut p, mut n) = (p, 1);
-        // SAFETY: C says so.
+        // SAFETY: the header requires `p` to be NULL or a structure from the create function.
         unsafe { empty_list(&mut p, &mut n) };
     }
 
     fn PMIx_App_info_create(p: *mut pmix_app_t, n: usize) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         if let Ok(app) = unsafe { there_mut(p) }
             && let Ok(infos) = fresh(n)
         {
@@ -129,12 +130,12 @@ exported! {
 
     fn PMIx_Query_release(p: *mut pmix_query_t) {
         let (mut p, mut n) = (p, 1);
-        // SAFETY: C says so.
+        // SAFETY: the header requires `p` to be NULL or a structure from the create function.
         unsafe { empty_list(&mut p, &mut n) };
     }
 
     fn PMIx_Query_qualifiers_create(p: *mut pmix_query_t, n: usize) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         if let Ok(query) = unsafe { there_mut(p) }
             && let Ok(infos) = fresh(n)
         {
@@ -144,14 +145,14 @@ exported! {
 
     fn PMIx_Fabric_construct(p: *mut pmix_fabric_t) {
         if !p.is_null() {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `p` to be valid for writes; it is not NULL.
             unsafe { p.write(pmix_fabric_t::initial()) };
         }
     }
 
     fn PMIx_Data_buffer_construct(b: *mut pmix_data_buffer_t) {
         if !b.is_null() {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `b` to be valid for writes; it is not NULL.
             unsafe { b.write(pmix_data_buffer_t::initial()) };
         }
     }
@@ -161,16 +162,16 @@ exported! {
     }
 
     fn PMIx_Data_buffer_destruct(b: *mut pmix_data_buffer_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `b` to be NULL or a constructed buffer.
         if let Some(b) = unsafe { b.as_mut() } {
-            // SAFETY: as above.
+            // SAFETY: the header requires that all that the buffer owns came from the C library.
             unsafe { b.empty() };
         }
     }
 
     fn PMIx_Data_buffer_release(b: *mut pmix_data_buffer_t) {
         let (mut b, mut n) = (b, 1);
-        // SAFETY: C says so.
+        // SAFETY: the header requires `b` to be NULL or a buffer from the create function.
         unsafe { empty_list(&mut b, &mut n) };
     }
 
@@ -178,7 +179,7 @@ exported! {
         if !p.is_null() {
             let mut empty = pmix_data_array_t::initial();
             empty.r#type = r#type;
-            // SAFETY: C says so.
+            // SAFETY: the header requires `p` to be valid for writes; it is not NULL.
             unsafe { p.write(empty) };
         }
     }
@@ -186,7 +187,7 @@ exported! {
     fn PMIx_Data_array_construct(p: *mut pmix_data_array_t, num: usize, r#type: pmix_data_type_t) {
         if !p.is_null() {
             let made = new_array(DataType::from_raw(r#type), num);
-            // SAFETY: C says so.
+            // SAFETY: the header requires `p` to be valid for writes; it is not NULL.
             unsafe { p.write(made.unwrap_or_else(|_| pmix_data_array_t::initial())) };
         }
     }
@@ -197,37 +198,37 @@ exported! {
     }
 
     fn PMIx_Data_array_destruct(d: *mut pmix_data_array_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `d` to be NULL or a constructed array.
         if let Some(d) = unsafe { d.as_mut() } {
-            // SAFETY: as above.
+            // SAFETY: the header requires that all that the array owns came from the C library.
             unsafe { d.empty() };
         }
     }
 
     fn PMIx_Data_array_free(p: *mut pmix_data_array_t) {
         let (mut p, mut n) = (p, 1);
-        // SAFETY: C says so.
+        // SAFETY: the header requires `p` to be NULL or an array from the create function.
         unsafe { empty_list(&mut p, &mut n) };
     }
 
     fn PMIx_Byte_object_load(b: *mut pmix_byte_object_t, d: *mut std::ffi::c_char, sz: usize) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `b` to be NULL or valid for writes. The object takes the bytes without a copy.
         if let Some(object) = unsafe { b.as_mut() } {
             *object = pmix_byte_object_t { bytes: d, size: sz };
         }
     }
 
     fn PMIx_Envar_load(e: *mut pmix_envar_t, var: *mut std::ffi::c_char, value: *mut std::ffi::c_char, separator: std::ffi::c_char) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `e` to be NULL or valid for writes.
         if let Some(envar) = unsafe { e.as_mut() } {
             let given = pmix_envar_t { envar: var, value, separator };
-            // SAFETY: as above.
+            // SAFETY: the header requires `var` and `value` to be NULL or strings.
             *envar = unsafe { given.duplicate() }.unwrap_or_else(|_| pmix_envar_t::initial());
         }
     }
 
     fn PMIx_Regattr_load(info: *mut pmix_regattr_t, name: *const std::ffi::c_char, key: *const std::ffi::c_char, r#type: pmix_data_type_t, description: *const std::ffi::c_char) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         let (Some(to), name, key, description) = (unsafe {
             use crate::memory::text;
             (info.as_mut(), text(name), text(key), text(description))
@@ -243,31 +244,31 @@ exported! {
     }
 
     fn PMIx_Regattr_xfer(dest: *mut pmix_regattr_t, src: *const pmix_regattr_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         if let (Some(to), Some(from)) = unsafe { (dest.as_mut(), src.as_ref()) } {
-            // SAFETY: as above.
+            // SAFETY: the header requires `src` to be a valid structure; it is not NULL.
             *to = unsafe { from.duplicate() }.unwrap_or_else(|_| pmix_regattr_t::initial());
         }
     }
 }
 
-/// A list of copies, to be freed as `_free` does.
+/// Returns copies of the elements of an array, to be freed like an array of the create function.
 ///
 /// # Safety
-/// As of [`duplicate_list`].
+/// The conditions of [`duplicate_list`].
 pub(crate) unsafe fn copies<T: Record>(at: *const T, count: usize) -> (*mut T, usize) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the conditions of `duplicate_list`.
     unsafe { duplicate_list(at, count) }.unwrap_or((ptr::null_mut(), 0))
 }
 
-/// Frees one that was allocated alone, and what it owns.
+/// Frees a structure that was allocated alone, and all that it owns.
 ///
 /// # Safety
-/// It is NULL, or valid and came from the C library.
+/// `at` is NULL, or points to a valid structure that came from the C library.
 pub(crate) unsafe fn free_one<T: Record>(at: *mut T) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid.
     if let Some(one) = unsafe { at.as_mut() } {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the structure and all that it owns came from the C library.
         unsafe {
             one.empty();
             release(at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every exported function by its name, wherever it is.
+//! All exported functions by their names, for `abi::signatures`.
 
 #![allow(unused_imports)]
 

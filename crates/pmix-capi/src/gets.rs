@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets: of a client, of a server's own process, of one key or of all.
+//! Gets: by a client or by a server's own process, of one key or of all keys.
 
 use std::collections::HashSet;
 use std::ffi::{c_char, c_void};
@@ -28,7 +28,10 @@ pub(crate) fn says(infos: &[Info<'_>], key: &str) -> bool {
         .any(|info| info.key.is(key) && info.truth().is_true())
 }
 
-/// Returns the process whose value a get asks for; this process if the caller names none.
+/// Returns the process that a get names; this process if it names none.
+///
+/// # Safety
+/// `at` is NULL or points to a valid process.
 unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
     // SAFETY: the header of the functions for gets requires `proc` to be NULL or valid for reads.
     let named = unsafe { proc_at(at) };
@@ -41,7 +44,7 @@ unsafe fn asked(at: *const pmix_proc_t, own: &Proc<'static>) -> Proc<'static> {
     )
 }
 
-/// Returns a value that a process knows of itself without a server.
+/// Returns a value that a process knows about itself without a server.
 fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'static>> {
     (of == own).then_some(())?;
     match key {
@@ -52,7 +55,8 @@ fn own_value(of: &Proc<'_>, own: &Proc<'static>, key: &str) -> Option<Value<'sta
     }
 }
 
-/// Returns the value that this server stored of a process of a nspace, where the rank is not known.
+/// Returns a value that this server stored for a process of a namespace, if the caller does not know the rank. The
+/// lowest rank with the key wins.
 fn stored_of_any<'s>(
     state: &'s State,
     of: &Proc<'static>,
@@ -68,8 +72,8 @@ fn stored_of_any<'s>(
     any.get(least)
 }
 
-/// What this process stored, or knows of itself, or what its jobs are, where it is a server: it asks
-/// nobody.
+/// Returns a value that this process knows as a server: it stored it, is itself the process, or registered the job.
+/// Returns `None` if a client must ask its server.
 pub(crate) fn known_to_server(
     of: &Proc<'static>,
     key: &Key<'static>,
@@ -99,7 +103,8 @@ pub(crate) fn known_to_server(
     }
     let qualifiers = SharedClient::qualifiers(infos);
     let registered = server.get(of, &name, &qualifiers).or_else(|error| {
-        // A server has no job: what is asked of its own process may be registered of no job in particular.
+        // A server is not part of a job, so data about its own process may be registered for the namespace as a
+        // whole.
         if of != server.proc() {
             return Err(error);
         }
@@ -108,14 +113,14 @@ pub(crate) fn known_to_server(
     });
     match registered {
         Ok(found) => Some(Ok(found)),
-        // A tool's jobs are known here; of others it asks the server that it is attached to.
+        // A tool knows only the jobs that it registered; for others it asks the server that it is connected to.
         Err(_) if is_asking => None,
         Err(error) => Some(Err(error.status())),
     }
 }
 
-/// All that this process knows of another or of a job, where it is a server that asks nobody: what it
-/// stored takes the place of what was registered.
+/// Returns all that a server without a connection knows about a process or job. Stored values replace registered
+/// ones.
 fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'static>> {
     let (server, stored) = {
         let state = state();
@@ -138,10 +143,10 @@ fn all_known_to_server(of: &Proc<'static>, infos: &[Info<'_>]) -> Result<Value<'
     Ok(Value::DataArray(DataArray::Info(known)))
 }
 
-/// Returns all that this process knows of another: as a server, or as a client of the one process that is named.
+/// Returns all keys of a process. A client must name the process.
 ///
 /// # Safety
-/// `named` is NULL or leads to a process.
+/// `named` is NULL or points to a valid process.
 unsafe fn all_known(
     named: *const pmix_proc_t,
     of: &Proc<'static>,
@@ -151,7 +156,7 @@ unsafe fn all_known(
     let Some(client) = connected else {
         return all_known_to_server(of, infos);
     };
-    // As in OpenPMIx, nothing is asked without a process and without a key.
+    // As in OpenPMIx, a get without a process and without a key is an error.
     if named.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
@@ -162,7 +167,7 @@ unsafe fn all_known(
 /// Returns the value of a key, or of all keys if `key` is NULL.
 ///
 /// # Safety
-/// `named` is NULL or leads to a process, `key` is NULL or a string.
+/// `named` is NULL or points to a valid process, and `key` is NULL or a string.
 unsafe fn find(
     named: *const pmix_proc_t,
     of: Proc<'static>,
@@ -183,7 +188,10 @@ unsafe fn find(
     }
 }
 
-/// Hands a value out: to memory of the caller if it says so, otherwise to new memory.
+/// Writes a value to memory of the caller (`PMIX_GET_STATIC_VALUES`), or to new memory.
+///
+/// # Safety
+/// `to` is NULL or valid for writes, and with `PMIX_GET_STATIC_VALUES` `*to` as well.
 unsafe fn hand_out(
     found: &Value<'_>,
     infos: &[Info<'_>],
@@ -198,7 +206,8 @@ unsafe fn hand_out(
     }
 }
 
-/// Refuses what is required of a get that this library does not obey, whoever answers the get.
+/// Returns an error if a required attribute of a get is not supported. The check comes first, because a server and a
+/// client answer gets in different places.
 fn check_get(infos: &[Info<'_>]) -> Result<()> {
     pmix_client::check_get(infos).map_err(|error| fault(&error))
 }
@@ -216,8 +225,8 @@ exported! {
             let got = check_get(&infos).and_then(|()| unsafe { find(proc, of, key, &infos) });
             // SAFETY: `val` is not NULL, and the header requires it to be valid for writes; static memory is at `*val`.
             let got = got.and_then(|found| unsafe { hand_out(&found, &infos, val) });
-            // As in OpenPMIx, a program that frees the value whatever the status finds none. Static memory is the
-            // program's own.
+            // As in OpenPMIx, the value is NULL after an error, for programs that free it whatever the status is.
+            // Static memory belongs to the program and is not touched.
             if got.is_err() && !says(&infos, keys::GET_STATIC_VALUES) {
                 // SAFETY: `PMIx_Get` requires `val` to be valid for writes.
                 unsafe { *val = std::ptr::null_mut() };

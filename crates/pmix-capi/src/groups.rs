@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: formed by a collective or by invitation, left and taken apart.
+//! Groups: construct, invite, join, leave and destruct.
 
 use std::ffi::{c_char, c_void};
 
@@ -17,11 +17,13 @@ use crate::status::code;
 
 type Outcome = std::result::Result<Group, Error>;
 
-/// What the function of C says: the name, the processes and the directives.
+/// The arguments of a group function: the name, the processes and the directives.
 type Said = (Text<'static>, Vec<Proc<'static>>, Vec<Info<'static>>);
 
+/// Reads the arguments of a group function.
+///
 /// # Safety
-/// They are NULL or valid, as C says.
+/// `group` is NULL or a string, and each array is NULL or has as many valid elements as its count says.
 unsafe fn said(
     group: *const c_char,
     procs: *const pmix_proc_t,
@@ -29,7 +31,7 @@ unsafe fn said(
     info: *const pmix_info_t,
     ninfo: usize,
 ) -> Result<Said> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the string and the arrays are NULL or valid.
     unsafe {
         Ok((
             text_at(group)?,
@@ -39,26 +41,27 @@ unsafe fn said(
     }
 }
 
-/// Waits for a group and hands out what is known of it. Programs that want to know nothing give no room.
+/// Waits for a group and writes its infos to the caller's pointers. A NULL pointer means that the caller does not
+/// want them.
 ///
 /// # Safety
-/// The pointers are NULL or lead to room for one each.
+/// Each pointer is NULL or valid for writes.
 unsafe fn wait_group(
     results: *mut *mut pmix_info_t,
     nresults: *mut usize,
     wait: impl FnOnce(&SharedClient) -> Result<Outcome>,
 ) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid for writes.
     unsafe { clear_out(results, nresults) };
     let group = wait(&client()?)?.map_err(|error| fault(&error))?;
     match results.is_null() || nresults.is_null() {
         true => Ok(()),
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that both pointers, which are not NULL here, are valid for writes.
         false => unsafe { hand_out(&group.into_infos(), results, nresults) },
     }
 }
 
-/// What calls back with a group.
+/// Returns a function that calls `cbfunc` with the infos of a group.
 fn group(
     cbfunc: pmix_info_cbfunc_t,
     cbdata: *mut c_void,
@@ -67,15 +70,15 @@ fn group(
     Ok(move |made: Outcome| then(made.map(|group| (Status::SUCCESS, group.into_infos()))))
 }
 
-/// Who leads, if that is said, and whether the invitation is accepted.
+/// Reads the answer to an invitation: the leader, if named, and `true` for an acceptance.
 ///
 /// # Safety
-/// It is NULL or valid.
+/// `leader` is NULL or points to a valid process.
 unsafe fn answer(
     leader: *const pmix_proc_t,
     opt: pmix_group_opt_t,
 ) -> Result<(Option<Proc<'static>>, bool)> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `leader` is NULL or valid.
     let leader = unsafe { proc_at(leader) };
     match GroupOption::from_raw(opt) {
         GroupOption::ACCEPT => Ok((leader, true)),
@@ -84,7 +87,7 @@ unsafe fn answer(
     }
 }
 
-/// Who invited to a group: whom the program names, or else whom the library heard of.
+/// Returns the leader that the program names, or else the one from the invitation that this client received.
 fn inviter(
     client: &SharedClient,
     name: &Text<'_>,
@@ -96,8 +99,8 @@ fn inviter(
     }
 }
 
-/// How the construction of a group is to go on, if a handler says so: by its status, by
-/// `PMIX_GROUP_ADD_MEMBERS`, `PMIX_GROUP_LEADER` or `PMIX_GROUP_OPTIONAL` among its results.
+/// Returns the decision of an event handler about a group construct, if its results have one. It is the status
+/// `PMIX_GROUP_CONSTRUCT_ABORT`, or `PMIX_GROUP_ADD_MEMBERS`, `PMIX_GROUP_LEADER` or `PMIX_GROUP_OPTIONAL`.
 pub(crate) fn decision(status: Status, said: &[Info<'static>]) -> Option<Decision> {
     if status == Status::GROUP_CONSTRUCT_ABORT {
         return Some(Decision::Abort);
@@ -108,7 +111,7 @@ pub(crate) fn decision(status: Status, said: &[Info<'static>]) -> Option<Decisio
     {
         return Some(Decision::Invite(procs.clone()));
     }
-    // Programs name themselves, or say that it is so.
+    // `PMIX_GROUP_LEADER` is a process or a Boolean, depending on the program.
     if let Some(info) = found(keys::GROUP_LEADER)
         && (matches!(info.value, Value::Proc(_)) || info.truth().is_true())
     {
@@ -121,7 +124,7 @@ pub(crate) fn decision(status: Status, said: &[Info<'static>]) -> Option<Decisio
     })
 }
 
-/// The program reported that a group is not to be formed: what waits for that group ends.
+/// Cancels the operations that wait for a group, after the program reported that its construct is aborted.
 pub(crate) fn aborted(client: &SharedClient, infos: &[Info<'_>]) {
     let name = infos.iter().find(|info| info.key.is(keys::GROUP_ID));
     if let Some(Value::String(Some(name))) = name.map(|info| &info.value) {
@@ -131,7 +134,8 @@ pub(crate) fn aborted(client: &SharedClient, infos: &[Info<'_>]) {
 
 exported! {
     fn PMIx_Group_construct(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         code(unsafe { wait_group(results, nresults, |client| {
             let (name, procs, infos) = said(grp, procs, nprocs, directives, ndirs)?;
             Ok(client.wait(Ask::group_construct(name, procs, infos)))
@@ -141,7 +145,8 @@ exported! {
     fn PMIx_Group_construct_nb(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (name, procs, infos) = unsafe { said(grp, procs, nprocs, info, ninfo)? };
             let ask = Ask::group_construct(name, procs, infos);
             client.start(ask, group(cbfunc, cbdata)?).map_err(|error| fault(&error))
@@ -149,7 +154,8 @@ exported! {
     }
 
     fn PMIx_Group_invite(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresult: *mut usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         code(unsafe { wait_group(results, nresult, |client| {
             let (name, procs, infos) = said(grp, procs, nprocs, info, ninfo)?;
             Ok(client.group_invite(&name, &procs, &infos))
@@ -159,7 +165,8 @@ exported! {
     fn PMIx_Group_invite_nb(grp: *const c_char, procs: *const pmix_proc_t, nprocs: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (name, procs, infos) = unsafe { said(grp, procs, nprocs, info, ninfo)? };
             let then = group(cbfunc, cbdata)?;
             client.start_group_invite(&name, &procs, &infos, then).map_err(|error| fault(&error))
@@ -168,19 +175,19 @@ exported! {
 
     fn PMIx_Group_join(grp: *const c_char, leader: *const pmix_proc_t, opt: pmix_group_opt_t, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresult: *mut usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `results` and `nresult` to be NULL or valid for writes.
             unsafe { clear_out(results, nresult) };
             let client = client()?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `grp` and `leader` to be NULL or valid for reads.
             let (name, (leader, accepts)) = unsafe { (text_at(grp)?, answer(leader, opt)?) };
-            // SAFETY: as above.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let directives = unsafe { infos_at(info, ninfo)? };
             check_required("PMIx_Group_join", &directives)?;
             if !accepts {
                 let leader = inviter(&client, &name, leader)?;
                 return client.wait(Ask::group_decline(&name, &leader)).map_err(|error| fault(&error));
             }
-            // SAFETY: as above.
+            // SAFETY: the header requires `results` and `nresult` to be NULL or valid for writes.
             unsafe { wait_group(results, nresult, |client| {
                 Ok(client.group_join(&name, leader.as_ref(), &directives))
             }) }
@@ -190,9 +197,9 @@ exported! {
     fn PMIx_Group_join_nb(grp: *const c_char, leader: *const pmix_proc_t, opt: pmix_group_opt_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires `grp` and `leader` to be NULL or valid for reads.
             let (name, (leader, accepts)) = unsafe { (text_at(grp)?, answer(leader, opt)?) };
-            // SAFETY: as above.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let directives = unsafe { infos_at(info, ninfo)? };
             check_required("PMIx_Group_join", &directives)?;
             let begun = match accepts {
@@ -213,7 +220,8 @@ exported! {
     fn PMIx_Group_leave(grp: *const c_char, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let ask = unsafe { Ask::group_leave(text_at(grp)?, infos_at(info, ninfo)?) };
             client.wait(ask).map_err(|error| fault(&error))
         })())
@@ -222,7 +230,8 @@ exported! {
     fn PMIx_Group_leave_nb(grp: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let ask = unsafe { Ask::group_leave(text_at(grp)?, infos_at(info, ninfo)?) };
             client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
         })())
@@ -231,7 +240,8 @@ exported! {
     fn PMIx_Group_destruct(grp: *const c_char, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let ask = unsafe { client.group_destruct(text_at(grp)?, infos_at(info, ninfo)?) };
             client.wait(ask).map_err(|error| fault(&error))
         })())
@@ -240,7 +250,8 @@ exported! {
     fn PMIx_Group_destruct_nb(grp: *const c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let client = client()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let ask = unsafe { client.group_destruct(text_at(grp)?, infos_at(info, ninfo)?) };
             client.start(ask, op(cbfunc, cbdata)?).map_err(|error| fault(&error))
         })())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wraps every exported function, so that no panic crosses to C or ends the process, and no thread is
-//! cancelled during a call.
+//! A wrapper for every exported function: no panic crosses to C or ends the process, and no thread is cancelled
+//! during a call.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,8 +16,8 @@ unsafe extern "C" {
 /// The value of `PTHREAD_CANCEL_DISABLE` in `pthread.h`.
 const CANCEL_DISABLE: c_int = 1;
 
-/// Keeps its thread from being cancelled, until it is dropped: a cancellation unwinds what waits, and no
-/// frame of this library may be unwound by C.
+/// A guard that disables cancellation of its thread until it is dropped. A cancellation unwinds the stack of the
+/// thread, and C must not unwind frames of this library.
 struct Uncancelled {
     before: c_int,
 }
@@ -25,7 +25,7 @@ struct Uncancelled {
 impl Uncancelled {
     fn new() -> Self {
         let mut before = CANCEL_DISABLE;
-        // SAFETY: it changes the caller's thread alone, and there is room for what was before.
+        // SAFETY: the call changes only the calling thread, and `before` is valid for writes.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
         Self { before }
     }
@@ -33,20 +33,20 @@ impl Uncancelled {
 
 impl Drop for Uncancelled {
     fn drop(&mut self) {
-        // A call that a callback makes finds cancellation disabled, and leaves it so for the call around it.
+        // A call made from a callback finds cancellation disabled, and leaves it disabled for the outer call.
         if self.before != CANCEL_DISABLE {
-            // SAFETY: as above; nobody asks what was before.
+            // SAFETY: the call changes only the calling thread; glibc and musl accept NULL for the old state.
             unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };
         }
     }
 }
 
-/// What a function answers when its body panicked.
+/// The return value of an exported function whose body panicked.
 pub(crate) trait Fallback {
-    /// The answer.
+    /// Returns that value.
     fn fallback() -> Self;
 
-    /// The status, if the answer is one of a failure.
+    /// Returns the status if the value reports a failure.
     fn failure(&self) -> Option<Status> {
         None
     }
@@ -64,7 +64,7 @@ macro_rules! fallbacks {
 
 fallbacks! {
     () = ();
-    // The numbers of C enumerations: a value is no truth value, two values cannot be compared.
+    // The values of C enumerations: not a truth value (`PMIX_BOOL_...`), and not comparable (`PMIX_VALUE_...`).
     u32 = 2;
     usize = 0;
     bool = false;
@@ -95,7 +95,7 @@ impl<T> Fallback for *const T {
 
 /// Runs the body of an exported function.
 pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -> R {
-    // Ends last: the fewer instructions come between its end and the return, the better.
+    // Dropped last: the fewer instructions between its drop and the return, the shorter a callback must wait.
     let _entered = Entered::new();
     let _uncancelled = Uncancelled::new();
     let run = AssertUnwindSafe(|| {
@@ -104,7 +104,7 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
         body()
     });
     let answer = catch_unwind(run).unwrap_or_else(|payload| {
-        // What was thrown may panic when it is dropped; it is small and there is none after it.
+        // Dropping the payload may panic again. It is small, so it is leaked.
         std::mem::forget(payload);
         tracing::error!(name, "a function of the C library panicked");
         R::fallback()
@@ -115,15 +115,15 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
     answer
 }
 
-/// Defines exported functions: each is a symbol of the library, and guarded.
+/// Defines exported functions: each is a symbol of the library, with its body run by [`guard`].
 macro_rules! exported {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $returns:ty)? $body:block)*) => {
         $(
             $(#[$meta])*
             /// # Safety
             ///
-            /// As the header says: every pointer is NULL or points to what its type says, as many
-            /// as the number beside it says.
+            /// Each pointer is NULL or valid for its type, and each array has as many elements as its count says
+            /// (header contract).
             #[unsafe(no_mangle)]
             #[allow(non_snake_case)]
             pub(crate) unsafe extern "C" fn $name($($arg: $type),*) $(-> $returns)? {

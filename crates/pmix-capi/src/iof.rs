@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Forwarded output and input: who pulls output of others, and what is sent to their input.
+//! Forwarded I/O: pulls of the output of other processes, and data pushed to their standard input.
 
 use std::ffi::c_void;
 
@@ -25,10 +25,10 @@ exported! {
     fn PMIx_IOF_pull(procs: *const pmix_proc_t, nprocs: usize, directives: *const pmix_info_t, ndirs: usize, channel: pmix_iof_channel_t, cbfunc: pmix_iof_cbfunc_t, regcbfunc: pmix_hdlr_reg_cbfunc_t, regcbdata: *mut c_void) -> pmix_status_t {
         let asked = (|| {
             proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let (procs, mut infos) = unsafe { (procs_at(procs, nprocs)?, infos_at(directives, ndirs)?) };
             let channels = IofChannel::from_raw(channel);
-            // Input is pushed.
+            // Standard input cannot be pulled; `PMIx_IOF_push` sends it.
             let known = channels.as_raw() != 0 && !channels.contains(IofChannel::STDIN_CHANNEL);
             if !known || procs.is_empty() {
                 return Err(Status::ERR_BAD_PARAM);
@@ -47,7 +47,7 @@ exported! {
             let status = status_of(&answer).as_raw();
             callback.call(move |callback, data| {
                 if let Some(callback) = callback {
-                    // SAFETY: C gave the function and what it is given.
+                    // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
                     unsafe { callback(status, id, data) };
                 }
             });
@@ -93,7 +93,7 @@ exported! {
             return begun.as_raw();
         }
         match regcbfunc {
-            // Who gives no callback is told the number by the answer.
+            // Without a registration callback, the return value is the number of the handler.
             None => i32::try_from(id).unwrap_or(i32::MAX),
             Some(_) => begun.as_raw(),
         }
@@ -102,7 +102,7 @@ exported! {
     fn PMIx_IOF_deregister(iofhdlr: usize, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let mut infos = unsafe { infos_at(directives, ndirs)? };
             let own = own_host();
             let pull = removed(iofhdlr, own.is_some())?;
@@ -114,7 +114,7 @@ exported! {
                 };
                 return own.op(cbfunc, cbdata, ask);
             }
-            // Before the server has answered there is no number to end the pull by.
+            // The server assigns the number of the pull in its reply; until then the pull cannot be ended.
             let remote = pull.remote.ok_or(Status::ERR_NOT_AVAILABLE)?;
             let ask = Ask::iof_deregister(remote, infos);
             match cbfunc {
@@ -128,17 +128,17 @@ exported! {
     fn PMIx_IOF_push(targets: *const pmix_proc_t, ntargets: usize, bo: *mut pmix_byte_object_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let (targets, infos) = unsafe { (procs_at(targets, ntargets)?, infos_at(directives, ndirs)?) };
             let own_input = infos.iter().any(|info| info.key.is(keys::IOF_PUSH_STDIN));
             if own_input && bo.is_null() {
-                // Nobody here reads the program's own standard input.
+                // This library does not read the standard input of the program.
                 return Err(Status::ERR_NOT_SUPPORTED);
             }
-            // SAFETY: as above.
+            // SAFETY: the header requires `bo` to be NULL or a valid byte object.
             let data = match unsafe { bo.as_ref() } {
                 None => None,
-                // SAFETY: as above.
+                // SAFETY: the header requires `bytes` to be NULL or to have `size` bytes.
                 Some(bo) => Some(memory::copied(unsafe { slice(bo.bytes.cast::<u8>(), bo.size)? })?),
             };
             if let Some(own) = own_host() {

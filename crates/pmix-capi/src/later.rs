@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread that calls back where there is no client: it begins when it is first needed and ends
-//! with the server.
+//! The thread that runs callbacks if there is no client. It starts when it is first needed and ends with the server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,13 +20,14 @@ struct Worker {
     thread: JoinHandle<()>,
 }
 
-/// The thread, and what keeps it from being started.
+/// The thread, and the counters that prevent it from being started.
 #[derive(Default)]
 struct Holder {
     worker: Option<Worker>,
-    /// The number of threads that are ending what calls back. No callback is put off meanwhile.
+    /// The number of threads that are finalizing a server, client or tool. No callback is put off while it is not 0.
     num_ending: usize,
-    /// The number of threads that are ending a client or tool. No thread is started for it meanwhile.
+    /// The number of threads that are finalizing a client or tool. No thread is started for its callbacks while it is
+    /// not 0.
     num_clients_ending: usize,
 }
 
@@ -41,14 +41,14 @@ fn holder() -> MutexGuard<'static, Holder> {
     HOLDER.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time in which this process ends what calls back.
+/// A guard that exists while this process finalizes a server, client or tool.
 pub(crate) struct Ending {
     is_client: bool,
 }
 
 impl Ending {
-    /// Begins to end a client or tool. The caller holds the lock of the state, from which it takes the client next: a
-    /// job that does not find the client in the state finds that it ends.
+    /// Begins to finalize a client or tool. The caller must hold the lock of the state and take the client from it
+    /// afterwards: a job that finds no client in the state then also finds that the client is ending.
     pub(crate) fn of_client() -> Self {
         Self::begin(true)
     }
@@ -64,26 +64,26 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let mut holder = holder();
-        // The child of a fork has begun with none.
+        // After a fork the child has a new `Holder`, whose counters are 0.
         holder.num_ending = holder.num_ending.saturating_sub(1);
         let of_client = usize::from(self.is_client);
         holder.num_clients_ending = holder.num_clients_ending.saturating_sub(of_client);
     }
 }
 
-/// Runs a job on the thread that calls back.
+/// Runs a job on the thread that runs callbacks.
 ///
 /// # Errors
-/// `PMIX_ERR_OUT_OF_RESOURCE` if the system starts no thread, and `PMIX_ERR_INIT` if the client of this process ends;
-/// the job is dropped.
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the system cannot start a thread, and `PMIX_ERR_INIT` if the client of this
+/// process is ending. The job is dropped.
 pub(crate) fn later(job: impl FnOnce() + Send + 'static) -> Result<()> {
     queue(job, |holder| holder.num_clients_ending > 0)
 }
 
-/// Puts a job off that the thread that calls back has begun and that is not due yet.
+/// Queues a job again that the thread has taken but that is not due yet.
 ///
 /// # Errors
-/// As [`later`]; `PMIX_ERR_INIT` also if the thread ends, which runs the last jobs now.
+/// Returns the errors of [`later`], and `PMIX_ERR_INIT` if the thread is ending, because it runs its last jobs now.
 pub(crate) fn put_off(job: impl FnOnce() + Send + 'static) -> Result<()> {
     queue(job, |holder| holder.num_ending > 0)
 }
@@ -122,8 +122,8 @@ fn queue(
     }
 }
 
-/// Runs a job on the thread that calls back, or on this thread if the system starts no other: a callback that holds up
-/// this thread is better than a lost one.
+/// Runs a job on the thread that runs callbacks, or on this thread if the system cannot start another: a callback
+/// that blocks this thread is better than a lost one.
 pub(crate) fn later_or_now(job: impl FnOnce() + Send + 'static) {
     let job = Arc::new(Mutex::new(Some(job)));
     let take = |job: &Mutex<Option<_>>| job.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -143,7 +143,7 @@ pub(crate) fn later_or_now(job: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Runs all queued jobs, and those that they queue, and ends the thread.
+/// Runs all queued jobs and the jobs that they queue, then ends the thread.
 pub(crate) fn end() {
     let _ending = Ending::begin(false);
     loop {
@@ -166,7 +166,7 @@ fn run(due: &Receiver<Job>) {
     }
 }
 
-/// Tests that end the thread, or need that it goes on, hold this lock.
+/// The lock of tests that end the thread or need it to keep running.
 #[cfg(test)]
 pub(crate) static ENDS: Mutex<()> = Mutex::new(());
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The launchers that a tool has started itself: which run, and which have connected with it.
+//! The launchers that a tool started: the running ones, and those that have connected to the tool.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use pmix_tool::{Attachment, Tool};
 use pmix_types::Proc;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long `PMIx_tool_finalize` waits for launchers to end after SIGTERM, and again after SIGKILL. `pmix run` waits half as
-/// long for the processes of its job.
+/// The time that `PMIx_tool_finalize` waits for launchers to exit after SIGTERM, and again after SIGKILL. `pmix run`
+/// waits half as long for the processes of its job.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long `PMIx_tool_finalize` waits for the answers of the launchers that are servers of the tool, all together.
+/// The total time that `PMIx_tool_finalize` waits for replies of the launchers that are servers of the tool.
 const LEAVING: Duration = Duration::from_secs(3);
 
 /// The launchers of a tool.
@@ -22,32 +22,33 @@ const LEAVING: Duration = Duration::from_secs(3);
 pub(crate) struct Launchers {
     last: u64,
     started: Vec<Started>,
-    /// Those that have connected and are no servers of the tool.
+    /// The launchers that have connected to the tool but are not its servers.
     connected: Vec<Attachment>,
 }
 
-/// A launcher that was started.
+/// A launcher that the tool started.
 struct Started {
     proc: Proc<'static>,
-    /// None when it has ended.
+    /// The running process; `None` after it has exited.
     running: Option<Running>,
-    /// The thread that waits for its end.
+    /// The thread that waits for the process to exit.
     watcher: Option<JoinHandle<()>>,
 }
 
 struct Running {
     process: Process,
-    /// The read end of the keepalive pipe, which the system closes when the tool ends.
+    /// The read end of the keepalive pipe, which the kernel closes when the tool exits.
     _is_there: OwnedFd,
 }
 
-/// The process of a launcher. Its pid is kept only until the process is reaped, so that no signal goes to another process.
+/// The process of a launcher. Its pid is dropped before the process is reaped, so that no signal reaches another
+/// process with the same pid.
 #[derive(Clone)]
 pub(crate) struct Process(Arc<Number>);
 
 struct Number {
     pid: Mutex<Option<Pid>>,
-    /// Notified when the pid is forgotten.
+    /// Notified when the pid is dropped.
     is_gone: Condvar,
 }
 
@@ -59,7 +60,7 @@ impl Process {
         }))
     }
 
-    /// Forgets the pid, then reaps the process.
+    /// Drops the pid, then reaps the process with `wait`.
     pub(crate) fn reap<T>(&self, wait: impl FnOnce() -> T) -> T {
         let mut pid = self.lock();
         *pid = None;
@@ -67,7 +68,7 @@ impl Process {
         wait()
     }
 
-    /// Sends it a signal, if it is there.
+    /// Sends a signal to the process if it has not been reaped.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = *self.lock()
             && let Err(error) = kill_process(pid, signal)
@@ -76,7 +77,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended, so long at the most. Returns whether it has.
+    /// Waits at most `limit` for the process to exit. Returns `true` if it has.
     fn wait(&self, limit: Duration) -> bool {
         let is_there = |pid: &mut Option<Pid>| pid.is_some();
         let waited = self
@@ -98,9 +99,9 @@ impl Launchers {
         self.last
     }
 
-    /// A launcher runs: its process, and the end of a pipe by which it knows that the tool is there.
+    /// Adds a running launcher. `is_there` is the end of the pipe by which the launcher detects that the tool exits.
     pub(crate) fn started(&mut self, proc: Proc<'static>, process: Process, is_there: OwnedFd) {
-        // Threads of those that have ended before are not kept.
+        // Joins the threads of launchers that have exited before.
         for one in &mut self.started {
             if let Some(done) = one.watcher.take_if(|watcher| watcher.is_finished()) {
                 join(done);
@@ -117,7 +118,7 @@ impl Launchers {
         });
     }
 
-    /// A thread waits for the end of a launcher.
+    /// Stores the thread that waits for a launcher to exit.
     pub(crate) fn watched(&mut self, launcher: &Proc<'_>, watcher: JoinHandle<()>) {
         let mut started = self.started.iter_mut();
         if let Some(one) = started.find(|one| one.proc == *launcher) {
@@ -125,24 +126,24 @@ impl Launchers {
         }
     }
 
-    /// A launcher that was started is none of these.
+    /// Removes a launcher that could not be started completely.
     pub(crate) fn forget(&mut self, launcher: &Proc<'_>) {
         self.started.retain(|one| one.proc != *launcher);
     }
 
-    /// A launcher has ended. Returns whether it is one of these.
+    /// Marks a launcher as exited. Returns `true` if the tool started it.
     pub(crate) fn ended(&mut self, launcher: &Proc<'_>) -> bool {
         let mut started = self.started.iter_mut();
         let ended = started.find(|one| one.proc == *launcher);
         ended.map(|one| one.running = None).is_some()
     }
 
-    /// A launcher has connected.
+    /// Adds a launcher that has connected to the tool.
     pub(crate) fn connected(&mut self, made: Attachment) {
         self.connected.push(made);
     }
 
-    /// Takes a launcher that has connected, to make it a server of the tool.
+    /// Removes and returns a launcher that has connected, to make it a server of the tool.
     pub(crate) fn take(&mut self, launcher: &Proc<'_>) -> Option<Attachment> {
         let mut connected = self.connected.iter();
         let place = connected.position(|one| one.server() == launcher)?;
@@ -153,39 +154,39 @@ impl Launchers {
         self.connected.iter().any(|one| one.server() == launcher)
     }
 
-    /// Whether a launcher was started and has ended, so that it will not connect any more.
+    /// Returns `true` if the tool started a launcher and it has exited, so that it will not connect any more.
     pub(crate) fn has_ended(&self, launcher: &Proc<'_>) -> bool {
         let mut started = self.started.iter();
         started.any(|one| one.proc == *launcher && one.running.is_none())
     }
 
-    /// Leaves those that are servers of the tool, and ends those that still run: nobody is there any more whom they
-    /// serve. No thread waits for one when this returns.
+    /// Disconnects from the launchers that are servers of the tool, and terminates those that still run, since they
+    /// serve no one else. No thread waits for a launcher after this returns, unless a process could not be killed.
     pub(crate) fn end(mut self, tool: &mut Tool) {
         let end = Instant::now() + LEAVING;
         for one in &self.started {
             let Ok(server) = tool.remove(&one.proc) else {
                 continue;
             };
-            // One that does not answer is ended all the same.
+            // A launcher that does not reply is terminated below.
             if let Err(error) = server.leave_within(until(end)) {
                 tracing::warn!("cannot disconnect from a launcher: {error}");
             }
         }
-        // One that the tool asks for nothing is not asked whether it lets the tool go.
+        // The tool has no requests at these launchers, so the connections are closed without a handshake.
         self.connected.drain(..).for_each(Attachment::close);
         let running = self.started.iter().filter_map(|one| one.running.as_ref());
         let running: Vec<_> = running.map(|running| running.process.clone()).collect();
         for signal in [Signal::TERM, Signal::KILL] {
             running.iter().for_each(|one| one.signal(signal));
-            // One that is stopped hears no signal but the last.
+            // A stopped process handles SIGTERM only after SIGCONT.
             running.iter().for_each(|one| one.signal(Signal::CONT));
             let end = Instant::now() + GRACE;
             if running.iter().all(|one| one.wait(until(end))) {
                 break;
             }
         }
-        // What the system does not end is not waited for.
+        // If the kernel has not ended a process, its thread is not joined: it may wait forever.
         let all_ended = running.iter().all(|one| one.wait(Duration::ZERO));
         let watchers = self.started.into_iter().filter_map(|one| one.watcher);
         watchers.filter(|_| all_ended).for_each(join);

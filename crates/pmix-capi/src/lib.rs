@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `libpmix.so.2`: the PMIx interface for C.
 //!
-//! Every function that any release of OpenPMIx exports is a symbol of this library, and nothing
-//! else but the array `pmix_framework_names`, which Open MPI 5 looks for. A body checks its
-//! arguments, converts them to the data model, calls [`pmix_client`], [`pmix_server`] or [`pmix_tool`] and converts
-//! the answer back. The headers are in `include/`; they and the types in `abi` are written from the
-//! tables in `data/`, and each function is compared with its prototype when this is compiled.
+//! Every function that any release of OpenPMIx exports is a symbol of this library. The only other symbol is the
+//! array `pmix_framework_names`, which Open MPI 5 looks up. A function checks its arguments and converts them to the
+//! data model. It then calls [`pmix_client`], [`pmix_server`] or [`pmix_tool`], and converts the result back. The
+//! headers in `include/` and the types in `abi` are generated from the tables in `data/`, and each function is
+//! compared with its prototype at compile time.
 //!
 //! Invariants:
 //!
 //! 1. No panic crosses to C or ends the process: every function is guarded.
-//! 2. Memory that crosses is the C library's, both ways.
-//! 3. No signal, locale, environment or function at exit of the program is touched.
-//! 4. Of a host's module only the part that all releases have in common is read.
-//! 5. What a program gives for a callback is called without any lock held, and after the call that it belongs to has
-//!    returned.
+//! 2. Memory that crosses the interface is allocated and freed by the C library, in both directions.
+//! 3. Signals, the locale, the environment and `atexit` functions of the program are not changed.
+//! 4. Only the part of a host's module that all releases have in common is read.
+//! 5. Callbacks of the program run without any lock held, and after the call that registered them has returned.
 //! 6. The child of a fork begins without the state of its parent, and waits for no lock that a thread of the parent
 //!    held.
-//! 7. Nothing is reported unless the environment asks for it.
+//! 7. Nothing is logged unless the environment asks for it.
 //!
-//! Nothing here is for Rust programs: they use the crates below.
+//! Rust programs use the crates above instead.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -104,16 +103,15 @@ mod values;
 
 use std::ffi::c_char;
 
-/// Names for [`FRAMEWORKS`].
+/// The type of [`FRAMEWORKS`].
 #[repr(transparent)]
 struct Names<const N: usize>([*const c_char; N]);
 
-// SAFETY: the strings are constants.
+// SAFETY: the pointers lead to string constants, which are never written.
 #[allow(unsafe_code)]
 unsafe impl<const N: usize> Sync for Names<N> {}
 
-/// The frameworks of components that the library has, with NULL behind the last: Open MPI 5 looks
-/// for the symbol.
+/// The names of the frameworks of this library, with NULL after the last. Open MPI 5 looks up the symbol.
 #[allow(unsafe_code)]
 #[unsafe(export_name = "pmix_framework_names")]
 static FRAMEWORKS: Names<6> = Names([

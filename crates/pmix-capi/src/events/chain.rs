@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One event on its way from handler to handler. Each says when it is done, at once or later and
-//! from any thread, and may end the chain.
+//! The delivery of an event from handler to handler. Each handler reports its completion at once or later, from any
+//! thread, and may end the chain.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,27 +21,27 @@ use crate::model::Model;
 use crate::per_process::PerProcess;
 use crate::record::Record;
 
-/// An event on its way.
+/// An event that is being delivered.
 pub(super) struct Chain {
     event: Happened,
-    /// The numbers of the handlers whose turn is still to come.
+    /// The numbers of the handlers that have not been called.
     left: VecDeque<usize>,
-    /// The name of the handler whose turn it is.
+    /// The name of the current handler.
     name: Option<Text<'static>>,
-    /// What the handlers so far said.
+    /// The results of the handlers called so far.
     results: Vec<pmix_info_t>,
-    /// What the current handler looks at until it is done.
+    /// The infos passed to the current handler, valid until it completes.
     shown: Vec<pmix_info_t>,
     source: pmix_proc_t,
-    /// Who hears how the construction of a group is to go on, if the event asks for that.
+    /// The group construct that waits for a decision of the handlers, if any.
     decision: Option<GroupDecision>,
 }
 
-// SAFETY: the pointers lead to memory that this chain alone owns, but for those of the program,
-// which the library does not look at.
+// SAFETY: the pointers lead to memory that this chain alone owns, except those of the program, which the library
+// never dereferences.
 unsafe impl Send for Chain {}
 
-/// Chains whose current handler is not done, by number: who is done twice is not heard twice.
+/// The chains whose current handler has not completed, by number. The number makes a second completion harmless.
 static OPEN: PerProcess<Mutex<Open>> = PerProcess::new(Mutex::new(Open {
     last: 0,
     chains: BTreeMap::new(),
@@ -53,19 +53,20 @@ struct Open {
     chains: BTreeMap<usize, Box<Chain>>,
 }
 
-/// The turn that a thread is in: a handler that is done before it returns is followed by the next one
-/// when it has returned, so that a long chain is no deeper than a short one.
+/// A handler call on this thread. If the handler completes before it returns, the next handler is called after the
+/// return, so the stack does not grow with the number of handlers.
 struct Telling {
     number: usize,
     ended: Option<Box<Chain>>,
 }
 
 thread_local! {
-    /// The innermost last: a handler may say that one of another chain is done.
+    /// The innermost call last: a handler may complete a handler of another chain.
     static TELLING: RefCell<Vec<Telling>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Goes on with a chain whose handler is done.
+/// Continues a chain whose handler has completed. If that handler has not returned, the thread that runs it
+/// continues.
 fn go_on(number: usize, chain: Box<Chain>) {
     let elsewhere = TELLING.with_borrow_mut(|telling| {
         match telling.iter_mut().rev().find(|turn| turn.number == number) {
@@ -86,7 +87,7 @@ fn open() -> MutexGuard<'static, Open> {
 }
 
 impl Chain {
-    /// Tells the first handler.
+    /// Creates the chain and calls the first handler.
     pub(super) fn begin(event: Happened, handlers: Vec<usize>, decision: Option<GroupDecision>) {
         if handlers.is_empty() {
             return;
@@ -107,7 +108,7 @@ impl Chain {
         .next();
     }
 
-    /// Tells the next handlers, as long as each is done when it returns; with the last one the chain ends.
+    /// Calls the next handlers as long as each completes before it returns. The chain is dropped after the last one.
     fn next(self: Box<Self>) {
         let mut left = Some(self);
         while let Some(chain) = left {
@@ -115,11 +116,11 @@ impl Chain {
         }
     }
 
-    /// Tells the next handler; returns the chain if it is done already.
+    /// Calls the next handler. Returns the chain if the handler has already completed.
     fn tell_one(mut self: Box<Self>) -> Option<Box<Self>> {
         let (id, name, turn, function) = loop {
             let id = self.left.pop_front()?;
-            // One that was deregistered meanwhile has no turn.
+            // A handler that was deregistered after the event arrived is skipped.
             let Some((name, turn)) = handlers().begin_turn(id) else {
                 continue;
             };
@@ -145,7 +146,8 @@ impl Chain {
             ended: None,
         };
         TELLING.with_borrow_mut(|telling| telling.push(turn));
-        // SAFETY: C gave the function; what it looks at stays until it says that it is done.
+        // SAFETY: the program passed this function with this `cbdata`, as the header declares it. The chain, which
+        // owns all arguments, is kept in `OPEN` until the handler completes.
         unsafe {
             function(
                 id,
@@ -162,7 +164,7 @@ impl Chain {
         TELLING.with_borrow_mut(Vec::pop)?.ended
     }
 
-    /// Makes what a handler looks at: the infos of the event, its own name, and what it wants back.
+    /// Builds the infos for a handler: those of the event, the name of the handler, and its return object.
     fn show(&mut self, name: Option<Text<'static>>, turn: Turn) {
         self.clear_shown();
         let name = name.map(|name| Info::new(keys::EVENT_HDLR_NAME, Value::String(Some(name))));
@@ -180,16 +182,20 @@ impl Chain {
 
     fn clear_shown(&mut self) {
         for info in &mut self.shown {
-            // SAFETY: they were made here.
+            // SAFETY: `show` made the infos with `to_c`. The return object is a plain pointer, which `empty` does not
+            // free.
             unsafe { info.empty() };
         }
         self.shown.clear();
     }
 
-    /// Hands on what a handler says about a group that is being formed.
+    /// Applies the decision in the results of a handler to the group construct.
+    ///
+    /// # Safety
+    /// `at` is NULL or points to `count` valid elements.
     unsafe fn decide(&self, status: Status, at: *const pmix_info_t, count: usize) {
         let Some(group) = &self.decision else { return };
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
         let said = unsafe { infos_at(at, count) }.unwrap_or_default();
         if let Some(decision) = decision(status, &said)
             && let Err(error) = group.decide(decision)
@@ -198,7 +204,7 @@ impl Chain {
         }
     }
 
-    /// Keeps what a handler said: the status that it returned, under its name, and its infos.
+    /// Adds the results of a handler: the status that it returned, under its name, and its infos.
     ///
     /// DEVIATION: OpenPMIx gives the code of the event in place of that status;
     /// `a_program_makes_the_progress_itself`.
@@ -208,18 +214,18 @@ impl Chain {
         if let Ok(returned) = Info::new(key, Value::Status(status)).to_c() {
             self.results.push(returned);
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
         let (copy, count) = unsafe { copies(at, count) };
         for place in 0..count {
-            // SAFETY: there are so many; what they own moves on.
+            // SAFETY: `copies` returned `count` infos. Each is moved out once, and the array is freed without them.
             self.results.push(unsafe { *copy.add(place) });
         }
-        // SAFETY: the members moved on.
+        // SAFETY: `copies` allocated the array, and all infos were moved out of it.
         unsafe { crate::memory::release(copy) };
     }
 }
 
-/// A list as C sees it: NULL if there is nothing in it.
+/// Returns a slice as a C array; NULL if it is empty.
 fn list_of(infos: &mut [pmix_info_t]) -> (*mut pmix_info_t, usize) {
     match infos {
         [] => (ptr::null_mut(), 0),
@@ -231,13 +237,13 @@ impl Drop for Chain {
     fn drop(&mut self) {
         self.clear_shown();
         for info in &mut self.results {
-            // SAFETY: they are copies that were made here.
+            // SAFETY: the results were made by `to_c` or `copies`, and nothing else owns them.
             unsafe { info.empty() };
         }
     }
 }
 
-/// What a handler calls when it is done.
+/// Completes the current handler of a chain. Handlers call it as `pmix_event_notification_cbfunc_fn_t`.
 unsafe extern "C" fn done(
     status: pmix_status_t,
     results: *mut pmix_info_t,
@@ -252,13 +258,13 @@ unsafe extern "C" fn done(
         let Some(mut chain) = chain else {
             return tracing::warn!("an event handler completed twice");
         };
-        // SAFETY: C says that there are so many.
+        // SAFETY: the header requires `results` to be NULL or to have `nresults` valid infos.
         unsafe {
             chain.decide(Status::from_raw(status), results, nresults);
             chain.keep(Status::from_raw(status), results, nresults);
         }
         if let Some(callback) = cbfunc {
-            // SAFETY: C gave the function and what it is given.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it.
             unsafe { callback(Status::SUCCESS.as_raw(), thiscbdata) };
         }
         if Status::from_raw(status) != Status::EVENT_ACTION_COMPLETE {
@@ -292,14 +298,14 @@ mod tests {
     ) {
         TOLD.fetch_add(1, Ordering::Relaxed);
         let done = done.unwrap();
-        // SAFETY: as the interface says; the second call is for nobody.
+        // SAFETY: the arguments are those that the header allows; `done` ignores a second call for the same chain.
         unsafe {
             done(0, ptr::null_mut(), 0, None, ptr::null_mut(), data);
             done(0, ptr::null_mut(), 0, None, ptr::null_mut(), data);
         }
     }
 
-    /// The thread of the callbacks has a small stack.
+    /// The thread that runs callbacks has a small stack.
     #[test]
     fn a_long_chain_is_no_deeper_than_a_short_one() {
         const HANDLERS: usize = 10_000;
