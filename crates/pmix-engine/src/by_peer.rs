@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is there for the sake of one peer, found by the peer: when it leaves, the rest is not looked at.
+//! An index of objects by the peer that they exist for, so that a disconnection does not search all objects.
 //!
 //! Source: none outside.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::peers::PeerId;
 
-/// Lists names of things by the peer that they are there for.
+/// The keys of objects by the peer that they exist for.
 #[derive(Debug)]
 pub(crate) struct ByPeer<T>(HashMap<PeerId, BTreeSet<T>>);
 
@@ -31,17 +31,17 @@ impl<T: Ord> ByPeer<T> {
         }
     }
 
-    /// Takes all names of a peer, in their order.
+    /// Removes and returns all keys of a peer, in order.
     pub(crate) fn take(&mut self, peer: PeerId) -> impl Iterator<Item = T> + use<T> {
         self.0.remove(&peer).into_iter().flatten()
     }
 
-    /// Returns the names of a peer, if it has any.
+    /// Returns the keys of a peer, if it has any.
     pub(crate) fn of(&self, peer: PeerId) -> Option<&BTreeSet<T>> {
         self.0.get(&peer)
     }
 
-    /// Returns how many names there are.
+    /// Returns the total number of keys.
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(BTreeSet::len).sum()
     }

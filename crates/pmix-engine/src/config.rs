@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of an engine.
 //!
-//! Source: none outside; the limits are this project's own, bytes and counts, and times are of
-//! type `Duration`.
+//! Source: none outside; the limits are this project's own.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,142 +10,130 @@ use gds_hash::{ModexForm, Remote};
 use pmix_proto::{ListLimits, PeerForm};
 use pmix_types::{Proc, Rank, Release};
 
-/// Configures an engine when it is created; every field has a default that suits one node.
+/// The configuration of a new engine. Every field has a default that suits one node.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The name of the server, as clients and tools see it.
+    /// The name of the server for clients and tools.
     pub server: Proc<'static>,
     /// The user id and group id that the server runs as, if the driver knows them.
     pub user: Option<(u32, u32)>,
-    /// When the server started, if the driver knows; queries are told (`PMIX_SERVER_START_TIME`).
+    /// The start time of the server, if the driver knows it, for queries of `PMIX_SERVER_START_TIME`.
     pub started: Option<SystemTime>,
-    /// Whether tools of other users are admitted; those of root always are.
+    /// `true` if tools of other users are admitted; tools of root always are.
     pub foreign_tools: bool,
     /// The policy for further connections with the name of a client.
     pub clone_policy: ClonePolicy,
-    /// The time that a connection has to complete its handshake, that of its security module
-    /// included.
+    /// The time limit of the handshake of a connection, including its security module.
     pub handshake_time: Duration,
-    /// The time that a tool waits for the host to admit it.
+    /// The time limit of the host's admission of a tool.
     pub tool_time: Duration,
-    /// The number of connections of one user that may be in their handshake. One more closes the
-    /// oldest of them.
+    /// The limit of simultaneous handshakes of one user. A further connection closes the oldest.
     pub handshakes_per_user: usize,
     /// The greatest length of a message of a peer, in bytes.
     pub max_message: u32,
-    /// The number of bytes that the messages of all peers may have while they come. Short ones, of
-    /// 128 KiB, always may come, and so may the beginning of a long one; the rest comes when there is room
-    /// for all of it.
+    /// The limit in bytes of partially received messages of all peers. Short messages, up to 128 KiB, are always
+    /// received, and so is the beginning of a long one. The rest of a long message is read once there is room for all
+    /// of it.
     ///
-    /// A quarter is for messages of at most 1 MiB and an equal share of that quarter for each of the
-    /// connections, or 64 if there are fewer, a quarter for those of at most an eighth of a quarter, and
-    /// a quarter for longer ones, so that a message waits only for others of its class. One that is
-    /// longer than a quarter comes when no other of its class does. The last quarter is for what is there of
-    /// messages that hardly come on.
+    /// The limit has four equal parts, so that a message waits only for others of its class:
+    ///
+    /// - messages of at most 1 MiB and of at most an equal share of this part for each connection (64 or more);
+    /// - messages of at most an eighth of a part;
+    /// - longer messages; one that exceeds the part is read when no other of its class is;
+    /// - the received bytes of messages that make little progress.
     pub input_bytes: usize,
-    /// The time in which a long message has to come on while others of its class wait for room: by 128 KiB,
-    /// or a sixty-fourth of it if that is more. One that does not goes behind those others. A time in which the server
-    /// did not run does not count.
+    /// The time in which a partial long message must make progress while others of its class wait for room. The
+    /// progress is 128 KiB, or 1/64 of the message if that is more. A message that fails to is queued after the others.
+    /// Times in which the server did not run do not count.
     pub input_turn: Duration,
-    /// The time after which a peer is refused whose long message has not come on so far once in a turn, if
-    /// others of its class wait and there is no room for what is there of it. One whose message cannot be
-    /// handled because it does not read its replies does not come on either.
+    /// The time after which a peer is disconnected whose partial long message makes too little progress in each turn,
+    /// if others of its class wait and there is no room for its received bytes. A message that cannot be handled
+    /// because its peer does not read replies counts as one without progress.
     pub input_time: Duration,
-    /// The number of processes that the lists of one request may name together, in its fields and in its infos. Where
-    /// the registered jobs have more processes, a request may name as many as they have. The server looks at a request in
-    /// one step while its other peers wait, so a request that lists more is refused before it is looked at. The wildcard
-    /// rank names a whole job as one process.
+    /// The limit of processes listed in one request, in its fields and its infos together. If the registered jobs have
+    /// more processes, a request may list as many as they have. The server handles a request in one step while other
+    /// peers wait, so a longer request is refused unread. A wildcard rank counts as one process.
     pub procs_per_request: usize,
-    /// The number of infos that one request may have, those in others included. A request that has more is refused
-    /// before it is looked at.
+    /// The limit of infos in one request, including nested ones. A larger request is refused unread.
     pub infos_per_request: usize,
-    /// The number of requests of one peer that may wait for their replies. One more is refused.
+    /// The limit of open requests of one peer. A further request is refused.
     pub requests_per_peer: usize,
-    /// The number of bytes that these requests may have. A request that would have to wait beyond
-    /// them is refused.
+    /// The limit in bytes of these requests. A request that would have to wait and exceeds it is refused.
     pub request_bytes_per_peer: usize,
-    /// The number of bytes that the requests of all peers may have. Beyond them a peer is refused
-    /// that has more than its share of them.
+    /// The limit in bytes of the open requests of all peers. Beyond it, a peer with more than its share is refused.
     pub request_bytes: usize,
-    /// The number of bytes that one process may put. A commit beyond them is refused.
+    /// The limit in bytes of the data that one process put. A commit beyond it is refused.
     pub put_bytes_per_process: usize,
-    /// The number of keys that one process may put. A commit beyond them is refused, and so is one
-    /// of more than twice as many values: reading and packing them is one step of the server.
+    /// The limit of keys that one process put. A commit beyond it is refused, as is a commit with more than twice as
+    /// many values, because the server unpacks and packs them in one step.
     pub put_keys_per_process: usize,
-    /// The number of bytes that the processes of one job may put together on this node. A commit
-    /// beyond them is refused.
+    /// The limit in bytes of the data that the processes of one job put on this node. A commit beyond it is refused.
     pub put_bytes_per_job: usize,
-    /// The number of bytes that the groups may take that processes of one job made. A construction
-    /// beyond them is refused.
+    /// The limit in bytes of the groups that processes of one job constructed. A construct beyond it is refused.
     pub group_bytes_per_job: usize,
-    /// The number of groups that one process may be in, and of invitations that one process may lead at a time. What a
-    /// process is in ends with it in one step of the server, and the other peers wait meanwhile. A construction or an
-    /// invitation beyond them is refused.
+    /// The limit of groups that one process is a member of. The server ends all memberships of a terminated process in
+    /// one step while other peers wait. A construct or an invitation beyond it is refused.
     pub groups_per_process: usize,
-    /// See [`groups_per_process`](Self::groups_per_process).
+    /// The limit of invitations that one process leads at a time, for the reason given at
+    /// [`groups_per_process`](Self::groups_per_process).
     pub invitations_per_process: usize,
-    /// The number of bytes of further processes that an answer to a get may bring for a client that asks
-    /// for them; 0 for none.
-    pub prefetch_bytes: usize,
-    /// Limits of what answers to gets bring of further processes to clients that cannot ask for them.
-    pub unasked: UnaskedLimits,
-    /// The number of bytes that may wait for one peer to read them before its next request is
-    /// handled, and before a reply is packed that it waits for.
-    pub reply_window: usize,
-    /// The number of bytes that may wait for one peer to read them. Beyond them the connection is
-    /// closed: these are events and output, as replies keep to the window.
-    pub queued_bytes_per_peer: usize,
-    /// Limits of the job info that clients get when they connect.
-    pub reply: ReplyLimits,
-    /// The time that a get waits for a job that is not registered, where it names none.
-    pub registration_time: Duration,
-    /// The time that a get waits for a key of a process that has committed others, where it names
+    /// The limit in bytes of data of further processes in a reply to a get, for a client that requests them; 0 for
     /// none.
+    pub prefetch_bytes: usize,
+    /// The limits of data of further processes in replies to clients that cannot request them.
+    pub unasked: UnaskedLimits,
+    /// The limit of unread bytes of one peer up to which its next request is handled, and a reply to it is packed.
+    pub reply_window: usize,
+    /// The limit of unread bytes of one peer, beyond which it is disconnected. Only events and output reach it, as
+    /// replies respect the window.
+    pub queued_bytes_per_peer: usize,
+    /// The limits of the job info sent to connecting clients.
+    pub reply: ReplyLimits,
+    /// The time limit of a get that waits for the registration of a job, without a time limit of its own.
+    pub registration_time: Duration,
+    /// The time limit of a get that waits for a key of a process that has committed other keys, without a time limit of
+    /// its own.
     pub key_time: Duration,
-    /// The time that those who accepted an invitation to a group have to say who leads when their leader is
-    /// lost. Servers of other nodes wait twice as long for what its server decides.
+    /// The time in which the processes that accepted an invitation to a group must name a new leader after the loss of
+    /// their leader. Servers of other nodes wait twice as long for the decision of that server.
     pub leader_time: Duration,
-    /// The time that a client that finalizes waits for the answer of the host.
+    /// The time limit of a finalizing client's wait for the host.
     pub finalize_time: Duration,
-    /// The time that collectives wait for a process that has finalized. It may initialise again;
-    /// one that will not is to be deregistered by the host, which ends them at once. None is for
-    /// ever.
+    /// The time that collectives wait for the return of a finalized process, which may initialize again. The host
+    /// deregisters a process that will not, which ends the wait at once. `None` means no limit.
     pub return_time: Option<Duration>,
-    /// The time that a collective may take whose participants name none; without it there is no
-    /// limit.
+    /// The time limit of a collective without a time limit of its participants; `None` means no limit.
     pub collective_time: Option<Duration>,
-    /// Limits of events.
+    /// The limits of events.
     pub events: EventLimits,
-    /// Limits of forwarded output.
+    /// The limits of forwarded output.
     pub output: OutputLimits,
-    /// Limits of cleanups and monitors.
+    /// The limits of cleanups and monitors.
     pub control: ControlLimits,
-    /// Whether this server monitors heartbeats; otherwise the host does.
+    /// `true` if this server monitors heartbeats; otherwise the host does.
     pub watches_heartbeats: bool,
-    /// The time beyond `collective_time`, or beyond what the participants name, that the host may
-    /// take once it was called. It is told in `pmix.timeout` how many seconds are left, rounded up,
-    /// and is to end a collective on all nodes alike.
+    /// The time that the host may take in addition to `collective_time` or the participants' time limit. `pmix.timeout`
+    /// of the upcall has the remaining seconds, rounded up. The host should end the collective consistently on all
+    /// nodes.
     pub host_grace: Duration,
-    /// The form in which this server packs what it contributes to a fence. All servers of a job
-    /// have to agree on it: those of OpenPMIx 4.2 and 5.0 have [`ModexForm::Numbered`], which cannot
-    /// say that a key is gone.
+    /// The form in which this server packs its fence contributions. All servers of a job must use the same form.
+    /// Servers of OpenPMIx 4.2 and 5.0 use [`ModexForm::Numbered`], which cannot express the removal of a key.
     pub fence_form: ModexForm,
 }
 
-/// Bounds the job info that clients get when they connect; they ask for the rest
-/// ([`gds_hash::Remote`]).
+/// The limits of the job info sent to connecting clients, which request the rest ([`gds_hash::Remote`]).
 ///
-/// A process elsewhere costs each client about 6 µs and 2 kB if all is told of it, and 3 µs and
-/// 1.7 kB if only its place is (docs/decisions/0011).
+/// A process on another node costs each client about 6 µs and 2 kB with all of its data, and 3 µs and 1.7 kB with its
+/// location only (docs/decisions/0011).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// The number of processes up to which a job is sent whole.
+    /// The job size in processes up to which all data are sent.
     pub whole: u32,
-    /// The number of processes up to which the place of each process of a job is sent, and every
-    /// get finds its value. Of larger jobs, clients get their own node alone: connecting does not
-    /// take longer then with the size of the job, but the place of a process elsewhere is then
-    /// found only by a client that was answered something else about it before.
+    /// The job size in processes up to which the location of each process is sent, so that every get finds its value.
+    /// Clients of larger jobs receive the data of their own node only. Their connection time is then independent of the
+    /// job size, but a client finds the location of a remote process only after it received another value of that
+    /// process.
     pub places: u32,
 }
 
@@ -160,7 +147,7 @@ impl Default for ReplyLimits {
 }
 
 impl ReplyLimits {
-    /// How much is told of the processes elsewhere in a job of so many.
+    /// Returns the amount of data about remote processes for a job of `num_ranks` processes.
     pub(crate) fn remote(self, num_ranks: u64) -> Remote {
         match num_ranks {
             few if few <= self.whole.into() => Remote::Whole,
@@ -170,14 +157,14 @@ impl ReplyLimits {
     }
 }
 
-/// Bounds what answers to gets have of processes that were not asked about, for clients of releases that
-/// keep it (docs/decisions/0024). With 0 in either place they have what was asked for alone.
+/// The limits of data of further processes in replies to gets, for clients of releases that cache them
+/// (docs/decisions/0024). With 0 in either field a reply has the requested data only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnaskedLimits {
-    /// The number of bytes in one answer. The first answers to a client have less.
+    /// The limit in bytes of one reply. The first replies to a client are smaller.
     pub bytes_per_answer: usize,
-    /// The number of bytes in all answers over one connection.
+    /// The limit in bytes of all replies over one connection.
     pub bytes_per_client: usize,
 }
 
@@ -253,28 +240,28 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How servers pack what they tell each other. All servers of a job have to agree on it.
+    /// Returns the form in which servers pack data for each other. All servers of a job must use the same form.
     pub(crate) fn modex_form(&self) -> PeerForm {
         PeerForm::of(Layout::new(Module::V41), Release::Master)
     }
 }
 
-/// Bounds the registrations of one peer, and the events that are kept for later registrations.
+/// The limits of the event registrations of one peer, and of cached events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventLimits {
-    /// The number of codes that one peer may be registered for.
+    /// The number of codes that one peer may register for.
     pub codes_per_peer: usize,
     /// The number of processes that the registrations of one peer may name.
     pub procs_per_peer: usize,
-    /// The number of events that are kept; a new one replaces the oldest.
+    /// The number of cached events; a new event replaces the oldest.
     pub kept: usize,
-    /// The number of kept events of one process.
+    /// The number of cached events of one source.
     pub kept_per_source: usize,
-    /// The number of bytes of all kept events together.
+    /// The number of bytes of all cached events.
     pub kept_bytes: usize,
-    /// The time that an event is kept. That a job has begun, or waits for a tool, as the host tells it, is kept until
-    /// newer events take its place, or the job is deregistered.
+    /// The time that an event is cached. Two events of the host are kept until newer ones replace them or the job is
+    /// deregistered: the start of a job, and a job that waits for a tool.
     pub kept_for: Duration,
 }
 
@@ -283,7 +270,7 @@ impl Default for EventLimits {
         Self {
             codes_per_peer: 1024,
             procs_per_peer: 4096,
-            // As many and as long as the libraries of 4.2 and 5.0 keep them.
+            // The defaults of the OpenPMIx libraries 4.2 and 5.0.
             kept: 512,
             kept_for: Duration::from_secs(120),
             kept_per_source: 64,
@@ -292,26 +279,26 @@ impl Default for EventLimits {
     }
 }
 
-/// Bounds forwarded output: what waits for a peer that reads slowly, and what is kept until a peer
-/// pulls it. Output beyond the bounds is dropped, and the connection stays open.
+/// The limits of forwarded output that waits for a slow reader, or for the first pull. Output beyond the limits is
+/// dropped, and the connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputLimits {
     /// The number of pulls that one peer may have.
     pub pulls_per_peer: usize,
-    /// The number of processes that one pull may name.
+    /// The number of processes in one pull.
     pub procs_per_pull: usize,
-    /// The number of bytes that may be queued for a peer before its output is held back.
+    /// The number of bytes that may be queued for a peer before its further output is held.
     pub window: usize,
-    /// The number of bytes that are held back for a pull that names none.
+    /// The number of bytes held for a pull without `PMIX_IOF_CACHE_SIZE`.
     pub held: usize,
-    /// The greatest number of bytes that a pull can name to be held back (`PMIX_IOF_CACHE_SIZE`).
+    /// The greatest number of held bytes that a pull may request (`PMIX_IOF_CACHE_SIZE`).
     pub most_held: usize,
-    /// The most bytes that are held back for all pulls of a peer; one more has 64 KiB then.
+    /// The number of bytes held for all pulls of a peer; beyond it, a further pull gets 64 KiB.
     pub held_per_peer: usize,
-    /// The number of bytes of one stream that are kept until a peer pulls them.
+    /// The number of bytes of one stream that are kept until the first pull.
     pub kept_per_stream: usize,
-    /// The number of bytes of all streams that are kept until peers pull them.
+    /// The number of bytes of all streams that are kept until the first pull.
     pub kept: usize,
 }
 
@@ -330,15 +317,15 @@ impl Default for OutputLimits {
     }
 }
 
-/// Bounds the cleanups and monitors that processes may ask for.
+/// The limits of cleanups and monitors that processes may request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControlLimits {
-    /// The number of paths that the cleanups of a job and its processes may name.
+    /// The number of paths in the cleanups of a job and its processes.
     pub cleanups_per_job: usize,
-    /// The number of bytes that the paths of a job may have.
+    /// The number of bytes of the paths of a job.
     pub cleanup_bytes_per_job: usize,
-    /// The number of bytes that the paths of all jobs may have.
+    /// The number of bytes of the paths of all jobs.
     pub cleanup_bytes: usize,
     /// The number of heartbeat monitors that one process may have.
     pub monitors_per_peer: usize,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state that all subsystems of an engine share, and the ways out of it: replies, messages,
-//! upcalls.
+//! The state that all subsystems of an engine share, and its outputs: replies, messages, upcalls.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,35 +26,33 @@ use crate::shared::SharedData;
 use crate::timer::{Timer, Timers};
 use crate::{Config, Stats};
 
-/// The context that a subsystem works in: everything that subsystems share. What a subsystem keeps
-/// for itself is private to it.
+/// The state that all subsystems share. The state of a single subsystem is private to it.
 pub(crate) struct Cx {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
-    /// The time of the last input; none before the first.
+    /// The time of the last input; `None` before the first.
     pub(crate) now: Option<Instant>,
     pub(crate) timers: Timers,
     pub(crate) peers: Peers,
     pub(crate) registry: Registry,
     pub(crate) process_sets: ProcessSets,
-    /// What is known of no job in particular.
+    /// Values registered for all jobs, and inventories of nodes.
     pub(crate) resources: Resources,
-    /// What clients read without asking.
+    /// The data that clients read from shared memory.
     pub(crate) shared: SharedData,
-    /// Upcalls, and what their answers are for.
+    /// Upcalls, with the use of each reply.
     pub(crate) host: HostCalls,
     /// Events that the driver has not taken yet.
     pub(crate) driver_events: VecDeque<EngineEvent>,
-    /// What became of groups in collectives, which the groups are told when the subsystem at work
-    /// is done.
+    /// The outcomes of group collectives, which the groups process when the current subsystem returns.
     pub(crate) group_outcomes: VecDeque<GroupOutcome>,
-    /// What became of members of groups, for the collectives.
+    /// The changes of group membership, for the collectives.
     pub(crate) membership_changes: VecDeque<MembershipChange>,
-    /// Connections that are to be closed when the subsystem at work is done, and why.
+    /// The connections to close when the current subsystem returns, with the reasons.
     refused: VecDeque<(PeerId, Error)>,
-    /// When long messages have to have come on, while others wait to come.
+    /// The next progress check of partial long messages, if messages wait for room.
     intake_due: Option<Instant>,
-    /// Whether the last turn of long messages ended so late that it was not counted.
+    /// `true` if the last turn of long messages ended too late to count.
     has_skipped_turn: bool,
 }
 
@@ -81,19 +78,19 @@ impl Cx {
         }
     }
 
-    /// Returns the time that is this much later than now; none if no time is known yet.
+    /// Returns the time `time` after now, or `None` before the first input.
     pub(crate) fn after(&self, time: Duration) -> Option<Instant> {
         self.now.and_then(|now| now.checked_add(time))
     }
 
-    /// Answers a request. If its peer is gone, nobody is told.
+    /// Replies to a request. The reply is dropped if its peer has disconnected.
     pub(crate) fn reply(&mut self, ticket: Ticket, payload: impl Into<Payload>) {
         let (peer, tag) = (ticket.peer(), ticket.tag());
         self.peers.settle(ticket);
         self.send(peer, tag, payload);
     }
 
-    /// Answers a request with a status alone.
+    /// Replies to a request with a status only.
     pub(crate) fn reply_status(&mut self, ticket: Ticket, status: Status) {
         let Some(form) = self.form(ticket.peer()) else {
             return self.peers.settle(ticket);
@@ -109,13 +106,13 @@ impl Cx {
         }
     }
 
-    /// Answers a request that cannot be served.
+    /// Replies to a request with the status of an error.
     pub(crate) fn reply_error(&mut self, ticket: Ticket, error: &Error) {
         tracing::debug!(peer = %ticket.peer(), tag = %ticket.tag(), %error, "request failed");
         self.reply_status(ticket, error.status());
     }
 
-    /// Answers a request with a packed payload, or with the error that packing it gave.
+    /// Replies to a request with a packed payload, or with the error of packing it.
     pub(crate) fn reply_packed(
         &mut self,
         ticket: Ticket,
@@ -127,7 +124,7 @@ impl Cx {
         }
     }
 
-    /// Answers a request with infos, which follow a partial success too.
+    /// Replies to a request with infos, which a partial success includes, too.
     pub(crate) fn reply_infos(&mut self, ticket: Ticket, status: Status, infos: Vec<Info<'_>>) {
         let Some(form) = self.form(ticket.peer()) else {
             return self.reply_status(ticket, status);
@@ -141,7 +138,7 @@ impl Cx {
         self.reply_packed(ticket, packed);
     }
 
-    /// Sends a message to a peer. The connection of one that does not read is closed.
+    /// Sends a message to a peer. Disconnects a peer that has too many unread bytes.
     pub(crate) fn send(&mut self, peer: PeerId, tag: Tag, payload: impl Into<Payload>) {
         let waiting = self.peers.send(peer, tag, payload.into());
         if waiting > self.config.queued_bytes_per_peer {
@@ -150,15 +147,15 @@ impl Cx {
         }
     }
 
-    /// Closes a connection because of what came over it, as soon as the subsystem at work is done.
-    /// Nothing more is sent over it.
+    /// Schedules the disconnection of a peer because of its messages, for when the current subsystem returns. No more
+    /// bytes are sent to it.
     pub(crate) fn refuse(&mut self, peer: PeerId, reason: Error) {
         if self.peers.mute(peer) {
             self.refused.push_back((peer, reason));
         }
     }
 
-    /// Takes a connection that is to be closed and is not closed yet; the driver is told why.
+    /// Returns the next connection to close, and reports the reason to the driver.
     pub(crate) fn poll_refused(&mut self) -> Option<PeerId> {
         let peers = &self.peers;
         let is_gone = |(peer, _): &(PeerId, Error)| peers.get(*peer).is_none();
@@ -172,7 +169,7 @@ impl Cx {
         Some(peer)
     }
 
-    /// Bytes of a peer came: if a message may not come until others have, those have to come on.
+    /// Starts a turn of long messages if a message waits for room.
     pub(crate) fn watch_input(&mut self) {
         if self.intake_due.is_none() && self.peers.any_input_waits() {
             self.intake_due = self.after(self.config.input_turn);
@@ -183,7 +180,7 @@ impl Cx {
         }
     }
 
-    /// A connection is gone: if no message waits for others any longer, no turn ends.
+    /// Ends the turns of long messages if no message waits for room.
     pub(crate) fn unwatch_input(&mut self) {
         if !self.peers.any_input_waits()
             && let Some(at) = self.intake_due.take()
@@ -192,9 +189,9 @@ impl Cx {
         }
     }
 
-    /// A turn of long messages has ended: those that hardly came on while others wait make room for them. A turn that
-    /// ends late by as much as it should take is begun anew, as nobody read what came meanwhile; two of them in a row
-    /// are not, so that a server that is always late has turns, too.
+    /// Ends a turn of long messages: messages that made little progress while others wait release their room. A turn
+    /// that ends late by its own length is repeated, because the driver read no input in the meantime. It is not
+    /// repeated twice, so that a server that is always late has turns, too.
     pub(crate) fn end_input_turn(&mut self) {
         let due = self.intake_due.take().zip(self.now);
         let late = due.map(|(due, now)| now.saturating_duration_since(due));
@@ -215,7 +212,7 @@ impl Cx {
         self.watch_input();
     }
 
-    /// Takes the next message of a peer. One whose bytes are no message is refused.
+    /// Returns the next message of a peer. Disconnects a peer whose bytes are not a valid message.
     pub(crate) fn next_frame(&mut self, peer: PeerId) -> Option<Frame> {
         match self.peers.next_frame(peer) {
             Ok(frame) => frame,
@@ -226,7 +223,7 @@ impl Cx {
         }
     }
 
-    /// Adds what is held here to what is found.
+    /// Adds the contents to a recount.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, peer) in self.peers.iter() {
             if let Some(until) = peer.phase.deadline() {
@@ -238,7 +235,7 @@ impl Cx {
         self.host.recount(recount);
     }
 
-    /// Compares what is counted of connections and timers with what all subsystems have found.
+    /// Compares the counters of connections and timers with the recount of all subsystems.
     pub(crate) fn compare(&self, recount: &mut Recount) {
         let mut all_bytes = 0;
         for (id, peer) in self.peers.iter() {
@@ -257,8 +254,7 @@ impl Cx {
         recount.compare("deadlines without a timer", num_missing, 0);
     }
 
-    /// Adds connections, timers, upcalls, and what the driver has not taken yet to the counts of a
-    /// server.
+    /// Adds connections, timers, upcalls and undelivered outputs to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         self.registry.count(stats);
         (stats.num_requests, stats.queued_bytes) = self.peers.waiting();
@@ -274,8 +270,8 @@ impl Cx {
         self.shared.count(stats);
     }
 
-    /// Calls the host. The answer is for what `pending` says; if that is a request of a peer, it is dropped
-    /// when the peer has disconnected.
+    /// Calls the host. `pending` describes the use of the reply; if it belongs to a request of a peer, it is dropped
+    /// when the peer disconnects.
     pub(crate) fn call_host(&mut self, upcall: impl Into<Upcall>, pending: Pending) {
         let mut upcall = upcall.into();
         obeyed::mark(&mut upcall);
@@ -286,7 +282,7 @@ impl Cx {
         }
     }
 
-    /// Takes the purpose of an upcall that the host has answered, or that is not waited for any longer.
+    /// Removes and returns the use of an upcall's reply, when the reply arrives or times out.
     pub(crate) fn take_call(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.host.take(id)?;
         if let Some(until) = pending.deadline() {
@@ -295,7 +291,7 @@ impl Cx {
         Some(pending)
     }
 
-    /// Returns the wire form of a peer that was admitted.
+    /// Returns the wire form of an admitted peer.
     pub(crate) fn form(&self, peer: PeerId) -> Option<PeerForm> {
         self.peers.member(peer).map(|member| member.form)
     }
@@ -304,33 +300,32 @@ impl Cx {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_LOST_CONNECTION` if the peer has disconnected; nobody sees the error then.
+    /// Returns `PMIX_ERR_LOST_CONNECTION` if the peer has disconnected; the reply is dropped then.
     pub(crate) fn member(&self, ticket: &Ticket) -> Result<&Member, Error> {
         let member = self.peers.member(ticket.peer());
         member.ok_or_else(|| Error::new(Status::ERR_LOST_CONNECTION, "the peer has disconnected"))
     }
 
-    /// Returns how the datastore packs bytes for a peer.
+    /// Returns the codec of the datastore for a peer.
     pub(crate) fn codec(&self, form: &PeerForm) -> Codec<'_> {
         Codec::new(form.layout).with_framer(self.framer())
     }
 
-    /// Returns what tells the length of encoded maps, which have none on the wire.
+    /// Returns the framer that determines the length of encoded maps, which carry no length on the wire.
     pub(crate) fn framer(&self) -> &dyn RegexFramer {
         self.store.maps()
     }
 
-    /// Checks that a peer may read of a job: its own, one of its user, or one whose user is not
-    /// known.
+    /// Checks that a peer may read a job: its own job, a job of its user, or a job of an unknown user.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NO_PERMISSIONS` for a job of another user.
+    /// Returns `PMIX_ERR_NO_PERMISSIONS` for a job of another user.
     pub(crate) fn check_reads(&self, member: &Member, nspace: &Nspace<'_>) -> Result<(), Error> {
         self.check_reads_of(member, nspace, self.store.job(nspace).as_deref())
     }
 
-    /// As [`check_reads`](Self::check_reads), of a job as the datastore knows it.
+    /// Works as [`check_reads`](Self::check_reads) for a job of the datastore.
     fn check_reads_of(
         &self,
         member: &Member,
@@ -349,22 +344,22 @@ impl Cx {
         }
     }
 
-    /// Returns the only user whose processes a member may send events to; none if it may send them
-    /// to all, as tools of root and of the server's user may.
+    /// Returns the only user whose processes a member may send events to. Returns `None` for tools of root and of the
+    /// server's user, which may send to all.
     ///
-    /// DEVIATION: with OpenPMIx the events of a process reach those of every user that the server
-    /// serves; `a_user_does_not_reach_processes_of_another`.
+    /// DEVIATION: with OpenPMIx the events of a process reach the processes of every user of the server;
+    /// `a_user_does_not_reach_processes_of_another`.
     pub(crate) fn only_user(&self, member: &Member) -> Option<u32> {
         let uid = member.user.0;
         (member.client.is_some() || !self.is_trusted(uid)).then_some(uid)
     }
 
-    /// Whether a member may read of every job, as tools of root and of the server's user may.
+    /// Returns `true` if a member may read every job, as tools of root and of the server's user may.
     pub(crate) fn reads_all(&self, member: &Member) -> bool {
         member.client.is_none() && self.is_trusted(member.user.0)
     }
 
-    /// Returns the users whose jobs some are, in order, as far as they are known.
+    /// Returns the known owners of jobs, sorted and without duplicates.
     pub(crate) fn owners<'n>(
         &self,
         nspaces: impl IntoIterator<Item = &'n Nspace<'static>>,
@@ -376,33 +371,33 @@ impl Cx {
         owners
     }
 
-    /// Whether a user is root or the one that the server runs as.
+    /// Returns `true` for root and the user of the server.
     fn is_trusted(&self, uid: u32) -> bool {
         uid == 0 || self.config.user.is_some_and(|(own, _)| own == uid)
     }
 
-    /// Returns the user whose job it is, if anyone said, of a job as the datastore knows it.
+    /// Returns the owner of a job, if it is known.
     fn owner_of(&self, nspace: &Nspace<'_>, known: Option<&Registered>) -> Option<u32> {
         if let Some(owner) = self.registry.job(nspace).and_then(|job| job.owner) {
             return Some(owner);
         }
-        // Requests name many jobs that nobody knows, and an error for each would be dear.
+        // Requests can name many unknown jobs, and creating an error for each is expensive.
         known?;
         let request = Request::new(Rank::WILDCARD, keys::USERID);
         let stated = self.store.get(nspace, &request).ok()?;
         stated.to_number().ok()
     }
 
-    /// Returns how many processes a job has, if anyone said.
+    /// Returns the number of processes of a job, if it is known.
     pub(crate) fn job_size(&self, nspace: &Nspace<'_>) -> Option<u32> {
         self.store.job(nspace).and_then(|known| size_of(&known))
     }
 
-    /// Returns how many processes a job has, if anyone said, to a member that may read it.
+    /// Returns the number of processes of a job, if it is known, to a member that may read the job.
     ///
     /// # Errors
     ///
-    /// As [`check_reads`](Self::check_reads).
+    /// Returns the error of [`check_reads`](Self::check_reads).
     pub(crate) fn readable_size(
         &self,
         member: &Member,
@@ -419,7 +414,7 @@ impl Cx {
         client.map(|client| client.object).unwrap_or_default()
     }
 
-    /// Removes what a process put from the datastore.
+    /// Removes the data that a process put from the datastore.
     pub(crate) fn forget_puts(&mut self, proc: &Proc<'_>) {
         self.shared.puts_changed(proc);
         let forgotten = self.store.update_modex(&proc.nspace, |puts| {
@@ -432,7 +427,7 @@ impl Cx {
     }
 }
 
-/// How many processes a job has, if anyone said.
+/// Returns the number of processes of a job, if it is known.
 fn size_of(job: &Registered) -> Option<u32> {
     let size = Request::new(Rank::WILDCARD, keys::JOB_SIZE);
     job.job().get(&size).ok()?.to_number().ok()

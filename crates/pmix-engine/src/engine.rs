@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine: inputs go in, bytes, upcalls and events come out.
+//! The engine, which turns inputs into bytes for peers, upcalls and events.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces"; the form without sockets and a
-//! clock is this project's own.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces"; the form without sockets and a clock is this project's
+//! own.
 
 mod check;
 mod host_calls;
@@ -26,20 +26,20 @@ use crate::recount::Recount;
 use crate::subsystems::Subsystems;
 use crate::{Config, Difference, EngineEvent, Error, Psec, SharedChange, Stats, Verified};
 
-/// Runs the logic of one server: inputs go in, bytes, upcalls and events come out.
+/// The logic of one server, which turns inputs into bytes for peers, upcalls and events.
 ///
-/// Every `handle_…` takes an input, at a time that never goes back. Messages of peers wait in the
-/// order of [`queue_input`](Self::queue_input) and are handled by
-/// [`handle_queued`](Self::handle_queued), one at a call, the peer that was served least first. Afterwards the driver
-/// drains, in this order, [`poll_shared`](Self::poll_shared), [`poll_transmit`](Self::poll_transmit),
-/// [`poll_host_call`](Self::poll_host_call) and [`poll_event`](Self::poll_event) until each has
-/// nothing more, and calls [`handle_timeout`](Self::handle_timeout) when
-/// [`poll_timeout`](Self::poll_timeout) says so. Calls of the host that take no time happen at the
-/// one that was handed in last; a driver hands it in before them. A connection that an event says
-/// is to be closed may have had last bytes among the transmits.
+/// Every `handle_…` method processes an input; the times passed to it never decrease. Messages of peers that were added
+/// by [`queue_input`](Self::queue_input) are handled by [`handle_queued`](Self::handle_queued), one at a call,
+/// beginning with the peer that has been served least.
 ///
-/// Each subsystem is a structure with its own state. What they share is in the context that they
-/// are handed.
+/// After each input the driver drains, in this order, [`poll_shared`](Self::poll_shared),
+/// [`poll_transmit`](Self::poll_transmit), [`poll_host_call`](Self::poll_host_call) and
+/// [`poll_event`](Self::poll_event) until each returns `None`. It calls [`handle_timeout`](Self::handle_timeout) at the
+/// time that [`poll_timeout`](Self::poll_timeout) returns. Methods without a `now` parameter use the time passed last,
+/// so the driver passes the current time before it calls them. The transmits may hold last bytes for a connection that
+/// an event asks the driver to close.
+///
+/// Each subsystem has its own state. The state that they share is in the context that each method receives.
 pub struct Engine {
     cx: Cx,
     subsystems: Subsystems,
@@ -64,9 +64,9 @@ impl Engine {
         stats
     }
 
-    /// Counts again, one by one, what the counters that limits are compared with and the timers stand
-    /// for, in time proportional to all that the engine holds. Nothing differs unless there is a
-    /// fault in the engine; tests ask after each step.
+    /// Counts the contents of the engine one by one and compares the results with the counters used for limits and with
+    /// the timers. The time is proportional to the whole contents. The list is empty unless the engine has a fault;
+    /// tests check it after each step.
     #[must_use]
     pub fn recount(&self) -> Vec<Difference> {
         let mut recount = Recount::default();
@@ -84,13 +84,14 @@ impl Engine {
         peer
     }
 
-    /// Adds a connection that the host made with a tool, whose requests come over it from now on: a launcher connects
-    /// with the tool that had it started (`PMIX_LAUNCHER_RNDZ_URI`). The name and the form of packing are those of
-    /// the tool. The host is not asked whether it wants the tool.
+    /// Adds a connection that the host opened to a tool. The tool may send requests over it. A launcher opens such a
+    /// connection to the tool that started it (`PMIX_LAUNCHER_RNDZ_URI`). The host is not asked to admit the tool,
+    /// since it opened the connection itself.
     ///
     /// # Errors
-    /// `PMIX_ERR_NO_PERMISSIONS` if tools of its user are not served, or if its name is that of the server or of a job;
-    /// `PMIX_ERR_DUPLICATE_KEY` if a tool of its name is connected; `PMIX_ERR_BAD_PARAM` if it is no name.
+    /// Returns `PMIX_ERR_NO_PERMISSIONS` if tools of this user are not served, or if the tool has the name of the
+    /// server or of a job; `PMIX_ERR_DUPLICATE_KEY` if a tool of this name is connected; `PMIX_ERR_BAD_PARAM` if the
+    /// name is invalid.
     pub fn add_tool(
         &mut self,
         origin: Origin,
@@ -102,12 +103,12 @@ impl Engine {
         Admission::add_tool(&mut self.cx, origin, tool, form)
     }
 
-    /// Gives up the connection of a process that the host registered, if there is one and the process has asked for
-    /// its job info and waits for nothing: the host goes on with it, as a tool does with the connection of a launcher
-    /// that it started. To this server the process has left as it should. Returns the name of the connection and the
-    /// form in which the process packs.
+    /// Releases the connection of a registered process to the host, which continues to use it. A tool does so with the
+    /// connection of a launcher that it started. The process counts as finalized afterwards. Returns the connection and
+    /// the form in which the process packs; `None` if the process is not connected, has not requested its job info, or
+    /// waits for a reply.
     ///
-    /// The driver takes the socket away before it reads from it again.
+    /// The driver stops reading from the socket before it returns to its loop.
     pub fn give_up(&mut self, proc: &Proc<'_>, now: Instant) -> Option<(PeerId, PeerForm)> {
         self.cx.now = Some(now);
         let (peer, form) = Finalizing::leave_to_host(&mut self.cx, proc)?;
@@ -116,30 +117,30 @@ impl Engine {
         Some((peer, form))
     }
 
-    /// Takes bytes of a peer, whose messages are handled when it is its turn
-    /// ([`handle_queued`](Self::handle_queued)). Those of a peer that is not known are ignored.
+    /// Queues bytes received from a peer until it is the peer's turn ([`handle_queued`](Self::handle_queued)). Bytes of
+    /// an unknown peer are dropped.
     pub fn queue_input(&mut self, peer: PeerId, bytes: &[u8]) {
         self.cx.peers.push(peer, bytes);
         self.cx.watch_input();
         self.cx.peers.enqueue(peer);
     }
 
-    /// Returns whether more bytes of a peer are to be read: none are while messages of it wait, nor
-    /// of a long message while there is no room for it ([`Config::input_bytes`]).
+    /// Returns `true` if the driver should read more bytes from a peer. It should not while messages of the peer are
+    /// queued, nor while there is no room for a long message ([`Config::input_bytes`]).
     #[must_use]
     pub fn wants_input(&self, peer: PeerId) -> bool {
         self.cx.peers.wants_input(peer)
     }
 
-    /// Takes a peer for whose long message there was no room, and is now. A driver takes all of them
-    /// after it has handled messages, closed connections or run timers.
+    /// Returns a peer whose long message had no room before and has room now. A driver polls until `None` after it has
+    /// handled messages, closed connections or run timers.
     pub fn poll_resumed(&mut self) -> Option<PeerId> {
         self.cx.peers.poll_resumed()
     }
 
-    /// Handles one message of the next peer: of those that have one, the peer that was served least, by what its messages
-    /// cost ([`charge`](Self::charge)); where they cost nothing, the peers in turn. Returns the peer; none if no message
-    /// can be handled until something else happens.
+    /// Handles one message of the next peer and returns the peer. The next peer is the one that has been served least,
+    /// measured by the cost of its messages ([`charge`](Self::charge)); at equal cost the peers take turns. Returns
+    /// `None` if no message can be handled before another input.
     pub fn handle_queued(&mut self, now: Instant) -> Option<PeerId> {
         let peer = self.cx.peers.next_ready()?;
         self.handle_message(peer, now);
@@ -147,25 +148,26 @@ impl Engine {
         Some(peer)
     }
 
-    /// Adds the time that the last message of a peer took to what the peer was served: other peers are served for as long
-    /// before its next message is handled, if they have messages. The engine has no clock, so the driver says it.
+    /// Adds the time that handling the last message took to the service time of its peer. Other peers with messages are
+    /// served for the same time before its next message is handled. The driver measures the time, as the engine has no
+    /// clock.
     pub fn charge(&mut self, peer: PeerId, cost: Duration) {
         self.cx.peers.charge(peer, cost);
     }
 
-    /// Returns how many peers have a message that can be handled now.
+    /// Returns the number of peers with a message that can be handled now.
     #[must_use]
     pub fn num_to_handle(&self) -> usize {
         self.cx.peers.num_to_handle()
     }
 
-    /// Returns whether there is a message to be handled.
+    /// Returns `true` if a message can be handled now.
     #[must_use]
     pub fn has_queued(&self) -> bool {
         self.cx.peers.any_ready()
     }
 
-    /// Takes bytes of a peer and handles its messages before those of all others, as many as can be
+    /// Adds bytes received from a peer and handles its messages before those of all other peers, as many as can be
     /// handled now.
     pub fn handle_input(&mut self, peer: PeerId, bytes: &[u8], now: Instant) {
         self.cx.peers.push(peer, bytes);
@@ -176,7 +178,7 @@ impl Engine {
         self.cx.peers.enqueue(peer);
     }
 
-    /// Removes a connection that the other end closed or that broke, once its messages are handled
+    /// Marks a connection as closed by the peer or broken. It is removed once its queued messages are handled
     /// ([`handle_queued`](Self::handle_queued)).
     pub fn handle_closed(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
@@ -188,8 +190,8 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Takes note that the driver has written `num_bytes` of the bytes for a peer. A driver that
-    /// does not call it has its peers refused as ones that do not read.
+    /// Records that the driver has written `num_bytes` to a peer. Without these calls the engine disconnects the peer
+    /// as one that does not read.
     pub fn handle_written(&mut self, peer: PeerId, num_bytes: usize) {
         self.cx.peers.written(peer, num_bytes);
         self.subsystems.peer_read(&mut self.cx, peer);
@@ -197,7 +199,7 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Takes the answer of the host to an upcall. An answer that nothing waits for is ignored.
+    /// Processes the host's reply to an upcall. A reply to an unknown upcall is ignored.
     pub fn handle_host(&mut self, call: CallId, answer: Answer, now: Instant) {
         self.cx.now = Some(now);
         if let Some(pending) = self.cx.take_call(call) {
@@ -206,8 +208,8 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Takes the answer of a security module that did not verify the credential of a peer at once
-    /// ([`Verification::Pending`](crate::Verification::Pending)). An answer for a peer that is gone is ignored.
+    /// Processes the result of a security module that returned [`Verification::Pending`](crate::Verification::Pending).
+    /// A result for a disconnected peer is ignored.
     pub fn handle_verified(&mut self, peer: PeerId, answer: Result<Verified, Error>, now: Instant) {
         self.cx.now = Some(now);
         let admission = &mut self.subsystems.admission;
@@ -215,7 +217,7 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Runs the timers that are due.
+    /// Runs the expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.cx.now = Some(now);
         while let Some(timer) = self.cx.timers.due(now) {
@@ -224,55 +226,55 @@ impl Engine {
         }
     }
 
-    /// Takes the next change of what clients share in memory. Those who send what
-    /// [`poll_transmit`](Self::poll_transmit) gives make all changes first.
+    /// Returns the next change of the memory shared with clients. The driver applies all changes before it sends the
+    /// bytes of [`poll_transmit`](Self::poll_transmit), so that a client finds the data that a reply announces.
     pub fn poll_shared(&mut self) -> Option<SharedChange> {
         self.cx.shared.poll()
     }
 
-    /// Tells the engine that there was no room for a value: what would not find any either is not packed from now
-    /// on. Without a value of its job info nothing of a job is shared any longer, and the driver removes what it
-    /// has.
+    /// Informs the engine that the shared memory had no room for a value. Values that would not fit either are no
+    /// longer packed. If the value was job info, the engine stops sharing the data of the job, and the driver removes
+    /// the existing data.
     pub fn shared_left_out(&mut self, nspace: &Nspace<'_>, key: &[u8]) {
         self.cx.shared.left_out(nspace, key);
     }
 
-    /// Returns what a get of a process would be answered with now, if the changes say that it stands in what
-    /// clients share; tests compare it with what does.
+    /// Returns the reply that a get of the process would receive now, if the changes made so far share its data; tests
+    /// compare it with the shared data.
     #[must_use]
     pub fn shared_puts_of(&self, proc: &Proc<'_>) -> Option<Vec<u8>> {
         self.cx.shared_puts_of(proc)
     }
 
-    /// Takes the next bytes for a peer.
+    /// Returns the next bytes for a peer.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.cx.peers.poll_transmit()
     }
 
-    /// Takes the next upcall for the host.
+    /// Returns the next upcall for the host.
     pub fn poll_host_call(&mut self) -> Option<HostCall> {
         self.cx.host.poll()
     }
 
-    /// Takes the next event for the driver.
+    /// Returns the next event for the driver.
     pub fn poll_event(&mut self) -> Option<EngineEvent> {
         self.cx.driver_events.pop_front()
     }
 
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout), unless something else happens
-    /// before; none if there is nothing to wait for.
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout), or `None` if no timer is set. Any
+    /// input may change it.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.cx.timers.next()
     }
 
-    /// Lists the upcalls that the host has not answered, in the order in which they were made.
+    /// Lists the upcalls without a reply, in the order in which they were made.
     #[must_use]
     pub fn pending_calls(&self) -> Vec<PendingCall> {
         self.cx.host.list()
     }
 
-    /// Handles the next message of a peer; one that is closed and has no more is forgotten.
+    /// Handles the next message of a peer, or removes a closed peer that has none left.
     fn handle_message(&mut self, peer: PeerId, now: Instant) {
         self.cx.now = Some(now);
         match self.cx.next_frame(peer) {
@@ -283,8 +285,8 @@ impl Engine {
         self.close_refused();
     }
 
-    /// Closes the connections that were refused, and does what else follows when a subsystem has done
-    /// its work.
+    /// Closes the connections that a subsystem refused. Processes the group outcomes before and after each, as the loss
+    /// of a process can complete or end further groups.
     fn close_refused(&mut self) {
         self.subsystems.process_group_outcomes(&mut self.cx);
         while let Some(peer) = self.cx.poll_refused() {
@@ -293,7 +295,7 @@ impl Engine {
         }
     }
 
-    /// Closes a connection.
+    /// Closes a connection and asks the driver to close its socket.
     fn close(&mut self, peer: PeerId) {
         if self.cx.peers.get(peer).is_some() {
             self.forget(peer);
@@ -301,7 +303,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a connection that is closed.
+    /// Removes a closed connection.
     fn forget(&mut self, peer: PeerId) {
         if let Some(closed) = self.cx.peers.remove(peer) {
             self.cx.unwatch_input();

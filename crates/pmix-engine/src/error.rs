@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
 
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why the engine does not do what its host or a peer asks.
+    /// The reason why the engine refused a request of the host or of a peer.
     pub struct Error;
     passes on bfrops::Error, gds_hash::Error, pmix_proto::Error, pmix_types::memory::OutOfMemory;
 }
@@ -18,19 +18,19 @@ impl Error {
         ErrorDetail::new(status, message).into()
     }
 
-    /// Something that cannot be asked for.
+    /// Creates an error for an invalid argument.
     #[cold]
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_BAD_PARAM, message)
     }
 
-    /// Something that is not there.
+    /// Creates an error for a missing object.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
-    /// Something that this peer may not do.
+    /// Creates an error for a missing permission.
     #[cold]
     pub(crate) fn denied(message: impl Into<String>) -> Self {
         Self::new(Status::ERR_NO_PERMISSIONS, message)

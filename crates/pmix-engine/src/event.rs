@@ -1,107 +1,105 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events of the engine for its driver.
+//! Events of the engine for its driver.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", for what the host is to be told;
-//! the rest is this project's own.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", for the events that the host must receive; the others
+//! are this project's own.
 
 use pmix_types::{Proc, Status, Text};
 
 use crate::{Cleanup, Collective, DirectModexId, Error, PeerId};
 
-/// Tells the driver what happened, in order.
+/// An event for the driver. The order of events is the order of their causes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineEvent {
-    /// A connection is to be closed, after what is queued for it was tried to be written once. The
-    /// engine does not know it any longer.
+    /// A request to close a connection after one attempt to write the bytes queued for it. The engine has already
+    /// removed the connection.
     Close(PeerId),
-    /// A peer was refused, or is no longer served for what it sent; [`Close`](Self::Close) follows.
+    /// The disconnection of a peer because of an invalid connection attempt or message; [`Close`](Self::Close) follows.
     Refused {
         /// The connection.
         peer: PeerId,
         /// The reason.
         reason: Error,
     },
-    /// A request was refused for lack of permission, or because it is beyond the limits of a request; the connection
-    /// stays.
+    /// The refusal of a request without permission or beyond the limits of a request; the connection stays open.
     Denied {
         /// The connection.
         peer: PeerId,
         /// The reason.
         reason: Error,
     },
-    /// The data of a local process that the host asked for.
+    /// The result of a direct modex request of the host.
     DirectModex {
-        /// The name that `dmodex_request` returned.
+        /// The identifier that `dmodex_request` returned.
         request: DirectModexId,
-        /// The data, to be handed to the server that wants them.
+        /// The data, to be sent to the requesting server.
         result: Result<Vec<u8>, Status>,
     },
-    /// The connection of a client or tool closed without a finalize.
+    /// The loss of a client or tool, whose connection closed without a finalize.
     ProcessLost {
         /// The process.
         proc: Proc<'static>,
         /// The incarnation of the process, the first one being 1.
         incarnation: u32,
-        /// Whether it is a tool, which nobody registered.
+        /// `true` for a tool, which has no registration.
         is_tool: bool,
     },
-    /// A cleanup was registered for the end of a process or a job. A host need not act on it: it is handed out with
-    /// [`Cleanup`](Self::Cleanup) then. One that may be killed before can have another process do it.
+    /// The registration of a cleanup for the end of a process or a job. A host may ignore it and wait for
+    /// [`Cleanup`](Self::Cleanup). A host that may be killed earlier can pass it to another process.
     CleanupRegistered {
-        /// The process; with the wildcard rank, the job.
+        /// The process, or the job if the rank is the wildcard.
         target: Proc<'static>,
-        /// The user id and group id with whose rights files are to be removed.
+        /// The user id and group id to be used for the removal.
         user: (u32, u32),
-        /// What was not registered before. A directory that is named again is to be removed as this says.
+        /// The newly registered part. A directory that was registered before is removed as this event specifies.
         cleanup: Cleanup,
     },
-    /// A tool finalizes. A host is asked about clients alone (`client_finalized`).
+    /// The finalize of a tool. `client_finalized` of the host is called for clients only.
     ToolFinalized {
         /// The tool.
         proc: Proc<'static>,
     },
-    /// A process or a job has ended for which a cleanup was registered (`PMIX_REGISTER_CLEANUP`).
+    /// The end of a process or a job with a registered cleanup (`PMIX_REGISTER_CLEANUP`).
     Cleanup {
-        /// The process; with the wildcard rank, the job.
+        /// The process, or the job if the rank is the wildcard.
         target: Proc<'static>,
-        /// The user id and group id with whose rights files are to be removed.
+        /// The user id and group id to be used for the removal.
         user: (u32, u32),
         /// The files and directories to remove, and those to keep.
         cleanup: Cleanup,
     },
-    /// A fence, a connect, a disconnect, the construction or destruction of a group ended without
-    /// success.
+    /// The failure of a fence, a connect, a disconnect, or a group construct or destruct.
     FenceMissing {
         /// The operation.
         operation: Collective,
-        /// The name of the group that it constructs or destructs.
+        /// The name of the group, for a construct or destruct.
         group: Option<Text<'static>>,
         /// The participants.
         procs: Vec<Proc<'static>>,
-        /// The local participants that had not arrived, or were lost, in ascending order.
+        /// The local participants that had not called or were lost, in ascending order.
         missing: Vec<Proc<'static>>,
         /// The status that the participants get.
         status: Status,
     },
-    /// A group was constructed or destructed, or a member left it.
+    /// The construction or destruction of a group, or the departure of a member.
     Group {
-        /// Its name.
+        /// The name of the group.
         name: Text<'static>,
-        /// What became of it.
+        /// The change.
         change: GroupChange,
     },
 }
 
-/// Says what became of a group of which local processes are members.
+/// A change of a group with local members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupChange {
-    /// It was made, with these members in the order of their ranks in it. A member that is a whole
-    /// job has the wildcard rank.
+    /// The construction with these members in the order of their group ranks. A whole job is listed with the wildcard
+    /// rank.
     Formed(Vec<Proc<'static>>),
-    /// This member left it.
+    /// The departure of this member.
     Left(Proc<'static>),
-    /// It was destructed; these were its members when it was made.
+    /// The destruction of the group that had these members when it was constructed.
     TakenApart(Vec<Proc<'static>>),
 }

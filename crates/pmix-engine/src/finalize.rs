@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FINALIZE: processes that disconnect in order.
+//! FINALIZE: the orderly disconnection of processes.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -18,25 +18,25 @@ use crate::recount::Recount;
 use crate::registry::ClientState;
 use crate::timer::Timer;
 
-/// A process that finalizes and waits for the reply.
+/// A process that waits for the reply to its finalize.
 #[derive(Debug)]
 struct PendingFinalize {
     ticket: Ticket,
-    /// When it goes without the host having taken notice.
+    /// The deadline after which the process gets its reply without the host.
     until: Instant,
 }
 
-/// Holds the processes that finalize and wait for the host.
+/// The processes whose finalize waits for the host.
 #[derive(Debug, Default)]
 pub(crate) struct Finalizing(HashMap<PeerId, PendingFinalize>);
 
 impl Finalizing {
-    /// Adds the processes that wait to the counts of a server.
+    /// Adds the waiting processes to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_finalizing = self.0.len();
     }
 
-    /// Adds the processes that wait to what is found.
+    /// Adds the waiting processes to a recount.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (peer, pending) in &self.0 {
             recount.request(&pending.ticket);
@@ -44,7 +44,7 @@ impl Finalizing {
         }
     }
 
-    /// Returns the peers of a job that do not wait to be told that they may leave.
+    /// Returns the peers of a job that do not wait for a finalize reply.
     pub(crate) fn not_waiting(&self, cx: &Cx, nspace: &Nspace<'_>) -> Vec<PeerId> {
         let members = cx.peers.members();
         let of_job = members.filter(|(_, member)| member.proc.nspace == *nspace);
@@ -52,24 +52,24 @@ impl Finalizing {
         left.map(|(peer, _)| peer).collect()
     }
 
-    /// A process that may have left is registered no longer: it is not waited for.
+    /// Cancels the wait for the return of a process that was deregistered.
     pub(crate) fn client_removed(cx: &mut Cx, id: ClientId, until: Option<Instant>) {
         if let Some(until) = until {
             cx.timers.cancel(until, Timer::Return(id));
         }
     }
 
-    /// A peer is gone.
+    /// Drops the pending finalize of a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         if let Some(pending) = self.0.remove(&peer) {
             cx.timers.cancel(pending.until, Timer::Finalize(peer));
         }
     }
 
-    /// Handles FINALIZE. From now on the end of the connection is no loss.
+    /// Handles FINALIZE. The end of the connection no longer counts as the loss of the process.
     ///
-    /// A client waits for the answer of the host for `finalize_time` at most; the answer does not keep it. A tool gets
-    /// its reply at once.
+    /// A client waits for the reply of the host for at most `finalize_time`, and an error of the host does not prevent
+    /// it from leaving. A tool gets its reply at once.
     pub(crate) fn finalize(&mut self, cx: &mut Cx, ticket: Ticket) {
         let peer = ticket.peer();
         let until = cx.after(cx.config.finalize_time);
@@ -82,7 +82,7 @@ impl Finalizing {
         }
         member.is_finalized = true;
         let proc = member.proc.clone();
-        // A host registered no object for a tool, and a host in C would look at one.
+        // The host registered no object for a tool, and `client_finalized` of a host in C may dereference it.
         let Some(id) = member.client else {
             let event = EngineEvent::ToolFinalized { proc };
             cx.driver_events.push_back(event);
@@ -96,8 +96,8 @@ impl Finalizing {
         cx.call_host(call, Pending::Finalize(peer));
     }
 
-    /// A process leaves as it should over a connection. It may come again, and the host says when
-    /// it does not, by deregistering it; a host that never does so is not waited for without end.
+    /// Records that a process finalized over a connection. It may initialize again. The host deregisters it if it will
+    /// not; `return_time` limits the wait in case the host never does.
     fn client_finalized(cx: &mut Cx, id: ClientId, peer: PeerId) {
         let until = cx.config.return_time.and_then(|time| cx.after(time));
         let client = cx.registry.client_mut(id);
@@ -108,11 +108,12 @@ impl Finalizing {
         }
     }
 
-    /// A process has nothing more to ask this server for, and the host goes on with its connection: it has left
-    /// as it should. Returns its connection, and the form in which it packs; none if it has not come that far.
+    /// Releases the connection of a process without open requests to the host, as if the process had finalized. Returns
+    /// the connection and the form in which the process packs; `None` if the process has not requested its job info or
+    /// is busy.
     pub(crate) fn leave_to_host(cx: &mut Cx, proc: &Proc<'_>) -> Option<(PeerId, PeerForm)> {
         let id = cx.registry.find(&proc.nspace, proc.rank)?;
-        // A child that speaks for it may yet ask.
+        // With a clone connected, the process may still send requests.
         let [peer] = cx.registry.client(id)?.peers[..] else {
             return None;
         };
@@ -121,14 +122,14 @@ impl Finalizing {
         let member = member.filter(|member| is_idle && member.has_job_info)?;
         member.is_finalized = true;
         let form = member.form;
-        // It does not come back.
+        // The process does not initialize again at this server, so there is no wait for its return.
         let client = cx.registry.client_mut(id)?;
         client.finalize(peer, None);
         Some((peer, form))
     }
 
-    /// A process that has left has not come back in time. Returns it, if nobody is to wait for it
-    /// any longer.
+    /// Ends the wait for the return of a finalized process. Returns the process if it has not returned, so that no
+    /// collective waits for it.
     pub(crate) fn has_not_returned(cx: &mut Cx, id: ClientId) -> Option<Proc<'static>> {
         let client = cx.registry.client_mut(id);
         let client = client.filter(|client| client.state == ClientState::Finalized)?;
@@ -137,7 +138,7 @@ impl Finalizing {
         Some(client.proc.clone())
     }
 
-    /// Lets a process go that has said that it leaves.
+    /// Sends the reply to a pending finalize.
     pub(crate) fn finalized(&mut self, cx: &mut Cx, peer: PeerId) {
         if let Some(PendingFinalize { ticket, until }) = self.0.remove(&peer) {
             cx.timers.cancel(until, Timer::Finalize(peer));

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upcalls to the host, and its answers.
+//! Upcalls to the host, and its replies.
 //!
-//! An [`Upcall`] is owned data and stands for one slot of `pmix_server_module_t`; one has no slot, and
-//! the driver answers it ([`DeviceDistances`]). The host answers
-//! it at once or later, in any order, with the [`CallId`] it came under. An answer that nobody
-//! waits for any longer is dropped.
+//! An [`Upcall`] is owned data and corresponds to one function of `pmix_server_module_t`; only [`DeviceDistances`] has
+//! no function there, and the driver replies to it. The host replies at once or later, in any order, with the
+//! [`CallId`] of the upcall. A reply to an unknown upcall is dropped.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t` and its
-//! callbacks.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t` and its callbacks.
 
 mod order;
 mod pack;
@@ -25,28 +23,28 @@ pub use upcall::{
     Spawn, ToolConnected, Unpublish, Upcall, ValidateCredential,
 };
 
-/// Names an upcall.
+/// The identifier of an upcall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub(crate) u64);
 
-/// Holds an upcall that the driver is to make.
+/// An upcall for the driver to make.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HostCall {
-    /// The name that the answer carries.
+    /// The identifier for the reply.
     pub id: CallId,
     /// The upcall.
     pub upcall: Upcall,
 }
 
-/// Holds the object that the host registered with a client; the engine only returns it.
+/// The object that the host registered with a client; the engine passes it back unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostObject(pub u64);
 
-/// Holds the answer of the host to an [`Upcall`].
+/// The host's reply to an [`Upcall`].
 ///
-/// Any upcall may be answered with [`Done`](Self::Done) and an error, or with
-/// [`NotSupported`](Self::NotSupported); what else fits is said at the upcall.
+/// Every upcall accepts [`Done`](Self::Done) with an error and [`NotSupported`](Self::NotSupported); each upcall names
+/// the other replies that it accepts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Answer {
@@ -54,28 +52,27 @@ pub enum Answer {
     Done(Status),
     /// The host does not support the request.
     NotSupported,
-    /// Bytes for a fence or a direct modex.
+    /// The contributions of a fence, or the data of a direct modex.
     Data(Result<Vec<u8>, Status>),
-    /// The published data that were found; the answers to others may share them.
+    /// The published data that were found, possibly shared with other replies.
     Found(Status, Vec<Arc<Pdata<'static>>>),
-    /// The job that was started.
+    /// The spawned job.
     Spawned(Status, Nspace<'static>),
     /// Values, in no particular order.
     Infos(Status, Vec<Info<'static>>),
-    /// A credential, and what is said about it.
+    /// A credential and information about it.
     Credential(Result<Vec<u8>, Status>, Vec<Info<'static>>),
-    /// How far devices are.
+    /// The distances of devices.
     Distances(Result<Vec<DeviceDistance<'static>>, Status>),
-    /// The name that a tool has from now on.
+    /// The assigned name of a tool.
     Tool(Result<Proc<'static>, Status>),
 }
 
 impl Answer {
-    /// Answers for a host that dropped its completion and so never will.
+    /// The reply for a host that dropped its completion handle and will never reply.
     pub const DROPPED: Self = Self::Done(Status::ERR_COMM_FAILURE);
 
-    /// Returns the outcome as one status. That something was done at once
-    /// (`PMIX_OPERATION_SUCCEEDED`) is success.
+    /// Returns the outcome as one status. Immediate completion (`PMIX_OPERATION_SUCCEEDED`) counts as success.
     #[must_use]
     pub fn status(&self) -> Status {
         let status = match self {
@@ -100,7 +97,7 @@ fn failure<T>(answer: &Result<T, Status>) -> Status {
     answer.as_ref().err().copied().unwrap_or(Status::SUCCESS)
 }
 
-/// Holds the user id and group id of a process, as the node of the server numbers them.
+/// The user id and group id of a process on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// The effective user.
@@ -110,7 +107,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Names a user and a group.
+    /// Creates credentials from a user id and a group id.
     #[must_use]
     pub const fn new(uid: u32, gid: u32) -> Self {
         Self { uid, gid }

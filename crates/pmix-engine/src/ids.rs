@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the things that an engine holds. A name is never used twice.
+//! Identifiers of objects in an engine. An identifier is never reused.
 //!
 //! Source: none outside.
 
-/// Names a local process that the host registered.
+/// The identifier of a registered local process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ClientId(pub(crate) u64);
 
-/// Names a fence, connect or disconnect.
+/// The identifier of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TrackerId(pub(crate) u64);
 
-/// Names a call of a collective that came before its participants were known.
+/// The identifier of a call of a collective that arrived before its participants were known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct EarlyId(pub(crate) u64);
 
-/// Names a get that waits for data.
+/// The identifier of a get that waits for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct GetId(pub(crate) u64);
 
-/// Names an invitation to a group that waits for a new leader.
+/// The identifier of an invitation to a group that waits for a new leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ElectionId(pub(crate) u64);
 
-/// Names a direct modex request of the host.
+/// The identifier of a direct modex request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DirectModexId(pub(crate) u64);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pmix_types::{Info, IntoOwned, Value, keys};
 
-/// Returns the time limit of an operation (`PMIX_TIMEOUT`), or `None` without one. Zero seconds are no limit.
+/// Returns the time limit of an operation (`PMIX_TIMEOUT`), or `None` without one. Zero seconds mean no limit.
 #[must_use]
 pub fn timeout(infos: &[Info<'_>]) -> Option<Duration> {
     let seconds = value(infos, keys::TIMEOUT)?.to_number::<u32>().ok()?;
@@ -26,8 +26,8 @@ pub fn value<'i>(infos: &'i [Info<'_>], key: &str) -> Option<&'i Value<'i>> {
     found.map(|info| &info.value)
 }
 
-/// Appends the user and group of a process to its infos, as every host is to be told (PMIx
-/// Standard, chapter "Server"). What the process says about them itself is left out.
+/// Appends the user and group of a process to its infos, which the PMIx Standard (chapter "Server") requires for
+/// upcalls. Infos of the process under these keys are dropped, so that it cannot claim another identity.
 pub(crate) fn with_user(infos: &[Info<'_>], (uid, gid): (u32, u32)) -> Vec<Info<'static>> {
     let said = |info: &&Info<'_>| !info.key.is(keys::USERID) && !info.key.is(keys::GRPID);
     let infos = infos.iter().filter(said).cloned();

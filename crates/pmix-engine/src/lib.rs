@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The logic of a PMIx server without sockets, files, threads or a clock.
 //!
-//! An [`Engine`] is told what happens: a connection was opened, bytes came, the host answered, time
-//! passed. Then it is asked what to do about it. A driver, such as the crate `pmix-server`, owns
-//! the sockets and the clock; tests join engines in memory. The engine has one owner and no locks;
-//! what it knows of jobs is in a [`gds_hash::Store`], which other threads may read.
+//! A driver, such as the crate `pmix-server`, passes inputs to an [`Engine`]: new connections, received bytes, replies
+//! of the host, the current time. It then collects the outputs. The driver owns the sockets and the clock; tests
+//! connect engines in memory. The engine has one owner and no locks. Job information is in a [`gds_hash::Store`], which
+//! other threads may read.
 //!
 //! Invariants:
 //!
-//! 1. Every request is answered once, on its tag, with at least a status.
-//! 2. Every peer's share of memory is bounded by the [`Config`].
-//! 3. What a peer does wrong ends in a refusal for that peer, nothing else.
-//! 4. All local participants of a collective are told the same result.
+//! 1. Every request gets exactly one reply, on its tag, with at least a status.
+//! 2. The [`Config`] bounds the memory that each peer can occupy.
+//! 3. An invalid message affects the peer that sent it and no other peer.
+//! 4. All local participants of a collective get the same result.
 //!
-//! Sources: PMIx Standard, chapter "Server"; the wire forms are those of `pmix-proto`.
+//! Sources: PMIx Standard, chapter "Server"; `pmix-proto` defines the wire forms.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

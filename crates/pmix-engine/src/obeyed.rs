@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The attributes that the server obeys, and what becomes of those that a process requires (`PMIX_INFO_REQD`).
+//! The attributes that the server supports, and the treatment of required ones (`PMIX_INFO_REQD`).
 //!
-//! What the server obeys is marked as processed for the host. Where the host is not asked, what the server does not obey
-//! is refused.
+//! The server marks the attributes it supports as processed before it calls the host. If a request is not passed to the
+//! host, the server refuses required attributes that it does not support.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", the directives of infos.
 
@@ -13,8 +13,8 @@ use pmix_types::{GroupOperation, Info, keys};
 use crate::Error;
 use crate::host::Upcall;
 
-/// The attributes that this server obeys, by the function of the client that they come with. Others are handed on to
-/// the host where the host is asked.
+/// The attributes that this server supports, listed by the client function that carries them. All others are passed to
+/// the host if the host is called.
 pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
     CONNECT,
     DISCONNECT,
@@ -105,7 +105,7 @@ pub(crate) const SUPPORTED: &[SupportedFunction<'static>] = &[
     ("PMIx_Spawn", &["FWD_STDOUT", "FWD_STDERR", "FWD_STDDIAG"]),
 ];
 
-/// The qualifiers of queries that this server obeys.
+/// The query qualifiers that this server supports.
 const QUERY_QUALIFIERS: SupportedFunction<'static> = (
     "PMIx_Query_info",
     &[
@@ -123,29 +123,29 @@ const QUERY_QUALIFIERS: SupportedFunction<'static> = (
     ],
 );
 
-/// Refuses what a process requires of a query that the host is not asked.
+/// Checks the required attributes of a query that is not passed to the host.
 ///
 /// # Errors
 ///
-/// As [`check`].
+/// Returns the error of [`check`].
 pub(crate) fn check_qualifiers(infos: &[Info<'_>]) -> Result<(), Error> {
     check_required("PMIx_Query_info", &[&[QUERY_QUALIFIERS]], infos).map_err(Error::from)
 }
 
-/// Refuses what a process requires of a function that the host is not asked for.
+/// Checks the required attributes of a function that is not passed to the host.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+/// Returns `PMIX_ERR_NOT_SUPPORTED` with the attribute and the function.
 pub(crate) fn check(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
     check_required(function, &[SUPPORTED], infos).map_err(Error::from)
 }
 
-/// Refuses what a process requires of a request that the host is not asked for, or hears of without its infos.
+/// Checks the required attributes of a request that is passed to the host without its infos, or not at all.
 ///
 /// # Errors
 ///
-/// As [`check`].
+/// Returns the error of [`check`].
 pub(crate) fn check_request(request: &Request<'_>, watches_heartbeats: bool) -> Result<(), Error> {
     match request {
         Request::Get(get) => {
@@ -164,7 +164,7 @@ pub(crate) fn check_request(request: &Request<'_>, watches_heartbeats: bool) -> 
     }
 }
 
-/// Marks what this server obeys in an upcall as processed.
+/// Marks the attributes of an upcall that this server supports as processed.
 pub(crate) fn mark(upcall: &mut Upcall) {
     let (function, infos) = match upcall {
         Upcall::Fence(call) => ("PMIx_Fence", &mut call.infos),

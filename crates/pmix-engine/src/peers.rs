@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections: their peers, what came of a frame, what waits to be sent.
+//! Connections with their peers, partial input and queued output.
 //!
 //! Source: none outside.
 
@@ -17,20 +17,20 @@ pub(crate) use table::Peers;
 
 use std::fmt;
 
-/// Names a connection; no name is used twice.
+/// The identifier of a connection, which is never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerId(u64);
 
 impl PeerId {
-    /// A name for tests that need no connection.
+    /// Creates an identifier for tests without connections.
     #[cfg(test)]
     pub(crate) const fn of(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number that a client is told it has.
+    /// Returns the index that the welcome assigns to a client.
     pub(crate) fn index(self) -> u32 {
-        // Clients put it in a signed field.
+        // Clients store it in a signed field.
         u32::try_from(self.0 & 0x7fff_ffff).unwrap_or_default()
     }
 }

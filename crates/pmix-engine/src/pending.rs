@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upcalls that the host has not answered, and what each answer is for.
+//! Upcalls without a reply, and the use of each reply.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of
-//! `pmix_server_module_t`.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the callbacks of `pmix_server_module_t`.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -19,49 +18,49 @@ use crate::query::results::QueryResults;
 use crate::recount::Recount;
 use crate::timer::{Timer, Timers};
 
-/// Says what the answer of the host to an upcall is for.
+/// The use of a host reply.
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// A request that is answered with the status alone.
+    /// A request with a status as its reply.
     Status(Ticket),
-    /// A request that is answered with a status and infos.
+    /// A request with a status and infos as its reply.
     Infos(Ticket),
     /// A lookup of published data.
     Lookup(Ticket),
-    /// A spawn, and the output of the new job that its tool wants forwarded.
+    /// A spawn, and the output channels of the new job that its requestor wants forwarded.
     Spawn(Ticket, IofChannel),
     /// A request for a credential.
     Credential(Ticket),
     /// A request for the distances of devices.
     Distances(Ticket),
-    /// A query, and what this server knows of it.
+    /// A query, with the results of this server.
     Query(Ticket, Box<QueryResults>),
-    /// A request to resolve peers or nodes of a job that is not registered here; the key of the
-    /// info that answers it.
+    /// A request to resolve peers or nodes of a job that is not registered here, and the key of the info with the
+    /// result.
     Resolve(Ticket, &'static str),
     /// Input that a peer pushes.
     PushStdin(Ticket),
     /// A pull of output, by its number.
     IofPull(Ticket, u64),
-    /// A registration for events, some of which only the host can raise.
+    /// An event registration with codes that only the host can report.
     RegisterEvents(Ticket, Box<PendingRegistration>),
-    /// Codes of events that the host was asked to report.
+    /// Event codes that the host was asked to report.
     HostedEvents(Vec<Status>),
-    /// A client whose connection the host was told of.
+    /// A client whose connection was reported to the host.
     ClientConnected(PeerId),
-    /// A tool that waits to be admitted.
+    /// A tool that waits for admission.
     ToolConnected(PeerId, Box<PendingTool>),
     /// A client that finalizes.
     Finalize(PeerId),
-    /// A collective, and the job of the process that began it.
+    /// A collective, and the job of the process that called first.
     Collective(TrackerId, Nspace<'static>),
-    /// Data of a process of another node.
+    /// Data of a process on another node.
     DirectModex(Proc<'static>),
-    /// Nothing: the host completed a notification.
+    /// No use: the host was only informed.
     Informed,
 }
 
-/// A registration of a peer for events that the host is asked about first.
+/// An event registration of a peer that waits for the host.
 #[derive(Debug)]
 pub(crate) struct PendingRegistration {
     pub(crate) codes: Vec<Status>,
@@ -70,18 +69,18 @@ pub(crate) struct PendingRegistration {
     pub(crate) hosted: Vec<Status>,
 }
 
-/// A tool that waits to be admitted.
+/// A tool that waits for admission.
 #[derive(Debug)]
 pub(crate) struct PendingTool {
     pub(crate) role: Role,
     pub(crate) form: PeerForm,
     pub(crate) user: (u32, u32),
-    /// The name that it brings.
+    /// The name that the tool claims.
     pub(crate) proc: Option<Proc<'static>>,
 }
 
 impl Pending {
-    /// Returns the request that the answer is for.
+    /// Returns the request that waits for the reply.
     fn ticket(&self) -> Option<&Ticket> {
         match self {
             Self::Status(ticket)
@@ -99,7 +98,7 @@ impl Pending {
         }
     }
 
-    /// Returns when the request is answered without the host, if it has a limit of time.
+    /// Returns the time at which the request is answered without the host, if it has a time limit.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Query(_, results) => results.until,
@@ -107,7 +106,7 @@ impl Pending {
         }
     }
 
-    /// Returns the peer for whose sake alone the answer matters.
+    /// Returns the only peer that the reply concerns.
     fn peer(&self) -> Option<PeerId> {
         #[cfg(test)]
         tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
@@ -120,26 +119,25 @@ impl Pending {
     }
 }
 
-/// Describes an upcall that the host has not answered.
+/// The description of an upcall without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The name of the call.
+    /// The identifier of the call.
     pub id: CallId,
     /// The name of the upcall, such as `Fence` ([`Upcall::name`]).
     pub upcall: &'static str,
-    /// The peer for whose sake alone the answer matters; the call is forgotten when the peer has
-    /// disconnected.
+    /// The only peer that the reply concerns; the call is dropped when the peer disconnects.
     pub peer: Option<PeerId>,
 }
 
-/// Holds the upcalls that the host has not answered.
+/// The upcalls without a reply.
 #[derive(Default)]
 pub(crate) struct HostCalls {
     last: u64,
     queue: VecDeque<HostCall>,
     open: HashMap<CallId, Open>,
-    /// Those for the sake of a peer alone.
+    /// The upcalls that concern one peer only.
     by_peer: ByPeer<CallId>,
 }
 
@@ -150,7 +148,7 @@ struct Open {
 }
 
 impl HostCalls {
-    /// Queues an upcall, and returns its name.
+    /// Queues an upcall and returns its identifier.
     pub(crate) fn push(&mut self, upcall: Upcall, pending: Pending) -> CallId {
         self.last += 1;
         let id = CallId(self.last);
@@ -166,7 +164,7 @@ impl HostCalls {
         id
     }
 
-    /// Adds the requests and collectives that wait for the host to what is found.
+    /// Adds the requests and collectives that wait for the host to a recount.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         let of_peers = self
             .open
@@ -182,22 +180,22 @@ impl HostCalls {
         }
     }
 
-    /// How many upcalls are not answered.
+    /// Returns the number of upcalls without a reply.
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// How many upcalls the driver has not taken yet.
+    /// Returns the number of upcalls that the driver has not taken.
     pub(crate) fn num_queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes the next upcall to make.
+    /// Returns the next upcall to make.
     pub(crate) fn poll(&mut self) -> Option<HostCall> {
         self.queue.pop_front()
     }
 
-    /// Takes what the answer to an upcall is for; none if nobody waits for it.
+    /// Removes and returns the use of an upcall's reply; `None` if the call was dropped.
     pub(crate) fn take(&mut self, id: CallId) -> Option<Pending> {
         let pending = self.open.remove(&id)?.pending;
         if let Some(peer) = pending.peer() {
@@ -206,7 +204,7 @@ impl HostCalls {
         Some(pending)
     }
 
-    /// Forgets the upcalls that were made for the sake of a peer alone, with their timers. The host may still answer.
+    /// Drops the upcalls that concern only this peer, with their timers. A later reply of the host is ignored.
     pub(crate) fn forget(&mut self, peer: PeerId, timers: &mut Timers) {
         for id in self.by_peer.take(peer) {
             if let Some(open) = self.open.remove(&id)
@@ -217,7 +215,7 @@ impl HostCalls {
         }
     }
 
-    /// Lists the upcalls that are not answered, in the order in which they were made.
+    /// Lists the upcalls without a reply, in the order in which they were made.
     pub(crate) fn list(&self) -> Vec<PendingCall> {
         let calls = self.open.iter().map(|(id, open)| PendingCall {
             id: *id,
@@ -231,7 +229,7 @@ impl HostCalls {
 }
 
 impl fmt::Debug for HostCalls {
-    /// Prints how many upcalls of each name are not answered.
+    /// Prints the number of pending upcalls by name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut by_name = BTreeMap::<_, usize>::new();
         for open in self.open.values() {
@@ -257,7 +255,7 @@ mod tests {
     }
 
     thread_local! {
-        /// How often a call was asked for whose sake it is.
+        /// The number of calls of [`Pending::peer`].
         pub(super) static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
     }
 

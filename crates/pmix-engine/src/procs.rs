@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The set of processes that a list names.
+//! Sets of processes.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pmix_types::{IntoOwned, Nspace, Proc, Rank};
 
-/// The set of processes that a list names, whole jobs included. A lookup takes constant time, since a peer may send a
-/// long list.
+/// A set of processes, possibly with whole jobs. A lookup takes constant time, since a peer may send a long list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Procs(HashMap<Nspace<'static>, Ranks>);
 
@@ -18,7 +17,7 @@ enum Ranks {
 }
 
 impl Ranks {
-    /// Adds those of a list, all of the same job.
+    /// Adds processes of the same job.
     fn extend(&mut self, procs: &[Proc<'_>]) {
         if procs.iter().any(|proc| proc.rank == Rank::WILDCARD) {
             *self = Self::All;
@@ -54,7 +53,7 @@ impl Procs {
         }
     }
 
-    /// Those that are named one by one.
+    /// Returns the members that are named individually, without whole jobs.
     pub(crate) fn procs(&self) -> impl Iterator<Item = Proc<'static>> {
         self.0.iter().flat_map(|(nspace, ranks)| {
             let ranks = match ranks {
@@ -66,17 +65,17 @@ impl Procs {
         })
     }
 
-    /// Whether any process of a job is one of them.
+    /// Returns `true` if the set has any process of a job.
     pub(crate) fn names_job(&self, nspace: &Nspace<'_>) -> bool {
         self.0.contains_key(nspace.as_bytes())
     }
 
-    /// The jobs of which some process is one of them.
+    /// Returns the jobs of the members.
     pub(crate) fn nspaces(&self) -> impl Iterator<Item = &Nspace<'static>> {
         self.0.keys()
     }
 
-    /// Whether one of them is one of others.
+    /// Returns `true` if the sets have a common process.
     pub(crate) fn meets(&self, others: &Self) -> bool {
         let (few, many) = match self.0.len() <= others.0.len() {
             true => (self, others),
@@ -91,7 +90,7 @@ impl Procs {
         )
     }
 
-    /// Adds those of another list.
+    /// Adds the members of another set.
     pub(crate) fn join(&mut self, others: &Self) {
         for (nspace, ranks) in &others.0 {
             match (self.0.get_mut(nspace.as_bytes()), ranks) {
@@ -112,7 +111,7 @@ impl Procs {
         };
         let of_job = |(nspace, ranks): (&Nspace<'static>, &Ranks)| match ranks {
             Ranks::All => of(nspace, Rank::WILDCARD),
-            // The order is that of a hash table, so that it must not matter.
+            // The iteration order of a hash table is arbitrary, so the combination must be commutative.
             Ranks::Some(ranks) => {
                 let ranks = ranks.iter().map(|rank| of(nspace, *rank));
                 ranks.fold(0, u64::wrapping_add)
@@ -127,7 +126,7 @@ impl Procs {
         self.0.is_empty()
     }
 
-    /// Returns the number of names in the set, a whole job being one.
+    /// Returns the number of names in the set; a whole job counts as one.
     #[must_use]
     pub fn len(&self) -> usize {
         let ranks = |ranks: &Ranks| match ranks {

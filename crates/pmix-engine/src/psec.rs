@@ -8,32 +8,32 @@ use pmix_types::Proc;
 
 use crate::{Error, Origin, PeerId};
 
-/// Verifies the credential of a peer: a security module. A peer names its module in its hello.
+/// A security module, which verifies the credentials of peers. A peer names its module in its hello.
 pub trait Psec: Send {
-    /// The name that peers call it by, for example `native`.
+    /// Returns the name of the module in hellos, for example `native`.
     fn name(&self) -> &str;
 
-    /// Verifies a credential, or begins to.
+    /// Verifies a credential, or starts the verification.
     ///
-    /// The engine waits for this call, and with it all other peers do. A module that has to ask
-    /// somebody else starts that, returns [`Verification::Pending`], and its answer is handed to
+    /// The engine and all other peers wait while this function runs. A module that depends on another process starts
+    /// the request, returns [`Verification::Pending`], and the driver passes the result to
     /// [`Engine::handle_verified`](crate::Engine::handle_verified).
     ///
-    /// What the credential says is compared with the registration and with what the system says
-    /// of the socket afterwards, by the engine.
+    /// The engine then compares the verified user with the registration and with the operating system's information
+    /// about the socket.
     ///
     /// # Errors
     ///
-    /// Why it is not believed: the peer is refused then.
+    /// Returns the reason why the credential is invalid; the engine refuses the peer.
     fn verify(&self, credential: &[u8], claim: &Claim<'_>) -> Result<Verification, Error>;
 }
 
-/// Says whether a security module has verified a credential yet.
+/// The result of [`Psec::verify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// The credential is good, and proves this.
+    /// The user and group that the valid credential proves.
     Done(Verified),
-    /// The answer comes later. A peer that has none within
+    /// The verification continues. A peer without a result within
     /// [`Config::handshake_time`](crate::Config::handshake_time) is refused.
     Pending,
 }
@@ -44,28 +44,28 @@ impl From<Verified> for Verification {
     }
 }
 
-/// Holds what a peer states about itself in its hello.
+/// The unverified statements of a peer in its hello.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'c> {
-    /// The connection of the peer, by which an answer that comes later names it.
+    /// The connection of the peer, for a later result.
     pub peer: PeerId,
-    /// The kind of peer that it states to be.
+    /// The claimed kind of peer.
     pub role: Role,
-    /// The process that it states to be; none if it asks for a name.
+    /// The claimed process, or `None` if the peer requests a name.
     pub proc: Option<&'c Proc<'c>>,
-    /// The user id that it states apart from the credential; clients state none.
+    /// The claimed user id outside the credential; clients send none.
     pub uid: Option<u32>,
-    /// The group id that it states apart from the credential.
+    /// The claimed group id outside the credential.
     pub gid: Option<u32>,
     /// The origin of its connection.
     pub origin: Origin,
 }
 
-/// Holds the user and group that a credential proves.
+/// The user and group that a credential proves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// The user id; none if the credential has none.
+    /// The user id, if the credential has one.
     pub uid: Option<u32>,
-    /// The group id; none if the credential has none.
+    /// The group id, if the credential has one.
     pub gid: Option<u32>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts again, one by one, what the counters of an engine and its timers stand for.
+//! A recount of the contents of an engine, to verify its counters and timers.
 //!
 //! Source: none outside.
 
@@ -10,15 +10,15 @@ use std::time::Instant;
 use crate::peers::{PeerId, Ticket};
 use crate::timer::Timer;
 
-/// A counter that does not say what is there.
+/// A counter that differs from the contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What is counted.
+    /// The counted objects.
     pub what: &'static str,
-    /// What the counter says.
+    /// The value of the counter.
     pub counted: usize,
-    /// How many there are.
+    /// The number of objects found.
     pub found: usize,
 }
 
@@ -33,32 +33,32 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Gathers what the subsystems find where they look at everything that they hold.
+/// The collected results of the subsystems, which visit all of their contents.
 #[derive(Debug, Default)]
 pub(crate) struct Recount {
-    /// How many requests of each peer are held, and of how many bytes.
+    /// The open requests of each peer and their bytes.
     pub(crate) requests: BTreeMap<PeerId, (usize, usize)>,
-    /// The timers that something that is held waits for.
+    /// The timers that the contents require.
     pub(crate) deadlines: BTreeSet<(Instant, Timer)>,
-    /// Collectives that are under way here or with the host.
+    /// Collectives that are active here or with the host.
     pub(crate) num_under_way: usize,
     pub(crate) differences: Vec<Difference>,
 }
 
 impl Recount {
-    /// A request is held.
+    /// Adds an open request.
     pub(crate) fn request(&mut self, ticket: &Ticket) {
         let (count, bytes) = self.requests.entry(ticket.peer()).or_default();
         *count += 1;
         *bytes += ticket.num_bytes();
     }
 
-    /// Something that is held waits for a timer, if it has a limit of time.
+    /// Adds the timer of an object with a deadline.
     pub(crate) fn deadline(&mut self, at: Option<Instant>, timer: Timer) {
         self.deadlines.extend(at.map(|at| (at, timer)));
     }
 
-    /// Compares a counter with what is there.
+    /// Compares a counter with the number of objects found.
     pub(crate) fn compare(&mut self, what: &'static str, counted: usize, found: usize) {
         if counted != found {
             self.differences.push(Difference {

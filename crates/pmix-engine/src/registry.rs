@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The jobs and local processes that the host registered, which may connect.
+//! The jobs and local processes that the host registered.
 
 mod client;
 
@@ -16,7 +16,7 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{Error, Stats};
 
-/// Jobs and their local processes.
+/// The registered jobs and their local processes.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     last: u64,
@@ -35,12 +35,12 @@ impl Registry {
         job.num_procs = num_procs;
     }
 
-    /// Returns the number of processes of all registered jobs, on any node.
+    /// Returns the number of processes of all registered jobs on all nodes.
     pub(crate) fn num_procs(&self) -> u64 {
         self.num_procs
     }
 
-    /// Removes a job and returns the clients that it had.
+    /// Removes a job and returns its clients.
     pub(crate) fn remove_job(&mut self, nspace: &Nspace<'_>) -> Vec<(ClientId, Client)> {
         let job = self.jobs.remove(nspace.as_bytes()).unwrap_or_default();
         self.num_procs -= job.num_procs;
@@ -53,7 +53,7 @@ impl Registry {
         self.jobs.get(nspace.as_bytes())
     }
 
-    /// The jobs that are registered, in no order.
+    /// Returns the registered jobs, in no order.
     pub(crate) fn jobs(&self) -> impl ExactSizeIterator<Item = (&Nspace<'static>, &LocalJob)> {
         self.jobs.iter()
     }
@@ -62,8 +62,7 @@ impl Registry {
         self.jobs.get_mut(nspace.as_bytes())
     }
 
-    /// Adds a local process of a job, or says anew whose it is: a process that is gone may come
-    /// back then.
+    /// Registers a local process, or updates its registration. A lost process may connect again after an update.
     pub(crate) fn add_client(
         &mut self,
         proc: &Proc<'_>,
@@ -98,7 +97,7 @@ impl Registry {
         job.clients.insert(proc.rank, id);
         let proc = proc.clone().into_owned();
         let mut client = Client::new(proc, user, object);
-        // What the one of this name put that was removed is not this one's.
+        // Data of a deregistered process of this name do not belong to the new process.
         client.is_orphaned = was_here;
         self.clients.insert(id, client);
         Ok(id)
@@ -108,7 +107,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the process is not registered.
     pub(crate) fn remove_client(&mut self, proc: &Proc<'_>) -> Result<(ClientId, Client), Error> {
         let (rank, nspace) = (proc.rank, &proc.nspace);
         let job = self.jobs.get_mut(nspace.as_bytes());
@@ -121,7 +120,7 @@ impl Registry {
             .ok_or_else(|| Error::not_found(format!("rank {rank} of {nspace} is not registered")))
     }
 
-    /// A connection of a member is closed. Tells whether its process is lost by that.
+    /// Records the end of a connection. Returns `true` if its process is lost with it.
     pub(crate) fn disconnect(&mut self, peer: PeerId, member: &Member) -> bool {
         let client = member.client.and_then(|id| self.client_mut(id));
         match client {
@@ -130,14 +129,13 @@ impl Registry {
         }
     }
 
-    /// Adds what is registered to the counts of a server.
+    /// Adds the registrations to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_jobs = self.jobs.len();
         stats.num_clients = self.clients.len();
     }
 
-    /// Adds the limits of time of processes that may come back to what is found, and compares what
-    /// is counted of jobs with it.
+    /// Adds the deadlines for returning processes to a recount, and compares the counters of jobs.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, client) in &self.clients {
             recount.deadline(client.until, Timer::Return(*id));
@@ -157,19 +155,19 @@ impl Registry {
         self.clients.get_mut(&id)
     }
 
-    /// Whether all local processes of a job are registered.
+    /// Returns `true` if all local processes of a job are registered.
     pub(crate) fn is_complete(&self, nspace: &Nspace<'_>) -> bool {
         self.job(nspace).is_some_and(LocalJob::is_complete)
     }
 
-    /// Whether a process is registered here, or was.
+    /// Returns `true` if a process is or was registered here.
     pub(crate) fn was_here(&self, proc: &Proc<'_>) -> bool {
         let job = self.job(&proc.nspace);
         job.is_some_and(|job| job.clients.contains_key(&proc.rank) || job.gone.contains(&proc.rank))
     }
 
-    /// A local process is told of its job. Whether all have been by now, so that nobody is
-    /// expected to ask again.
+    /// Records that a local process received its job info. Returns `true` if all local processes have received it, so
+    /// that no further request is expected.
     pub(crate) fn tell(&mut self, nspace: &Nspace<'_>) -> bool {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return false;
@@ -182,12 +180,12 @@ impl Registry {
         is_last
     }
 
-    /// The local process with a name, and where it stands.
+    /// Returns the local process with a name.
     pub(crate) fn client_of(&self, proc: &Proc<'_>) -> Option<&Client> {
         self.client(self.find(&proc.nspace, proc.rank)?)
     }
 
-    /// The local process with a name.
+    /// Returns the identifier of the local process with a name.
     pub(crate) fn find(&self, nspace: &Nspace<'_>, rank: Rank) -> Option<ClientId> {
         self.job(nspace)?.clients.get(&rank).copied()
     }
@@ -196,24 +194,25 @@ impl Registry {
 /// The local part of a job.
 #[derive(Debug, Default)]
 pub(crate) struct LocalJob {
-    /// How many local processes the host said it has; none if it has not said it yet.
+    /// The number of local processes that the host stated; `None` before it did.
     pub(crate) num_local: Option<u32>,
-    /// The number of its processes on all nodes; 0 before the job is registered.
+    /// The number of processes on all nodes; 0 before the job is registered.
     num_procs: u64,
-    /// Those that are registered.
+    /// The registered local processes.
     pub(crate) clients: BTreeMap<Rank, ClientId>,
-    /// Those that were and are no longer.
+    /// The deregistered local processes.
     pub(crate) gone: BTreeSet<Rank>,
-    /// The user whose job it is: that of the first process that was registered.
+    /// The owner of the job: the user of the first registered process.
     pub(crate) owner: Option<u32>,
-    /// How many bytes the local processes have put at the most: what they took back may still count.
+    /// An upper limit of the bytes that the local processes put; removed values may still count.
     pub(crate) put_bytes: usize,
-    /// How many processes were told of the job since all of them had been.
+    /// The number of processes that received the job info since all had received it.
     num_told: u32,
 }
 
 impl LocalJob {
-    /// Whether all its local processes are registered, so that all others are known to be remote.
+    /// Returns `true` if all local processes are registered, so that all others are known to be remote. Deregistered
+    /// ones count, because the host does not change the stated number.
     pub(crate) fn is_complete(&self) -> bool {
         let known = self.clients.len() + self.gone.len();
         let known = u32::try_from(known).unwrap_or(u32::MAX);
@@ -221,12 +220,12 @@ impl LocalJob {
     }
 }
 
-/// Process sets, by name (PMIx Standard, chapter "Process Sets and Groups").
+/// The process sets by name (PMIx Standard, chapter "Process Sets and Groups").
 #[derive(Debug, Default)]
 pub(crate) struct ProcessSets(BTreeMap<Text<'static>, Vec<Proc<'static>>>);
 
 impl ProcessSets {
-    /// Defines a set, or defines it anew.
+    /// Defines or redefines a set.
     pub(crate) fn define(
         &mut self,
         name: Text<'static>,
@@ -239,20 +238,20 @@ impl ProcessSets {
         Ok(())
     }
 
-    /// Deletes a set, and returns its members.
+    /// Deletes a set and returns its members.
     pub(crate) fn delete(&mut self, name: &Text<'_>) -> Result<Vec<Proc<'static>>, Error> {
         let members = self.0.remove(name.as_bytes());
         members.ok_or_else(|| Error::not_found(format!("process set {name} is not defined")))
     }
 
-    /// All sets.
+    /// Returns all sets.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Text<'static>, &[Proc<'static>])> {
         self.0
             .iter()
             .map(|(name, members)| (name, members.as_slice()))
     }
 
-    /// The names of the sets that a process is in.
+    /// Returns the names of the sets that contain a process.
     pub(crate) fn of<'s>(&'s self, proc: &'s Proc<'_>) -> impl Iterator<Item = &'s Text<'static>> {
         let has = |member: &&Proc<'_>| {
             member.nspace == proc.nspace

@@ -20,7 +20,7 @@ use crate::pending::Pending;
 /// The process that made a request, and its user and group.
 type Requestor = (Proc<'static>, (u32, u32));
 
-/// Returns who made a request; the request of a peer that is gone is ended.
+/// Returns the process that made a request. Ends the request if its peer has disconnected.
 fn requestor(cx: &mut Cx, ticket: Ticket) -> Option<(Ticket, Requestor)> {
     match cx.member(&ticket) {
         Ok(member) => {
@@ -34,7 +34,7 @@ fn requestor(cx: &mut Cx, ticket: Ticket) -> Option<(Ticket, Requestor)> {
     }
 }
 
-/// Serves a request that no subsystem of the engine serves: the host does, or nobody.
+/// Passes a request to the host that no subsystem of the engine serves.
 pub(crate) fn relay(cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
     match request {
         Request::Abort(request) => abort(cx, ticket, &request),
@@ -55,7 +55,7 @@ pub(crate) fn relay(cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
     }
 }
 
-/// Answers a request with the infos of the host.
+/// Replies to a request with the infos of the host.
 pub(crate) fn answer_infos(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
     let infos = match answer {
@@ -78,7 +78,7 @@ fn spawn(cx: &mut Cx, ticket: Ticket, request: &request::Spawn<'_>) {
     cx.call_host(call, Pending::Spawn(ticket, channels));
 }
 
-/// Answers a spawn. Returns the job if it was started.
+/// Replies to a spawn. Returns the job if it was started.
 pub(crate) fn spawned(cx: &mut Cx, ticket: Ticket, answer: Answer) -> Option<Nspace<'static>> {
     let peer = ticket.peer();
     let status = answer.status();
@@ -140,7 +140,7 @@ fn get_credential(cx: &mut Cx, ticket: Ticket, request: &request::GetCredential<
     cx.call_host(call, Pending::Credential(ticket));
 }
 
-/// Answers a request with the credential of the host.
+/// Replies to a request with the credential of the host.
 pub(crate) fn answer_credential(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
     let Some(form) = cx.form(ticket.peer()) else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes each request, answer of the host, timer and loss to the subsystems that it concerns.
+//! Routes requests, host replies, timers and disconnections to the subsystems.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use crate::requests::Incoming;
 use crate::timer::Timer;
 use crate::{Config, EngineEvent, Error, Psec, Stats, query, relay, requests};
 
-/// The subsystems of an engine: each serves one kind of request and has its own state. What one
-/// event means for several of them is here, and in which order they are told.
+/// The subsystems of an engine. Each serves one kind of request and has its own state. Events that concern several
+/// subsystems are handled here, which fixes the order of the calls.
 pub(crate) struct Subsystems {
     pub(crate) admission: Admission,
     pub(crate) exchange: Exchange,
@@ -53,7 +53,7 @@ impl Subsystems {
         }
     }
 
-    /// Adds what each subsystem holds to the counts of a server.
+    /// Adds the contents of each subsystem to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         self.admission.count(stats);
         self.exchange.count(stats);
@@ -65,7 +65,7 @@ impl Subsystems {
         self.groups.count(stats);
     }
 
-    /// Compares what each subsystem counts with what it holds.
+    /// Adds the contents of each subsystem to a recount.
     pub(crate) fn recount(&self, cx: &Cx, recount: &mut Recount) {
         self.admission.recount(cx, recount);
         self.exchange.recount(recount);
@@ -96,7 +96,7 @@ impl Subsystems {
         }
     }
 
-    /// A request of a peer that was admitted.
+    /// Decodes a request of an admitted peer and passes it to its subsystem.
     fn handle_request(&mut self, cx: &mut Cx, peer: PeerId, tag: Tag, payload: &[u8]) {
         let store = Arc::clone(&cx.store);
         match requests::take_in(cx, peer, tag, payload, store.maps()) {
@@ -108,7 +108,7 @@ impl Subsystems {
         }
     }
 
-    /// Hands a request to its subsystem, which answers the ticket now or later.
+    /// Passes a request to its subsystem, which replies to the ticket now or later.
     fn dispatch(&mut self, cx: &mut Cx, ticket: Ticket, request: Request<'_>) {
         let Some((ticket, request)) = self.groups.translate(cx, ticket, request) else {
             return;
@@ -161,7 +161,8 @@ impl Subsystems {
         }
     }
 
-    /// NOTIFY: an event may decide what becomes of a construction, or say something of a group.
+    /// Handles NOTIFY. Before the event is delivered, the collectives check for a leader's decision and the groups for
+    /// invitation and membership events, which are not delivered like others.
     fn notify(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Notify<'_>) {
         if let Some(ticket) = self.decides(cx, ticket, request)
             && let Some((ticket, follow)) = self.groups.learn_from_proc(cx, ticket, request)
@@ -171,7 +172,7 @@ impl Subsystems {
         }
     }
 
-    /// Hands the answer of the host to what waits for it.
+    /// Passes a host reply to the subsystem that made the upcall.
     pub(crate) fn handle_answer(&mut self, cx: &mut Cx, pending: Pending, answer: Answer) {
         let status = answer.status();
         match pending {
@@ -205,7 +206,7 @@ impl Subsystems {
         }
     }
 
-    /// Runs a timer that is due.
+    /// Runs an expired timer.
     pub(crate) fn handle_timer(&mut self, cx: &mut Cx, timer: Timer) {
         match timer {
             Timer::Handshake(peer) => self.admission.handshake_expired(cx, peer),
@@ -229,7 +230,7 @@ impl Subsystems {
                 self.raise_all(cx, follow);
             }
             Timer::Query(call) => {
-                // The answer of the host, if it comes, finds nothing that waits for it.
+                // A later reply of the host finds no pending call and is dropped.
                 if let Some(pending) = cx.take_call(call) {
                     self.handle_answer(cx, pending, Answer::Done(Status::ERR_TIMEOUT));
                 }
@@ -239,7 +240,8 @@ impl Subsystems {
         }
     }
 
-    /// Reports membership changes to the collectives, and outcomes of collectives to the groups, until neither is left.
+    /// Reports membership changes to the collectives, and outcomes of collectives to the groups, until no more are
+    /// queued.
     pub(crate) fn process_group_outcomes(&mut self, cx: &mut Cx) {
         loop {
             match cx.membership_changes.pop_front() {
@@ -261,7 +263,7 @@ impl Subsystems {
                     self.notify_leader(cx, question);
                     continue;
                 }
-                // Servers alone are told; the clients are not concerned.
+                // Only the servers of the other participants need the announcement; clients do not receive it.
                 GroupOutcome::Announced(said) => {
                     cx.call_host(group::announcement(said), Pending::Informed);
                     continue;
@@ -274,8 +276,8 @@ impl Subsystems {
         }
     }
 
-    /// Notifies the leader of a construct, or all participants, of a loss. If an answer is wanted and no process of this
-    /// node has a handler, the construct goes on without a decision.
+    /// Notifies the leader of a construct, or all participants, of a loss. If a decision is required and no process of
+    /// this node has a handler, the construct continues without a decision.
     fn notify_leader(&mut self, cx: &mut Cx, question: LeaderQuestion) {
         let (asks, is_elsewhere) = (question.asks, question.is_elsewhere);
         let event = group::leader_question(cx, question);
@@ -296,7 +298,8 @@ impl Subsystems {
         }
     }
 
-    /// Handles an event of a process that may be its decision about a construct. Returns the ticket if it is not.
+    /// Handles an event of a process that may be its decision about a construct. Returns the ticket if it is not a
+    /// decision.
     fn decides(
         &mut self,
         cx: &mut Cx,
@@ -315,20 +318,20 @@ impl Subsystems {
         None
     }
 
-    /// Tells of events that follow from what happened.
+    /// Delivers events that follow from an earlier event.
     pub(crate) fn raise_all(&mut self, cx: &mut Cx, events: Vec<Notification>) {
         for event in events {
             self.events.raise(cx, event);
         }
     }
 
-    /// A peer has read what was sent to it: what waited for that goes on.
+    /// Resumes the replies and output that waited for a peer to read earlier bytes.
     pub(crate) fn peer_read(&mut self, cx: &mut Cx, peer: PeerId) {
         self.exchange.answer_due(cx, peer);
         self.forwarding.pump_output(cx, peer);
     }
 
-    /// A connection is closed: what every subsystem holds for it is released.
+    /// Releases the state of a closed connection in every subsystem.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
         cx.host.forget(peer, &mut cx.timers);
         match &closed.phase {
@@ -337,7 +340,8 @@ impl Subsystems {
         }
     }
 
-    /// The connection of a client or tool is closed: every subsystem is told, in this order.
+    /// Releases the state of an admitted peer. Its own requests are dropped first, so that the failures reported
+    /// afterwards are not sent to it. The host is informed of a loss before the collectives that it ends.
     fn member_left(&mut self, cx: &mut Cx, peer: PeerId, member: &Member) {
         let (rank, nspace) = (member.proc.rank, &member.proc.nspace);
         tracing::info!(%peer, %nspace, %rank, finalized = member.is_finalized, "disconnected");
@@ -363,12 +367,12 @@ impl Subsystems {
             }
         }
         if member.client.is_some() {
-            // Gets of what it would have put end.
+            // Gets that wait for data of this process fail now.
             self.exchange.proc_changed(cx, &member.proc);
         }
     }
 
-    /// A process is registered no longer, and its connections are closed.
+    /// Updates the subsystems after the deregistration of a client, whose connections are closed.
     pub(crate) fn client_removed(&mut self, cx: &mut Cx, id: ClientId, client: &Client) {
         Finalizing::client_removed(cx, id, client.until);
         let follow = self.groups.lose_invited(cx, &client.proc);
@@ -376,7 +380,8 @@ impl Subsystems {
         self.collectives.lose(cx, id, &client.proc);
     }
 
-    /// Processes of other nodes are lost.
+    /// Updates the subsystems after the loss of processes on other nodes. Local processes are skipped, because their
+    /// connections report their loss.
     pub(crate) fn lost_elsewhere(&mut self, cx: &mut Cx, procs: &[Proc<'static>]) {
         for proc in procs {
             if proc.rank.is_valid() && !cx.registry.was_here(proc) {
@@ -388,18 +393,19 @@ impl Subsystems {
         }
     }
 
-    /// A local process is registered by now, or not any longer, and its job is known as well as before.
+    /// Retries the gets of data of a local client that was registered or deregistered; the job itself is unchanged.
     pub(crate) fn client_changed(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         self.exchange.proc_changed(cx, proc);
     }
 
-    /// A job or its local processes are registered by now, or not any longer.
+    /// Retries the requests that wait for a job, after the job or its local clients were registered or deregistered.
     pub(crate) fn job_changed(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.exchange.job_changed(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);
     }
 
-    /// A job is gone: every subsystem is told, in this order.
+    /// Removes a deregistered job from every subsystem. The gets and collectives come first, because they reply to
+    /// their callers.
     pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.exchange.job_gone(cx, nspace);
         self.collectives.collectives_of_job(cx, nspace);

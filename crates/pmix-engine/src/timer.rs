@@ -8,36 +8,36 @@ use crate::host::CallId;
 use crate::ids::{ClientId, DirectModexId, EarlyId, ElectionId, GetId, TrackerId};
 use crate::peers::PeerId;
 
-/// Says what happens when a timer expires.
+/// The deadline that a timer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// A connection has not completed its handshake in time, or the host has not named a tool.
+    /// The handshake of a connection, or the host's admission of a tool.
     Handshake(PeerId),
-    /// A client that finalises has waited for the host long enough.
+    /// The wait of a finalizing client for the host.
     Finalize(PeerId),
-    /// A process may have missed heartbeats.
+    /// The next heartbeat of a process.
     Heartbeat(PeerId),
-    /// A call has waited long enough for its job to be registered.
+    /// The wait of a call for the registration of its job.
     Early(EarlyId),
-    /// A process that finalised has not come back in time.
+    /// The return of a process that has finalized.
     Return(ClientId),
-    /// The time of a collective is up.
+    /// The time limit of a collective.
     Collective(TrackerId),
-    /// A get has waited long enough.
+    /// The time limit of a get.
     Get(GetId),
-    /// A `dmodex_request` of the host has waited long enough.
+    /// The time limit of a `dmodex_request` of the host.
     InboundDmodex(DirectModexId),
-    /// The election of a leader for an invitation has run out of time.
+    /// The election of a new leader for an invitation.
     Election(ElectionId),
-    /// The decision about a construct that is led has run out of time.
+    /// The leader's decision about a group construct.
     Leadership(TrackerId),
-    /// The host has not answered a query in time.
+    /// The time limit of a query to the host.
     Query(CallId),
-    /// Long messages have to have come on.
+    /// The next progress check of partial long messages.
     Intake,
 }
 
-/// Holds the timers that are set, in the order of time.
+/// The active timers, ordered by time.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeSet<(Instant, Timer)>);
 
@@ -50,7 +50,7 @@ impl Timers {
         self.0.remove(&(at, timer));
     }
 
-    /// Counts the unreferenced timers, and the limits of time that have no timer.
+    /// Counts the timers without a deadline in `limits`, and the deadlines without a timer.
     pub(crate) fn compare(&self, limits: &BTreeSet<(Instant, Timer)>) -> (usize, usize) {
         let num_stale = self.0.difference(limits).count();
         (num_stale, limits.difference(&self.0).count())
@@ -65,7 +65,7 @@ impl Timers {
         self.0.first().map(|(at, _)| *at)
     }
 
-    /// Removes a timer that has expired.
+    /// Removes and returns the first timer if it has expired.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Timer> {
         self.0.first().filter(|(at, _)| *at <= now)?;
         self.0.pop_first().map(|(_, timer)| timer)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates of the memory that kept requests take, by which the engine and its host bound it.
+//! Estimates of the memory of pending requests, by which the engine and its host limit it.
 
 use bfrops::{Encoder, Layout, Module, wire_type};
 use pmix_types::{DataArray, DataType, Info, Pdata, Value};
 
-/// Returns about how many bytes of memory infos take.
+/// Estimates the memory of infos in bytes.
 #[must_use]
 pub fn infos(infos: &[Info<'_>]) -> usize {
     infos.iter().map(info).sum()
 }
 
-/// Returns about how many bytes of memory a value takes.
+/// Estimates the memory of a value in bytes.
 #[must_use]
 pub fn value(value: &Value<'_>) -> usize {
     let more = match value {
@@ -43,18 +43,18 @@ fn elements(array: &DataArray<'_>) -> usize {
     }
 }
 
-/// Whether data of a type are numbers, one behind the other.
+/// Returns `true` if values of the type are stored as plain numbers.
 const fn is_number(data_type: DataType) -> bool {
     matches!(data_type.as_raw(), 1 | 2 | 4..=17)
 }
 
-/// What a structure takes besides its texts and bytes.
+/// The size of a structure without its texts and byte arrays.
 const BOXED: usize = 128;
 
-/// How many bytes something has on the wire: texts and bytes are as long there as they are here.
+/// Returns the packed size in bytes. Texts and byte arrays have the same length packed and in memory.
 fn packed(pack: impl Fn(&mut Encoder<'_>) -> Result<(), bfrops::Error>) -> usize {
     let mut bytes = Vec::new();
-    // Neither has all types, together they do.
+    // Each module lacks some types; together they have all.
     for module in [Module::V41, Module::V61] {
         if pack(&mut Encoder::new(Layout::new(module), &mut bytes)).is_ok() {
             break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a registration of a local process fits its job.
+//! Checks of client registrations against their job.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `PMIx_server_register_client`.
 
@@ -10,16 +10,15 @@ use crate::Error;
 use crate::registry::ClientState;
 
 impl Engine {
-    /// Checks that a process may be registered as a client of this server: a host that asks before
-    /// [`register_client`](Self::register_client) learns of a mistake that otherwise shows when the
-    /// process connects, or not at all.
+    /// Checks that a process may be registered as a client of this server. Without this check before
+    /// [`register_client`](Self::register_client), a mistake of the host shows when the process connects, or never.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not registered, or does not have the rank; `PMIX_ERR_BAD_PARAM`
-    /// if the maps place the process on another node; `PMIX_ERR_EXISTS` if it is registered already and
-    /// has not connected since. One that has is registered again to be started again, even where the
-    /// server has not seen its end yet.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the job is not registered or does not have the rank; `PMIX_ERR_BAD_PARAM` if the
+    /// maps place the process on another node; `PMIX_ERR_EXISTS` if the process is registered and has not connected
+    /// since. A process that has connected may be registered again for a restart, even if the server has not noticed
+    /// its end yet.
     pub fn check_client(&self, proc: &Proc<'_>) -> Result<(), Error> {
         let Proc { nspace, rank } = proc;
         let Some(registered) = self.cx.store.job(nspace) else {
@@ -33,7 +32,7 @@ impl Engine {
         ));
         let size = stated.ok().and_then(|size| size.to_number::<u64>().ok());
         let is_known = match job.num_ranks() {
-            // Ranks count from 0 where nothing else is said.
+            // Without maps, the ranks are 0 to the job size - 1.
             0 => size.is_none_or(|size| u64::from(rank.as_raw()) < size) || job.has_rank(*rank),
             _ => job.has_rank(*rank),
         };

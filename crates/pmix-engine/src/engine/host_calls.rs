@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The calls that the host makes: registration, events, output, direct modex.
+//! The functions that the host calls: registration, events, output, direct modex.
 //!
-//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method
-//! names.
+//! Source: PMIx Standard, chapter "Server-Specific Interfaces", the function that each method names.
 
 use std::time::Instant;
 
@@ -19,13 +18,13 @@ use crate::registry::Client;
 use crate::{DirectModexId, Error};
 
 impl Engine {
-    /// Registers a job, or updates it, with the number of its local processes (PMIx Standard,
-    /// `PMIx_server_register_nspace`). Requests that wait for the job go on, as do those that wait for
-    /// another job of the session which is described in it.
+    /// Registers or updates a job with the number of its local processes (PMIx Standard,
+    /// `PMIx_server_register_nspace`). Retries the requests that wait for the job, or for another job of the session
+    /// that this registration describes.
     ///
     /// # Errors
     ///
-    /// As [`gds_hash::Store::register_nspace`]; nothing has changed then.
+    /// Returns the errors of [`gds_hash::Store::register_nspace`]; the store is unchanged then.
     pub fn register_nspace<'i>(
         &mut self,
         nspace: &Nspace<'_>,
@@ -54,19 +53,19 @@ impl Engine {
         Ok(())
     }
 
-    /// The information of a job has come, or has changed.
+    /// Shares the new or updated information of a job and retries the requests that wait for it.
     pub(super) fn job_is_known(&mut self, nspace: &Nspace<'static>) {
         self.cx.share_infos(nspace);
         self.subsystems.exchange.job_registered(nspace);
         self.subsystems.job_changed(&mut self.cx, nspace);
     }
 
-    /// Removes a job and closes the connections of its processes. What waits for it ends with
+    /// Removes a job and closes the connections of its processes. Requests that wait for the job end with
     /// `PMIX_ERR_NOT_FOUND`.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the job is not registered.
     pub fn deregister_nspace(&mut self, nspace: &Nspace<'_>) -> Result<(), Error> {
         let described = self.cx.store.described_by(nspace);
         let stored = self.cx.store.deregister_nspace(nspace);
@@ -91,12 +90,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns what is known of a process or its job: what the host registered, and what the process
-    /// put for others of this node or was brought here by a fence. Nobody is asked.
+    /// Returns a value of a process or its job: a value that the host registered, that the process put for this node,
+    /// or that a fence delivered. Sends no request to the host or to other nodes.
     ///
     /// # Errors
     ///
-    /// As [`gds_hash::Store::get`], and `PMIX_ERR_NOT_FOUND` if the process put no such value.
+    /// Returns the errors of [`gds_hash::Store::get`], and `PMIX_ERR_NOT_FOUND` if the process did not put the key.
     pub fn get(
         &self,
         proc: &Proc<'_>,
@@ -127,11 +126,11 @@ impl Engine {
         nspaces
     }
 
-    /// Returns all that is known of a process or a job; nobody is asked.
+    /// Returns all information about a process or a job, without a request to the host.
     ///
     /// # Errors
     ///
-    /// As [`gds_hash::Store::known`].
+    /// Returns the errors of [`gds_hash::Store::known`].
     pub fn known(
         &self,
         proc: &Proc<'_>,
@@ -140,13 +139,12 @@ impl Engine {
         Ok(self.cx.store.known(proc, qualifiers)?)
     }
 
-    /// Registers a local process. Only a peer that proves this user and group may connect as it
-    /// (`PMIx_server_register_client`). Registering one that was lost says that it is to come
-    /// again.
+    /// Registers a local process (`PMIx_server_register_client`). Only a peer with a credential of this user and group
+    /// may connect under its name. Registering a lost process again announces its restart.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the name is none or the rank names no process.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the name is invalid or the rank is not that of a single process.
     pub fn register_client(
         &mut self,
         proc: &Proc<'_>,
@@ -156,10 +154,10 @@ impl Engine {
         let user = (user.uid, user.gid);
         let was_complete = self.cx.registry.is_complete(&proc.nspace);
         self.cx.registry.add_client(proc, user, object)?;
-        // A process of its name that was removed may have put something, and this one has not.
+        // A deregistered process of this name may have shared data, which do not belong to the new process.
         self.cx.shared.puts_changed(proc);
         let proc = proc.clone().into_owned();
-        // What waits for all of them waits until the last is there.
+        // Requests that need all local clients proceed only once the last one is registered.
         match was_complete == self.cx.registry.is_complete(&proc.nspace) {
             true => self.subsystems.client_changed(&mut self.cx, &proc),
             false => self.subsystems.job_changed(&mut self.cx, &proc.nspace),
@@ -168,25 +166,26 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes a local process and closes its connections; what it put stays as long as its job
-    /// does. Collectives that wait for it end.
+    /// Deregisters a local process and closes its connections. Its data remain until its job is deregistered.
+    /// Collectives that wait for it end.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if it is not registered.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the process is not registered.
     pub fn deregister_client(&mut self, proc: &Proc<'_>) -> Result<(), Error> {
         let (id, client) = self.cx.registry.remove_client(proc)?;
         self.client_removed(id, client);
         self.subsystems.control.cleanup_proc(&mut self.cx, proc);
-        // All others are as they were, and as many are known.
+        // The other clients and the expected number of clients are unchanged.
         let proc = proc.clone().into_owned();
         self.subsystems.client_changed(&mut self.cx, &proc);
         self.close_refused();
         Ok(())
     }
 
-    /// The host lets processes go on that it had stopped itself, as a debugger asks by `PMIX_DEBUGGER_RELEASE`. The
-    /// releases that came so far are not told to them when they stop again and register for the code.
+    /// Reports that the host itself has released processes it had stopped, as a debugger requests by
+    /// `PMIX_DEBUGGER_RELEASE`. Release events cached so far are not delivered to these processes when they stop again
+    /// and register for the code.
     pub fn debugger_released(&mut self, procs: &[Proc<'_>]) {
         self.subsystems.events.released(procs);
     }
@@ -195,7 +194,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a name or members.
+    /// Returns `PMIX_ERR_BAD_PARAM` without a name or without members.
     pub fn define_process_set(
         &mut self,
         name: &Text<'_>,
@@ -212,25 +211,25 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if there is none.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the set is not defined.
     pub fn delete_process_set(&mut self, name: &Text<'_>) -> Result<(), Error> {
         self.subsystems.events.delete_set(&mut self.cx, name)?;
         self.close_refused();
         Ok(())
     }
 
-    /// Takes an event that the host reports (PMIx Standard, `PMIx_Notify_event` of a server). Local
-    /// processes in its range that are registered for it are told now, others when they register.
-    /// It is not sent back to the host.
+    /// Processes an event reported by the host (PMIx Standard, `PMIx_Notify_event` of a server). Delivers it to the
+    /// registered local processes in its range now and to others when they register. It is not returned to the host.
     ///
-    /// [`EventSource`] says whether the source has seen the event; a bare process is [`EventSource::Reporter`]. Tools hear
-    /// of jobs that they may read. If the event is the loss of a process of another node, what that one put is asked of
-    /// its node again. An event about an observed process is only delivered.
+    /// [`EventSource`] distinguishes an event reported by its source from an event that the host observed; a bare
+    /// process is an [`EventSource::Reporter`]. Tools receive events of jobs that they may read. If the event reports
+    /// the loss of a process on another node, the data of that process are requested from its node again. An event
+    /// about an observed process is only delivered.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, and if `PMIX_RANGE_CUSTOM` and
-    /// `PMIX_EVENT_CUSTOM_RANGE` do not come together.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an unknown range, or if only one of `PMIX_RANGE_CUSTOM` and
+    /// `PMIX_EVENT_CUSTOM_RANGE` is given.
     pub fn notify<'p>(
         &mut self,
         status: Status,
@@ -252,7 +251,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Delivers an event that its source reported, once the collectives, groups and data that depend on it were changed.
+    /// Updates the collectives, groups and data that depend on an event, then delivers it. A process that receives the
+    /// event finds the updated state.
     fn handle_report(&mut self, notification: Notification, source: &Proc<'_>, infos: &[Info<'_>]) {
         let status = notification.status;
         let collectives = &mut self.subsystems.collectives;
@@ -272,13 +272,12 @@ impl Engine {
         }
     }
 
-    /// Takes output of a process that the host delivers (PMIx Standard, `PMIx_server_IOF_deliver`).
-    /// It is sent to the peers that pull it; if there are none, some of it is kept until there is
-    /// one. Empty output ends the stream.
+    /// Forwards output of a process that the host delivers (PMIx Standard, `PMIx_server_IOF_deliver`) to the peers that
+    /// pull it. Without such peers, a limited amount is kept for the first one. Empty output ends the stream.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the channel is none, or that of input.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the channel is unknown or that of input.
     pub fn iof_deliver(
         &mut self,
         source: &Proc<'_>,
@@ -294,17 +293,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a direct modex request of the host for a local process, for another node
-    /// (`PMIx_server_dmodex_request`). An [`EngineEvent::DirectModex`](crate::EngineEvent) brings
-    /// the data when the process has committed, with the key that `pmix.req.key` names if one is
-    /// named, or the reason why they do not come. With [`Rank::WILDCARD`](pmix_types::Rank) it
-    /// brings the job info.
-    ///
-    /// `pmix.timeout` says how many seconds to wait.
+    /// Starts a direct modex request of the host for a local process, on behalf of another node
+    /// (`PMIx_server_dmodex_request`). An [`EngineEvent::DirectModex`](crate::EngineEvent) returns the data once the
+    /// process has committed them, or the error. `pmix.req.key` names a key to wait for, and `pmix.timeout` limits the
+    /// wait in seconds. With [`Rank::WILDCARD`](pmix_types::Rank) the event returns the job info.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not registered or the process is not on this node.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the job is not registered or the process is not on this node.
     pub fn dmodex_request(
         &mut self,
         proc: &Proc<'_>,
@@ -317,7 +313,7 @@ impl Engine {
             .dmodex_request(&mut self.cx, proc, infos)
     }
 
-    /// A process is registered no longer.
+    /// Closes the connections of a deregistered process and ends the operations that wait for it.
     fn client_removed(&mut self, id: ClientId, client: Client) {
         for peer in client.peers.iter().copied() {
             tracing::debug!(%peer, "closing the connection: its process is deregistered");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The calls of the host that are about no job in particular, and those that stop input.
+//! The functions of the host that concern no single job, and the flow control of input.
 //!
 //! Source: OpenPMIx, the function that each method names.
 
@@ -9,20 +9,18 @@ use super::Engine;
 use crate::Error;
 
 impl Engine {
-    /// Registers infos for all jobs that are registered from now on, or updated
-    /// (`PMIx_server_register_resources`): they are told to the processes of each as job info, and outrank what
-    /// the host says of the job itself. Gets of jobs that are known already, and queries of tools, find them, too,
-    /// where nothing is stated of the job. An info replaces that of its key; arrays that describe nodes stand side by
-    /// side, one for each node.
+    /// Registers infos for all jobs that are registered or updated later (`PMIx_server_register_resources`). The
+    /// processes of these jobs get them as job info, with precedence over the values of the job itself. For earlier
+    /// jobs, gets and queries of tools find them if the job has no such value. An info replaces an earlier one of the
+    /// same key; arrays that describe nodes are kept separately for each node.
     ///
-    /// `PMIX_GROUP_JOB_INFO` has what [`collect_job_info`](Self::collect_job_info) packed on another node: the jobs in
-    /// it are known here from now on, until they are deregistered. Those that the host registered itself stay as
-    /// they are.
+    /// `PMIX_GROUP_JOB_INFO` contains the result of [`collect_job_info`](Self::collect_job_info) from another node. The
+    /// jobs in it are known here until they are deregistered. Jobs that the host registered itself do not change.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which are taken where groups are formed;
-    /// `PMIX_ERR_BAD_PARAM` for job information of another type, and what is wrong with it where it is damaged.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` for other infos about groups, which belong to group construction;
+    /// `PMIX_ERR_BAD_PARAM` for job information of a wrong type; the decoding error for damaged job information.
     pub fn register_resources(&mut self, infos: &[Info<'_>]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for packed in self.cx.resources.register(infos)? {
@@ -43,28 +41,28 @@ impl Engine {
         outcome
     }
 
-    /// Forgets what was registered under the keys of the infos (`PMIx_server_deregister_resources`); an array that
-    /// has `PMIX_HOSTNAME` or `PMIX_NODEID` stands for what describes that node. Jobs that were told keep it. A key
-    /// that nothing was registered under is no error.
+    /// Removes the values that were registered under the keys of the infos (`PMIx_server_deregister_resources`). An
+    /// array with `PMIX_HOSTNAME` or `PMIX_NODEID` selects the description of that node. Jobs registered in between
+    /// keep the values. An unknown key is not an error.
     pub fn deregister_resources(&mut self, infos: &[Info<'_>]) {
         self.cx.resources.deregister(infos);
     }
 
-    /// Takes what nodes are made of (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` that names its node
-    /// by `PMIX_HOSTNAME`. What was known of the node under the same keys is replaced. A get or query that names
-    /// the node by `PMIX_HOSTNAME` is answered from it where the job says nothing. Other infos are left aside.
+    /// Stores the inventory of nodes (`PMIx_server_deliver_inventory`): each `PMIX_NODE_INFO_ARRAY` with a
+    /// `PMIX_HOSTNAME`. It replaces earlier values of the node under the same keys. A get or query that names the node
+    /// by `PMIX_HOSTNAME` uses it if the job has no value. Other infos are ignored.
     pub fn deliver_inventory(&mut self, infos: &[Info<'_>]) {
         let num_nodes = self.cx.resources.deliver(infos);
         tracing::debug!(num_nodes, "an inventory was delivered");
     }
 
-    /// Packs what is known of the jobs of processes, each job once, for
-    /// [`register_resources`](Self::register_resources) on another node (`PMIx_server_collect_job_info`). Jobs that are
-    /// not known are left out.
+    /// Packs the information about the jobs of the given processes, each job once, for
+    /// [`register_resources`](Self::register_resources) on another node (`PMIx_server_collect_job_info`). Unknown jobs
+    /// are left out.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without processes.
+    /// Returns `PMIX_ERR_BAD_PARAM` without processes.
     pub fn collect_job_info(&self, procs: &[Proc<'_>]) -> Result<Vec<u8>, Error> {
         if procs.is_empty() {
             return Err(Error::bad("expected at least one process"));
@@ -77,16 +75,16 @@ impl Engine {
         Ok((self.cx.store).collect_job_info(&codec, form.release, names)?)
     }
 
-    /// Suspends the input of a process, or resumes it (`PMIx_server_IOF_flow_control`): while it is suspended, what
-    /// the process pushes is not handed to the host and not answered, so it waits and nothing is lost. A wildcard rank
-    /// or an empty nspace stands for all of them, as does no process for all that are connected now. A process
-    /// that is not connected is no error. A host that answers a push with `PMIX_ERR_IOF_XOFF` has taken it and
-    /// suspends the process.
+    /// Suspends or resumes the input of a process (`PMIx_server_IOF_flow_control`). While it is suspended, pushed input
+    /// is neither passed to the host nor acknowledged, so the process waits and no input is lost. A wildcard rank or an
+    /// empty nspace selects all matching processes, and `None` all connected ones. A process that is not connected is
+    /// not an error. A host that replies to a push with `PMIX_ERR_IOF_XOFF` has accepted the input and suspends the
+    /// process.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` if the channels are without that of input: who writes output does not stop for a
-    /// server.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` if the channels do not include input: a process that writes output cannot be
+    /// stopped by the server.
     pub fn iof_flow_control(
         &mut self,
         source: Option<&Proc<'_>>,

@@ -9,7 +9,7 @@ use pmix_proto::Header;
 
 use super::PeerId;
 
-/// Holds bytes for a peer, in the order in which they are to be written.
+/// Bytes to be written to a peer, in order.
 #[derive(Clone, Debug)]
 pub struct Transmit {
     /// The peer.
@@ -18,24 +18,23 @@ pub struct Transmit {
     pub bytes: Chunk,
 }
 
-/// Holds a frame, or the welcome that stands before all frames: two runs of bytes, one behind the
-/// other.
+/// A frame, or the welcome that precedes all frames, as two consecutive runs of bytes.
 ///
-/// The second may be shared with other peers, so that what all of them are told exists once.
+/// The second run may be shared with other peers, so that data sent to all clients exist once.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     head: [u8; Header::LEN],
-    /// How many bytes of the head count.
+    /// The number of valid bytes of the head.
     head_len: usize,
     payload: Payload,
 }
 
-/// What stands behind a header.
+/// The bytes after a header.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
-    /// For this peer alone.
+    /// Bytes for this peer only.
     Owned(Vec<u8>),
-    /// For others too: the bytes from a place on.
+    /// Shared bytes, from an offset on.
     Shared(Arc<Vec<u8>>, usize),
 }
 

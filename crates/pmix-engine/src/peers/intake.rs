@@ -1,76 +1,81 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Long messages that are coming: together they take so many bytes and no more.
+//! The limit of memory for partially received long messages.
 //!
-//! A short message of any peer may always come, and so may the beginning of a long one. The room for long ones is
-//! divided among three classes of lengths, each of which has a quarter: those of at most an equal share of that
-//! quarter for each connection, those of at most an eighth of it, and longer ones. Within a class a message may
-//! come on once there is room for all that it announces, so that whoever has begun can end; others are not read
-//! until then. First those whose beginning is there, then the others, each in the order in which they came.
+//! The server always reads short messages and the beginnings of long ones. Long messages fall into three classes by
+//! length. Each class may use a quarter of the limit:
 //!
-//! Time goes in turns while others of a class wait. A message that hardly came on in a turn goes behind those that
-//! wait, with what is there of it: the last quarter has room for that. So whoever announces a message and sends
-//! little of it delays nobody whose message is coming, and whoever sends much of it and then no more delays them by
-//! a turn. When the last quarter is full, whoever has not come on for longest is refused, but no sooner than it
-//! was given patience.
+//! - messages of at most an equal share of the quarter for each connection;
+//! - messages of at most an eighth of the quarter;
+//! - longer messages.
 //!
-//! So a message waits behind others of its class only, and one of at most a share behind none: a
-//! connection has one message coming, and as many shares as there are connections fit. Those that were
-//! announced while there were fewer connections may fill the room; they have to come on.
+//! A message is admitted once its class has room for its full announced length, so an admitted message can always be
+//! completed. Until then the server stops reading from the peer after the beginning. Messages with a complete beginning
+//! are admitted first, in order of arrival, then the others.
+//!
+//! While messages of a class wait, time is divided into turns. An admitted message that makes little progress in a turn
+//! is paused: it is queued after the waiting messages, and its received bytes count against the last quarter. A peer
+//! that announces a message and sends little of it therefore delays no complete message, and a peer that stops in the
+//! middle delays others by one turn. When the last quarter is full, the peer that has stalled longest is disconnected,
+//! but not before its patience has passed.
+//!
+//! A message waits only for others of its class, and a message of at most a share never waits: each connection has one
+//! partial message, and there is a share for each connection. Messages announced while there were fewer connections may
+//! exceed their share; they must make progress, too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::PeerId;
 
-/// A message of no more bytes is short.
+/// The greatest length of a short message.
 const SHORT: usize = 128 << 10;
 
-/// How many bytes of a long message have to come in a turn while others wait for its room, at the least.
+/// The minimum of bytes to receive in a turn while other messages wait for room.
 const PROGRESS: usize = 128 << 10;
 
-/// In how many turns a message of any length has to come while others wait.
+/// The greatest number of turns for a message of any length while others wait.
 const TURNS: usize = 64;
 
-/// The most bytes that a message of the first class has.
+/// The greatest length of a message of the first class.
 const MAX_SHARE: usize = 1 << 20;
 
-/// Among how many connections the room of the first class is shared at the least.
+/// The minimum number of shares of the first class.
 const SHARES: usize = 64;
 
-/// The part of the room of its class that a message of the second class has at the most.
+/// The greatest message of the second class, as a fraction of the quarter.
 const EIGHTH: usize = 8;
 
-/// How many classes there are.
+/// The number of classes.
 const CLASSES: usize = 3;
 
-/// The long messages that are coming.
+/// The partially received long messages.
 #[derive(Debug)]
 pub(super) struct Intake {
-    /// How many bytes those of one class may have together, if it is not one alone; and how many there
-    /// may be of those that are paused, of all classes.
+    /// The limit in bytes of the messages of one class, unless the class has a single message; also the limit of the
+    /// paused bytes of all classes.
     most: usize,
-    /// Those of at most a share, those of at most an eighth, and longer ones.
+    /// The classes in ascending order of length.
     classes: [Class; CLASSES],
     paused: Paused,
     last: u64,
-    /// How many turns have ended.
+    /// The number of completed turns.
     turn: u64,
     /// Peers that may be read again.
     resumed: VecDeque<PeerId>,
 }
 
-/// The long messages of one class that are coming.
+/// The long messages of one class.
 #[derive(Debug, Default)]
 struct Class {
     num_bytes: usize,
-    /// Those that may come.
+    /// The messages that are being received.
     admitted: BTreeMap<PeerId, Admitted>,
-    /// Those that may not come on yet, in the order in which they are to.
+    /// The messages that wait for room, in order.
     waiting: BTreeMap<Place, PeerId>,
-    /// What is known of each of these.
+    /// The details of the waiting messages.
     waits: BTreeMap<PeerId, Waits>,
 }
 
-/// A place in the order: first those whose beginning is there.
+/// The position in the queue: messages with a complete beginning come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     is_only_announced: bool,
@@ -80,10 +85,9 @@ struct Place {
 #[derive(Debug)]
 struct Admitted {
     len: usize,
-    /// How much of it was there when the turn began; nothing is known of one that came later, or
-    /// if nobody waited then.
+    /// The bytes received before the turn began; `None` for a message admitted later, or if no message waited then.
     before: Option<usize>,
-    /// The turn since which it has hardly come on.
+    /// The first of the consecutive turns with little progress.
     late_since: Option<u64>,
 }
 
@@ -91,22 +95,22 @@ struct Admitted {
 struct Waits {
     place: Place,
     len: usize,
-    /// The turn since which it had hardly come on when it was paused.
+    /// The first of the consecutive turns with little progress before the message was paused.
     late_since: Option<u64>,
 }
 
-/// Messages that came on hardly, with more than a beginning.
+/// Messages that made little progress and hold more than a beginning.
 #[derive(Debug, Default)]
 struct Paused {
     num_bytes: usize,
-    /// How much is there of each, and the turn since which it has hardly come on.
+    /// The received bytes of each message, and the first of its turns with little progress.
     peers: BTreeMap<PeerId, (usize, u64)>,
-    /// Those that have not come on for longest first.
+    /// The same peers, with the longest stalled first.
     by_turn: BTreeSet<(u64, PeerId)>,
 }
 
 impl Intake {
-    /// Messages that may have so many bytes together.
+    /// Creates an intake that limits messages to `most` bytes together.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most: most / (CLASSES + 1),
@@ -118,8 +122,8 @@ impl Intake {
         }
     }
 
-    /// A peer, of so many that are connected, has announced a message of so many bytes, of which some are
-    /// there; none is coming if there are none.
+    /// Registers a message of `len` bytes that a peer has announced, `received` of which have arrived; 0 for no
+    /// message.
     pub(super) fn announced(
         &mut self,
         peer: PeerId,
@@ -143,13 +147,14 @@ impl Intake {
         self.last += 1;
         class.wait(place(self.last, received), peer, len, None);
         class.admit(self.most, &mut self.paused, &mut self.resumed);
-        // Nobody has been told that it is not read. It is the last that was let in, if it was.
+        // The driver was not told to stop reading from this peer, so there is nothing to resume. A peer admitted just
+        // now is the last in the list.
         if self.resumed.back() == Some(&peer) {
             self.resumed.pop_back();
         }
     }
 
-    /// More of a message is there: it goes before those of which less than the beginning is.
+    /// Records that more bytes of a message arrived. A waiting message with a complete beginning moves forward.
     fn came(&mut self, peer: PeerId, received: usize) {
         let waits = |class: &&mut Class| class.waits.contains_key(&peer);
         let Some(class) = self.classes.iter_mut().find(waits) else {
@@ -160,7 +165,7 @@ impl Intake {
         }
     }
 
-    /// A message of a peer with so many bytes is taken, or its connection is gone.
+    /// Releases the room of a message that was taken or whose connection was closed.
     pub(super) fn ended(&mut self, peer: PeerId, len: usize) {
         if len <= SHORT {
             return;
@@ -173,7 +178,7 @@ impl Intake {
         }
     }
 
-    /// The bytes that are counted, and those of the messages that may come or are paused.
+    /// Returns the counted bytes, and the bytes of the admitted and paused messages.
     pub(super) fn bytes(&self) -> (usize, usize) {
         let admitted = { self.classes.iter() }.flat_map(|class| class.admitted.values());
         let paused = self.paused.peers.values().map(|(received, _)| *received);
@@ -184,23 +189,23 @@ impl Intake {
         )
     }
 
-    /// Whether a peer may be read, of whose message so many bytes are there.
+    /// Returns `true` if the server may read from a peer, given the received bytes of its message.
     pub(super) fn may_come(&self, peer: PeerId, received: usize) -> bool {
         let mut classes = self.classes.iter();
         received < SHORT || classes.all(|class| !class.waits.contains_key(&peer))
     }
 
-    /// Whether any message may not come on yet.
+    /// Returns `true` if any message waits for room.
     pub(super) fn any_waits(&self) -> bool {
         self.classes.iter().any(|class| !class.waiting.is_empty())
     }
 
-    /// Takes a peer that may be read again.
+    /// Returns a peer that may be read again.
     pub(super) fn poll_resumed(&mut self) -> Option<PeerId> {
         self.resumed.pop_front()
     }
 
-    /// A turn begins in which others wait, given how many bytes of a message of a peer are there.
+    /// Starts a turn, given the received bytes of each peer's message.
     pub(super) fn begin_turn(&mut self, received: impl Fn(PeerId) -> Option<usize>) {
         let waited_for = { self.classes.iter_mut() }.filter(|class| !class.waiting.is_empty());
         for (peer, admitted) in waited_for.flat_map(|class| &mut class.admitted) {
@@ -208,10 +213,9 @@ impl Intake {
         }
     }
 
-    /// A turn has ended in which others waited: messages that hardly came on since it began, while others
-    /// of their class waited, go behind them. Given is how many bytes of a message of a peer are there, unless
-    /// it is the server that has not handled it. Returns the peers that are to be refused: those who have
-    /// hardly come on for so many turns, and for which there is no room.
+    /// Ends a turn: pauses the messages that made little progress while others of their class waited. `received`
+    /// returns the received bytes of a peer's message, or `None` if the message is complete and waits for the server.
+    /// Returns the peers to disconnect: those without room that made little progress for `patience` turns.
     pub(super) fn end_turn(
         &mut self,
         patience: u64,
@@ -244,7 +248,8 @@ impl Intake {
         refused
     }
 
-    /// Makes room for so many bytes of a message that is to be paused, if some have waited long enough to be refused.
+    /// Returns `true` if there is room for the received bytes of a message to be paused. Disconnects paused peers that
+    /// have used up their patience to make room.
     fn make_room(&mut self, patience: u64, received: usize, refused: &mut Vec<PeerId>) -> bool {
         if received <= SHORT || received > self.most {
             return received <= SHORT;
@@ -276,7 +281,7 @@ impl Intake {
     }
 }
 
-/// The place of a message that is the next one to wait, of which so many bytes are there.
+/// Returns the position of the next waiting message, given its received bytes.
 const fn place(number: u64, received: usize) -> Place {
     let is_only_announced = received < SHORT;
     Place {
@@ -290,10 +295,10 @@ impl Class {
         self.admitted.contains_key(&peer) || self.waits.contains_key(&peer)
     }
 
-    /// Somebody comes who may have to wait.
+    /// Prepares for a message that may have to wait.
     fn begin(&mut self) {
         if self.waiting.is_empty() {
-            // Nobody waited while these came.
+            // No message waited before, so these messages did not have to make progress.
             for admitted in self.admitted.values_mut() {
                 admitted.before = None;
             }
@@ -310,7 +315,7 @@ impl Class {
         self.waits.insert(peer, waits);
     }
 
-    /// Whether a message goes before others now that so many bytes of it are there.
+    /// Returns `true` if a waiting message moves forward now that `received` bytes have arrived.
     fn came(&mut self, peer: PeerId, received: usize) -> bool {
         let Some(waits) = self.waits.get_mut(&peer) else {
             return false;
@@ -324,7 +329,7 @@ impl Class {
         true
     }
 
-    /// Whether a message of a peer is forgotten.
+    /// Removes the message of a peer and returns `true` if that can make room or change the order.
     fn ended(&mut self, peer: PeerId) -> bool {
         if let Some(waits) = self.waits.remove(&peer) {
             return self.waiting.remove(&waits.place).is_some();
@@ -332,14 +337,14 @@ impl Class {
         self.release(peer).is_some()
     }
 
-    /// Forgets a message that may come, and returns its length.
+    /// Removes an admitted message and returns its length.
     fn release(&mut self, peer: PeerId) -> Option<usize> {
         let len = self.admitted.remove(&peer)?.len;
         self.num_bytes = self.num_bytes.saturating_sub(len);
         Some(len)
     }
 
-    /// Lets messages come on that there is room for.
+    /// Admits the waiting messages that there is room for.
     fn admit(&mut self, most: usize, paused: &mut Paused, resumed: &mut VecDeque<PeerId>) {
         while let Some((_, &peer)) = self.waiting.first_key_value() {
             let len = self.waits.get(&peer).map_or(0, |waits| waits.len);
@@ -361,7 +366,7 @@ impl Class {
         }
     }
 
-    /// Those that hardly came on in a turn, how much is there of each, and since which turn.
+    /// Returns the messages with little progress in this turn, with their received bytes and the first such turn.
     fn late(
         &mut self,
         turn: u64,

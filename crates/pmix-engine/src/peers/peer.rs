@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One connection, where it comes from, and the requests that came over it.
+//! A connection, its origin and its requests.
 //!
 //! Source: none outside.
 
@@ -13,65 +13,65 @@ use super::PeerId;
 use super::turns::Account;
 use crate::ids::ClientId;
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) origin: Origin,
     pub(crate) inbox: Inbox,
     pub(crate) phase: Phase,
-    /// How many bytes the engine has handed out, or will, that the driver has not written yet.
+    /// The bytes queued for the driver or taken by it and not written yet.
     pub(super) queued_bytes: usize,
-    /// Whether the connection is to be closed, so that nothing more is sent.
+    /// `true` if the connection is about to be closed, so that no more bytes are sent.
     pub(super) is_mute: bool,
-    /// Its turn to have a message handled.
+    /// The account that determines the peer's turn.
     pub(super) account: Account,
-    /// Whether the other end is closed, and what it said before is still to be handled.
+    /// `true` if the other end has closed and only received messages remain to be handled.
     pub(super) is_closed: bool,
-    /// How many requests wait for their answers.
+    /// The number of requests without a reply.
     pub(crate) num_open: usize,
-    /// How many bytes they had.
+    /// The bytes of these requests.
     pub(crate) open_bytes: usize,
 }
 
-/// How far a connection has come.
+/// The progress of a connection.
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// It has not said who it is; at this time it is closed.
+    /// No complete hello yet; the connection is closed at the given time.
     Handshake(Instant),
-    /// A security module verifies the credential of its hello, which this is. It waits for its
-    /// welcome and has nothing to say; at this time it is refused.
+    /// The security module verifies the credential of the hello, which the frame holds. The peer is refused at the
+    /// given time and must not send anything before its welcome.
     Verifying(Instant, Box<Frame>),
-    /// A tool that the host is asked about. It waits for its welcome and has nothing to say; at
-    /// this time it is turned away.
+    /// The host decides about a tool. The tool is refused at the given time and must not send anything before its
+    /// welcome.
     PendingTool(Instant),
-    /// It is let in.
+    /// The peer is admitted.
     Member(Box<Member>),
 }
 
-/// Who is at the other end.
+/// An admitted process at the other end of a connection.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// The process that it is.
+    /// The process.
     pub(crate) proc: Proc<'static>,
-    /// What it understands.
+    /// The wire form of the process.
     pub(crate) form: PeerForm,
     pub(crate) role: Role,
-    /// The user and the group that it has shown to have.
+    /// The verified user and group.
     pub(crate) user: (u32, u32),
-    /// The client that it was registered as; none for tools.
+    /// The registration of a client; `None` for tools.
     pub(crate) client: Option<ClientId>,
-    /// Which incarnation of its process this is, the first one being 1.
+    /// The incarnation of the process, the first one being 1.
     pub(crate) incarnation: u32,
-    /// Whether it has said that it leaves.
+    /// `true` after a finalize.
     pub(crate) is_finalized: bool,
-    /// Whether it was told of its own job, which it asks for once.
+    /// `true` once the process has received its job info, which it requests once.
     pub(crate) has_job_info: bool,
-    /// The other jobs that it was told of as a whole.
+    /// The other jobs whose complete info was sent to the process.
     pub(crate) knows: HashSet<Nspace<'static>>,
 }
 
 impl Phase {
-    /// When a connection that has not been let in is refused.
+    /// Returns the time at which a connection that is not admitted is refused.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Handshake(until) | Self::Verifying(until, _) | Self::PendingTool(until) => {
@@ -81,19 +81,19 @@ impl Phase {
         }
     }
 
-    /// Whether the connection counts among those of its user that have not shown who they are.
+    /// Returns `true` if the connection counts against the handshakes of its user.
     pub(crate) const fn is_handshake(&self) -> bool {
         matches!(self, Self::Handshake(_) | Self::Verifying(..))
     }
 }
 
 impl Peer {
-    /// A connection that has until a time to say who it is.
+    /// Creates a connection with a deadline for its handshake.
     pub(crate) fn new(origin: Origin, inbox: Inbox, until: Instant) -> Self {
         Self::in_phase(origin, inbox, Phase::Handshake(until))
     }
 
-    /// A connection of which it is known who is at the other end.
+    /// Creates a connection to a known process.
     pub(crate) fn admitted(origin: Origin, inbox: Inbox, member: Member) -> Self {
         Self::in_phase(origin, inbox, Phase::Member(Box::new(member)))
     }
@@ -112,7 +112,7 @@ impl Peer {
         }
     }
 
-    /// Who is at the other end, if it was let in.
+    /// Returns the process at the other end of an admitted connection.
     pub(crate) fn member(&self) -> Option<&Member> {
         match &self.phase {
             Phase::Member(member) => Some(member),
@@ -128,25 +128,25 @@ impl Peer {
     }
 }
 
-/// Describes the other end of a connection, as the system and not the peer states it.
+/// The operating system's description of the other end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The user that owns the socket at the other end, if the system knows.
+    /// The user that owns the socket at the other end, if known.
     pub uid: Option<u32>,
-    /// The group of that user, if the system knows.
+    /// The group of that user, if known.
     pub gid: Option<u32>,
-    /// Whether the other end is on this node.
+    /// `true` if the other end is on this node.
     pub loopback: bool,
 }
 
-/// The right to answer a request. It cannot be copied and an answer takes it, so that nothing is
-/// answered twice; whoever drops it owes a reason why the peer waits for nothing.
+/// The duty to reply to a request. A ticket cannot be copied and the reply consumes it, so that no request gets two
+/// replies. Code that drops a ticket must explain why its peer does not wait.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a request without a reply blocks its client"]
 pub(crate) struct Ticket {
     peer: PeerId,
     tag: Tag,
-    /// How many bytes the request had: as long as it waits, something of it is kept.
+    /// The bytes of the request, which count against limits until the reply.
     num_bytes: usize,
 }
 
@@ -159,17 +159,17 @@ impl Ticket {
         }
     }
 
-    /// How many bytes the request had.
+    /// Returns the bytes of the request.
     pub(crate) const fn num_bytes(&self) -> usize {
         self.num_bytes
     }
 
-    /// Who asked.
+    /// Returns the peer that sent the request.
     pub(crate) const fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Under which tag.
+    /// Returns the tag of the request.
     pub(crate) const fn tag(&self) -> Tag {
         self.tag
     }

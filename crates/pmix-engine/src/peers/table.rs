@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All connections, and what waits to be sent to them.
+//! The connections and their queued output.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -11,25 +11,25 @@ use super::intake::Intake;
 use super::turns::Turns;
 use super::{Chunk, Member, Payload, Peer, PeerId, Ticket, Transmit};
 
-/// All connections, and what waits to be sent to them.
+/// The connections and their queued output.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    /// While a peer is owed this many bytes, it is served no further.
+    /// The number of unread bytes from which on a peer's requests are not handled.
     window: usize,
     last: u64,
     peers: HashMap<PeerId, Peer>,
     outbox: VecDeque<Transmit>,
-    /// How many bytes the requests of all of them had that wait for their answers.
+    /// The bytes of all requests without a reply.
     open_bytes: usize,
-    /// Peers of which messages are to be handled.
+    /// Peers with messages to be handled.
     ready: Turns,
-    /// The long messages that are coming.
+    /// The partially received long messages.
     intake: Intake,
 }
 
 impl Peers {
-    /// No connections, each of which is to be served while less than a window waits for it. Their
-    /// long messages may have so many bytes together before they are handled.
+    /// Creates an empty table. Peers with `window` or more unread bytes are not served. Partial long messages are
+    /// limited to `input_bytes` together.
     pub(crate) fn new(window: usize, input_bytes: usize) -> Self {
         Self {
             window,
@@ -65,25 +65,25 @@ impl Peers {
         Some(peer)
     }
 
-    /// Who is at the other end of a connection, if it was let in.
+    /// Returns the process at the other end of an admitted connection.
     pub(crate) fn member(&self, id: PeerId) -> Option<&Member> {
         self.get(id)?.member()
     }
 
-    /// All who were let in, in no order.
+    /// Returns all admitted peers, in no order.
     pub(crate) fn members(&self) -> impl Iterator<Item = (PeerId, &Member)> {
         let peers = self.peers.iter();
         peers.filter_map(|(id, peer)| Some((*id, peer.member()?)))
     }
 
-    /// A peer was told of a job as a whole.
+    /// Records that a peer has received the complete info of a job.
     pub(crate) fn knows_job(&mut self, id: PeerId, nspace: &Nspace<'static>) {
         if let Some(member) = self.get_mut(id).and_then(Peer::member_mut) {
             member.knows.insert(nspace.clone());
         }
     }
 
-    /// A job is gone: one of the same name would be another.
+    /// Forgets that peers know a job, because a later job of this name is another job.
     pub(crate) fn forget_job(&mut self, nspace: &Nspace<'_>) {
         let members = self.peers.values_mut().filter_map(Peer::member_mut);
         members.for_each(|member| {
@@ -95,7 +95,7 @@ impl Peers {
         self.peers.len()
     }
 
-    /// Takes bytes of a peer.
+    /// Adds received bytes of a peer.
     pub(crate) fn push(&mut self, id: PeerId, bytes: &[u8]) {
         let num_peers = self.peers.len();
         if let Some(peer) = self.peers.get_mut(&id) {
@@ -105,11 +105,11 @@ impl Peers {
         }
     }
 
-    /// Takes the next message of a peer.
+    /// Returns the next message of a peer.
     ///
     /// # Errors
     ///
-    /// As [`pmix_proto::Inbox::next_frame`].
+    /// Returns the error of [`pmix_proto::Inbox::next_frame`].
     pub(crate) fn next_frame(&mut self, id: PeerId) -> Result<Option<Frame>, pmix_proto::Error> {
         let num_peers = self.peers.len();
         let Some(peer) = self.peers.get_mut(&id) else {
@@ -124,31 +124,31 @@ impl Peers {
         Ok(frame)
     }
 
-    /// Whether more bytes of a peer are to be read.
+    /// Returns `true` if the driver should read more bytes from a peer.
     pub(crate) fn wants_input(&self, id: PeerId) -> bool {
         let received = self.get(id).map_or(0, |peer| peer.inbox.num_there());
         self.is_drained(id) && self.intake.may_come(id, received)
     }
 
-    /// Takes a peer that was not to be read while messages of others came, and is to be read again.
+    /// Returns a peer that had to wait for room and should be read again.
     pub(crate) fn poll_resumed(&mut self) -> Option<PeerId> {
         self.intake.poll_resumed()
     }
 
-    /// Whether the message of any peer may not come yet.
+    /// Returns `true` if the message of any peer waits for room.
     pub(crate) fn any_input_waits(&self) -> bool {
         self.intake.any_waits()
     }
 
-    /// A turn begins in which messages wait for room.
+    /// Starts a turn in which messages wait for room.
     pub(crate) fn begin_input_turn(&mut self) {
         let (peers, window) = (&self.peers, self.window);
         self.intake
             .begin_turn(|id| num_received_unless_whole(peers.get(&id)?, window));
     }
 
-    /// A turn ends in which messages waited for room. Returns the peers whose long messages have hardly come
-    /// on in so many turns and have to make room.
+    /// Ends a turn in which messages waited for room. Returns the peers that made little progress for `patience` turns
+    /// and must be disconnected to make room.
     pub(crate) fn end_input_turn(&mut self, patience: u64) -> Vec<PeerId> {
         let (peers, window) = (&self.peers, self.window);
         self.intake.end_turn(patience, |id| {
@@ -156,8 +156,8 @@ impl Peers {
         })
     }
 
-    /// Queues a peer for its turn, if there is a message of it that can be handled: while a peer is owed more than a
-    /// window, it is served no further. One that is closed is finished first, so that its process may come again.
+    /// Queues a peer if it has a message that can be handled. A peer with a window of unread bytes is not served. A
+    /// closed peer is served first, so that its process can connect again.
     pub(crate) fn enqueue(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
@@ -170,13 +170,13 @@ impl Peers {
             if !peer.is_closed || peer.account.is_first() {
                 return;
             }
-            // Its messages were queued before it closed: it does not wait for the turn that its account gives it.
+            // The peer was queued before it closed; closed peers do not wait for the turn of their account.
             self.ready.remove(&mut peer.account);
         }
         self.ready.push(id, &mut peer.account, peer.is_closed);
     }
 
-    /// Takes the next peer of which a message is to be handled.
+    /// Removes and returns the next peer with a message to be handled.
     pub(crate) fn next_ready(&mut self) -> Option<PeerId> {
         let id = self.ready.first()?;
         if let Some(peer) = self.peers.get_mut(&id) {
@@ -192,12 +192,12 @@ impl Peers {
         }
     }
 
-    /// Whether messages of any peer are to be handled.
+    /// Returns `true` if any peer has a message to be handled.
     pub(crate) fn any_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The other end of a connection is closed: nothing more is sent to it.
+    /// Marks a connection as closed by the other end: no more bytes are sent to it.
     pub(crate) fn mark_closed(&mut self, id: PeerId) {
         if let Some(peer) = self.get_mut(id) {
             peer.is_closed = true;
@@ -206,13 +206,13 @@ impl Peers {
         }
     }
 
-    /// Whether a peer is closed and only what it said before is to be handled.
+    /// Returns `true` if a peer has closed and only received messages remain.
     pub(crate) fn is_closed(&self, id: PeerId) -> bool {
         self.get(id).is_some_and(|peer| peer.is_closed)
     }
 
-    /// Whether nothing is under way between a peer and this server: no request waits for its answer, no bytes are to
-    /// be written, and none are there of a message.
+    /// Returns `true` if a connection is idle: no request waits for a reply, no bytes wait to be written, and no
+    /// message has been received in part or in full.
     pub(crate) fn is_idle(&self, id: PeerId) -> bool {
         self.get(id).is_some_and(|peer| {
             let is_open = !(peer.is_closed || peer.is_mute);
@@ -221,12 +221,12 @@ impl Peers {
         })
     }
 
-    /// Whether no message of a peer waits to be handled.
+    /// Returns `true` if no message of a peer waits to be handled.
     pub(crate) fn is_drained(&self, id: PeerId) -> bool {
         self.get(id).is_none_or(|peer| !peer.inbox.has_frame())
     }
 
-    /// How many requests wait for their answers, and how many bytes to be written.
+    /// Returns the number of requests without a reply, and of bytes not written yet.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let peers = self.peers.values();
         peers.fold((0, 0), |(open, bytes), peer| {
@@ -234,29 +234,29 @@ impl Peers {
         })
     }
 
-    /// How many connections have not said who they are.
+    /// Returns the number of connections in their handshake.
     pub(crate) fn num_handshaking(&self) -> usize {
         let peers = self.peers.values();
         let handshaking = peers.filter(|peer| peer.phase.is_handshake());
         handshaking.count()
     }
 
-    /// All connections, in no order.
+    /// Returns all connections, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PeerId, &Peer)> {
         self.peers.iter().map(|(id, peer)| (*id, peer))
     }
 
-    /// Returns how many peers there are of which messages are to be handled.
+    /// Returns the number of peers with messages to be handled.
     pub(crate) fn num_to_handle(&self) -> usize {
         self.ready.len()
     }
 
-    /// How many bytes of long messages are counted, and how many may come.
+    /// Returns the counted bytes of long messages, and their actual bytes.
     pub(crate) fn input_bytes(&self) -> (usize, usize) {
         self.intake.bytes()
     }
 
-    /// How many peers are marked as those whose turn is to come, and how many stand in the queue.
+    /// Returns the number of peers marked as queued, and of peers in the queue.
     pub(crate) fn num_ready(&self) -> (usize, usize) {
         let marked = self.peers.values().filter(|peer| peer.account.is_queued());
         let queued: BTreeSet<_> = self.ready.iter().collect();
@@ -264,12 +264,12 @@ impl Peers {
         (marked.count(), queued.count())
     }
 
-    /// How many messages the driver has not taken yet.
+    /// Returns the number of transmits that the driver has not taken.
     pub(crate) fn num_queued(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Takes a request of so many bytes on, and the duty to answer it.
+    /// Registers a request and returns the ticket for its reply.
     pub(crate) fn ticket(&mut self, id: PeerId, tag: Tag, num_bytes: usize) -> Ticket {
         if let Some(peer) = self.get_mut(id) {
             peer.num_open += 1;
@@ -279,18 +279,18 @@ impl Peers {
         Ticket::new(id, tag, num_bytes)
     }
 
-    /// How many requests of a peer wait for their answers, and how many bytes they had.
+    /// Returns the number of a peer's requests without a reply, and their bytes.
     pub(crate) fn open(&self, id: PeerId) -> (usize, usize) {
         let peer = self.get(id);
         peer.map_or((0, 0), |peer| (peer.num_open, peer.open_bytes))
     }
 
-    /// Returns how many bytes the requests of all peers had that wait for their answers.
+    /// Returns the bytes of all requests without a reply.
     pub(crate) const fn open_bytes(&self) -> usize {
         self.open_bytes
     }
 
-    /// A request is off the books.
+    /// Ends a request.
     pub(crate) fn settle(&mut self, ticket: Ticket) {
         if let Some(peer) = self.get_mut(ticket.peer()) {
             peer.num_open = peer.num_open.saturating_sub(1);
@@ -299,16 +299,14 @@ impl Peers {
         }
     }
 
-    /// Sends nothing more to a peer, whose connection is to be closed. Returns whether it was
-    /// neither gone nor mute before, or closed and still to be finished.
+    /// Stops sending to a peer whose connection is about to be closed. Returns `true` for a connected peer that was not
+    /// muted before, and for a closed peer that is still in the table.
     pub(crate) fn mute(&mut self, id: PeerId) -> bool {
         let peer = self.get_mut(id);
         peer.is_some_and(|peer| !std::mem::replace(&mut peer.is_mute, true) || peer.is_closed)
     }
 
-    /// Queues a frame for a peer that was let in. A peer that is gone gets nothing.
-    ///
-    /// Tells how many bytes waited for the peer before.
+    /// Queues a frame for a peer and returns the bytes queued before it. A frame for a disconnected peer is dropped.
     pub(crate) fn send(&mut self, id: PeerId, tag: Tag, payload: Payload) -> usize {
         let Ok(len) = u32::try_from(payload.as_bytes().len()) else {
             tracing::error!(peer = %id, %tag, "a message of 4 GiB or more cannot be sent");
@@ -318,7 +316,7 @@ impl Peers {
         self.queue(id, Chunk::framed(&header, payload))
     }
 
-    /// Queues bytes that stand before all frames.
+    /// Queues bytes that precede all frames.
     pub(crate) fn send_bare(&mut self, id: PeerId, bytes: Vec<u8>) {
         self.queue(id, Chunk::bare(bytes));
     }
@@ -333,24 +331,24 @@ impl Peers {
         before
     }
 
-    /// The driver wrote so many bytes for a peer.
+    /// Records that the driver wrote bytes for a peer.
     pub(crate) fn written(&mut self, id: PeerId, num_bytes: usize) {
         if let Some(peer) = self.get_mut(id) {
             peer.queued_bytes = peer.queued_bytes.saturating_sub(num_bytes);
         }
     }
 
-    /// Whether a peer has sent another message than those that were handled.
+    /// Returns `true` if a peer has another received message.
     pub(crate) fn has_more(&self, id: PeerId) -> bool {
         self.get(id).is_some_and(|peer| peer.inbox.has_frame())
     }
 
-    /// Whether less than a window waits for a peer to be written.
+    /// Returns `true` if a peer has less than a window of unread bytes.
     pub(crate) fn has_room(&self, id: PeerId) -> bool {
         self.queued_bytes(id) < self.window
     }
 
-    /// How many bytes the driver has not written yet for a peer.
+    /// Returns the bytes that the driver has not written for a peer.
     pub(crate) fn queued_bytes(&self, id: PeerId) -> usize {
         self.get(id).map_or(0, |peer| peer.queued_bytes)
     }
@@ -360,8 +358,8 @@ impl Peers {
     }
 }
 
-/// How many bytes of a long message are there, unless it is there as a whole and waits for the
-/// server. One that is not handled because its peer does not read its replies waits for the peer.
+/// Returns the received bytes of a long message, or `None` if it is complete and waits for the server. A complete
+/// message that is not handled because its peer does not read replies counts as a partial one.
 fn num_received_unless_whole(peer: &Peer, window: usize) -> Option<usize> {
     match peer.inbox.has_frame() {
         true if peer.queued_bytes < window => None,

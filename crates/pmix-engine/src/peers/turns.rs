@@ -2,9 +2,9 @@
 //! The order in which messages of peers are handled: start-time fair queueing by cost.
 //!
 //! Each peer has a virtual time at which its next message starts. The peer with the earliest start is next, and its
-//! start moves on by what its message cost. So a peer whose last message was expensive waits until the others have been
-//! served for as long, if they have messages; a peer that was idle starts now and has saved nothing up. Peers whose
-//! messages cost the same are served in turn.
+//! start advances by the cost of the message. A peer whose last message was expensive therefore waits until others have
+//! been served for the same time, if they have messages. A peer that was idle starts at the current virtual time, so
+//! idle time earns no credit. Peers with messages of equal cost take turns.
 //!
 //! Source: Goyal, Vin and Cheng, "Start-time Fair Queuing", 1996.
 
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::PeerId;
 
-/// The place of a peer in the queue: whether it is served by its account or before all that are, its virtual start in
-/// microseconds, and a number that keeps equal starts in the order in which they were queued.
+/// The position of a peer in the queue: the class (served before all accounts, or by account), the virtual start in
+/// microseconds, and a number that keeps equal starts in queueing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     is_by_account: bool,
@@ -27,33 +27,33 @@ pub(super) struct Place {
 pub(super) struct Account {
     /// The earliest virtual start of its next message.
     start: u64,
-    /// Its place, if a message of it waits.
+    /// The position of the peer, if it is queued.
     place: Option<Place>,
 }
 
 impl Account {
-    /// Returns whether a message of the peer waits.
+    /// Returns `true` if the peer is queued.
     pub(super) const fn is_queued(&self) -> bool {
         self.place.is_some()
     }
 
-    /// Returns whether the peer is queued before all that are served by their accounts.
+    /// Returns `true` if the peer is queued before all that are served by their accounts.
     pub(super) fn is_first(&self) -> bool {
         self.place.is_some_and(|place| !place.is_by_account)
     }
 }
 
-/// The peers of which messages are to be handled, each once.
+/// The peers with messages to be handled, each once.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     queue: BTreeMap<Place, PeerId>,
-    /// The virtual time: the start of the message that was taken last.
+    /// The virtual time: the start of the last handled message.
     now: u64,
     last_number: u64,
 }
 
 impl Turns {
-    /// Queues a peer that is not queued. One that is to be finished comes before all others.
+    /// Queues a peer that is not queued. With `is_first` it precedes all peers that are served by account.
     pub(super) fn push(&mut self, id: PeerId, account: &mut Account, is_first: bool) {
         account.start = account.start.max(self.now);
         self.last_number += 1;
@@ -66,12 +66,12 @@ impl Turns {
         self.queue.insert(place, id);
     }
 
-    /// Returns the peer that is next.
+    /// Returns the next peer.
     pub(super) fn first(&self) -> Option<PeerId> {
         self.queue.first_key_value().map(|(_, id)| *id)
     }
 
-    /// Removes a peer from the queue, because its message is handled now.
+    /// Removes a peer from the queue to handle its message.
     pub(super) fn take(&mut self, account: &mut Account) {
         if let Some(place) = account.place.filter(|place| place.is_by_account) {
             self.now = self.now.max(place.start);
@@ -79,14 +79,15 @@ impl Turns {
         self.remove(account);
     }
 
-    /// Removes a peer from the queue, because its connection was closed.
+    /// Removes a peer whose connection was closed from the queue.
     pub(super) fn remove(&mut self, account: &mut Account) {
         if let Some(place) = account.place.take() {
             self.queue.remove(&place);
         }
     }
 
-    /// Adds what a message of a peer cost to its account. If another message of the peer waits, it waits longer.
+    /// Adds the cost of a message to the account of its peer. If the peer is queued, its position moves back
+    /// accordingly.
     pub(super) fn charge(&mut self, id: PeerId, account: &mut Account, cost: Duration) {
         let micros = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX);
         account.start = account.start.saturating_add(micros);
@@ -115,8 +116,8 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Peers that always have a message, of these costs in microseconds. Returns which of them is served how often
-    /// until this many messages were handled.
+    /// Handles `count` messages of peers that always have a message of the given cost in microseconds. Returns the
+    /// number of messages handled for each peer.
     fn served(costs: &[u64], count: usize) -> Vec<usize> {
         let mut turns = Turns::default();
         let mut accounts = vec![Account::default(); costs.len()];

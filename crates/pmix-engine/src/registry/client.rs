@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A local process that may connect.
+//! Registered local processes.
 
 use std::time::Instant;
 
@@ -8,44 +8,43 @@ use pmix_types::Proc;
 use crate::host::HostObject;
 use crate::peers::PeerId;
 
-/// A local process that may connect.
+/// A registered local process.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) proc: Proc<'static>,
-    /// The user and the group that it has to show.
+    /// The user and group that its credential must prove.
     pub(crate) user: (u32, u32),
     pub(crate) object: HostObject,
     pub(crate) state: ClientState,
-    /// Until when it is waited for, once it has left as it should.
+    /// The time until which collectives wait for the return of a finalized process.
     pub(crate) until: Option<Instant>,
-    /// How often it has connected; a child that speaks for it does not count.
+    /// The number of connections so far, without clones.
     pub(crate) incarnation: u32,
-    /// Its connections that have not said that they leave: one, unless children speak for it.
+    /// Its connections without a finalize: one, or more with clones.
     pub(crate) peers: Vec<PeerId>,
-    /// Whether it has committed what it put.
+    /// `true` if the process has committed.
     pub(crate) has_committed: bool,
-    /// Whether messages of its first commit are stored, and the last one is to come.
+    /// `true` while the process's first commit is stored in part and its last message is missing.
     pub(crate) has_begun_commit: bool,
-    /// How many bytes it has put, at the most.
+    /// An upper limit of the bytes that the process put.
     pub(crate) put_bytes: usize,
-    /// Whether what it put was put by an incarnation that ended without notice, or by a process of its
-    /// name that was removed.
+    /// `true` if the stored data belong to a lost incarnation, or to a deregistered process of this name.
     pub(super) is_orphaned: bool,
 }
 
-/// The state of a local process that the host registered.
+/// The state of a registered local process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientState {
-    /// It is to come.
+    /// The process has not connected yet, or is about to be restarted.
     Expected,
-    /// It is connected.
+    /// The process is connected.
     Connected,
-    /// It has left as it should and may come back.
+    /// The process has finalized and may initialize again.
     Finalized,
-    /// It has left as it should and has not come back in time. It may still come back, but nobody
-    /// waits for it.
+    /// The process has finalized and did not return in time. It may still initialize again, but collectives do not wait
+    /// for it.
     Left,
-    /// It went away without saying so.
+    /// The connection closed without a finalize.
     Lost,
 }
 
@@ -66,8 +65,8 @@ impl Client {
         }
     }
 
-    /// It connects, and begins another incarnation unless this is a child that speaks for it. Tells
-    /// whether the previous incarnation ended without notice: what it put is nobody's then.
+    /// Records a connection, which begins another incarnation unless it is a clone. Returns `true` if the previous
+    /// incarnation was lost, whose data must then be removed.
     pub(crate) fn connect(&mut self, peer: PeerId) -> bool {
         let was_lost = self.is_orphaned;
         if self.state != ClientState::Connected {
@@ -76,15 +75,16 @@ impl Client {
             self.has_committed &= !was_lost;
             self.has_begun_commit = false;
             self.is_orphaned = false;
-            // A connection of the previous incarnation may be about to close.
+            // A connection of the previous incarnation may not have closed yet; its end must not affect this
+            // incarnation.
             self.peers.clear();
         }
         self.peers.push(peer);
         was_lost
     }
 
-    /// It has said over a connection that it leaves. Its incarnation ends unless others speak for it; it is
-    /// waited for until then. Tells whether it has ended.
+    /// Records a finalize over a connection. The incarnation ends with its last connection. Returns `true` if it has
+    /// ended; collectives then wait for the return of the process up to `until`.
     pub(crate) fn finalize(&mut self, peer: PeerId, until: Option<Instant>) -> bool {
         self.peers.retain(|known| *known != peer);
         let has_left = self.peers.is_empty() && self.state == ClientState::Connected;
@@ -95,7 +95,7 @@ impl Client {
         has_left
     }
 
-    /// A connection of it is closed. Tells whether that was the end of an incarnation without PMIx_Finalize.
+    /// Records the end of a connection. Returns `true` if the incarnation ended without a finalize.
     pub(crate) fn disconnect(&mut self, peer: PeerId) -> bool {
         let is_known = self.peers.contains(&peer);
         self.peers.retain(|known| *known != peer);
@@ -107,7 +107,7 @@ impl Client {
         is_lost
     }
 
-    /// The host says that it is to come again.
+    /// Records that the host expects the process again.
     pub(super) fn revive(&mut self) {
         if matches!(self.state, ClientState::Lost | ClientState::Left) {
             self.state = ClientState::Expected;
