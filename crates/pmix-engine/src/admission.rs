@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Admission of clients and tools.
 //!
-//! | what is compared | client | tool |
+//! | compared property | client | tool |
 //! | --- | --- | --- |
-//! | security module | one that the server has | the same |
-//! | process | registered, and without another connection | not one that is connected |
+//! | security module | active in the server | active in the server |
+//! | process | registered, and not connected | not connected |
 //! | user and group of the credential | as registered | the server's user, root, or any if configured |
-//! | user and group in the hello | as registered, if they are there | as in the credential |
-//! | user of the socket, as the system says | as in the credential | the same |
+//! | user and group in the hello | as registered, if present | as in the credential |
+//! | user of the socket, as the system reports it | as in the credential | as in the credential |
 //!
-//! A client that is not let in is sent nothing: those of 4.2 ignore a status and then wait for
-//! ever. A tool is sent the status.
+//! A refused client gets no reply: clients of 4.2 ignore the status and then wait forever. A refused tool gets the
+//! status.
 
 mod client;
 mod handshaking;
@@ -31,16 +31,16 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{Error, Origin, Psec, Stats, Verification, Verified};
 
-/// How many bytes a hello may have whose credential is not verified at once. A peer sends a few
-/// hundred, and those of the connections of a user that are in their handshake are kept together.
+/// The greatest hello, in bytes, that is stored while its credential is being verified. A peer sends a few hundred
+/// bytes, and a user may have many connections in their handshake.
 const MAX_KEPT_HELLO: usize = 64 << 10;
 
-/// Admits peers: clients that the host registered, and tools that the host is asked about.
+/// The admission of peers: clients that the host registered, and tools that the host admits.
 pub(crate) struct Admission {
     psec: Vec<Box<dyn Psec>>,
-    /// Connections that have not completed their handshake.
+    /// Connections in their handshake.
     handshaking: Handshaking,
-    /// How many tools were given a name.
+    /// The number of tools that the engine has named.
     num_tools: u64,
 }
 
@@ -53,19 +53,19 @@ impl Admission {
         }
     }
 
-    /// Adds the connections that have not completed their handshake to the counts of a server.
+    /// Adds the connections in their handshake to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_handshaking = self.handshaking.len();
     }
 
-    /// Compares the connections that are counted by user with those whose handshake is not complete.
+    /// Compares the number of connections by user with the number of handshakes.
     pub(crate) fn recount(&self, cx: &Cx, recount: &mut Recount) {
         let found = cx.peers.num_handshaking();
         recount.compare("connections of users", self.handshaking.len(), found);
     }
 
-    /// Adds a connection, which has a limited time to complete its handshake. The oldest of its
-    /// user is refused if there are too many.
+    /// Adds a connection with a time limit for its handshake. Refuses the oldest handshake of the user if there are too
+    /// many.
     pub(crate) fn open(&mut self, cx: &mut Cx, origin: Origin, now: Instant) -> PeerId {
         let until = now + cx.config.handshake_time;
         let inbox = Inbox::of_server(cx.config.max_message);
@@ -79,7 +79,7 @@ impl Admission {
         peer
     }
 
-    /// A connection is closed that was not admitted.
+    /// Releases a closed connection that was not admitted.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId, closed: &Peer) {
         if closed.phase.is_handshake() {
             self.handshaking.remove(closed.origin.uid, peer);
@@ -89,7 +89,7 @@ impl Admission {
         }
     }
 
-    /// The first message of a connection.
+    /// Handles the hello, the first message of a connection.
     pub(crate) fn handle_hello(&mut self, cx: &mut Cx, peer: PeerId, frame: &Frame) {
         let hello = match Hello::decode(&frame.payload) {
             Ok(hello) => hello,
@@ -109,7 +109,7 @@ impl Admission {
         }
     }
 
-    /// Keeps a hello until its security module has verified the credential.
+    /// Stores a hello until its security module has verified the credential.
     fn keep(cx: &mut Cx, peer: PeerId, frame: &Frame) -> Result<(), Error> {
         let len = frame.payload.len();
         if len > MAX_KEPT_HELLO {
@@ -129,7 +129,7 @@ impl Admission {
         Ok(())
     }
 
-    /// A security module has verified a credential, or not. A peer that is gone waits for nothing.
+    /// Handles the result of a security module; a peer that has disconnected is ignored.
     pub(crate) fn handle_verified(
         &mut self,
         cx: &mut Cx,
@@ -155,7 +155,7 @@ impl Admission {
         }
     }
 
-    /// Refuses a peer, and tells it why if it looks at the reason.
+    /// Refuses a peer, and sends the status to peers that read it.
     fn turn_down(cx: &mut Cx, peer: PeerId, hello: &Hello<'_>, reason: Error) {
         if Self::is_told_why(hello) {
             Self::welcome(cx, peer, &Welcome::Refused(reason.status()));
@@ -163,12 +163,12 @@ impl Admission {
         cx.refuse(peer, reason);
     }
 
-    /// Whether a peer that is not let in looks at the reason.
+    /// Returns `true` if a refused peer reads the status.
     fn is_told_why(hello: &Hello<'_>) -> bool {
         hello.role.says_ids() && hello.role != Role::SINGLETON
     }
 
-    /// Decides about a peer whose credential is verified.
+    /// Decides about a peer with a verified credential.
     fn consider(
         &mut self,
         cx: &mut Cx,
@@ -195,7 +195,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Makes a connection that of a member and answers its hello.
+    /// Admits a peer and sends the welcome.
     fn let_in(&mut self, cx: &mut Cx, peer: PeerId, member: Member) {
         self.end_handshake(cx, peer);
         let (proc, form, role) = (member.proc.clone(), member.form, member.role);
@@ -214,7 +214,7 @@ impl Admission {
         Self::welcome(cx, peer, &welcome);
     }
 
-    /// Answers a hello.
+    /// Sends the welcome.
     pub(crate) fn welcome(cx: &mut Cx, peer: PeerId, welcome: &Welcome<'_>) {
         match welcome.encode() {
             Ok(bytes) => cx.peers.send_bare(peer, bytes),
@@ -222,7 +222,7 @@ impl Admission {
         }
     }
 
-    /// A connection has not come in in time.
+    /// Refuses a connection whose handshake did not complete in time.
     pub(crate) fn handshake_expired(&mut self, cx: &mut Cx, peer: PeerId) {
         match cx.peers.get(peer).map(|peer| &peer.phase) {
             Some(Phase::PendingTool(_)) => Self::turn_away(cx, peer),
@@ -242,7 +242,7 @@ impl Admission {
         }
     }
 
-    /// Takes a connection from those that are still to come in.
+    /// Ends the handshake of a connection and cancels its timer.
     fn end_handshake(&mut self, cx: &mut Cx, peer: PeerId) {
         let Some(found) = cx.peers.get(peer) else {
             return;

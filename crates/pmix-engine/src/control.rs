@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Job control and monitoring: signals and cleanups that processes ask for, and heartbeats.
+//! Job control and monitoring: signals and cleanups requested by processes, and heartbeats.
 //!
-//! The host serves most of it. Heartbeats are watched here, and what is to be removed at the end of a process or a job is kept here and handed out then.
+//! The host serves most requests. The engine monitors heartbeats. It also stores cleanups until the process or job ends
+//! and then passes them to the driver.
 //!
 //! Source: PMIx Standard, chapters "Job management" and "Server".
 
@@ -20,23 +21,23 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{PeerId, Stats};
 
-/// What is to be done later.
+/// The cleanups and heartbeat monitors of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     cleanups: Cleanups,
     monitors: HeartbeatMonitors,
-    /// The timers that are set for heartbeats.
+    /// The active heartbeat timers.
     watched: HashMap<PeerId, Instant>,
 }
 
 impl Control {
-    /// Adds the peers that are watched for heartbeats to the counts of a server.
+    /// Adds the monitored peers and the cleanups to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_monitored = self.monitors.len().max(self.watched.len());
         (stats.num_cleanups, stats.cleanup_bytes) = self.cleanups.count();
     }
 
-    /// Adds the timers for heartbeats to what is found, and compares what is counted with it.
+    /// Adds the heartbeat timers to a recount, and compares the counters of cleanups.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (peer, at) in &self.watched {
             recount.deadline(Some(*at), Timer::Heartbeat(*peer));

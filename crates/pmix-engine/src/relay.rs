@@ -215,7 +215,7 @@ fn device_distances(cx: &mut Cx, ticket: Ticket, request: &request::DeviceDistan
     }
 }
 
-/// Where the host said that a process is bound.
+/// Returns the CPU binding that the host registered for a process.
 fn bound(cx: &Cx, proc: &Proc<'_>) -> Option<Text<'static>> {
     let request = gds_hash::Request::new(proc.rank, keys::CPUSET);
     match cx.store.get(&proc.nspace, &request) {
@@ -224,7 +224,7 @@ fn bound(cx: &Cx, proc: &Proc<'_>) -> Option<Text<'static>> {
     }
 }
 
-/// Answers a request with how far devices are.
+/// Replies to a request with the distances of devices.
 pub(crate) fn answer_distances(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
     let Some(form) = cx.form(ticket.peer()) else {
@@ -254,7 +254,7 @@ fn resource_block(cx: &mut Cx, ticket: Ticket, request: &request::ResourceBlock<
     }
 }
 
-/// A process publishes. The user that it names itself does not count.
+/// Publishes data of a process. The user in its infos is replaced by the verified one.
 fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_>) {
     match cx.member(&ticket) {
         Err(error) => cx.reply_error(ticket, &error),
@@ -268,7 +268,7 @@ fn publish(cx: &mut Cx, ticket: Ticket, request: &request::Publish<'_>) {
     }
 }
 
-/// A process looks published data up.
+/// Looks up published data.
 fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
     let member = match cx.member(&ticket) {
         Ok(member) => member,
@@ -282,9 +282,9 @@ fn lookup(cx: &mut Cx, ticket: Ticket, request: &request::Lookup<'_>) {
     cx.call_host(call, Pending::Lookup(ticket));
 }
 
-/// What was found is sent behind a partial success too.
+/// Replies to a lookup. A partial success includes the data that were found.
 ///
-/// DEVIATION: OpenPMIx sends the status alone then, and its clients read no further than that;
+/// DEVIATION: OpenPMIx sends only the status with a partial success, and its clients do not read further;
 /// `what_one_process_publishes_another_finds_until_it_is_taken_back`.
 pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     let status = answer.status();
@@ -293,7 +293,7 @@ pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     };
     let found = match answer {
         Answer::Found(_, data) => data,
-        // A host that says success and nothing else has found nothing.
+        // A host that returns success without data has found nothing.
         _ if status.is_success() => {
             return cx.reply_status(ticket, Status::ERR_NOT_FOUND);
         }
@@ -308,7 +308,7 @@ pub(crate) fn looked_up(cx: &mut Cx, ticket: Ticket, answer: Answer) {
     cx.reply_packed(ticket, packed);
 }
 
-/// A process takes back what it published.
+/// Removes published data of a process.
 fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublish<'_>) {
     match cx.member(&ticket) {
         Err(error) => cx.reply_error(ticket, &error),
@@ -323,7 +323,7 @@ fn unpublish(cx: &mut Cx, ticket: Ticket, request: &request::Unpublish<'_>) {
     }
 }
 
-/// A process asks the host to end processes.
+/// Passes an abort request to the host.
 fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
     let Ok(member) = cx.member(&ticket) else {
         return cx.reply_status(ticket, Status::ERR_LOST_CONNECTION);
@@ -339,7 +339,7 @@ fn abort(cx: &mut Cx, ticket: Ticket, request: &request::Abort<'_>) {
     cx.call_host(call, Pending::Status(ticket));
 }
 
-/// A status that is a failure, though the host said success and brought nothing.
+/// Returns the failure status for a reply without data, which a host may send with a success status.
 const fn refusal(status: Status) -> Status {
     match status.is_success() {
         true => Status::ERR_NOT_FOUND,
@@ -347,7 +347,7 @@ const fn refusal(status: Status) -> Status {
     }
 }
 
-/// The streams that a spawn wants forwarded to who asked for it.
+/// Returns the output channels that a spawn asks to forward to its requestor.
 fn forwarded(infos: &[Info<'_>]) -> IofChannel {
     let mut channels = IofChannel::NO_CHANNELS;
     for info in infos {

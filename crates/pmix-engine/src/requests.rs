@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Takes in the requests of peers: decodes them, and limits how many of a peer wait for answers.
+//! Decoding of requests, and the limits of a peer's open requests.
 
 use bfrops::RegexFramer;
 use pmix_proto::{ListLimits, Request, Tag};
@@ -9,17 +9,17 @@ use crate::cx::Cx;
 use crate::peers::{PeerId, Ticket};
 use crate::{EngineEvent, Error};
 
-/// A request that was taken in.
+/// A decoded request.
 #[derive(Debug)]
 pub(crate) enum Incoming<'p> {
-    /// One that is answered.
+    /// A request that requires a reply.
     Answered(Ticket, Request<'p>),
-    /// One that has no answer.
+    /// A request without a reply.
     Unanswered(Request<'p>),
 }
 
-/// Takes in a request of a peer that was admitted. One that cannot be decoded, or for which the
-/// peer has no room, is answered here.
+/// Decodes a request of an admitted peer. Replies at once to a request that is invalid or exceeds a limit, and returns
+/// `None`.
 pub(crate) fn take_in<'p>(
     cx: &mut Cx,
     peer: PeerId,
@@ -28,7 +28,7 @@ pub(crate) fn take_in<'p>(
     framer: &'p dyn RegexFramer,
 ) -> Option<Incoming<'p>> {
     let form = cx.form(peer)?;
-    // A group or a connect of all processes of large jobs may name each of them.
+    // A group construct or a connect may list every process of large jobs.
     let num_procs = usize::try_from(cx.registry.num_procs()).unwrap_or(usize::MAX);
     let limits = ListLimits {
         procs: cx.config.procs_per_request.max(num_procs),
@@ -53,7 +53,7 @@ pub(crate) fn take_in<'p>(
     let num_bytes = payload.len().saturating_add(taken);
     let ticket = cx.peers.ticket(peer, tag, num_bytes);
     let refusal = match (request, room) {
-        // Whoever leaves is let go, however much of it waits.
+        // Finalize is accepted beyond the limits, so that a process can always leave.
         (Ok(Request::Finalize), _) => return Some(Incoming::Answered(ticket, Request::Finalize)),
         (Ok(request), Ok(())) => return Some(Incoming::Answered(ticket, request)),
         (Ok(_), Err(error)) => error,
@@ -61,7 +61,7 @@ pub(crate) fn take_in<'p>(
     };
     cx.reply_error(ticket, &refusal);
     if refusal.status() == Status::ERR_OUT_OF_RESOURCE {
-        // The peer gets the status alone, so the text goes to the log.
+        // The peer receives only the status; the event makes the text available in the log.
         let reason = refusal;
         cx.driver_events
             .push_back(EngineEvent::Denied { peer, reason });
@@ -69,30 +69,30 @@ pub(crate) fn take_in<'p>(
     None
 }
 
-/// Checks that the process has memory for what is made of a request: a copy that waits for its answer, and what is
-/// handed to the host or to other peers.
+/// Checks that there is memory for the copies of a request: one kept until the reply, and one for the host or for other
+/// peers.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOMEM` if it has not; other peers are served all the same.
+/// Returns `PMIX_ERR_NOMEM` if there is not; other peers are served nevertheless.
 fn check_memory(request: &Request<'_>, num_bytes: usize) -> Result<(), Error> {
     match request {
-        // Its values are copied one by one, each if there is memory.
+        // A commit copies its values one by one and checks the memory for each.
         Request::Commit(_) => Ok(()),
         _ => Ok(memory::check(num_bytes.saturating_mul(2))?),
     }
 }
 
-/// Whether one more request of a peer may wait for its answer.
+/// Checks that a peer may have one more open request.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_OUT_OF_RESOURCE` if too many of it wait, or too many bytes.
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the number or the bytes of its open requests reach a limit.
 fn check_room(cx: &Cx, peer: PeerId) -> Result<(), Error> {
     let (num_open, num_bytes) = cx.peers.open(peer);
     let (all_bytes, num_peers) = (cx.peers.open_bytes(), cx.peers.len());
     let config = &cx.config;
-    // Where all of them have too much, who has less than its share is not refused.
+    // When all peers together exceed the limit, only those with more than an equal share are refused.
     let share = config.request_bytes.checked_div(num_peers).unwrap_or(0);
     let is_full = num_open >= config.requests_per_peer
         || num_bytes > config.request_bytes_per_peer

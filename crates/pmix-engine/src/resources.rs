@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host registers of no job in particular, and what nodes are made of.
+//! Values that the host registers for all jobs, and inventories of nodes.
 //!
-//! Both are the host's, which bounds them; a peer adds nothing here.
+//! Only the host adds to them, so they have no limits here.
 //!
 //! Source: OpenPMIx, `PMIx_server_register_resources`, `PMIx_server_deliver_inventory`.
 
@@ -14,7 +14,7 @@ use pmix_types::{DataArray, Info, IntoOwned as _, Key, Text, Value, keys};
 use crate::Error;
 use crate::infos::value;
 
-/// The keys of arrays that describe a part of something, of which there may be several.
+/// The keys of arrays that may occur more than once, each for another object.
 const ARRAYS: [&str; 4] = [
     keys::APP_INFO_ARRAY,
     keys::JOB_INFO_ARRAY,
@@ -22,8 +22,7 @@ const ARRAYS: [&str; 4] = [
     keys::SESSION_INFO_ARRAY,
 ];
 
-/// Keys of `PMIx_server_register_resources` that are about groups, which this server learns of in the calls that
-/// form them.
+/// The keys of `PMIx_server_register_resources` about groups, which belong to group construction in this server.
 const OF_GROUPS: [&str; 4] = [
     keys::GROUP_CONTEXT_ID,
     keys::GROUP_ENDPT_DATA,
@@ -31,22 +30,22 @@ const OF_GROUPS: [&str; 4] = [
     keys::GROUP_INFO_ARRAY,
 ];
 
-/// What the host registered for all jobs, and the nodes that were described to it.
+/// The values registered for all jobs, and the inventories of nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     registered: Registered,
-    /// What is known of each node, by its name.
+    /// The inventory of each node, by node name.
     nodes: BTreeMap<Text<'static>, Vec<Info<'static>>>,
 }
 
 impl Resources {
-    /// Registers infos, each in place of what was registered under its key, or as that array. Answers the
-    /// packed information of jobs among them, which is for the datastore.
+    /// Registers infos. Each replaces an earlier info of its key, or the earlier array of the same node. Returns the
+    /// packed job information among them, for the datastore.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` for what is about groups, `PMIX_ERR_BAD_PARAM` for job information that is no byte
-    /// object; nothing is registered then.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` for infos about groups, and `PMIX_ERR_BAD_PARAM` for job information that is
+    /// not a byte object. Nothing is registered then.
     pub(crate) fn register<'i>(&mut self, infos: &'i [Info<'_>]) -> Result<Vec<&'i [u8]>, Error> {
         let mut jobs = Vec::new();
         for info in infos {
@@ -77,16 +76,16 @@ impl Resources {
         Ok(jobs)
     }
 
-    /// Forgets what was registered under the keys of the infos. An array that names a node forgets only what
-    /// describes that node.
+    /// Removes the values registered under the keys of the infos. An array that names a node selects the arrays of that
+    /// node.
     pub(crate) fn deregister(&mut self, infos: &[Info<'_>]) {
         for info in infos {
             self.registered.remove(info);
         }
     }
 
-    /// The infos of a job with what is registered for all jobs, which outranks what the host says of the one,
-    /// as it does in OpenPMIx; none if nothing is registered.
+    /// Returns the infos of a job together with the values for all jobs, which take precedence as in OpenPMIx; `None`
+    /// if no values are registered.
     pub(crate) fn with_registered<'i>(&self, infos: &[Info<'i>]) -> Option<Vec<Info<'i>>> {
         if self.registered.infos.is_empty() {
             return None;
@@ -97,8 +96,8 @@ impl Resources {
         Some(all)
     }
 
-    /// Keeps what describes nodes (`PMIX_NODE_INFO_ARRAY` with a `PMIX_HOSTNAME`): of each node what was said
-    /// last under each key. Answers how many nodes are described; other infos are for others.
+    /// Stores the inventories of nodes (`PMIX_NODE_INFO_ARRAY` with a `PMIX_HOSTNAME`), with the last value of each
+    /// key. Returns the number of nodes; other infos are ignored.
     pub(crate) fn deliver(&mut self, infos: &[Info<'_>]) -> usize {
         let mut num_nodes = 0;
         for info in infos
@@ -119,7 +118,8 @@ impl Resources {
         num_nodes
     }
 
-    /// What is known of a key where no job states it: of the node that the qualifiers name, or of all jobs.
+    /// Returns the value of a key that the job does not have: from the inventory of the node in the qualifiers, or from
+    /// the values for all jobs.
     pub(crate) fn find(
         &self,
         key: &str,
@@ -142,20 +142,20 @@ impl Resources {
     }
 }
 
-/// The infos of all jobs, found by their keys: a key once, unless it is that of an array.
+/// The values for all jobs, indexed by key. A key occurs once, unless it is that of an array.
 #[derive(Debug, Default)]
 struct Registered {
     last: u64,
-    /// In the order of registration.
+    /// The infos in registration order.
     infos: BTreeMap<u64, Info<'static>>,
     by_key: HashMap<Key<'static>, OfKey>,
 }
 
-/// The infos of one key, by the node that they describe as an array, in words.
+/// The infos of one key, by the text of the node that an array describes.
 type OfKey = BTreeMap<Option<String>, BTreeSet<u64>>;
 
 impl Registered {
-    /// Adds an info in place of what it replaces.
+    /// Adds an info and removes those that it replaces.
     fn add(&mut self, info: Info<'static>) {
         let same: Vec<_> = self.alike(&info).collect();
         let replaced = same.into_iter().filter(|name| {
@@ -171,7 +171,7 @@ impl Registered {
         self.infos.insert(self.last, info);
     }
 
-    /// Removes what has the key of an info, or of that what describes its node.
+    /// Removes the infos with the key of an info, or only those of its node if it names one.
     fn remove(&mut self, info: &Info<'_>) {
         let node = node_of(info);
         let names: Vec<_> = match node {
@@ -213,8 +213,8 @@ impl Registered {
         }
     }
 
-    /// What has the key of an info and describes its node, if it describes one. Arrays of no node stand beside
-    /// each other and are not looked at one by one.
+    /// Returns the infos with the key of an info that describe the same node, if it is an array. Arrays without a node
+    /// never replace each other, so they are not searched.
     fn alike(&self, info: &Info<'_>) -> impl Iterator<Item = u64> {
         let of_key = self.by_key.get(info.key.as_bytes());
         let of_key = of_key.filter(|_| !is_array(info) || node_of(info).is_some());
@@ -222,7 +222,7 @@ impl Registered {
         names.into_iter().flatten().copied()
     }
 
-    /// Whether something that is registered stands in place of an info.
+    /// Returns `true` if a registered info replaces the given one.
     fn replaces(&self, info: &Info<'_>) -> bool {
         self.alike(info).any(|name| {
             let known = self.infos.get(&name);
@@ -230,7 +230,7 @@ impl Registered {
         })
     }
 
-    /// The value of a key, of the first if there are several.
+    /// Returns the value of a key; the first registered if there are several.
     fn first(&self, key: &str) -> Option<&Value<'static>> {
         let of_key = self.by_key.get(key.as_bytes())?;
         let first = of_key.values().filter_map(BTreeSet::first).min()?;
@@ -238,7 +238,7 @@ impl Registered {
     }
 }
 
-/// The node that an info describes, so that equal nodes have equal words.
+/// Returns the node that an info describes as text; equal nodes have equal texts.
 fn in_words(info: &Info<'_>) -> Option<String> {
     let node = node_of(info).filter(|_| is_array(info))?;
     Some(format!("{node:?}"))
@@ -249,18 +249,18 @@ fn value_of<'i>(infos: &'i [Info<'static>], key: &str) -> Option<&'i Value<'stat
     found.map(|info| &info.value)
 }
 
-/// Whether an info stands in place of another: it has its key and, as an array, describes the same.
+/// Returns `true` if an info replaces another: both have the same key and, as arrays, describe the same node.
 fn replaces(new: &Info<'_>, known: &Info<'_>) -> bool {
     new.key == known.key
         && (!is_array(new) || (node_of(new).is_some() && node_of(new) == node_of(known)))
 }
 
-/// Whether an info is one of several that describe parts.
+/// Returns `true` if the info is an array that may occur more than once.
 fn is_array(info: &Info<'_>) -> bool {
     ARRAYS.iter().any(|key| info.key.is(key))
 }
 
-/// The infos of an array.
+/// Returns the infos of an array.
 fn entries<'i>(info: &'i Info<'_>) -> Option<&'i [Info<'i>]> {
     match &info.value {
         Value::DataArray(DataArray::Info(entries)) => Some(entries),
@@ -268,7 +268,7 @@ fn entries<'i>(info: &'i Info<'_>) -> Option<&'i [Info<'i>]> {
     }
 }
 
-/// The name or number of the node that an array describes.
+/// Returns the name or number of the node that an array describes.
 fn node_of<'i>(info: &'i Info<'_>) -> Option<&'i Value<'i>> {
     let about = entries(info)?;
     value(about, keys::HOSTNAME).or_else(|| value(about, keys::NODEID))
@@ -291,7 +291,7 @@ mod tests {
         Info::new(key, Value::DataArray(DataArray::Info(about)))
     }
 
-    /// An info by a number: of a few keys, as a value, or as an array of a node or of none.
+    /// Creates an info from a number: a plain value, or an array with or without a node, of one of a few keys.
     fn info(number: u32) -> Info<'static> {
         let note = number;
         let node = match number / 4 % 4 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that clients of this project read in memory that they share with their server: what is to be
-//! put there and removed (`docs/decisions/0023-shared-data-is-a-sealed-table.md`).
+//! The data that clients of this project read from memory shared with their server
+//! (`docs/decisions/0023-shared-data-is-a-sealed-table.md`).
 //!
-//! Nothing is, until a client of a job says that it reads them. What stands there is what a get would be
-//! answered with; it is removed before a reply or an event could tell a client of the change.
+//! The data of a job are shared once one of its clients states that it reads them. They equal the reply to a get.
+//! Outdated data are removed before any reply or event can inform a client of the change.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -12,17 +12,16 @@ use pmix_types::{IntoOwned as _, Nspace, Proc, Rank};
 
 use crate::Stats;
 
-/// Says what to change in the data that the processes of a job on this node share. The keys and values are
-/// those of [`pmix_proto::shared`].
+/// A change of the data that the local processes of a job share. The keys and values are those of
+/// [`pmix_proto::shared`].
 ///
-/// The driver makes the changes in their order, before it writes anything that was to be sent when they
-/// came. What it has no room for it leaves out, and says so by
-/// [`Engine::shared_left_out`](crate::Engine::shared_left_out); it must not leave out a removal of what it has.
-/// When the host deregisters a job, all of its data go.
+/// The driver applies the changes in order, before it writes the bytes queued at the same time. It omits a value
+/// without room and reports it by [`Engine::shared_left_out`](crate::Engine::shared_left_out); it must not omit the
+/// removal of an existing value. When the host deregisters a job, the driver removes all data of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedChange {
-    /// A key has this value from now on.
+    /// Sets the value of a key.
     Put {
         /// The job.
         nspace: Nspace<'static>,
@@ -31,7 +30,7 @@ pub enum SharedChange {
         /// The value.
         value: Vec<u8>,
     },
-    /// A key has no value any longer.
+    /// Removes a key.
     Remove {
         /// The job.
         nspace: Nspace<'static>,
@@ -40,41 +39,41 @@ pub enum SharedChange {
     },
 }
 
-/// Holds what is shared of each job, and the changes that the driver has not taken yet.
+/// The shared data of each job, and the changes that the driver has not taken.
 #[derive(Debug, Default)]
 pub(crate) struct SharedData {
     jobs: HashMap<Nspace<'static>, SharedJob>,
     changes: VecDeque<SharedChange>,
 }
 
-/// What is shared of a job.
+/// The shared data of a job.
 #[derive(Debug, Default)]
 struct SharedJob {
-    /// The keys of its job info.
+    /// The keys of the job info.
     infos: HashSet<Vec<u8>>,
-    /// The processes whose data are there.
+    /// The processes with shared data.
     puts: BTreeSet<Rank>,
-    /// Processes whose data changed since the last fence that collected.
+    /// The processes whose data changed since the last fence that collected data.
     changed: BTreeSet<Rank>,
-    /// Those whose data have a place, which they may take again when there is no other.
+    /// The processes that have room reserved in the shared memory and can use it again when it is full.
     places: BTreeSet<Rank>,
     room: Room,
 }
 
-/// Whether more of a job can be shared.
+/// The room for more data of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Room {
-    /// The driver has left nothing out.
+    /// The driver has omitted nothing.
     #[default]
     ForAll,
-    /// There is no room for the data of processes that have no place.
+    /// There is no room for processes without reserved room.
     ForPlaces,
-    /// Nothing is shared of the job.
+    /// No data of the job are shared.
     None,
 }
 
 impl SharedJob {
-    /// Whether there may be room for the data of a process.
+    /// Returns `true` if there may be room for the data of a process.
     fn takes_puts_of(&self, rank: Rank) -> bool {
         match self.room {
             Room::ForAll => true,
@@ -85,23 +84,23 @@ impl SharedJob {
 }
 
 impl SharedData {
-    /// Takes the next change.
+    /// Returns the next change.
     pub(crate) fn poll(&mut self) -> Option<SharedChange> {
         self.changes.pop_front()
     }
 
-    /// Adds what is held to the counts of a server.
+    /// Adds the shared jobs to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         stats.num_shared_jobs = self.jobs.len();
         stats.num_undelivered += self.changes.len();
     }
 
-    /// A job is gone.
+    /// Forgets a deregistered job.
     pub(crate) fn forget(&mut self, nspace: &Nspace<'_>) {
         self.jobs.remove(nspace.as_bytes());
     }
 
-    /// Removes what a process put from the shared data: it has changed.
+    /// Removes the changed data of a process. They are shared again after the next fence.
     pub(crate) fn puts_changed(&mut self, proc: &Proc<'_>) {
         let Some(job) = self.jobs.get_mut(proc.nspace.as_bytes()) else {
             return;
@@ -117,20 +116,19 @@ impl SharedData {
         }
     }
 
-    /// Returns whether anything of a job is shared.
+    /// Returns `true` if the data of a job are shared.
     pub(crate) fn has(&self, nspace: &Nspace<'_>) -> bool {
         self.jobs.contains_key(nspace.as_bytes())
     }
 
-    /// Returns whether the job info of a job is to be shared.
+    /// Returns `true` if the job info of a job should be shared.
     pub(crate) fn takes_infos(&self, nspace: &Nspace<'_>) -> bool {
         let job = self.jobs.get(nspace.as_bytes());
         job.is_some_and(|job| job.room != Room::None)
     }
 
-    /// The driver had no room for a change. What has no room now is not packed in vain again and again: of
-    /// processes only those are shared any longer whose data have a place, and without its job info nothing
-    /// of a job is.
+    /// Records that the driver had no room for a value, so that similar values are not packed in vain. Afterwards only
+    /// processes with reserved room are shared. If the value was job info, nothing of the job is shared.
     pub(crate) fn left_out(&mut self, nspace: &Nspace<'_>, key: &[u8]) {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return;
@@ -150,13 +148,13 @@ impl SharedData {
         }
     }
 
-    /// Returns whether what a process put is shared.
+    /// Returns `true` if the data of a process are shared.
     pub(crate) fn has_puts(&self, proc: &Proc<'_>) -> bool {
         let job = self.jobs.get(proc.nspace.as_bytes());
         job.is_some_and(|job| job.puts.contains(&proc.rank))
     }
 
-    /// From now on a job is shared, of whose processes these have put something.
+    /// Starts to share a job. `ranks` are the processes that have put data.
     pub(crate) fn begin(&mut self, nspace: Nspace<'static>, ranks: BTreeSet<Rank>) {
         let job = SharedJob {
             changed: ranks,
@@ -165,7 +163,7 @@ impl SharedData {
         self.jobs.insert(nspace, job);
     }
 
-    /// The job info of a job that is shared is this, and nothing else.
+    /// Replaces the shared job info of a job.
     pub(crate) fn set_infos<'k>(
         &mut self,
         nspace: &Nspace<'static>,
@@ -189,7 +187,7 @@ impl SharedData {
         }
     }
 
-    /// Takes the processes whose data changed since the last fence that collected.
+    /// Removes and returns the processes whose data changed since the last fence that collected data.
     pub(crate) fn take_changed(&mut self, nspace: &Nspace<'_>) -> BTreeSet<Rank> {
         let Some(job) = self.jobs.get_mut(nspace.as_bytes()) else {
             return BTreeSet::new();
@@ -199,7 +197,7 @@ impl SharedData {
         changed
     }
 
-    /// What a process put is shared from now on.
+    /// Shares the data of a process.
     pub(crate) fn set_puts(&mut self, proc: Proc<'static>, value: Vec<u8>) {
         let Proc { nspace, rank } = proc;
         if let Some(job) = self.jobs.get_mut(nspace.as_bytes()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When data are shared with clients in memory, and which: what a get would be answered with.
+//! The selection of the data to share with clients: data that a get would return without waiting.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::Error;
 use crate::cx::Cx;
 use crate::registry::ClientState;
 
-/// Up to how many bytes what a process put is shared, as [`ModexStore::num_bytes_seen`] counts them. A client
-/// unpacks shared data up to the key at every get; larger data are cheaper in its cache, by a request.
+/// The greatest size of a process's shared data, as counted by [`ModexStore::num_bytes_seen`]. A client unpacks the
+/// shared data up to the key at every get, so requesting and caching larger data costs less.
 const MAX_PUTS: usize = 64 << 10;
 
 impl Cx {
-    /// A process of a job reads shared data: from now on there are some.
+    /// Starts to share the data of a job, because one of its clients reads them.
     pub(crate) fn share_job(&mut self, nspace: &Nspace<'static>) {
         if self.shared.has(nspace) {
             return;
@@ -27,7 +27,7 @@ impl Cx {
         self.share_infos(nspace);
     }
 
-    /// The job info of a job has changed, or has come.
+    /// Shares the new or changed info of a job.
     pub(crate) fn share_infos(&mut self, nspace: &Nspace<'static>) {
         if !self.shared.takes_infos(nspace) {
             return;
@@ -39,7 +39,7 @@ impl Cx {
         let mut left_out = BTreeSet::new();
         let infos = answers.answers.iter().filter_map(|answer| {
             let key = SharedKey::Info(answer.rank, answer.kval.key.as_bytes());
-            // What cannot be packed is asked for, and whoever asks is told why.
+            // A value that cannot be packed is left out, so that clients request it and get the error.
             let value = shared::pack_info(&answer.kval, answer.is_for_all);
             let value = value.inspect_err(|_| {
                 left_out.insert(answer.rank);
@@ -47,7 +47,7 @@ impl Cx {
             Some((key, value.ok()?))
         });
         let infos: Vec<_> = infos.collect();
-        // Of such a process the values of its job do not tell what is missing.
+        // For a process with a value left out, clients must not conclude from the job's values that it has no such key.
         let described = answers.described.iter();
         let described = described.filter(|rank| !left_out.contains(rank));
         let described = described.map(|rank| (SharedKey::Described(*rank), Vec::new()));
@@ -56,8 +56,7 @@ impl Cx {
         self.shared.set_infos(nspace, infos);
     }
 
-    /// A fence has brought together what the processes of a job put: what they put for processes of this node
-    /// is shared.
+    /// Shares the data that the processes of a job put for this node, after a fence has collected them.
     pub(crate) fn share_puts(&mut self, nspace: &Nspace<'_>) {
         let changed = self.shared.take_changed(nspace);
         let Some(known) = self.store.job(nspace).filter(|_| !changed.is_empty()) else {
@@ -74,15 +73,14 @@ impl Cx {
         }
     }
 
-    /// What a get of a process would be answered with, if that is shared.
+    /// Returns the reply of a get for a process, if its data are shared.
     pub(crate) fn shared_puts_of(&self, proc: &Proc<'_>) -> Option<Vec<u8>> {
         let puts = self.store.job(&proc.nspace)?.modex_store();
         let is_shared = self.shared.has_puts(proc);
         is_shared.then(|| self.packed_puts(proc, &puts).unwrap_or_default())
     }
 
-    /// What a get of the process would be answered with; nothing if it would have to wait, or if that is too
-    /// long to be shared.
+    /// Returns the reply of a get for a process; empty if the get would wait or if the reply is too long to share.
     fn packed_puts(&self, proc: &Proc<'_>, puts: &ModexStore) -> Result<Vec<u8>, Error> {
         if !self.is_complete(proc) {
             return Ok(Vec::new());
@@ -94,14 +92,14 @@ impl Cx {
         Ok(puts.kvals(&codec, proc.rank, self.scope_to_see(proc))?)
     }
 
-    /// Returns whether a get of a process would be answered with what is known here: one of another node
-    /// brought it as a whole, one of this node has committed and was not lost.
+    /// Returns `true` if a get for a process needs no further data: a process of another node whose data arrived, or a
+    /// local process that has committed and was not lost.
     pub(crate) fn is_complete(&self, proc: &Proc<'_>) -> bool {
         let client = self.registry.client_of(proc);
         client.is_none_or(|client| client.has_committed && client.state != ClientState::Lost)
     }
 
-    /// Returns who is to see the data of a process: processes of this node see what local ones put for them.
+    /// Returns the scope in which local processes see the data of a process.
     pub(crate) fn scope_to_see(&self, proc: &Proc<'_>) -> Scope {
         match self.registry.was_here(proc) {
             true => Scope::LOCAL,

@@ -18,7 +18,7 @@ use crate::timer::Timer;
 use crate::{ClonePolicy, Error};
 
 impl Admission {
-    /// Lets a registered process in, if it is the one it says it is.
+    /// Admits a registered process with a matching identity.
     pub(super) fn admit_client(
         &mut self,
         cx: &mut Cx,
@@ -50,7 +50,7 @@ impl Admission {
         if let Some(until) = until {
             cx.timers.cancel(until, Timer::Return(id));
         }
-        // What an incarnation of a process put goes when the next one begins, if it ended without notice.
+        // Data of a lost incarnation are kept until the next one begins, which must not inherit them.
         if lost {
             cx.forget_puts(&proc);
         }
@@ -68,8 +68,8 @@ impl Admission {
         Ok(())
     }
 
-    /// The client did not wait for the host. What a host says that does not take part in this
-    /// does not matter; what it refuses goes.
+    /// Handles the host's reply about a client, which was admitted without waiting for it. A host without an
+    /// implementation admits every client; a client that the host rejects is disconnected.
     pub(crate) fn host_took_client(cx: &mut Cx, peer: PeerId, answer: &Answer) {
         let status = answer.status();
         if !status.is_success()
@@ -81,7 +81,7 @@ impl Admission {
     }
 }
 
-/// Whether a client reads what this server shares in memory.
+/// Returns `true` if a client reads the memory shared by this server.
 fn reads_shared(hello: &Hello<'_>) -> bool {
     let mut modules = hello.gds.as_bytes().split(|byte| *byte == b',');
     modules.any(|name| name == shared::MODULE.as_bytes())

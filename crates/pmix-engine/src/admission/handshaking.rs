@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that have not completed their handshake, by user.
+//! Connections in their handshake, by user.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::peers::PeerId;
 
-/// Holds the connections that have not completed their handshake, by user; those whose user is not
-/// known count as one user's.
+/// The connections in their handshake, by user. Connections of unknown users count as those of one user.
 #[derive(Debug, Default)]
 pub(super) struct Handshaking {
     by_user: HashMap<Option<u32>, BTreeSet<PeerId>>,
 }
 
 impl Handshaking {
-    /// Adds a connection and returns the oldest of its user if there are more than `most` now.
+    /// Adds a connection and removes and returns the oldest of its user if there are more than `most` now.
     pub(super) fn add(&mut self, user: Option<u32>, peer: PeerId, most: usize) -> Option<PeerId> {
         let peers = self.by_user.entry(user).or_default();
         peers.insert(peer);
-        // Names grow, so that the first is the oldest.
+        // Identifiers increase, so the first is the oldest.
         let oldest = peers.first().copied().filter(|_| peers.len() > most)?;
         peers.remove(&oldest);
         Some(oldest)
     }
 
-    /// Removes a connection that was let in or closed.
+    /// Removes an admitted or closed connection.
     pub(super) fn remove(&mut self, user: Option<u32>, peer: PeerId) {
         if let Some(peers) = self.by_user.get_mut(&user) {
             peers.remove(&peer);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which user a peer has shown to be.
+//! The verified identity of a peer.
 
 use pmix_proto::Hello;
 use pmix_types::{Info, Status, keys};
 
 use crate::{Claim, Error, Origin, PeerId, Psec, Verification, Verified};
 
-/// Which user a peer has shown to be, and in which group; none where nothing shows it.
+/// The verified user and group of a peer; `None` without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) uid: Option<u32>,
@@ -14,7 +14,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Hands the credential of a hello to the security module that the hello names.
+    /// Verifies the credential of a hello with the security module that the hello names.
     pub(super) fn verify(
         modules: &[Box<dyn Psec>],
         peer: PeerId,
@@ -37,7 +37,7 @@ impl Identity {
         module.verify(hello.credential, &claim)
     }
 
-    /// Looks whether what a credential proves agrees with all that is said of the peer.
+    /// Checks that the user and group of a credential match the socket and the hello.
     pub(super) fn of(
         Verified { uid, gid }: Verified,
         hello: &Hello<'_>,
@@ -59,7 +59,7 @@ impl Identity {
         })
     }
 
-    /// Compares with what something else says of the peer.
+    /// Compares the identity with another source.
     pub(super) fn check(
         &self,
         other: &str,
@@ -71,7 +71,7 @@ impl Identity {
     }
 }
 
-/// Whether two numbers are the same, where both are known.
+/// Checks that two numbers are equal if both are known.
 fn agree(what: &str, other: &str, shown: Option<u32>, said: Option<u32>) -> Result<(), Error> {
     match (shown, said) {
         (Some(shown), Some(said)) if shown != said => Err(Error::denied(format!(

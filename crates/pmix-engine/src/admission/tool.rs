@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools: peers that nobody registered. The host gives them names, or leaves that to the engine.
+//! Tools: peers without a registration. The host names them or leaves that to the engine.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::timer::Timer;
 use crate::{Error, Origin};
 
 impl Admission {
-    /// Asks the host about a tool.
+    /// Asks the host to admit a tool.
     pub(super) fn admit_tool(
         &mut self,
         cx: &mut Cx,
@@ -48,7 +48,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Adds a tool that has said who it is to the host, which connected with it. Nothing is sent.
+    /// Adds a tool that the host connected to, without a handshake.
     pub(crate) fn add_tool(
         cx: &mut Cx,
         origin: Origin,
@@ -76,7 +76,7 @@ impl Admission {
         Ok(peer)
     }
 
-    /// The user of a tool, if that user may be served.
+    /// Returns the user of a tool if the server serves that user.
     fn tool_user(cx: &Cx, identity: Identity) -> Result<(u32, u32), Error> {
         let (own, own_group) = cx.config.user.unzip();
         let uid = identity.uid.or(own);
@@ -92,7 +92,7 @@ impl Admission {
         }
     }
 
-    /// Whether a tool may have the name that it brings.
+    /// Checks that a tool may use the name in its hello.
     fn check_tool_name(cx: &Cx, proc: &Proc<'_>) -> Result<(), Error> {
         let (nspace, rank) = (&proc.nspace, proc.rank);
         if nspace.is_empty() || !rank.is_valid() {
@@ -119,9 +119,9 @@ impl Admission {
         }
     }
 
-    /// What the host says about a tool; one that takes no part in this leaves it to the engine.
+    /// Handles the host's decision about a tool; a host without an implementation leaves it to the engine.
     ///
-    /// DEVIATION: a tool without a name gets one then; OpenPMIx turns it away;
+    /// DEVIATION: the engine names a tool without a name; OpenPMIx refuses it;
     /// `a_tool_is_given_a_name_that_nobody_has`.
     pub(crate) fn host_took_tool(
         &mut self,
@@ -140,7 +140,7 @@ impl Admission {
             _ => None,
         };
         let named = named.ok_or_else(|| Error::new(status, "the host rejected the tool"));
-        // Another one may have got the name while the host was asked.
+        // Another tool may have taken the name while the host decided.
         let named = named.and_then(|proc| match is_of_host {
             true => Ok(proc),
             false => Self::check_tool_name(cx, &proc).map(|()| proc),
@@ -166,7 +166,7 @@ impl Admission {
         self.let_in(cx, peer, member);
     }
 
-    /// The host has not said in time whether a tool may come in.
+    /// Refuses a tool without a decision of the host in time.
     pub(super) fn turn_away(cx: &mut Cx, peer: PeerId) {
         let status = Status::ERR_TIMEOUT;
         Self::welcome(cx, peer, &Welcome::Refused(status));
@@ -179,14 +179,13 @@ impl Admission {
         );
     }
 
-    /// A name that no other tool has. One that was given a name by an earlier server of this name may
-    /// have brought it here.
+    /// Returns an unused name for a tool. A tool may have brought such a name from an earlier server of this name.
     fn name_tool(&mut self, cx: &Cx) -> Proc<'static> {
         loop {
             self.num_tools += 1;
             let server = cx.config.server.nspace.as_bytes();
             let suffix = format!(".tool.{}", self.num_tools);
-            // A long name of the server leaves room for the number.
+            // A long server name is cut to leave room for the number.
             let room = Nspace::MAX_LEN.saturating_sub(suffix.len());
             let server = server.get(..room).unwrap_or(server);
             let name = Proc::new([server, suffix.as_bytes()].concat(), Rank::new(0));
@@ -197,7 +196,7 @@ impl Admission {
     }
 }
 
-/// What the host is told about a tool.
+/// Returns the infos about a tool for the host.
 fn about(
     hello: &Hello<'_>,
     (uid, gid): (u32, u32),

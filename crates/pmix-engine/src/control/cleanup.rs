@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and directories that are to be removed when a process or a job ends.
+//! Files and directories to remove when a process or a job ends.
 //!
-//! Source: PMIx Standard, chapter "Job Management and Reporting", `PMIX_REGISTER_CLEANUP` and its
-//! companions.
+//! Source: PMIx Standard, chapter "Job Management and Reporting", `PMIX_REGISTER_CLEANUP` and related attributes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -13,47 +12,47 @@ use crate::Error;
 use crate::config::ControlLimits;
 use crate::recount::Recount;
 
-/// Lists the files and directories to remove when a process or job has ended (PMIx Standard, "Job
-/// control attributes"). The engine only keeps it; who removes does so with the rights of the user
-/// and follows no link.
+/// Files and directories to remove when a process or job has ended (PMIx Standard, "Job control attributes"). The
+/// engine only stores them. The driver or host removes them with the permissions of the user and without following
+/// symbolic links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleanup {
-    /// The files, by their absolute paths.
+    /// The absolute paths of files.
     pub files: Vec<Text<'static>>,
     /// The directories.
     pub directories: Vec<CleanupDirectory>,
-    /// The names and paths that are to be kept.
+    /// The names and paths that must not be removed.
     pub ignored: Vec<Text<'static>>,
 }
 
-/// Describes a directory that is to be removed.
+/// A directory to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupDirectory {
-    /// Its absolute path.
+    /// The absolute path.
     pub path: Text<'static>,
-    /// Whether what is below it goes too (`PMIX_CLEANUP_RECURSIVE`).
+    /// `true` if its contents are removed, too (`PMIX_CLEANUP_RECURSIVE`).
     pub recursive: bool,
-    /// Whether only empty directories go (`PMIX_CLEANUP_EMPTY`).
+    /// `true` if only empty directories are removed (`PMIX_CLEANUP_EMPTY`).
     pub only_empty: bool,
-    /// Whether the directory itself stays (`PMIX_CLEANUP_LEAVE_TOPDIR`).
+    /// `true` if the directory itself is kept (`PMIX_CLEANUP_LEAVE_TOPDIR`).
     pub leave_top: bool,
 }
 
-/// The cleanup that a job control request asks for.
+/// The cleanup in a job control request.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CleanupRequest {
     pub(super) cleanup: Cleanup,
-    /// How many infos of the request were about it.
+    /// The number of infos of the request that describe it.
     pub(super) num_infos: usize,
 }
 
 impl CleanupRequest {
-    /// Reads what a request asks to be removed.
+    /// Decodes the cleanup of a request.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a list that is no string, and for a path that is not absolute or
-    /// goes up: what it means would be decided by somebody else.
+    /// Returns `PMIX_ERR_BAD_PARAM` for a list that is not a string, and for a path that is relative or contains `..`,
+    /// because other users could change its target.
     pub(super) fn read(infos: &[Info<'_>]) -> Result<Self, Error> {
         let mut requested = Self::default();
         let (mut recursive, mut only_empty, mut leave_top) = (false, false, false);
@@ -82,7 +81,7 @@ impl CleanupRequest {
     }
 }
 
-/// Whether an info is about what is to be removed.
+/// Returns `true` if an info describes a cleanup.
 pub(super) fn is_about_cleanup(info: &Info<'_>) -> bool {
     matches!(
         info.key.as_text().as_str(),
@@ -97,7 +96,7 @@ pub(super) fn is_about_cleanup(info: &Info<'_>) -> bool {
     )
 }
 
-/// A list of names with commas between them.
+/// Splits a comma-separated list.
 fn list(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
     let Value::String(Some(text)) = &info.value else {
         let found = info.value.data_type();
@@ -123,20 +122,20 @@ fn paths(info: &Info<'_>) -> Result<Vec<Text<'static>>, Error> {
     }
 }
 
-/// The process at whose end something is removed (with the wildcard rank the job), and for which user.
+/// The process whose end triggers a cleanup (the job with the wildcard rank), and the user of the cleanup.
 pub(super) type CleanupKey = (Proc<'static>, (u32, u32));
 
-/// Holds what is to be removed at the end of which process or job.
+/// The cleanups of processes and jobs.
 #[derive(Debug, Default)]
 pub(super) struct Cleanups {
     kept: BTreeMap<CleanupKey, KeptCleanup>,
-    /// What the cleanups of each job take.
+    /// The size of the cleanups of each job.
     jobs: HashMap<Nspace<'static>, Size>,
-    /// How many bytes all of them take.
+    /// The bytes of all cleanups.
     bytes: usize,
 }
 
-/// How many paths there are, and how many bytes they take.
+/// A number of paths and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     paths: usize,
@@ -144,13 +143,13 @@ struct Size {
 }
 
 impl Cleanups {
-    /// Adds what is requested for the end of each target, or of none with an error, and returns what is new for
-    /// each of them. The work is in proportion to the request and to what is added, whatever is kept already.
+    /// Adds a cleanup for the end of each target, or for none in case of an error. Returns the newly registered part
+    /// for each target. The time is proportional to the request and its additions, not to the stored cleanups.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_CONFLICTING_CLEANUP_DIRECTIVES` if something is to be removed and to be left,
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if there would be more than the limits allow.
+    /// Returns `PMIX_ERR_CONFLICTING_CLEANUP_DIRECTIVES` if a path is to be removed and to be kept;
+    /// `PMIX_ERR_OUT_OF_RESOURCE` if the limits are exceeded.
     pub(super) fn add(
         &mut self,
         targets: &[Proc<'static>],
@@ -194,14 +193,14 @@ impl Cleanups {
         Ok(added.collect())
     }
 
-    /// A process has ended: what is to be removed now, for which users.
+    /// Removes and returns the cleanups of a process that has ended.
     pub(super) fn proc_ended(&mut self, proc: &Proc<'_>) -> Vec<(CleanupKey, Cleanup)> {
         let proc = proc.clone().into_owned();
         let last = (proc.clone(), (u32::MAX, u32::MAX));
         self.take((proc, (0, 0))..=last)
     }
 
-    /// A job has ended: what is to be removed now, for which processes and users.
+    /// Removes and returns the cleanups of a job that has ended, including those of its processes.
     pub(super) fn job_ended(&mut self, nspace: &Nspace<'_>) -> Vec<(CleanupKey, Cleanup)> {
         let nspace = nspace.clone().into_owned();
         let first = (Proc::new(nspace.clone(), Rank::new(0)), (0, 0));
@@ -227,12 +226,12 @@ impl Cleanups {
         taken.map(|(key, kept)| (key, kept.cleanup)).collect()
     }
 
-    /// For how many processes and jobs something is kept, and how many bytes that takes.
+    /// Returns the number of processes and jobs with cleanups, and the bytes of the cleanups.
     pub(super) fn count(&self) -> (usize, usize) {
         (self.kept.len(), self.bytes)
     }
 
-    /// Compares what is counted with what is kept.
+    /// Compares the counters with the stored cleanups.
     pub(super) fn recount(&self, recount: &mut Recount) {
         let kept = self.kept.values().map(|kept| kept.size);
         let found = kept.fold(Size::default(), Size::plus);
@@ -271,29 +270,29 @@ impl Size {
         }
     }
 
-    /// Counts one more path; it is kept in a list and in an index.
+    /// Adds a path, which is stored in a list and in an index.
     fn count(&mut self, path: &Text<'_>) {
         self.paths += 1;
         self.bytes += 2 * (path.len() + PATH_BYTES);
     }
 }
 
-/// What a path takes in memory beside its text.
+/// The memory of a path besides its text.
 const PATH_BYTES: usize = 64;
 
-/// Holds what is to be removed at one end, and finds in it what is asked again.
+/// The cleanup for one end, with indexes to find repeated paths.
 #[derive(Debug, Default)]
 struct KeptCleanup {
     cleanup: Cleanup,
     files: HashSet<Text<'static>>,
-    /// The places of the directories.
+    /// The positions of the directories in the list.
     directories: HashMap<Text<'static>, usize>,
     ignored: HashSet<Text<'static>>,
     size: Size,
 }
 
 impl KeptCleanup {
-    /// Checks that nothing is to be removed and to be left when more is asked.
+    /// Checks that an addition does not remove a path that is to be kept, or the reverse.
     fn check(&self, more: &Cleanup) -> Result<(), Error> {
         let ignored: HashSet<_> = more.ignored.iter().collect();
         let directories = more.directories.iter().map(|directory| &directory.path);
@@ -311,7 +310,7 @@ impl KeptCleanup {
         }
     }
 
-    /// Tells how much larger this becomes with paths of which none is named twice.
+    /// Returns the growth by an addition without repeated paths.
     fn growth(&self, more: &Cleanup) -> Size {
         let mut size = Size::default();
         let directories = more.directories.iter().map(|directory| &directory.path);
@@ -324,8 +323,8 @@ impl KeptCleanup {
         size
     }
 
-    /// Takes in what another request asks, and returns what it had not before. Of a directory that is named again the
-    /// wider request holds.
+    /// Adds a cleanup and returns its new part. For a directory that is registered again, the request that removes more
+    /// applies.
     fn merge(&mut self, more: &Cleanup) -> Cleanup {
         let mut new = Cleanup::default();
         for directory in &more.directories {
@@ -365,7 +364,7 @@ impl KeptCleanup {
     }
 }
 
-/// The name under which what belongs to the end of a job is kept.
+/// Returns the target for the end of a job.
 pub(super) fn whole_job(nspace: &Nspace<'static>) -> Proc<'static> {
     Proc::new(nspace.as_text().clone(), Rank::WILDCARD)
 }

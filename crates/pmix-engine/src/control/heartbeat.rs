@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Heartbeat monitors: which peers are to send heartbeats, and which have missed too many.
+//! Heartbeat monitors: the peers that must send heartbeats, and the times of the last ones.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,29 +11,30 @@ use crate::{Error, PeerId};
 /// A monitor that a peer set for its own heartbeats (`PMIx_Process_monitor`).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HeartbeatMonitor {
-    /// The name by which the process cancels it (`PMIX_MONITOR_ID`).
+    /// The name for cancelling it (`PMIX_MONITOR_ID`).
     pub(super) id: Option<Text<'static>>,
-    /// The event that is raised when it expires.
+    /// The event to raise when the monitor expires.
     pub(super) event: Status,
-    /// Whom the event is for.
+    /// The range of the event.
     pub(super) range: DataRange,
-    /// How long it holds without a heartbeat: one interval, and one for each that may be missed.
+    /// The time without a heartbeat after which it expires: one interval, and one for each heartbeat that may be
+    /// missed.
     pub(super) window: Duration,
-    /// What else was said; the host wants to know whether the process handles it itself.
+    /// Further infos for the event: the process may handle the loss itself.
     pub(super) infos: Vec<Info<'static>>,
 }
 
 impl HeartbeatMonitor {
-    /// Reads a monitor (PMIx Standard, `PMIx_Process_monitor`, `PMIX_MONITOR_HEARTBEAT`).
+    /// Decodes a monitor (PMIx Standard, `PMIx_Process_monitor`, `PMIX_MONITOR_HEARTBEAT`).
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a time, and for directives of other types.
+    /// Returns `PMIX_ERR_BAD_PARAM` without a time, and for directives of a wrong type.
     pub(super) fn read(error: Status, infos: &[Info<'_>]) -> Result<Self, Error> {
         let mut monitor = Self {
             id: None,
-            // DEVIATION: OpenPMIx raises PMIX_MONITOR_HEARTBEAT_ALERT whatever code was asked for,
-            // and does not count what may be missed; the Standard has both as they are here;
+            // DEVIATION: OpenPMIx raises PMIX_MONITOR_HEARTBEAT_ALERT regardless of the requested code, and ignores the
+            // number of heartbeats that may be missed; the Standard defines both as implemented here;
             // `a_heartbeat_is_missed_after_all_that_may_be_dropped`.
             event: match error {
                 Status::SUCCESS => Status::MONITOR_HEARTBEAT_ALERT,
@@ -50,7 +51,7 @@ impl HeartbeatMonitor {
                 Some(keys::MONITOR_HEARTBEAT_DROPS) => drops = number(info)?,
                 Some(keys::MONITOR_ID) => monitor.id = name(info)?,
                 Some(keys::RANGE) => match info.value {
-                    // A custom one would need its list of processes.
+                    // A custom range would require a list of processes.
                     Value::DataRange(range) if range != DataRange::CUSTOM => monitor.range = range,
                     _ => return Err(wrong(info)),
                 },
@@ -73,7 +74,7 @@ impl HeartbeatMonitor {
     }
 }
 
-/// The name in an info that cancels what has it, or, without one, everything.
+/// Returns the name in an info that cancels monitors; `None` for all monitors.
 pub(super) fn name(info: &Info<'_>) -> Result<Option<Text<'static>>, Error> {
     match &info.value {
         Value::Undef | Value::String(None) | Value::Pointer(()) => Ok(None),
@@ -92,7 +93,7 @@ fn wrong(info: &Info<'_>) -> Error {
     Error::bad(format!("{} has the unexpected type {found}", info.key))
 }
 
-/// Holds all heartbeat monitors, by peer.
+/// The heartbeat monitors, by peer.
 #[derive(Debug, Default)]
 pub(super) struct HeartbeatMonitors(BTreeMap<PeerId, MonitoredPeer>);
 
@@ -105,9 +106,9 @@ struct MonitoredPeer {
 #[derive(Debug)]
 struct Watch {
     monitor: HeartbeatMonitor,
-    /// When it was set; no heartbeat is due before.
+    /// The time it was set; the first heartbeat is due one window later.
     since: Instant,
-    /// Whether it has expired. It counts again with the next heartbeat.
+    /// `true` after it has expired, until the next heartbeat.
     is_missed: bool,
 }
 
@@ -127,7 +128,7 @@ impl HeartbeatMonitors {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if it has `most` monitors already.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the peer has `most` monitors already.
     pub(super) fn add(
         &mut self,
         peer: PeerId,
@@ -151,7 +152,7 @@ impl HeartbeatMonitors {
         Ok(())
     }
 
-    /// A heartbeat came. Returns whether a monitor that had expired counts again.
+    /// Records a heartbeat. Returns `true` if an expired monitor is active again.
     pub(super) fn beat(&mut self, peer: PeerId, now: Instant) -> bool {
         let Some(monitored) = self.0.get_mut(&peer) else {
             return false;
@@ -164,7 +165,7 @@ impl HeartbeatMonitors {
         again
     }
 
-    /// Cancels the monitors of a name, or all. Returns whether there were any.
+    /// Cancels the monitors with a name, or all. Returns `true` if there were any.
     pub(super) fn cancel(&mut self, peer: PeerId, id: Option<&Text<'_>>) -> bool {
         let Some(monitored) = self.0.get_mut(&peer) else {
             return false;
@@ -181,14 +182,14 @@ impl HeartbeatMonitors {
         after < before
     }
 
-    /// When the next monitor of a peer expires, unless a heartbeat comes before.
+    /// Returns the time at which the next monitor of a peer expires without a further heartbeat.
     pub(super) fn due(&self, peer: PeerId) -> Option<Instant> {
         let monitored = self.0.get(&peer)?;
         let due = monitored.monitors.iter();
         due.filter_map(|watch| watch.due(monitored.last)).min()
     }
 
-    /// Returns the monitors of a peer that have expired; each is returned once.
+    /// Returns the monitors of a peer that have expired, each once.
     pub(super) fn missed(&mut self, peer: PeerId, now: Instant) -> Vec<HeartbeatMonitor> {
         let Some(monitored) = self.0.get_mut(&peer) else {
             return Vec::new();
@@ -203,7 +204,7 @@ impl HeartbeatMonitors {
         missed
     }
 
-    /// Forgets a peer.
+    /// Removes the monitors of a peer.
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.0.remove(&peer);
     }

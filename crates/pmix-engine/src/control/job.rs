@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Job control, and the cleanups registered by it.
+//! Job control, and the registration of cleanups.
 
 use pmix_proto::request;
 use pmix_types::{Nspace, Proc, Rank, Status};
@@ -14,8 +14,7 @@ use crate::pending::Pending;
 use crate::{EngineEvent, Error};
 
 impl Control {
-    /// A process asks for something to be done to processes. What is to be removed at their end is
-    /// kept here; the rest is the host's, who is told of all of it.
+    /// Handles JOB_CONTROL: registers the cleanups, and passes a request with other directives to the host.
     pub(crate) fn job_control(
         &mut self,
         cx: &mut Cx,
@@ -49,7 +48,7 @@ impl Control {
         cx.call_host(call, Pending::Infos(ticket));
     }
 
-    /// Keeps what a request wants removed, and answers how many of its infos were about that.
+    /// Registers the cleanup of a request, and returns the number of its infos that describe it.
     fn keep_cleanup(
         &mut self,
         cx: &mut Cx,
@@ -83,8 +82,8 @@ impl Control {
         Ok(requested.num_infos)
     }
 
-    /// Whether a member may ask for something at the end of a process or a job: one that this
-    /// server will see, and not that of somebody else.
+    /// Checks that a member may register a cleanup for a process or a job. This server must observe the end of the
+    /// target, and the target must belong to a user whose jobs the member may read.
     fn check_target(cx: &Cx, member: &Member, target: &Proc<'_>) -> Result<(), Error> {
         let (nspace, rank) = (&target.nspace, target.rank);
         if *nspace == member.proc.nspace && member.client.is_none() {
@@ -100,13 +99,13 @@ impl Control {
         cx.check_reads(member, nspace)
     }
 
-    /// A process has ended: what was to be removed then is handed out.
+    /// Emits the cleanups of a process that has ended.
     pub(crate) fn cleanup_proc(&mut self, cx: &mut Cx, proc: &Proc<'_>) {
         let ended = self.cleanups.proc_ended(proc);
         Self::hand_out(cx, ended);
     }
 
-    /// A job has ended: what was to be removed then is handed out, that of its processes too.
+    /// Emits the cleanups of a job that has ended, including those of its processes.
     pub(crate) fn cleanup_job(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
         let ended = self.cleanups.job_ended(nspace);
         Self::hand_out(cx, ended);
@@ -122,8 +121,8 @@ impl Control {
         cx.driver_events.extend(outcomes);
     }
 
-    /// A connection of a process is closed. The process has ended if it did not say that it leaves;
-    /// a tool, key name nobody registered, has ended with its connection.
+    /// Emits cleanups after a disconnection. A lost process has ended. A tool has no registration, so it ends with its
+    /// connection.
     pub(crate) fn cleanup_member(&mut self, cx: &mut Cx, member: &Member, is_lost: bool) {
         let nspace = &member.proc.nspace;
         if member.client.is_none() && cx.registry.job(nspace).is_none() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Serves `PMIx_Process_monitor` and heartbeats.
+//! `PMIx_Process_monitor` and heartbeats.
 
 use pmix_proto::request;
 use pmix_types::{Info, IntoOwned, Status, Value, keys};
@@ -15,16 +15,15 @@ use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::timer::Timer;
 
-/// What the names of events have in them by which servers and hosts tell what becomes of processes, jobs, sessions,
-/// groups, nodes, connections and the like.
+/// Parts of the names of events by which servers and hosts report on processes, jobs, sessions, groups, nodes and
+/// connections.
 const OF_SERVERS: &[&str] = &[
     "ALLOC", "CONNECT", "DEBUG", "DVM_", "EVENT_", "EXIT_", "FABRIC_", "GROUP_", "IOF_", "JCTRL_",
     "JOB_", "LAUNCH", "LOST_", "MODEL_", "NODE_", "PROC", "SESSION_", "SYS_",
 ];
 
 impl Control {
-    /// Serves MONITOR: heartbeats of the process itself are watched here, all else is
-    /// the host's.
+    /// Handles MONITOR: monitors heartbeats of the process itself, and passes other monitors to the host.
     pub(crate) fn monitor(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Monitor<'_>) {
         if let Err(error) = check_alert(request) {
             return cx.reply_error(ticket, &error);
@@ -81,8 +80,8 @@ impl Control {
         Ok(())
     }
 
-    /// Cancels heartbeat monitors of a peer. A name that is not known here may be the host's; without
-    /// a name the host's are meant too.
+    /// Cancels heartbeat monitors of a peer. Returns `false` for a name unknown here, which may be a monitor of the
+    /// host. Without a name, the host is informed to cancel its own monitors, too.
     fn cancel_heartbeat_monitor(
         &mut self,
         cx: &mut Cx,
@@ -102,7 +101,7 @@ impl Control {
         Ok(had_any)
     }
 
-    /// A heartbeat of a peer. There is no answer to it.
+    /// Records a heartbeat of a peer, which gets no reply.
     pub(crate) fn heartbeat(&mut self, cx: &mut Cx, peer: PeerId) {
         if let Some(now) = cx.now
             && self.monitors.beat(peer, now)
@@ -111,8 +110,8 @@ impl Control {
         }
     }
 
-    /// Sets the timer for the next heartbeat that a peer owes. An earlier one is left where it is:
-    /// when it is due, the heartbeats that came since are looked at.
+    /// Sets the timer for the next heartbeat of a peer. An earlier timer is kept, so that a heartbeat does not move the
+    /// timer: when it expires, later heartbeats are taken into account.
     fn watch(&mut self, cx: &mut Cx, peer: PeerId) {
         let due = self.monitors.due(peer);
         let set = self.watched.get(&peer).copied();
@@ -132,7 +131,7 @@ impl Control {
         }
     }
 
-    /// Returns a notification for the job of a peer for each of its monitors that has expired.
+    /// Returns a notification to the job of a peer for each of its expired monitors.
     pub(crate) fn heartbeat_due(&mut self, cx: &mut Cx, peer: PeerId) -> Vec<Notification> {
         self.watched.remove(&peer);
         let Some(now) = cx.now else {
@@ -146,7 +145,7 @@ impl Control {
             .collect()
     }
 
-    /// Makes the notification that heartbeats of a peer are missing.
+    /// Creates the notification of missing heartbeats of a peer.
     fn missed(cx: &Cx, peer: PeerId, monitor: HeartbeatMonitor) -> Option<Notification> {
         let member = cx.peers.member(peer)?;
         let only = cx.only_user(member);
@@ -166,14 +165,15 @@ impl Control {
         }
     }
 
-    /// A peer is gone: nothing of it is watched any longer.
+    /// Removes the monitors of a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.unwatch(cx, peer);
         self.monitors.forget(peer);
     }
 }
 
-/// Refuses an alert that would be taken for news of the server, which is its source.
+/// Refuses an alert code that servers use. The server is the source of the alert, so processes would take it for a
+/// report of the server.
 fn check_alert(request: &request::Monitor<'_>) -> Result<(), Error> {
     let alert = request.error;
     let adds = ![keys::SEND_HEARTBEAT, keys::MONITOR_CANCEL]
