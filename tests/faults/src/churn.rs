@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that come and go.
+//! Jobs that are registered and deregistered thousands of times.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use super::server::{Server, files};
 use super::wait::shown;
 use super::{Field, Verdict, good};
 
-/// How much more memory the server may have at the end, in KiB: what an allocator rounds up.
+/// The limit of the server's memory growth in KiB, which allows for rounding by the allocator.
 const MOST_GROWTH: u64 = 512;
 
-/// Jobs are registered, used and forgotten.
+/// Registers many jobs, connects a client to each and deregisters them.
 pub(super) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("churn", &[])?;
     let count = field.count(10_000, 1_000);
@@ -53,7 +53,7 @@ fn jobs(server: &mut Server, numbers: std::ops::Range<usize>) -> Result<(), Stri
     Ok(())
 }
 
-/// A process of the job does what processes do.
+/// Runs one client of the job through its usual calls.
 fn used(server: &Server, job: &str) -> Result<(), pmix_client::Error> {
     let mut client = good::connect(&server.uri, job, 0)?;
     client.get_of_job(keys::JOB_SIZE)?;

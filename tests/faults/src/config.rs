@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What another user leaves where a command runs: configuration, and names of sessions.
+//! Files that another user plants where a command runs: configuration, and names of session directories.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -13,13 +13,13 @@ use xtask::{install, process};
 use super::wait::shown;
 use super::{Field, Verdict, launcher};
 
-/// Somebody who is not root.
+/// The user ID of an unprivileged user.
 const STRANGER: u32 = 54_321;
 
-/// How long a command may take beside what was planted.
+/// The time limit of a command that finds planted files.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Commands that read the configuration; the first ones are run in the short form.
+/// Commands that read the configuration; the short form runs the first ones.
 const COMMANDS: &[&[&str]] = &[
     &["map", "count", "n[1-3]"],
     &["run", "-n", "1", "true"],
@@ -31,19 +31,19 @@ const COMMANDS: &[&[&str]] = &[
     &["info", "--json"],
 ];
 
-/// A directory in which a command runs, and what it must not run.
+/// A working directory for a command, and a plugin that the command must not load.
 struct Trap {
     pmix: PathBuf,
-    /// Below the directory for temporary files: who may be trusted with a checkout is not known.
+    /// The root of the trap, below the directory for temporary files: a checkout may be owned by any user.
     root: TempDir,
     cwd: PathBuf,
-    /// Where the library leaves a sign that it was opened.
+    /// The file that the library creates when it is loaded.
     sign: PathBuf,
 }
 
 type Plant = fn(&Trap, &Path) -> std::io::Result<()>;
 
-/// What is left in place of `plugins.toml`, and what the warning says of it.
+/// Objects planted as `plugins.toml`, and the text that the warning contains.
 const PLANTS: &[(&str, Plant, &str)] = &[
     (
         "writable",
@@ -86,7 +86,7 @@ const PLANTS: &[(&str, Plant, &str)] = &[
     ),
 ];
 
-/// Those that only root can leave for somebody else.
+/// Objects that only root can plant for another user.
 const FOREIGN: &[(&str, Plant, &str)] = &[
     (
         "of another user",
@@ -115,14 +115,14 @@ const FOREIGN: &[(&str, Plant, &str)] = &[
     ),
 ];
 
-/// Somebody planted a configuration: nothing of it runs, and commands do what they do without.
+/// Plants configurations of another user: commands load nothing from them and give their usual results.
 pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
     let trap = Trap::new(field)?;
     let commands = &COMMANDS[..field.count(COMMANDS.len(), 2)];
     let root = install::is_root();
     let plants = PLANTS.iter().chain(FOREIGN.iter().filter(|_| root));
     let (mut runs, mut longest) = (0u32, Duration::ZERO);
-    // A trap that catches nobody would prove nothing.
+    // Prove that the trap works: a trusted configuration must load the library.
     let at = trap.fresh()?;
     let fault = |e: std::io::Error| e.to_string();
     trap.configuration(&at, 0o644).map_err(fault)?;
@@ -149,7 +149,7 @@ pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
                 .lines()
                 .filter(|line| line.contains("is not read"))
                 .count();
-            // Help is given without a look at the configuration.
+            // Help is printed before the configuration is read.
             let due = usize::from(args[0] != "hello");
             if told != due || (due == 1 && !said.contains(says)) {
                 return fault("no one warning");
@@ -165,7 +165,7 @@ pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Somebody took the names that sessions could have.
+/// Occupies the names that session directories could have.
 pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
     if !install::is_root() {
         return Ok(Verdict::Skipped("only root can be another user".to_owned()));
@@ -177,7 +177,7 @@ pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
     fs::create_dir(&shared).map_err(fault)?;
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).map_err(fault)?;
     let names = field.count(150_000, 1_000);
-    // All that launchers with the next process ids could be called, were it that simple.
+    // Occupy every name that the next launchers would have if names only held the process ID.
     let next = std::process::id();
     for number in 0..names {
         let (pid, number) = (next as usize + number / 50, number % 50);
@@ -212,7 +212,7 @@ pub(super) fn sessions(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// A plugin that ends the process while it is loaded: no command ends as if all were well.
+/// Runs commands with a plugin that exits the process while it is loaded: each command must fail.
 pub(super) fn exits(field: &Field) -> Result<Verdict, String> {
     let trap = Trap::new(field)?;
     let at = trap.fresh()?;
@@ -244,7 +244,7 @@ pub(super) fn exits(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Compiles a library that nobody else may write to.
+/// Compiles a library to which no other user may write.
 fn compile(source: &Path, library: &Path) -> Result<(), String> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut build = Command::new(compiler);
@@ -283,7 +283,7 @@ impl Trap {
         self.root.path().join("trap.so")
     }
 
-    /// An empty directory to run in, and where a file is to be planted.
+    /// Creates an empty working directory and returns the path at which a file is to be planted.
     fn fresh(&self) -> Result<PathBuf, String> {
         let fault = |e: std::io::Error| e.to_string();
         if self.cwd.exists() {
@@ -304,7 +304,7 @@ impl Trap {
         fs::set_permissions(at, Permissions::from_mode(mode))
     }
 
-    /// Whether the library was opened; the sign is taken away.
+    /// Returns `true` if the library was loaded, and resets the trap.
     fn caught(&self) -> bool {
         fs::remove_file(&self.sign).is_ok()
     }
@@ -323,14 +323,14 @@ impl Trap {
     }
 }
 
-/// What a command says, which is killed when it does not end.
+/// Returns the output of a command, which is killed if it does not end in time.
 fn ended(mut command: Command) -> Result<Output, String> {
     let fault = |e: std::io::Error| e.to_string();
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(fault)?;
     let begun = Instant::now();
-    // All of them say less than a pipe holds.
+    // Reading after the exit cannot deadlock: the output of each command fits into the buffer of a pipe.
     while child.try_wait().map_err(fault)?.is_none() {
         if begun.elapsed() > PATIENCE {
             child.kill().map_err(fault)?;

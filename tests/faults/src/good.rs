@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients that keep to the rules: whom nobody's faults may disturb.
+//! Well-behaved clients, which the faults of other peers must not disturb.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use pmix_types::{Proc, Rank, Scope};
 use super::server::{Server, processor_time};
 use super::wait::Times;
 
-/// How long a client waits for anything; one that has to is a failure.
+/// The time limit of every call; a client that reaches it fails the scenario.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Connects as a process of a job.
 ///
 /// # Errors
-/// The server does not want it.
+/// Returns the error of [`Client`] if the server refuses the process.
 pub(super) fn connect(uri: &Uri, job: &str, rank: u32) -> Result<Client, Error> {
     let proc = Proc::new(job.to_owned(), Rank::new(rank));
     let mut settings = Settings::new(proc, uri.clone());
@@ -35,19 +35,18 @@ pub(super) struct Fencing {
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
-    /// How many fences there will have been; rank 0 says it before the last one.
+    /// The number of the last fence, which rank 0 stores before that fence.
     last: AtomicU64,
 }
 
 impl Fencing {
-    /// Lets every process of a job connect and fence, every other fence with data, until they are
-    /// stopped.
+    /// Connects every process of the job and runs fences until [`stop`](Self::stop); every second fence collects data.
     pub(super) fn start(uri: &Uri, job: &str, num_procs: u32) -> Self {
         Self::start_all(uri, None, job, num_procs)
     }
 
-    /// As [`start`](Self::start). A fence during which the server had the processor for less than the fence took counts
-    /// that time: others on the machine are not to be counted.
+    /// Starts clients as [`start`](Self::start) does, but counts at most the server's processor time during a fence.
+    /// Other load of the machine is thus not counted.
     pub(super) fn start_beside(server: &Server, job: &str, num_procs: u32) -> Self {
         Self::start_all(&server.uri, Some(server.pid()), job, num_procs)
     }
@@ -70,10 +69,10 @@ impl Fencing {
         }
     }
 
-    /// Stops them: how long each fence took each of them.
+    /// Stops the clients and returns the duration of each fence at each client.
     ///
     /// # Errors
-    /// What the first of them says that failed.
+    /// Returns the error of the first client that failed.
     pub(super) fn stop(self) -> Result<Times, String> {
         self.shared.stop.store(true, Ordering::SeqCst);
         let mut all = Times::default();
@@ -91,7 +90,7 @@ impl Fencing {
     }
 }
 
-/// Below this a fence is short, whatever the server did meanwhile.
+/// The duration below which a fence is not compared with the server's processor time.
 const SHORT: Duration = Duration::from_millis(10);
 
 fn fences(
@@ -122,7 +121,7 @@ fn fences(
             _ => took,
         };
         times.push(took.min(worked));
-        // Rank 0 was in this fence too, so what it said before is seen.
+        // Rank 0 took part in this fence, so a `last` that it stored before the fence is visible here.
         if number >= shared.last.load(Ordering::SeqCst) {
             break;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that are not who they say they are: refused, and written into the log.
+//! Peers with a forged identity: the server must refuse and log each one.
 
 use pmix_types::{Scope, Status};
 
@@ -7,10 +7,10 @@ use super::peer::{argument, enter, of_user};
 use super::server::{Server, me};
 use super::{Field, Verdict, good};
 
-/// A user that owns nothing.
+/// The user ID of a user that owns no files.
 const NOBODY: u32 = 65_534;
 
-/// Claims of this user that are not true.
+/// Tries false claims of this user.
 pub(super) fn forged(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("forged", &[])?;
     server.job("good", 2)?;
@@ -80,7 +80,7 @@ pub(super) fn forged(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Another user, which only root can be for once.
+/// Tries the same as another user, which requires root.
 pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     let (uid, gid) = me();
     if uid != 0 {
@@ -134,7 +134,7 @@ fn expect(what: &str, seen: &str, expected: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the server has warned of something since it had written so much.
+/// Fails unless the server logged a warning with this reason after the first `seen` bytes.
 fn is_logged(server: &Server, seen: usize, reason: &str) -> Result<(), String> {
     let found = super::wait::until(std::time::Duration::from_secs(5), || {
         let log = server.log();

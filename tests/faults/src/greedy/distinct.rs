@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many requests of a kind of which no two are alike, so that a server keeps something of each.
+//! Kinds of requests that all differ, so that a server keeps state for each one.
 
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Proc, Query, Rank, Status, Text};
 
-/// A kind, and its requests.
+/// The name of a kind and its requests.
 type Requests = (&'static str, Vec<Request<'static>>);
 
-/// Returns so many requests of each kind.
+/// Returns `count` requests of each kind.
 pub(super) fn all(count: usize) -> Vec<Requests> {
     let numbers = || 0..u32::try_from(count).unwrap_or(u32::MAX);
     let codes = || numbers().map(|number| status(-200_000, number));
@@ -45,7 +45,7 @@ fn get(number: u32) -> Request<'static> {
     })
 }
 
-/// A fence that nobody else joins.
+/// Returns a fence that no other process joins.
 fn fence(number: u32) -> Request<'static> {
     let own = Proc::new(super::JOB, Rank::new(0));
     let far = Proc::new("far", Rank::new(number));

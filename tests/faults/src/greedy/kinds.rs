@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of every kind, as large as the limits allow or as many as fit.
+//! Requests of every kind, as large or as many as the limits allow.
 
 use bfrops::{Encoder, Layout, wire_type};
 use pmix_proto::{Command, PeerForm, Request, Tag, request};
@@ -17,13 +17,13 @@ pub(crate) struct Kind {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// How many names or infos one request has: about what the memory of a request allows.
+/// The number of names or infos of one request, near the memory limit of a request.
 const NAMES: usize = 200_000;
 
-/// How many small requests there are of a kind.
+/// The number of small requests of a kind.
 const SMALL: usize = 8_000;
 
-/// How many bytes a large value has.
+/// The size of a large value in bytes.
 const LARGE: usize = 32 << 20;
 
 fn procs(job: &'static str, count: usize) -> Vec<Proc<'static>> {
@@ -31,7 +31,7 @@ fn procs(job: &'static str, count: usize) -> Vec<Proc<'static>> {
     ranks.map(|rank| Proc::new(job, rank)).collect()
 }
 
-/// The first attacker and many others.
+/// Adds the first attacker to a list of processes.
 fn with_own(mut others: Vec<Proc<'static>>) -> Vec<Proc<'static>> {
     others.push(Proc::new(super::JOB, Rank::new(0)));
     others
@@ -57,13 +57,13 @@ fn blob() -> Vec<Info<'static>> {
     vec![Info::new("blob", vec![7_u8; LARGE])]
 }
 
-/// Each of these requests so often, in turn.
+/// Repeats the list of requests `count` times.
 fn in_turn<const N: usize>(requests: [Request<'static>; N], count: usize) -> Vec<Request<'static>> {
     (0..count).flat_map(|_| requests.clone()).collect()
 }
 
-/// Deregistrations, which have no answer, with a request among each thousand of them that has one: a server that takes
-/// a message of each peer in turn needs long for all of them, and is to be seen to come on.
+/// Returns deregistrations, which have no reply, and after each thousand a request that has one. A server that takes
+/// one message of each peer in turn needs long for all of them; the replies show that it makes progress.
 fn deregistrations(count: usize) -> Vec<Request<'static>> {
     let codes = codes(1);
     let one = Request::DeregisterEvents(request::DeregisterEvents { codes });
@@ -74,7 +74,7 @@ fn deregistrations(count: usize) -> Vec<Request<'static>> {
     requests
 }
 
-/// Lookups that wait, and the large value that they wait for.
+/// Returns lookups that wait, and then publishes the large value for which they wait.
 fn waiting_for_a_value(count: usize) -> Vec<Request<'static>> {
     const KEY: &str = "awaited";
     let lookup = Request::Lookup(request::Lookup {
@@ -124,7 +124,7 @@ fn get(key: Option<&'static str>, rank: Rank, infos: Vec<Info<'static>>) -> Requ
     })
 }
 
-/// What a process put, for one scope.
+/// Packs the values that a process puts for one scope.
 fn blocks(kvals: &[Kval<'_>], layout: Layout) -> Result<Vec<u8>, bfrops::Error> {
     let mut block = Vec::new();
     let mut encoder = Encoder::new(layout, &mut block);
@@ -146,10 +146,10 @@ fn kvals(count: usize) -> Vec<Kval<'static>> {
     (0..count).map(kval).collect()
 }
 
-/// All kinds, of this share of the largest size.
+/// Returns all kinds, scaled down by `share`.
 ///
 /// # Errors
-/// One cannot be packed.
+/// Returns a message if a request cannot be packed.
 pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
     let (names_each, small) = (NAMES / share, SMALL / share);
     let own = || vec![Proc::new(super::JOB, Rank::new(0))];
@@ -280,7 +280,7 @@ pub(crate) fn all(form: &PeerForm, share: usize) -> Result<Vec<Kind>, String> {
                     nspace: super::JOB.into(),
                     rank: Rank::new(0),
                 }),
-                // What was committed makes each of the replies half a megabyte.
+                // Each reply holds the committed data, half a megabyte.
                 small / 400,
             ),
         ),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests with as many names as a list may have, requests with more, and what a process keeps that ends with it.
+//! Requests with as many names as a list may have, requests with more, and state that a process leaves when it ends.
 
 use pmix_proto::{Request, request};
 use pmix_types::{DataRange, Info, IofChannel, Proc, Rank, Status, Text, keys};
 
-/// A kind, and its requests.
+/// The name of a kind and its requests.
 type Requests = (&'static str, Vec<Request<'static>>);
 
-/// The number of processes that a request may name, as SECURITY.md says it.
+/// The most processes that a request may name (SECURITY.md).
 const MOST: usize = 32 << 10;
 
-/// The number of processes that a refused request names.
+/// The number of processes named by a request that is refused.
 const TOO_MANY: usize = 500_000;
 
-/// Returns this many processes of which the last is the first attacker and the others are of an unknown job.
+/// Returns `count` processes: those of an unknown job, and last the first attacker.
 fn named(count: usize) -> Vec<Proc<'static>> {
     let ranks = 1..u32::try_from(count).unwrap_or(u32::MAX);
     let mut procs: Vec<_> = ranks
@@ -50,7 +50,7 @@ fn invite(number: usize, procs: Vec<Proc<'static>>) -> Request<'static> {
     })
 }
 
-/// Returns the kinds, of this share of the largest size.
+/// Returns the kinds, scaled down by `share`.
 pub(super) fn all(share: usize) -> Vec<Requests> {
     let infos = Vec::new;
     let times = 32 / share;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that ask for as much as they may, beside two that fence: how long a fence takes, how long
-//! the host waits, and how much memory the server needs.
+//! Peers that request as much as they may, beside two processes that fence. The scenarios measure the longest fence,
+//! the longest wait of the host and the memory of the server.
 
 mod distinct;
 pub(crate) mod kinds;
@@ -23,49 +23,49 @@ use crate::wait::{Times, shown, until};
 use crate::{Field, Verdict};
 use kinds::Kind;
 
-/// The job of those who ask.
+/// The job of the attackers.
 const JOB: &str = "greedy";
 
-/// How many ask at once.
+/// The number of attackers that send at the same time.
 const ATTACKERS: u32 = 16;
 
-/// The longest that a fence may take beside one of them, and beside all of them. On a machine that others use too, a
-/// fence counts the processor time that the server had meanwhile.
+/// The limits of a fence beside one attacker and beside all. On a busy machine a fence counts the processor time that
+/// the server used meanwhile.
 const BESIDE_ONE: Duration = Duration::from_millis(50);
 const BESIDE_ALL: Duration = Duration::from_millis(250);
 
-/// How many times as long the server needs that tests have, which is not optimized.
+/// The factor for the unoptimized server of a test build.
 const UNOPTIMIZED: u32 = 10;
 
-/// The longest that the host may wait: ten times what is promised on a machine that nobody else uses.
+/// The limit of the host's waits: ten times the bound promised for an idle machine.
 const HOST_WAITS: Duration = Duration::from_millis(5000);
 
-/// The longest that 200 KiB may take beside messages that do not come on, by the clock.
+/// The limit of wall time for a message of 200 KiB beside partial messages that make no progress.
 const MODERATE_WAITS: Duration = Duration::from_millis(2500);
 
-/// Returns the longest that a fence may take beside one attacker.
+/// Returns the limit of a fence beside one attacker.
 fn beside_one(field: &Field) -> Duration {
     BESIDE_ONE * if field.short { UNOPTIMIZED } else { 1 }
 }
 
-/// Returns the longest that a fence may take beside all attackers.
+/// Returns the limit of a fence beside all attackers.
 fn beside_all(field: &Field) -> Duration {
     BESIDE_ALL * if field.short { UNOPTIMIZED } else { 1 }
 }
 
-/// How much memory the server may take at any time, in KiB.
+/// The limit of the server's memory in KiB.
 const MOST_MEMORY: u64 = 512 << 10;
 
-/// The longest payload that a server takes.
+/// The longest payload that a server accepts.
 const LONGEST: usize = 64 << 20;
 
-/// How many bytes a message has that waits for nobody, and is not short.
+/// The size of a message that is complete but not short.
 const MODERATE: usize = 200 << 10;
 
-/// How long a peer tries to come in again after it was hung up on.
+/// The time in which a disconnected peer tries to connect again.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Every kind of request at its largest, from one process and then from many.
+/// Sends every kind of request at its largest, from one process and then from many.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("greedy", &[])?;
     server.job("good", 2)?;
@@ -96,7 +96,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
             })
         });
         let attackers: Vec<_> = attackers.collect();
-        // Meanwhile the host has something to say.
+        // The host registers jobs meanwhile, so that its waits are measured.
         let mut number = 0;
         while !attackers.iter().all(|attacker| attacker.is_finished()) {
             number += 1;
@@ -136,8 +136,8 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// Everybody begins a message of the greatest length and sends all but its end, as far as it is read.
-/// Says how many MiB the server took of them, after a peer that says more than what is short was served.
+/// Sends a message of the greatest length without its end from every attacker, as far as the server reads. Returns how
+/// many MiB the server read of them, after a moderate message of another peer was served.
 fn begin_messages(uri: &Uri) -> Result<u64, String> {
     let peers: Result<Vec<_>, _> = (0..ATTACKERS).map(|rank| enter(uri, JOB, rank)).collect();
     let payload = vec![7; LONGEST];
@@ -190,7 +190,7 @@ fn begin_messages(uri: &Uri) -> Result<u64, String> {
     u64::try_from(total >> 20).map_err(|e| e.to_string())
 }
 
-/// Comes in, again if the server is still busy with the last connection of this process.
+/// Connects, and retries while the server still handles the end of this process's last connection.
 fn enter(uri: &Uri, job: &str, rank: u32) -> Result<Peer, String> {
     let layout = Layout::new(Module::V41);
     let entered = until(PATIENCE, || {
@@ -199,10 +199,10 @@ fn enter(uri: &Uri, job: &str, rank: u32) -> Result<Peer, String> {
     entered.ok_or_else(|| format!("rank {rank} is not let in"))
 }
 
-/// Asks for everything of a kind, and waits until the server has dealt with it or hangs up.
+/// Sends all requests of a kind, and waits until the server has handled them or disconnects.
 fn ask(uri: &Uri, rank: u32, kind: &Kind) -> Result<(), String> {
     let mut peer = enter(uri, JOB, rank)?;
-    // The server may hang up before it has read all of it.
+    // The write may fail: the server may disconnect before it has read everything.
     let _ = peer.stream.write_all(&kind.bytes);
     let answered = peer.ping();
     answered

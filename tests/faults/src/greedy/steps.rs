@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The longest step of an engine for each kind of request, in the time that the thread had the processor: other peers
-//! wait for one step at the most. The engine runs in this process, so that no neighbor is counted.
+//! The longest step of an engine for each kind of request, in processor time of the thread. It bounds how long other
+//! peers wait. The engine runs in this process, so that other processes are not counted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,24 +23,24 @@ use crate::server::me;
 use crate::wait::shown;
 use crate::{Field, Verdict};
 
-/// The longest that a step may take: 5 ms are promised for a machine that nobody else uses. Four times as much is for
-/// caches that neighbors fill, and ten times more for a build without optimization.
+/// The limit of a step. 5 ms are promised for an idle machine; the factor of four allows for caches that other programs
+/// fill, and the factor of ten for a build without optimization.
 const LONGEST: Duration = Duration::from_millis(20);
 const LONGEST_UNOPTIMIZED: Duration = Duration::from_millis(200);
 
-/// The number of steps that a report names.
+/// The number of steps in a report.
 const NAMED: usize = 5;
 
-/// An engine with a host that grants everything, and peers that read everything unless a scenario says otherwise.
+/// An engine whose host grants everything. Its peers read everything unless a scenario says otherwise.
 pub(super) struct Inside {
     engine: Engine,
     now: Instant,
     longest: Duration,
-    /// Whether peers do not read.
+    /// `true` if peers do not read.
     is_deaf: bool,
 }
 
-/// Credentials of two numbers that are believed.
+/// A security module that accepts any user and group ID.
 struct Native;
 
 impl Psec for Native {
@@ -57,7 +57,7 @@ impl Psec for Native {
     }
 }
 
-/// Returns the time that this thread had the processor.
+/// Returns the processor time that this thread has used.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(now).unwrap_or_default()
@@ -67,7 +67,7 @@ impl Inside {
     /// Starts an engine with the job of the attackers.
     ///
     /// # Errors
-    /// The engine refuses the job.
+    /// Returns a message if the engine refuses the job.
     pub(super) fn new() -> Result<Self, String> {
         let preg = pmix_builtin::open_preg(&Params::default()).map_err(|e| e.to_string())?;
         let store = Store::new(Arc::new(preg), LocalNode::new("n00".to_owned()));
@@ -95,10 +95,10 @@ impl Inside {
         })
     }
 
-    /// Lets a process of the job in.
+    /// Connects a process of the job.
     ///
     /// # Errors
-    /// The hello cannot be packed.
+    /// Returns a message if the hello cannot be packed.
     pub(super) fn enter(&mut self, rank: u32) -> Result<PeerId, String> {
         let proc = Proc::new(JOB, Rank::new(rank));
         let credential = credential(me());
@@ -120,7 +120,7 @@ impl Inside {
         Ok(peer)
     }
 
-    /// Hands over bytes of a peer and everything that follows from them, and measures each step.
+    /// Passes bytes of a peer to the engine, and measures each step that follows.
     pub(super) fn say(&mut self, peer: PeerId, bytes: &[u8]) {
         for part in bytes.chunks(64 << 10) {
             self.engine.queue_input(peer, part);
@@ -131,7 +131,7 @@ impl Inside {
         self.settle();
     }
 
-    /// Closes the connection of a peer, and measures what follows.
+    /// Closes the connection of a peer, and measures each step that follows.
     pub(super) fn close(&mut self, peer: PeerId) {
         let now = self.now;
         self.step(|engine| engine.handle_closed(peer, now));
@@ -146,7 +146,7 @@ impl Inside {
         result
     }
 
-    /// Runs the engine until nothing is left to do.
+    /// Runs the engine until it has no work left.
     fn settle(&mut self) {
         let now = self.now;
         loop {
@@ -173,7 +173,7 @@ impl Inside {
     }
 }
 
-/// The answer of a host that grants everything.
+/// Returns the answer of a host that grants everything.
 fn answer(call: &Upcall) -> Answer {
     match call {
         Upcall::Fence(fence) => Answer::Data(Ok(fence.data.clone())),
@@ -190,7 +190,7 @@ fn frame(form: &PeerForm, request: &Request<'_>) -> Result<Vec<u8>, String> {
     Ok(Peer::frame(Tag(200), &payload))
 }
 
-/// The form in which the attackers pack.
+/// Returns the form in which the attackers pack.
 fn form() -> Result<PeerForm, String> {
     let credential = credential(me());
     let proc = Proc::new(JOB, Rank::new(0));
@@ -203,7 +203,7 @@ fn form() -> Result<PeerForm, String> {
     hello.form().map_err(|e| e.to_string())
 }
 
-/// Returns the longest step that all requests of a kind lead to.
+/// Returns the longest step caused by the requests of a kind.
 fn of_kind(kind: &Kind) -> Result<Duration, String> {
     let mut inside = Inside::new()?;
     let peer = inside.enter(0)?;
@@ -212,7 +212,7 @@ fn of_kind(kind: &Kind) -> Result<Duration, String> {
     Ok(inside.longest)
 }
 
-/// Returns the longest step of the end of a process that made this many groups of itself, or invited to them.
+/// Returns the longest step at the end of a process that constructed `count` groups alone, or invited itself to them.
 fn end_of_groups(count: u32, are_invitations: bool) -> Result<Duration, String> {
     let (mut inside, form) = (Inside::new()?, form()?);
     let peer = inside.enter(0)?;
@@ -241,7 +241,7 @@ fn end_of_groups(count: u32, are_invitations: bool) -> Result<Duration, String> 
     Ok(inside.longest)
 }
 
-/// Every kind of request at its largest, and the end of a process that has as much as it may.
+/// Sends every kind of request at its largest, and ends a process that has as many groups as it may have.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let share = field.count(1, 4);
     let mut steps = Vec::new();

@@ -19,11 +19,11 @@ const DEAF: &str = "deaf";
 /// The code of the events.
 const CODE: Status = Status::from_raw(-300_000);
 
-/// The number of bytes of an event, and the number of events: more than a server keeps for one peer.
+/// The size of an event, and the number of events: more than a server queues for one peer.
 const LARGE: usize = 1 << 20;
 const EVENTS: usize = 80;
 
-/// One process sends large events, and many peers that are registered for them do not read.
+/// Sends large events from one process to many registered peers that do not read.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("unread", &[])?;
     let num_deaf = u32::try_from(field.count(900, 100)).unwrap_or(u32::MAX);

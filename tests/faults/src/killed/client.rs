@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients that are killed, at every point of their lives: the others of their job learn what
-//! there is to learn, in time, and the server keeps nothing.
+//! Clients that are killed at every point of their lives. The other processes of the job must learn of it in time, and
+//! the server must release everything.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -17,18 +17,18 @@ use crate::server::{Server, files, me};
 use crate::wait::{Times, shown};
 use crate::{Field, Verdict};
 
-/// How long survivors may wait for a result, in seconds, if nobody tells them of the loss.
+/// The time limit in seconds of a survivor's request, after which it ends without a notice of the loss.
 const LIMIT: i32 = 1;
 
-/// When they must have one, whatever happens.
+/// The time within which a survivor must have a result in every case.
 const DEADLINE: Duration = Duration::from_secs(4);
 
 const JOB: &str = "mortal";
 
-/// Kills a client at every point, so many times.
+/// Kills a client at every point, repeatedly.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("client-killed", &[])?;
-    // What the first ones need stays for the others.
+    // Warm up: what the server allocates in the first round is kept for reuse and must not count as growth.
     round(&mut server, &POINTS[4])?;
     let base = server.figures()?;
     let there = files(&server.directory);
@@ -69,7 +69,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// One client lives and dies: how long the others waited after that for what they had asked.
+/// Kills one client and returns how long each survivor waited for its result.
 fn round(server: &mut Server, point: &Point) -> Result<Vec<Duration>, String> {
     let (uid, gid) = me();
     server.tell(&format!("job {JOB} 4 3 {uid} {gid}"))?;
@@ -91,7 +91,7 @@ fn round(server: &mut Server, point: &Point) -> Result<Vec<Duration>, String> {
     kill_at(server, point)?;
     let killed = Instant::now();
     if !point.is_missed() {
-        // For all that the server knows it may still come; whoever started it knows better.
+        // The server cannot know that the process has exited: it did not register, or has finalized. The host reports it.
         server.tell(&format!("exited {JOB} 0"))?;
     }
     let mut times = Vec::new();
@@ -108,7 +108,7 @@ fn round(server: &mut Server, point: &Point) -> Result<Vec<Duration>, String> {
     for survivor in &mut survivors[..waiting] {
         times.push(survivor.result(killed)?);
     }
-    // And what comes later.
+    // Requests made after the loss must complete too.
     let asked = Instant::now();
     for survivor in &mut survivors {
         survivor.ask(&points::fence_within(JOB, LIMIT))?;
@@ -125,7 +125,7 @@ fn round(server: &mut Server, point: &Point) -> Result<Vec<Duration>, String> {
     Ok(times)
 }
 
-/// Starts a client, and kills it when it is there.
+/// Starts a client, and kills it when it has reached the point.
 fn kill_at(server: &Server, point: &Point) -> Result<(), String> {
     let mut command = peer::command(&["reach", point.name, &argument(&server.uri), JOB]);
     let fault = |e: std::io::Error| e.to_string();
@@ -142,7 +142,7 @@ fn kill_at(server: &Server, point: &Point) -> Result<(), String> {
     }
 }
 
-/// A process of the same job.
+/// Another process of the job.
 struct Survivor {
     peer: Peer,
     tag: Tag,
@@ -160,7 +160,7 @@ impl Survivor {
         })
     }
 
-    /// Asks, and sees to it that the server knows.
+    /// Sends a request, and waits until the server has handled it.
     fn ask(&mut self, request: &Request<'_>) -> Result<(), String> {
         self.tag = self.tag.next();
         let bytes = self.peer.request(self.tag, request)?;
@@ -170,7 +170,7 @@ impl Survivor {
             .map_err(|e| e.to_string())
     }
 
-    /// Waits for the result: how long after something.
+    /// Waits for the result, and returns the time since `since`.
     fn result(&mut self, since: Instant) -> Result<Duration, String> {
         let payload = self
             .peer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kill -9`: of clients and of servers, wherever they are in their lives.
+//! Clients and servers that are killed by `kill -9` at every point of their lives.
 
 pub(super) mod client;
 pub(super) mod points;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The points at which a client dies, and how it gets there.
+//! The points at which a client is killed, and the code that brings it there.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -15,35 +15,35 @@ use crate::server::me;
 /// A point in the life of a client.
 pub(crate) struct Point {
     pub(crate) name: &'static str,
-    /// What the other processes of its job wait for meanwhile.
+    /// The requests of the other processes of the job at that point.
     pub(crate) others: Others,
     stage: Stage,
 }
 
-/// What others wait for when the client dies.
+/// The requests of the other processes when the client is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Others {
     Nothing,
-    /// All of them are in a fence of the job.
+    /// All processes are in a fence of the job.
     Fence,
-    /// One of them is.
+    /// One process is in a fence of the job.
     OneInFence,
-    /// For what the client puts.
+    /// A get of data that the client puts.
     Data,
-    /// To be connected with it.
+    /// A connect with the client.
     Connect,
 }
 
-/// How far a client comes.
+/// The last step that a client completes.
 enum Stage {
-    /// It said so many bytes of its hello, at most all of them.
+    /// The first bytes of the hello, at most all of them.
     Hello(usize),
     Welcomed,
-    /// Half of a request is said.
+    /// Half of a request is sent.
     Half(Ask),
-    /// A request is said.
+    /// A request is sent.
     Asked(Ask),
-    /// It was answered.
+    /// A reply to the request has arrived.
     Answered(Ask),
 }
 
@@ -92,21 +92,21 @@ pub(crate) const POINTS: &[Point] = &[
 ];
 
 impl Point {
-    /// The point of this name.
+    /// Returns the point with this name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         POINTS.iter().find(|point| point.name == name)
     }
 
-    /// Whether its death is a loss to the server: it does not miss who has not said yet who it is,
-    /// or has taken its leave.
+    /// Returns `true` if the server reports the death as a loss. A client that has not sent its whole hello yet, or has
+    /// finalized, is not reported.
     pub(crate) fn is_missed(&self) -> bool {
         !matches!(self.stage, Stage::Hello(_)) && self.name != "finalize"
     }
 
-    /// Comes to this point as rank 0 of a job. The connection lives as long as the result.
+    /// Brings rank 0 of a job to this point. The connection stays open as long as the returned stream.
     ///
     /// # Errors
-    /// It cannot.
+    /// Returns a message if the point cannot be reached.
     pub(crate) fn reach(&self, uri: &Uri, job: &str) -> Result<TcpStream, String> {
         let fault = |e: std::io::Error| e.to_string();
         if let Stage::Hello(len) = self.stage {
@@ -141,12 +141,12 @@ impl Point {
     }
 }
 
-/// All processes of a job.
+/// Returns the wildcard name of the job.
 pub(crate) fn all(job: &str) -> Proc<'static> {
     Proc::new(job.to_owned(), Rank::WILDCARD)
 }
 
-/// The processes of a job that are here.
+/// Returns the local processes of the job.
 pub(crate) fn here(job: &str) -> Vec<Proc<'static>> {
     let proc = |rank| Proc::new(job.to_owned(), Rank::new(rank));
     (0..3).map(proc).collect()
@@ -157,12 +157,12 @@ fn job_info(_: &str) -> Request<'static> {
 }
 
 fn commit(_: &str) -> Request<'static> {
-    // A call of the scope "local" and one of a buffer with "card" = "x" in it, as v41 packs them.
+    // One block of scope "local" with a buffer that holds "card" = "x", as v41 packs them.
     const BLOCKS: &[u8] = b"\x02\x01\x02\x01\x0b\x02\x0acard\0\x03\x04x\0";
     Request::Commit(request::Commit { blocks: BLOCKS })
 }
 
-/// A fence of the processes that are here.
+/// Returns a fence of the local processes.
 pub(crate) fn fence(job: &str) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
@@ -170,7 +170,7 @@ pub(crate) fn fence(job: &str) -> Request<'static> {
     })
 }
 
-/// The same with data.
+/// Returns a fence of the local processes that collects data.
 pub(crate) fn collect(job: &str) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
@@ -178,7 +178,7 @@ pub(crate) fn collect(job: &str) -> Request<'static> {
     })
 }
 
-/// A fence that may last so many seconds.
+/// Returns a fence with a time limit in seconds.
 pub(crate) fn fence_within(job: &str, seconds: i32) -> Request<'static> {
     Request::Fence(request::Fence {
         procs: here(job),
@@ -186,7 +186,7 @@ pub(crate) fn fence_within(job: &str, seconds: i32) -> Request<'static> {
     })
 }
 
-/// Asks for what a process puts.
+/// Returns a get of data that a process puts.
 pub(crate) fn get(job: &str, rank: u32) -> Request<'static> {
     Request::Get(request::Get {
         nspace: job.to_owned().into(),
@@ -196,7 +196,7 @@ pub(crate) fn get(job: &str, rank: u32) -> Request<'static> {
     })
 }
 
-/// Of a process on another node.
+/// Returns a get of data of a process on another node.
 pub(crate) fn get_remote(job: &str) -> Request<'static> {
     get(job, 3)
 }

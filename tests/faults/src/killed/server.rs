@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Servers that are killed: their clients learn it at once, whatever they wait for, and the next
-//! server finds its places.
+//! Servers that are killed: clients learn of it at once in every call, and the next server removes the files of the
+//! last.
 
 use std::sync::Barrier;
 use std::thread;
@@ -17,18 +17,18 @@ use crate::{Field, Verdict, good};
 
 const JOB: &str = "orphans";
 
-/// How many clients there are; one more process never comes.
+/// The number of clients; the job has one more process, which never connects.
 const CLIENTS: u32 = 4;
 
-/// When clients must have a result.
+/// The time within which every client must have a result.
 const DEADLINE: Duration = Duration::from_secs(1);
 
 type Act = fn(&Uri, &mut Client) -> Result<(), Error>;
 
-/// What clients do when their server is killed.
+/// An action of the clients during which their server is killed.
 struct Point {
     name: &'static str,
-    /// The server is stopped first, so that it reads nothing of this.
+    /// `true` if the server is stopped first, so that it reads nothing of the action.
     is_stopped: bool,
     act: Act,
 }
@@ -73,7 +73,7 @@ const POINTS: &[Point] = &[
     }),
     stopped("notify", |_, client| ask(client, points::notify)),
     stopped("abort", |_, client| ask(client, points::abort)),
-    // Coming in again, as far as that goes.
+    // A new connection completes in the kernel, and then waits for the server's reply.
     stopped("init", |uri, _| good::connect(uri, JOB, 4).map(drop)),
 ];
 
@@ -86,7 +86,7 @@ fn ask(client: &mut Client, request: fn(&str) -> Request<'static>) -> Result<(),
     client.request(&request(JOB)).map(drop)
 }
 
-/// Kills a server at every point, so many times.
+/// Kills a server at every point, repeatedly.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let directory = field.directory("server-killed")?;
     let rounds = field.count(5, 1);
@@ -103,7 +103,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
             times.extend(round(&mut server, point).map_err(fault)?);
         }
     }
-    // One more has all that the others left, and leaves nothing.
+    // A last server starts beside the files that the killed ones left; its orderly end must leave none.
     Server::start(&field.program, &directory, &[])?.end()?;
     let worst = times.worst();
     let figures = format!(
@@ -118,7 +118,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// One server lives and dies: how long after that its clients knew.
+/// Kills one server and returns how long each client needed to notice.
 fn round(server: &mut Server, point: &Point) -> Result<Times, String> {
     let (uid, gid) = me();
     server.tell(&format!("job {JOB} 6 5 {uid} {gid}"))?;
@@ -137,7 +137,7 @@ fn round(server: &mut Server, point: &Point) -> Result<Times, String> {
             stopped = server.stop();
         }
         in_place.wait();
-        // So that they are asking when it dies.
+        // Give the clients time to send their requests before the server is killed.
         thread::sleep(Duration::from_millis(20));
         let killed = Instant::now();
         server.kill();
@@ -155,7 +155,7 @@ fn round(server: &mut Server, point: &Point) -> Result<Times, String> {
     Ok(times)
 }
 
-/// Comes in, and does something when told to: when it failed as it must.
+/// Connects, acts at the barrier and returns the time at which the action failed, as it must.
 fn life(uri: &Uri, rank: u32, in_place: &Barrier, act: Act) -> Result<Instant, String> {
     let client = good::connect(uri, JOB, rank);
     in_place.wait();

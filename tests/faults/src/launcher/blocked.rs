@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work of `pmix run` whose length a process or a disk decides: searches for programs, environments, output into a pipe
-//! that is not read, and directories full of files.
+//! Work of `pmix run` that takes as long as a process or a disk decides: searches for programs, environments, output
+//! into a pipe that is not read, and directories full of files.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -19,23 +19,23 @@ use super::{Launcher, MEMORY, OBEYED, PATIENCE, build, own};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// What a process does beside another one that fences.
+/// The kinds of work that one process causes while another one fences.
 const KINDS: [&str; 6] = ["path", "variable", "fifo", "job-files", "cleanup", "usage"];
 
-/// How long a fence of another process may take meanwhile.
+/// The limit of a fence of the other process.
 const FENCE: Duration = Duration::from_millis(50);
 
-/// The same in the short form: a program of a test build works longer, and processes that it starts wait for processors.
+/// The limit in the short form: a test build is slower, and the processes compete for processors.
 const SHORT_FENCE: Duration = Duration::from_millis(250);
 
-/// How soon SIGTERM ends the launcher in the short form: other threads of it wait for processors, too.
+/// The limit from SIGTERM to the end in the short form, in which other threads of the launcher compete for processors.
 const SHORT_OBEYED: Duration = Duration::from_secs(2);
 
-/// The number of times that a process maps the same memory, and its size in MiB, so that the kernel takes seconds to say
-/// what the process uses.
+/// How often a process maps the same memory, and its size in MiB. With these values the kernel needs seconds to report
+/// the memory of the process.
 const MAPPED: [&str; 2] = ["64", "256"];
 
-/// One process has the launcher do work that takes long, and another one fences. Then SIGTERM comes.
+/// Makes the launcher do slow work for one process while another one fences, and then sends SIGTERM.
 pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let own = own()?;
@@ -47,7 +47,7 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
         let tmpdir = field.directory("launcher-blocked-tmp")?;
         let told = directory.join("longest");
         let (place, path) = (directory.to_string_lossy(), told.to_string_lossy());
-        // The queries take long only after the memory is mapped.
+        // Memory queries are slow only once the memory is mapped.
         let begins = match kind {
             "usage" => directory.join("mapped"),
             _ => directory.clone(),
@@ -92,7 +92,8 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
         );
         let most = if field.short { SHORT_FENCE } else { FENCE };
         let obeyed_by = if field.short { SHORT_OBEYED } else { OBEYED };
-        // The files of the job are removed before the end, and the kernel takes seconds to free what is mapped.
+        // Before it ends, the launcher removes the files of the job, and the kernel needs seconds to free mapped
+        // memory.
         let limit = match kind {
             "job-files" | "usage" => OBEYED * 20,
             _ => obeyed_by,
@@ -114,7 +115,7 @@ pub(crate) fn blocked(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// Has the launcher do some work that takes long, again and again or without end.
+/// Makes the launcher do slow work repeatedly or without end.
 pub(crate) fn blocks(
     mut client: Client,
     kind: &str,
@@ -140,7 +141,7 @@ pub(crate) fn blocks(
             let fifo = place.join("output.0.stdout");
             process::run(Command::new("mkfifo").arg(&fifo))?;
             let mut options = fs::File::options();
-            // It is not waited for a writer, and never read.
+            // Opening must not wait for a writer; the pipe is never read.
             let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits());
             options.custom_flags(nonblocking.map_err(|e| e.to_string())?);
             let reader = options.read(true).open(&fifo).map_err(|e| e.to_string())?;
@@ -217,7 +218,7 @@ pub(crate) fn fills(mut client: Client, num_files: u32) -> Result<(), String> {
     client.finalize().map_err(|e| e.to_string())
 }
 
-/// Registers a directory for cleanup, and ends.
+/// Registers a directory for cleanup, and exits.
 pub(crate) fn cleans(path: &str) -> Result<(), String> {
     let settings = pmix_client::Settings::from_env().map_err(|e| e.to_string())?;
     let client = SharedClient::init(settings, |_| {}).map_err(|e| e.to_string())?;
@@ -266,7 +267,7 @@ pub(super) fn app(words: &[&str], env: &[&str]) -> App<'static> {
     }
 }
 
-/// Asks for a job. The status of the answer.
+/// Requests a spawn and returns the status of the reply.
 pub(super) fn spawn(
     client: &mut Client,
     infos: Vec<Info<'static>>,

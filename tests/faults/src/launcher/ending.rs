@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How `pmix run` ends: when it is killed, and when it is told to among processes that flood it.
+//! The end of `pmix run`: by SIGKILL, and by a signal or time limit while processes flood it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::{Launcher, MEMORY, OBEYED, PATIENCE, allowed, build, is_alive, is_emp
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// How soon processes end after their launcher was killed.
+/// The time within which processes end after their launcher was killed.
 const GONE: Duration = Duration::from_secs(1);
 
-/// How long a fence of a process may take beside 16 that attack the launcher.
+/// The limit of a fence of a process beside 16 that attack the launcher.
 const FENCE: Duration = Duration::from_millis(250);
 
-/// Processes, and what they started, end with a launcher that is killed, and its files go.
+/// Kills launchers: their processes, the children of these and all files must be removed.
 pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
     const RANKS: usize = 16;
     let pmix = build(field)?;
@@ -25,11 +25,11 @@ pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
     let times = field.count(10, 3);
     let mut longest = Duration::ZERO;
     for number in 0..times {
-        // One of them leaves its session, too.
+        // A child in a session of its own is not reached by a signal to the process group.
         let stubborn = "trap '' TERM HUP INT; setsid sleep 1000 & echo $! $$; wait";
         let num = RANKS.to_string();
         let mut job = vec!["sh", "-c", stubborn, ":", "-n", "1"];
-        // As MPI does with its shared memory.
+        // Register a file for removal, as MPI libraries do with their shared memory.
         let file = registered.join(number.to_string());
         fs::write(&file, "x").map_err(|e| e.to_string())?;
         let (path, told) = (file.to_string_lossy(), registered.join("told"));
@@ -68,8 +68,7 @@ pub(crate) fn killed(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// SIGTERM and the time limit, while as many processes as there are attackers ask for as much as they
-/// may.
+/// Sends SIGTERM and lets the time limit expire, while attackers request as much as they may.
 pub(crate) fn attacked(field: &Field) -> Result<Verdict, String> {
     const ATTACKERS: usize = 16;
     let pmix = build(field)?;
@@ -78,7 +77,7 @@ pub(crate) fn attacked(field: &Field) -> Result<Verdict, String> {
     let time = field.count(5_000, 1_000).to_string();
     let told = field.directory("launcher-attacked")?.join("longest");
     let path = told.to_string_lossy().into_owned();
-    // One process asks in the name of all, which share what it packed.
+    // One process attacks in the names of all, so that the packed requests exist once.
     let others = (ATTACKERS - 1).to_string();
     let count = ATTACKERS.to_string();
     let job = [

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `pmix run` refuses or goes on without: processes that nobody has, files that may not grow,
-//! names that nobody has, and output that is pulled too often.
+//! Limits of `pmix run`: descriptors, file sizes, unknown ranks and jobs, and frequent pulls of output.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,11 +9,11 @@ use super::{Launcher, PATIENCE, allowed, build, own, within};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// How long the launcher may take to refuse a job.
+/// The time within which the launcher must refuse a job.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// Files that may not grow: the trace ends by name and the job goes on, and a process whose output is
-/// such a file ends by the signal while the others go on.
+/// Sets a file size limit: the trace ends with a message and the job goes on; a process whose output reaches the limit
+/// ends by SIGXFSZ and the others go on.
 pub(crate) fn files(field: &Field) -> Result<Verdict, String> {
     const LIMIT: &str = "1";
     let pmix = build(field)?;
@@ -57,8 +56,8 @@ pub(crate) fn files(field: &Field) -> Result<Verdict, String> {
     ))
 }
 
-/// A job of more processes than the launcher may have descriptors for: refused before there is a
-/// directory of the session, which here could not be made.
+/// Starts more processes than the launcher may have descriptors for. The job must be refused before the session
+/// directory, which cannot be made here, is created.
 pub(crate) fn too_many(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let begun = Instant::now();
@@ -77,7 +76,7 @@ pub(crate) fn too_many(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// A process that fences and connects with ranks and jobs that nobody has.
+/// Fences and connects with ranks and jobs that do not exist.
 pub(crate) fn names(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let own = own()?;
@@ -98,7 +97,7 @@ pub(crate) fn names(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// A process that pulls the output of others as often as it may, and for thousands of names each time.
+/// Pulls the output of thousands of names as often as one process may.
 pub(crate) fn pulls(field: &Field) -> Result<Verdict, String> {
     const RANKS: usize = 4;
     let pmix = build(field)?;
@@ -148,7 +147,7 @@ pub(crate) fn pulls(field: &Field) -> Result<Verdict, String> {
         shown(without),
         shown(with)
     );
-    // A hundredth of the output in the same time is what this was before.
+    // Before pulls were bounded, a hundredth of the output arrived in this time.
     match with < allowed(field, without * 20 + REFUSED) {
         true => Ok(Verdict::Held(figures)),
         false => Err(figures),

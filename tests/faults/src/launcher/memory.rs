@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` that has little memory left.
+//! `pmix run` with little memory left.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::server::address_space;
 use crate::wait::until;
 use crate::{Field, Verdict};
 
-/// The memory that is left to the launcher.
+/// The memory left to the launcher.
 const LEFT: u64 = 48 << 20;
 
 /// The sizes of the requests that a process makes, in MiB.
 const SIZES: [usize; 4] = [1, 4, 16, 20];
 
-/// Requests that are larger than the memory that is left are refused by their status, and the job goes on.
+/// Sends requests larger than the memory that is left: they are refused by status and the job goes on.
 pub(crate) fn short_of_memory(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let own = own()?;
@@ -54,15 +54,15 @@ pub(crate) fn short_of_memory(field: &Field) -> Result<Verdict, String> {
         SIZES[0],
         SIZES[SIZES.len() - 1]
     );
-    // The largest of each is more than there is.
+    // The largest request of each kind exceeds the memory that is left.
     match code == Some(0) && all == 2 * SIZES.len() && num_refused >= 2 && num_refused < all {
         true => Ok(Verdict::Held(figures)),
         false => Err(format!("{figures}, exit code {code:?}: {answers}{said}")),
     }
 }
 
-/// Is a process that asks for jobs and logs of several sizes once it may, and says what it is answered. It then starts a
-/// job as any other.
+/// Requests spawns and logs of several sizes once `go` exists, and prints the status of each. Then starts an ordinary
+/// job.
 pub(crate) fn asks_for_memory(mut client: Client, ready: &Path, go: &Path) -> Result<(), String> {
     let fault = |e: pmix_client::Error| e.to_string();
     let own = Fence::new().of([client.proc().clone()]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` among readers that pause or never read, processes that flood it, limits, and kills.
+//! `pmix run` with readers that pause or never read, processes that flood it, resource limits, and kills.
 
 mod blocked;
 mod ending;
@@ -27,25 +27,25 @@ pub(super) use memory::{asks_for_memory, short_of_memory};
 pub(super) use streams::{errors, output, paused};
 pub(super) use terminal::{hung_up, ignored};
 
-/// How long anything may take that is not to be waited for.
+/// The time limit of every step that is not measured.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long each of the times that are bounded may take in the short form, which tells what is done
-/// from what stands still on a machine that others use, and measures nothing.
+/// The limit of every measured time in the short form, which only distinguishes slow from stuck, as other programs may
+/// load the machine.
 const SHORT: Duration = Duration::from_secs(30);
 
-/// The most memory of a launcher that is attacked, in KiB.
+/// The limit of the memory of an attacked launcher, in KiB.
 const MEMORY: u64 = 512 << 10;
 
-/// How soon a signal or a time limit is obeyed, whatever processes send and readers do.
+/// The time within which the launcher obeys a signal or a time limit.
 const OBEYED: Duration = Duration::from_millis(500);
 
-/// How long something may take that is to take no longer than that.
+/// Returns the limit of a measured time for the form of this run.
 fn allowed(field: &Field, limit: Duration) -> Duration {
     if field.short { SHORT } else { limit }
 }
 
-/// Builds the command; where nothing is measured, as tests have it.
+/// Builds the command; the short form, which measures nothing, uses the test build.
 pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
     let mut command = process::cargo(["build", "--quiet", "--locked"]);
     command.args(["--package", "pmix-cli", "--bin", "pmix"]);
@@ -57,13 +57,13 @@ pub(super) fn build(field: &Field) -> Result<PathBuf, String> {
     Ok(install::target().join(profile).join("pmix"))
 }
 
-/// This program, as processes of a job may start it.
+/// Returns a path of this program that processes of a job can execute.
 fn own() -> Result<String, String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     Ok(own.to_string_lossy().into_owned())
 }
 
-/// A launcher whose output and errors are read when it is asked for, and not before.
+/// A launcher whose standard output and error are read only on request.
 struct Launcher {
     child: Child,
 }
@@ -78,7 +78,7 @@ impl Launcher {
         )
     }
 
-    /// As [`Self::start`], below a limit of the shell, and with sessions in this directory.
+    /// Starts a launcher as [`Self::start`] does, with a resource limit of the shell and this directory for sessions.
     fn limited(
         tmpdir: &Path,
         pmix: &Path,
@@ -111,19 +111,19 @@ impl Launcher {
         Ok(Self { child })
     }
 
-    /// All that comes on its standard output.
+    /// Returns the whole standard output.
     fn output(&mut self, limit: Duration) -> Result<String, String> {
         let output = self.child.stdout.take().ok_or("the output was read")?;
         within(limit, "end of the output", || text(output))?
     }
 
-    /// All that comes on its standard error.
+    /// Returns the whole standard error.
     fn errors(&mut self, limit: Duration) -> Result<String, String> {
         let errors = self.child.stderr.take().ok_or("the errors were read")?;
         within(limit, "end of the errors", || text(errors))?
     }
 
-    /// The numbers of the processes that so many ranks tell of, a line each.
+    /// Reads the process IDs that `ranks` processes print, one per line.
     fn pids(&mut self, ranks: usize, limit: Duration) -> Result<Vec<i32>, String> {
         let output = self.child.stdout.take().ok_or("the output was read")?;
         let mut output = BufReader::new(output);
@@ -152,7 +152,7 @@ impl Launcher {
         kill_process(pid, signal).map_err(|e| format!("the launcher is gone: {e}"))
     }
 
-    /// The processes of its job.
+    /// Returns the processes of the job.
     fn ranks(&self) -> Result<Vec<i32>, String> {
         let own = self.child.id().to_string();
         let entries = fs::read_dir("/proc").map_err(|e| format!("/proc: {e}"))?;
@@ -163,7 +163,7 @@ impl Launcher {
             let parent = stat
                 .rsplit_once(") ")
                 .and_then(|(_, rest)| rest.split(' ').nth(1));
-            // One of its children is the launcher's own, and ends with it.
+            // Skip the launcher's own helper process, which ends with it.
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             parent == Some(own.as_str()) && !words.ends_with(b"run-watcher\0")
         };
@@ -174,7 +174,7 @@ impl Launcher {
         }
     }
 
-    /// The most memory that it ever took, in KiB.
+    /// Returns the peak memory of the launcher, in KiB.
     fn memory(&self) -> Result<u64, String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.map_err(|e| format!("the launcher is gone: {e}"))?;
@@ -183,7 +183,7 @@ impl Launcher {
         number.ok_or_else(|| "no memory is told".to_owned())
     }
 
-    /// Its exit code; none where a signal ended it.
+    /// Returns the exit code, or `None` if a signal ended the launcher.
     fn end(&mut self, limit: Duration) -> Result<Option<i32>, String> {
         let status = until(limit, || self.child.try_wait().ok().flatten());
         let status =
@@ -196,7 +196,7 @@ impl Launcher {
         FairClock::start(&[self.child.id()])
     }
 
-    /// Waits for its end as [`Self::end`] does. Returns its exit code and the time until then.
+    /// Waits for the end as [`Self::end`] does. Returns the exit code and the time that it took.
     fn end_after(&mut self, mut clock: FairClock) -> Result<(Option<i32>, Duration), String> {
         let mut took = Duration::ZERO;
         let status = until(PATIENCE, || {
@@ -208,7 +208,7 @@ impl Launcher {
         Ok((status.code(), took))
     }
 
-    /// Kills it: what it has said.
+    /// Kills the launcher and returns its standard error.
     fn give_up(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -223,7 +223,7 @@ impl Drop for Launcher {
     }
 }
 
-/// Fails unless a directory of sessions has nothing left in it.
+/// Fails unless the directory of sessions is empty.
 fn is_empty(sessions: &Path) -> Result<(), String> {
     let left = fs::read_dir(sessions).map_err(|e| e.to_string())?.flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
@@ -233,7 +233,7 @@ fn is_empty(sessions: &Path) -> Result<(), String> {
     }
 }
 
-/// What something comes to that is done in a thread of its own, because it may never end.
+/// Runs a function in a thread, because it may never return, and returns its result.
 fn within<T: Send + 'static>(
     limit: Duration,
     what: &str,
@@ -251,7 +251,7 @@ fn text(mut from: impl Read) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a process is there and not only waited for.
+/// Returns `true` if the process runs and is no zombie.
 fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes());

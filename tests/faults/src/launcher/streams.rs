@@ -12,13 +12,13 @@ use crate::server::files;
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// How long a fence of a bystander may take beside processes that flood the launcher.
+/// The limit of a bystander's fence beside processes that flood the launcher.
 const FENCE: Duration = Duration::from_millis(250);
 
-/// How much memory the launcher may take for what nobody reads, in KiB.
+/// The limit of the launcher's memory while its output is not read, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// A reader that pauses for longer than the launcher waits for anything else gets all.
+/// Pauses the reader for longer than any other time limit of the launcher: no line may be lost.
 pub(crate) fn paused(field: &Field) -> Result<Verdict, String> {
     const RANKS: usize = 16;
     const LINES: usize = 10_000;
@@ -29,7 +29,7 @@ pub(crate) fn paused(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     for through in ["--tag-output", "--forward-io"] {
         let options = ["--grace", grace, through, "-n", &RANKS.to_string()];
-        // Each makes a file as the last thing that it does.
+        // Each rank creates a file as its last action.
         let ended = field.directory("launcher-ended")?;
         let script = format!("seq {LINES}; : > {}/$PMIX_RANK", ended.display());
         let mut launcher = Launcher::start(field, &pmix, &options, &["sh", "-c", &script])?;
@@ -53,8 +53,8 @@ pub(crate) fn paused(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// A standard error that nobody reads holds up neither the launcher nor its clients, and what is
-/// dropped is counted. Fences that fail by the thousand are one line and a count.
+/// Leaves standard error unread: neither the launcher nor its clients may block, and dropped warnings are counted.
+/// Thousands of failed fences must become one line and a count.
 pub(crate) fn errors(field: &Field) -> Result<Verdict, String> {
     let fences = field.count(16_384, 2_048);
     let warnings = field.count(8_000, 4_000);
@@ -83,7 +83,7 @@ pub(crate) fn errors(field: &Field) -> Result<Verdict, String> {
     let mut launcher = Launcher::start(field, &pmix, &["--keep-going"], &job)?;
     let said = launcher.errors(PATIENCE)?;
     let code = launcher.end(PATIENCE)?;
-    // A line at once for each kind, and every few seconds one that counts.
+    // Each kind is reported at once, and then by a count every few seconds.
     let due = 8 + begun_failing.elapsed().as_secs();
     let lines = said
         .lines()
@@ -109,8 +109,8 @@ pub(crate) fn errors(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// An output that nobody reads, while processes write and log without end: fences, memory, signals
-/// and the time limit.
+/// Leaves standard output unread while processes write and log without end, and checks fences, memory, signals and the
+/// time limit.
 pub(crate) fn output(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let own = own()?;
@@ -159,7 +159,7 @@ pub(crate) fn output(field: &Field) -> Result<Verdict, String> {
     let begun = Instant::now();
     let mut launcher = Launcher::start(field, &pmix, &options, &flood)?;
     let timed = launcher.end(PATIENCE)?;
-    // Grace for the processes, for what they leave and for the reader.
+    // The grace period applies to the processes, to their children and to the reader, one after the other.
     let late = begun
         .elapsed()
         .saturating_sub(limit + Duration::from_millis(400));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pmix run` whose terminal goes away, and whose processes ignore signals.
+//! `pmix run` whose terminal is closed, and whose processes ignore signals.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -14,12 +14,12 @@ use super::{Launcher, OBEYED, PATIENCE, allowed, build, is_empty};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// The terminal of a launcher closes, and nothing signals the launcher.
+/// Closes the terminal of a launcher that no signal reaches.
 pub(crate) fn hung_up(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let directory = field.directory("launcher-hang-up")?;
     let code = directory.join("code");
-    // The second job stops itself, as an interactive shell does in the background.
+    // The second job stops itself, as an interactive shell in the background does.
     let jobs = [
         "echo up; read x; sleep 1000",
         "echo up; kill -STOP $$; sleep 1000",
@@ -47,8 +47,8 @@ pub(crate) fn hung_up(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// Starts a launcher in the foreground of a terminal whose session a shell leads, and closes the terminal. Returns after
-/// which time the launcher has ended.
+/// Starts a launcher in the foreground of a terminal whose session leader is a shell, and closes the terminal. Returns
+/// the time until the launcher ended.
 fn hang_up(pmix: &Path, sessions: &Path, code: &Path, job: &str) -> Result<Duration, String> {
     let fault = |e: std::io::Error| e.to_string();
     let system = |e: rustix::io::Errno| e.to_string();
@@ -102,7 +102,7 @@ fn hang_up(pmix: &Path, sessions: &Path, code: &Path, job: &str) -> Result<Durat
     Ok(took)
 }
 
-/// SIGTERM among processes that ignore it, and among processes that obey.
+/// Sends SIGTERM to launchers whose processes ignore it, and to launchers whose processes obey.
 pub(crate) fn ignored(field: &Field) -> Result<Verdict, String> {
     const GRACE: Duration = Duration::from_secs(1);
     let pmix = build(field)?;
