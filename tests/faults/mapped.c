@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Maps the same memory COUNT times, MIB each, so that the kernel takes long to say what this process uses. Then it makes
- * the file PATH, and stays: mapped COUNT MIB PATH. */
+/* Maps MIB of shared memory COUNT times, so that the kernel needs long to report the memory of this process. Then
+ * creates the file PATH and stays: mapped COUNT MIB PATH. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

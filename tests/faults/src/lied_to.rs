@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clients whose server lies, or hands on what a peer lied about: what it says of the job, and what
-//! it answers to a get, at the largest size that a client meets.
+//! Clients whose server lies about the job or replies to a get with a lie, or forwards the lie of a peer, at the
+//! largest size that a client accepts.
 //!
-//! Each client is a process of its own, once of our client library and once a C program of the C
-//! library, so that its memory is what the kernel says of it.
+//! Each client is a process of its own, so that the kernel reports its memory. Each lie is told to a client of our
+//! client library and to a C program that uses the C library.
 
 pub(super) mod lies;
 
@@ -22,25 +22,25 @@ use super::wait::{shown, until};
 use super::{Field, Verdict, peer};
 use lies::{Answer, Lie};
 
-/// How long a client may take for whatever it is told, and how long for it to be ended.
+/// The time limit of a client, and of its end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much longer than its limit of time a client may take on a machine that others use.
+/// The time by which a client may exceed its time limit on a busy machine.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The job of those who are lied to.
+/// The job of the clients.
 const JOB: &str = "job";
 
-/// What a client says of itself at its end.
+/// The report of a client at its end.
 struct Told {
     begun: Status,
     got: Status,
-    /// The most memory that it had, in KiB.
+    /// The peak memory of the client, in KiB.
     peak: u64,
     took: Duration,
 }
 
-/// Each lie, told to each client.
+/// Tells each lie to each client.
 pub(super) fn run(field: &Field) -> Result<Verdict, String> {
     let program = compile(field)?;
     let mut most = (0, "");
@@ -80,7 +80,7 @@ pub(super) fn run(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// The client in C, in a folder with the library.
+/// Compiles the C client into a folder with the library.
 fn compile(field: &Field) -> Result<PathBuf, String> {
     let profile = if field.short { "dev" } else { "release" };
     let library = library::build(profile)?.join("libpmix_capi.so");
@@ -105,7 +105,7 @@ fn compile(field: &Field) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Starts a server that tells this lie and a client of it, and returns what became of the client.
+/// Starts a server that tells the lie, runs a client against it and returns the client's report.
 fn tell(lie: &Lie, mut client: Command) -> Result<Told, String> {
     let fault = |e: std::io::Error| e.to_string();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
@@ -126,7 +126,7 @@ fn tell(lie: &Lie, mut client: Command) -> Result<Told, String> {
             let _ = child.kill();
             let _ = child.wait();
         }
-        // A client that never came is waited for by nobody.
+        // Unblock the accept of the server thread if the client never connected.
         drop(TcpStream::connect(address));
         let served = serving.join();
         let served = served.unwrap_or_else(|_| Err("the server panicked".to_owned()));
@@ -157,8 +157,8 @@ fn tell(lie: &Lie, mut client: Command) -> Result<Told, String> {
     })
 }
 
-/// Welcomes one client, says what it says of the job and what it answers to the first get. What else
-/// is asked succeeds.
+/// Welcomes one client, sends the job info of the lie and replies to the first get with its answer. Every other request
+/// succeeds.
 fn serve(listener: &TcpListener, lie: &Lie) -> Result<(), String> {
     let fault = |e: std::io::Error| e.to_string();
     let (mut stream, _) = listener.accept().map_err(fault)?;
@@ -176,7 +176,7 @@ fn serve(listener: &TcpListener, lie: &Lie) -> Result<(), String> {
     stream.write_all(&job).map_err(fault)?;
     let mut has_answered = false;
     while let Some(frame) = next(&mut stream, &mut inbox) {
-        // A client that has seen enough may hang up.
+        // The client may disconnect after the lie.
         match has_answered {
             false => answer(&mut stream, &form, &frame, &lie.answer)?,
             true => {
@@ -225,7 +225,7 @@ fn answer(
     Ok(())
 }
 
-/// The next frame; none once the client is gone.
+/// Returns the next frame, or `None` once the client has disconnected.
 pub(super) fn next(stream: &mut TcpStream, inbox: &mut Inbox) -> Option<Frame> {
     let mut buffer = [0; 4096];
     loop {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cargo xtask faults`: a live server among peers that lie, stall and die, and on a machine that
-//! has run out of things.
+//! `cargo xtask faults`: a live server among peers that lie, stall and die, and on a machine that lacks resources.
 //!
-//! The server is a process of its own (`crates/pmix-server/examples/fault_host.rs`), so what it
-//! takes is what the kernel says of that process. Each scenario is a line with what was measured.
+//! The server is a process of its own (`crates/pmix-server/examples/fault_host.rs`), so that the kernel reports its
+//! memory and time. Each scenario prints one line with its figures.
 
 #![forbid(unsafe_code)]
 
@@ -33,10 +32,10 @@ use clap::Parser;
 use server::Server;
 use xtask::{Outcome, install};
 
-/// The seed unless told otherwise.
+/// The default seed.
 const SEED: u64 = 5;
 
-/// Where scenarios are run, and how long they may be.
+/// The environment of the scenarios and their form.
 struct Field {
     program: PathBuf,
     home: PathBuf,
@@ -44,15 +43,15 @@ struct Field {
     short: bool,
 }
 
-/// How a scenario ended that did not fail.
+/// The outcome of a scenario that did not fail.
 enum Verdict {
-    /// What was measured.
+    /// The measured figures.
     Held(String),
-    /// Why it cannot be run here.
+    /// The reason why the scenario cannot run here.
     Skipped(String),
 }
 
-/// One line of the report.
+/// A scenario, which prints one line of the report.
 struct Scenario {
     name: &'static str,
     run: fn(&Field) -> Result<Verdict, String>,
@@ -226,12 +225,12 @@ const SCENARIOS: &[Scenario] = &[
 ];
 
 impl Field {
-    /// As many as that, or in the short form fewer.
+    /// Returns the first count, or in the short form the second.
     fn count(&self, full: usize, short: usize) -> usize {
         if self.short { short } else { full }
     }
 
-    /// A new directory, below which a scenario works.
+    /// Creates a directory for a scenario.
     fn directory(&self, name: &str) -> Result<PathBuf, String> {
         let directory = self.home.join(name);
         let fault = |e: std::io::Error| format!("{}: {e}", directory.display());
@@ -242,7 +241,7 @@ impl Field {
         Ok(directory)
     }
 
-    /// A server with a directory of its own.
+    /// Starts a server in a directory of its own.
     fn server(&self, name: &str, args: &[&str]) -> Result<Server, String> {
         Server::start(&self.program, &self.directory(name)?, args)
     }
@@ -277,7 +276,7 @@ fn main() -> ExitCode {
     }))
 }
 
-/// This process is one of the peers.
+/// Runs this process as a peer of a scenario.
 fn peer_process(what: &[String]) -> ExitCode {
     match peer::main(what) {
         Ok(()) => ExitCode::SUCCESS,
@@ -288,7 +287,7 @@ fn peer_process(what: &[String]) -> ExitCode {
     }
 }
 
-/// Runs every scenario that was asked for.
+/// Runs the requested scenarios.
 fn run(options: &Options) -> Result<Outcome, String> {
     let asked = |scenario: &&Scenario| {
         let only = options.only.as_deref();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A daemon of MUNGE that takes questions and never answers.
+//! A MUNGE daemon that accepts requests and never replies.
 
 use std::os::unix::net::UnixListener;
 use std::process::Command;
@@ -16,19 +16,19 @@ use super::server::Server;
 use super::wait::{Times, shown};
 use super::{Field, Verdict, good};
 
-/// How many peers show credentials that the daemon is asked about.
+/// The number of peers whose credentials need the daemon.
 const PEERS: u32 = 8;
 
-/// How long a fence may take meanwhile: nobody waits for the daemon, and this machine may be busy. A
-/// server that waited for it would take the 5 s of a handshake.
+/// The limit of a fence meanwhile, which allows for a busy machine. A server that blocked on the daemon would need the
+/// 5 s of a handshake.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Clients fence while peers come whose credentials nobody judges.
+/// Runs fences while peers connect whose credentials the daemon never validates.
 pub(super) fn hangs(field: &Field) -> Result<Verdict, String> {
     install::packages(&["munge"]);
     let directory = field.directory("munge")?;
     let socket = directory.join("socket");
-    // What is connected waits in the queue, whoever accepts it.
+    // Connections wait in the queue of the listener, which never accepts.
     let _listener =
         UnixListener::bind(&socket).map_err(|e| format!("{}: {e}", socket.display()))?;
     let sessions = field.directory("munge-server")?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers in processes of their own: of other users, or to be killed.
+//! Peers that run as processes of their own: as another user, or to be killed.
 //!
-//! This program is that process too: `pmix-faults peer WHAT ARGUMENTS`.
+//! This program is that process: `pmix-faults peer WHAT ARGUMENTS`.
 
 use std::fs;
 use std::io::Write as _;
@@ -26,18 +26,18 @@ use super::tools::asking;
 use super::wait::FairClock;
 use xtask::process;
 
-/// A process that does one of the things below.
+/// Returns a command that runs this program as such a peer.
 pub(super) fn command(what: &[&str]) -> Command {
-    // The way to this program may be closed to other users.
+    // Another user may have no access to the directory of this program.
     let mut command = Command::new("/proc/self/exe");
     command.arg("peer").args(what);
     command
 }
 
-/// Lets another user do something: what it says.
+/// Runs a peer as another user and returns its output.
 ///
 /// # Errors
-/// It cannot.
+/// Returns a message if the peer fails.
 pub(super) fn of_user(uid: u32, what: &[&str]) -> Result<String, String> {
     let mut command = command(what);
     command.uid(uid).gid(uid).current_dir("/");
@@ -45,10 +45,10 @@ pub(super) fn of_user(uid: u32, what: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&said).trim().to_owned())
 }
 
-/// What such a process does.
+/// Runs the peer that the arguments name.
 ///
 /// # Errors
-/// It cannot.
+/// Returns the message of the peer.
 pub(super) fn main(args: &[String]) -> Result<(), String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
@@ -65,7 +65,7 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
             let point = Point::named(point).ok_or("no such point")?;
             let _stream = point.reach(&address(uri)?, job)?;
             println!("here");
-            // Until it is killed.
+            // The parent kills this process.
             sleep(Duration::from_secs(60));
         }
         ["own-fences", time, path] => own_fences(number(time)?, Path::new(path))?,
@@ -102,8 +102,8 @@ pub(super) fn main(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Fences alone for so many milliseconds, as a process of a launcher, and writes how many microseconds
-/// the longest fence took on a clock that counts no other load of the machine. Then it stays.
+/// Fences alone for this time as a process of a launcher, and writes the longest fence in microseconds, measured by a
+/// clock that does not count other load of the machine. Then stays connected.
 fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
     let mut client = of_launcher()?;
     let own = [client.proc().clone()];
@@ -116,7 +116,7 @@ fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
         client.fence(&fence).map_err(|e| e.to_string())?;
         longest = longest.max(clock.elapsed());
     }
-    // Whoever waits for the file finds it whole.
+    // Rename the complete file, so that the process that waits for it never reads a part.
     let told = path.with_extension("new");
     fs::write(&told, longest.as_micros().to_string()).map_err(|e| e.to_string())?;
     fs::rename(&told, path).map_err(|e| e.to_string())?;
@@ -125,7 +125,7 @@ fn own_fences(milliseconds: u32, path: &Path) -> Result<(), String> {
     }
 }
 
-/// Fences so often with rank 1, which ends without a word.
+/// Fences `count` times with rank 1, which has exited without finalizing.
 fn failing_fences(count: u32) -> Result<(), String> {
     let mut client = of_launcher()?;
     let job = client.proc().nspace.clone();
@@ -145,14 +145,14 @@ fn server_of(settings: &Settings) -> Result<&Uri, String> {
     server.ok_or_else(|| "no server".to_owned())
 }
 
-/// Is a process that registers a file for removal at its end, says so by another file, and goes on.
+/// Registers a file for removal at the end of this process, confirms it by creating another file, and stays.
 fn registers(path: &str, told: &Path) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let client = SharedClient::init(settings, |_| {}).map_err(|e| e.to_string())?;
     let infos = vec![Info::new(keys::REGISTER_CLEANUP, path.to_owned())];
     let asked = client.wait(Ask::job_control(Vec::new(), infos));
     asked.map_err(|e| e.to_string())?;
-    // The launcher answers this itself, and what was registered before it has told its second process then.
+    // The launcher replies to this query itself. It has passed the earlier registration to its helper process by then.
     let query = Query {
         keys: vec![keys::QUERY_NAMESPACES.into()],
         qualifiers: Vec::new(),
@@ -160,12 +160,12 @@ fn registers(path: &str, told: &Path) -> Result<(), String> {
     let answered = client.wait(Ask::query(vec![query]));
     answered.map_err(|e| e.to_string())?;
     fs::write(told, "").map_err(|e| e.to_string())?;
-    // Until it is killed.
+    // The parent kills this process.
     sleep(Duration::from_secs(1000));
     Ok(())
 }
 
-/// Logs without end, and waits for no answer.
+/// Logs without end and ignores the replies.
 fn log_flood() -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let rank = settings.proc.rank.as_raw();
@@ -176,7 +176,7 @@ fn log_flood() -> Result<(), String> {
         data: vec![Info::new(keys::LOG_STDOUT, "x".repeat(64 << 10))],
         directives: Vec::new(),
     });
-    // What is answered is read, so that the server does not stop reading.
+    // Read the replies, as the server stops reading from a peer that does not.
     let mut answers = peer.stream.try_clone().map_err(|e| e.to_string())?;
     std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
     let mut tag = 100;
@@ -189,7 +189,7 @@ fn log_flood() -> Result<(), String> {
     }
 }
 
-/// Is a client that is lied to, whose limit of time is this: the same as `tests/capi/lied_to.c`, of our client library.
+/// Runs a client of our client library against a lying server, with a time limit. `tests/capi/lied_to.c` is its C form.
 fn lied_to(milliseconds: u32) -> Result<(), String> {
     let mut settings = Settings::from_env().map_err(|e| e.to_string())?;
     settings.time_limit = Some(Duration::from_millis(milliseconds.into()));
@@ -206,8 +206,8 @@ fn lied_to(milliseconds: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Fences and connects with a rank that its job does not have, and with a job that nobody has: what
-/// each call answers, a line each.
+/// Fences and connects with a rank that its job does not have, and with a job that does not exist. Prints the status of
+/// each call on a line.
 fn unknown_names() -> Result<(), String> {
     let mut client = of_launcher()?;
     let own = client.proc().clone();
@@ -224,13 +224,12 @@ fn unknown_names() -> Result<(), String> {
             }
         }
     }
-    // The server and this client go on.
+    // The connection must still work after the failed calls.
     client.fence(&Fence::new()).map_err(|e| e.to_string())?;
     client.finalize().map_err(|e| e.to_string())
 }
 
-/// Pulls the output of so many names so often, then makes a file, and reads what comes until there is
-/// another.
+/// Pulls the output of `names` processes `pulls` times, then creates a file and reads until the other file exists.
 fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), String> {
     let mut client = of_launcher()?;
     let job = client.proc().nspace.clone();
@@ -254,8 +253,8 @@ fn pulls(pulls: u32, names: u32, pulled: &Path, done: &Path) -> Result<(), Strin
     client.finalize().map_err(|e| e.to_string())
 }
 
-/// Asks in the names of the first ranks of a job for as much as they may, without end, each in a
-/// connection and a thread of its own.
+/// Sends every kind of request in the names of the first ranks of a job without end, each on a connection and a thread
+/// of its own.
 fn attack(attackers: u32, share: u32) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let share = usize::try_from(share).unwrap_or(1);
@@ -263,7 +262,7 @@ fn attack(attackers: u32, share: u32) -> Result<(), String> {
     let server = server_of(&settings)?;
     let form = enter(server, &job, 0, me())?.form;
     let mut kinds = kinds::all(&form, share)?;
-    // That would end the job.
+    // An abort would end the job.
     kinds.retain(|kind| kind.name != "abort of names");
     let (kinds, job) = (&kinds, &job);
     std::thread::scope(|scope| {
@@ -271,7 +270,7 @@ fn attack(attackers: u32, share: u32) -> Result<(), String> {
             let first = usize::try_from(rank).unwrap_or(0) * 3;
             scope.spawn(move || {
                 for kind in kinds.iter().cycle().skip(first) {
-                    // The server hangs up on some of them, and is asked again.
+                    // Reconnect: the server disconnects attackers for some of the requests.
                     let Ok(mut peer) = enter(server, job, rank, me()) else {
                         sleep(Duration::from_millis(1));
                         continue;
@@ -285,7 +284,7 @@ fn attack(attackers: u32, share: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// A client of the launcher that started this process.
+/// Returns a client of the launcher that started this process.
 fn of_launcher() -> Result<Client, String> {
     let settings = Settings::from_env();
     settings.and_then(Client::init).map_err(|e| e.to_string())
@@ -299,7 +298,7 @@ pub(super) fn address(word: &str) -> Result<Uri, String> {
     word.parse().map_err(|e: pmix_client::Error| e.to_string())
 }
 
-/// The address of a server as an argument.
+/// Formats the address of a server as an argument.
 pub(super) fn argument(uri: &Uri) -> String {
     let (family, address) = match uri.address.is_ipv4() {
         true => ("tcp4", uri.address),
@@ -311,10 +310,10 @@ pub(super) fn argument(uri: &Uri) -> String {
     )
 }
 
-/// Connects as a process that says that it is this user.
+/// Connects as a process with the credential of this user.
 ///
 /// # Errors
-/// It is not let in.
+/// Returns a message if the server refuses the connection.
 pub(super) fn enter(uri: &Uri, job: &str, rank: u32, user: (u32, u32)) -> Result<Peer, String> {
     let credential = raw::credential(user);
     let proc = Proc::new(job.to_owned(), Rank::new(rank));
@@ -323,7 +322,7 @@ pub(super) fn enter(uri: &Uri, job: &str, rank: u32, user: (u32, u32)) -> Result
     Peer::with(uri.address, &hello)
 }
 
-/// Asks as a process of one job for what one of another put.
+/// Gets data that a process of another job put.
 fn read(uri: &Uri, job: &str, of: &str) -> Result<Status, String> {
     const TAG: Tag = Tag(101);
     let mut peer = enter(uri, job, 0, me())?;

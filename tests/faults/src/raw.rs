@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Peers that write what they like.
+//! Peers that can write arbitrary bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,18 +11,18 @@ use pmix_types::{Proc, Rank};
 
 use super::server::me;
 
-/// How long the server may take to answer or to hang up.
+/// The time within which the server must reply or disconnect.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The tag of a question that shows that everything before it was dealt with.
+/// The tag of a request whose reply shows that everything sent before it was handled.
 const PING: Tag = Tag(0x7fff_fff0);
 
-/// What a native credential says.
+/// Returns the bytes of a credential of the native security module.
 pub(super) fn credential((uid, gid): (u32, u32)) -> Vec<u8> {
     [uid.to_ne_bytes(), gid.to_ne_bytes()].concat()
 }
 
-/// The hello of a peer that packs in this way.
+/// Returns the hello of a peer that packs in this layout.
 pub(super) fn hello<'c>(
     role: Role,
     proc: Option<Proc<'c>>,
@@ -43,7 +43,7 @@ pub(super) fn hello<'c>(
     }
 }
 
-/// A release that packs with this module.
+/// Returns the version of a release that packs with this module.
 fn version(module: Module) -> &'static str {
     match module {
         Module::V12 => "1.2.5",
@@ -56,7 +56,7 @@ fn version(module: Module) -> &'static str {
     }
 }
 
-/// Connects, and waits for nothing longer than is sensible.
+/// Connects, with a time limit for reads and writes.
 pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -65,22 +65,22 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Writes bytes and says that there are no more; then waits until the server hangs up, and gives
-/// what it sent before.
+/// Writes bytes and closes the sending direction, then reads until the server disconnects. Returns the bytes that the
+/// server sent.
 ///
 /// # Errors
-/// It does not hang up.
+/// Returns a message if the server does not disconnect.
 pub(super) fn say_and_leave(mut stream: TcpStream, bytes: &[u8]) -> Result<Vec<u8>, String> {
-    // A server that has seen enough may have hung up by now.
+    // The write may fail: the server may have disconnected already.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     until_closed(&mut stream)
 }
 
-/// What comes until the server hangs up.
+/// Reads until the server disconnects, and returns the bytes.
 ///
 /// # Errors
-/// It does not.
+/// Returns a message if the server does not disconnect.
 pub(super) fn until_closed(stream: &mut TcpStream) -> Result<Vec<u8>, String> {
     let mut sent = Vec::new();
     match stream.read_to_end(&mut sent) {
@@ -90,7 +90,7 @@ pub(super) fn until_closed(stream: &mut TcpStream) -> Result<Vec<u8>, String> {
     }
 }
 
-/// A peer that was let in.
+/// A registered peer.
 pub(super) struct Peer {
     pub(super) stream: TcpStream,
     pub(super) form: PeerForm,
@@ -98,10 +98,10 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Says a good hello, as a process of this user.
+    /// Connects as a process of this user with a well-formed hello.
     ///
     /// # Errors
-    /// It is not let in.
+    /// Returns a message if the server refuses the connection.
     pub(super) fn client(
         address: SocketAddr,
         job: &str,
@@ -114,17 +114,17 @@ impl Peer {
         Self::with(address, &hello)
     }
 
-    /// Says a hello.
+    /// Connects with this hello.
     ///
     /// # Errors
-    /// It is not let in.
+    /// Returns a message if the server refuses the connection.
     pub(super) fn with(address: SocketAddr, hello: &Hello<'_>) -> Result<Self, String> {
         let form = hello.form().map_err(|e| e.to_string())?;
         let bytes = hello.encode().map_err(|e| e.to_string())?;
         let mut stream = connect(address).map_err(|e| e.to_string())?;
         let fault = |e: io::Error| format!("not let in: {e}");
         stream.write_all(&bytes).map_err(fault)?;
-        // What a client is told: a status, which is 0, and its index.
+        // The welcome of a client: a status, which is 0, and its index.
         let mut welcome = [0; 8];
         stream.read_exact(&mut welcome).map_err(fault)?;
         Ok(Self {
@@ -134,23 +134,23 @@ impl Peer {
         })
     }
 
-    /// A frame with this payload.
+    /// Returns a frame with this payload.
     pub(super) fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         [&Header::new(0, tag, len).encode()[..], payload].concat()
     }
 
-    /// A frame with this request.
+    /// Returns a frame with this request.
     pub(super) fn request(&self, tag: Tag, request: &Request<'_>) -> Result<Vec<u8>, String> {
         let payload = request.encode(&self.form, None);
         Ok(Self::frame(tag, &payload.map_err(|e| e.to_string())?))
     }
 
-    /// Asks something that no server knows, and waits until it says so or hangs up: whether it is
-    /// still there.
+    /// Sends a request that no server knows, and waits for the reply or a disconnect. Returns `true` if the server
+    /// replied.
     ///
     /// # Errors
-    /// It does neither.
+    /// Returns a message if neither happens in time.
     pub(super) fn ping(&mut self) -> Result<bool, String> {
         let ping = self.request(PING, &Request::Unknown(Command(99)))?;
         if self.stream.write_all(&ping).is_err() {
@@ -160,11 +160,10 @@ impl Peer {
         Ok(answered.is_some())
     }
 
-    /// The payload of the reply with this tag; what else comes is passed over. None if the server
-    /// hangs up.
+    /// Returns the payload of the reply with this tag, or `None` if the server disconnects. Other frames are skipped.
     ///
     /// # Errors
-    /// Nothing comes.
+    /// Returns a message if nothing arrives in time.
     pub(super) fn reply(&mut self, tag: Tag) -> Result<Option<Vec<u8>>, String> {
         let mut buffer = [0; 16 << 10];
         loop {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The server that is attacked: a process of its own, told what to do line by line, and what the
-//! kernel says of it.
+//! The attacked server: a process of its own that takes commands line by line, and its figures from the kernel.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,13 +14,13 @@ use super::wait::until;
 use xtask::install;
 use xtask::process::{self, cargo};
 
-/// How long the server may take for anything that it is told.
+/// The time limit of a command to the server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Builds the server, as it is measured or as tests have it.
+/// Builds the server: the release build, or for the short form the test build.
 ///
 /// # Errors
-/// It does not build.
+/// Returns a message if the build fails.
 pub(super) fn build(short: bool) -> Result<PathBuf, String> {
     let profile = if short { "dev" } else { "release" };
     let example = ["--package", "pmix-server", "--example", "fault_host"];
@@ -30,32 +29,32 @@ pub(super) fn build(short: bool) -> Result<PathBuf, String> {
     Ok(install::built(profile).join("examples/fault_host"))
 }
 
-/// The user and group of this process.
+/// Returns the user and group of this process.
 pub(super) fn me() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     pub(super) uri: Uri,
-    /// Where its rendezvous files are.
+    /// The directory of its rendezvous files.
     pub(super) directory: PathBuf,
     log: PathBuf,
 }
 
-/// What the kernel says of a process.
+/// Figures of the kernel about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Figures {
-    /// Resident memory in KiB.
+    /// The resident memory, in KiB.
     pub(super) memory: u64,
-    /// The most that it was, in KiB.
+    /// The peak resident memory, in KiB.
     pub(super) peak: u64,
     pub(super) descriptors: usize,
     pub(super) threads: usize,
-    /// Processor time.
+    /// The processor time.
     pub(super) time: Duration,
 }
 
@@ -63,7 +62,7 @@ impl Server {
     /// Starts a server with its files in this directory.
     ///
     /// # Errors
-    /// It does not start, and then what it said.
+    /// Returns the output of a server that does not start.
     pub(super) fn start(program: &Path, directory: &Path, args: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(program);
         command.arg(directory).args(args);
@@ -73,7 +72,7 @@ impl Server {
     /// Starts a server by a command.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// See [`Self::start`].
     pub(super) fn start_by(mut command: Command, directory: &Path) -> Result<Self, String> {
         let fault = |e: std::io::Error| format!("the server cannot be started: {e}");
         let name = directory.file_name().unwrap_or_default();
@@ -105,10 +104,10 @@ impl Server {
         })
     }
 
-    /// Tells it something, and what it says to that.
+    /// Sends a command to the server and returns the reply.
     ///
     /// # Errors
-    /// It cannot, or is not there any more.
+    /// Returns a message if the command fails or the server has exited.
     pub(super) fn tell(&mut self, line: &str) -> Result<String, String> {
         let fault = |e: std::io::Error| format!("{line:?}: the server is gone: {e}");
         let input = self.input.as_mut().ok_or("the server was ended")?;
@@ -121,45 +120,45 @@ impl Server {
         }
     }
 
-    /// Registers a job of so many processes of this user, all of them here.
+    /// Registers a job of `num_procs` local processes of this user.
     ///
     /// # Errors
-    /// As [`Self::tell`].
+    /// See [`Self::tell`].
     pub(super) fn job(&mut self, name: &str, num_procs: u32) -> Result<(), String> {
         let (uid, gid) = me();
         self.tell(&format!("job {name} {num_procs} {num_procs} {uid} {gid}"))
             .map(drop)
     }
 
-    /// What the kernel says of it.
+    /// Returns the server's figures.
     ///
     /// # Errors
-    /// It is gone.
+    /// Returns a message if the server has exited.
     pub(super) fn figures(&self) -> Result<Figures, String> {
         Figures::of(self.child.id())
     }
 
-    /// Returns the number of its process.
+    /// Returns the process ID of the server.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How many descriptors it has whose numbers are below a limit. It may have inherited others.
+    /// Returns the number of descriptors below `limit` that are open. The server may have inherited higher ones.
     pub(super) fn descriptors_below(&self, limit: u32) -> u32 {
         let names = files(Path::new(&format!("/proc/{}/fd", self.child.id())));
         let numbers = names.iter().filter_map(|name| name.parse::<u32>().ok());
         numbers.filter(|number| *number < limit).map(|_| 1).sum()
     }
 
-    /// The root of the file systems that it sees.
+    /// Returns the root of the file systems in the server's mount namespace.
     pub(super) fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.child.id()))
     }
 
-    /// Waits until its descriptors are no more than that.
+    /// Waits until the server has at most this many descriptors.
     ///
     /// # Errors
-    /// They stay more.
+    /// Returns a message if it keeps more.
     pub(super) fn settle(&self, descriptors: usize) -> Result<Figures, String> {
         let settled = until(PATIENCE, || {
             let figures = self.figures().ok()?;
@@ -169,21 +168,21 @@ impl Server {
         settled.ok_or_else(|| format!("{} descriptors, before {descriptors}", now.descriptors))
     }
 
-    /// What it has warned of so far.
+    /// Returns the log of the server so far.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Ends it with a signal that it cannot catch.
+    /// Kills the server.
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Stops all of its threads; from then on it can only be killed.
+    /// Stops all threads of the server. Afterwards it can only be killed.
     ///
     /// # Errors
-    /// It does not stop.
+    /// Returns a message if it does not stop.
     pub(super) fn stop(&self) -> Result<(), String> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let stopped = pid.map(|pid| kill_process(pid, Signal::STOP));
@@ -202,10 +201,10 @@ impl Server {
         all.ok_or_else(|| "the server does not stop".to_owned())
     }
 
-    /// Ends it in good order: nothing of it is left but its log.
+    /// Ends the server in good order and returns its log.
     ///
     /// # Errors
-    /// It does not end, ends with an error, or leaves files.
+    /// Returns a message if the server does not end, fails or leaves files.
     pub(super) fn end(mut self) -> Result<String, String> {
         drop(self.input.take());
         let status = until(PATIENCE, || self.child.try_wait().ok().flatten());
@@ -227,7 +226,7 @@ impl Drop for Server {
     }
 }
 
-/// The names in a directory, sorted.
+/// Returns the names in a directory, sorted.
 pub(super) fn files(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries
@@ -240,7 +239,7 @@ pub(super) fn files(directory: &Path) -> Vec<String> {
 /// Returns the size of the address space of a process, in bytes.
 ///
 /// # Errors
-/// The process is not there any more.
+/// Returns a message if the process has exited.
 pub(super) fn address_space(pid: u32) -> Result<u64, String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.map_err(|e| format!("process {pid} is not there: {e}"))?;
@@ -250,7 +249,7 @@ pub(super) fn address_space(pid: u32) -> Result<u64, String> {
     Ok(number.ok_or("the kernel tells no size")? << 10)
 }
 
-/// Returns the time that the threads of a process had the processor, as far as the kernel has counted it.
+/// Returns the processor time of the threads of a process, as far as the kernel has accounted for it.
 pub(super) fn processor_time(pid: u32) -> Duration {
     let tasks = PathBuf::from(format!("/proc/{pid}/task"));
     let of_task = |task: &String| {
@@ -264,10 +263,10 @@ pub(super) fn processor_time(pid: u32) -> Duration {
 }
 
 impl Figures {
-    /// What the kernel says of a process.
+    /// Reads the figures of a process.
     ///
     /// # Errors
-    /// It is gone.
+    /// Returns a message if the process has exited.
     pub(super) fn of(pid: u32) -> Result<Self, String> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| {
@@ -281,7 +280,7 @@ impl Figures {
                 .ok_or_else(|| format!("no {name} of the server"))
         };
         let stat = read("stat")?;
-        // Behind the name of the program, which is in parentheses.
+        // The numbers follow the program's name, which is in parentheses and may contain any character.
         let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
         let ticks: u64 = fields
             .split_whitespace()
@@ -295,7 +294,7 @@ impl Figures {
             peak: number("VmHWM:")?,
             descriptors: entries.count(),
             threads: usize::try_from(number("Threads:")?).unwrap_or(usize::MAX),
-            // Linux shows 100 ticks a second on every machine.
+            // Linux reports 100 ticks per second to user space on every machine.
             time: Duration::from_millis(ticks * 10),
         })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine that has run out of something, or where others were there first.
+//! A machine that lacks a resource, and directories in which another user planted files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -17,17 +17,17 @@ use super::server::{Server, address_space, files, me};
 use super::wait::shown;
 use super::{Field, Verdict, good};
 
-/// How many descriptors the server may have.
+/// The limit of the server's descriptors.
 const DESCRIPTORS: u32 = 32;
 
-/// How many clients come, more than that.
+/// The number of clients, more than the server has descriptors for.
 const CLIENTS: u32 = 40;
 
-/// How much of a processor a server may use that waits for descriptors.
+/// The limit of processor use of a server that waits for descriptors.
 const MOST_LOAD: f64 = 0.1;
 
-/// More clients than descriptors: those that are in are served, the others come in when there is
-/// room, and the server does not spin.
+/// Connects more clients than there are descriptors: connected clients are served, the others connect when descriptors
+/// are closed, and the server does not spin.
 pub(super) fn descriptors(field: &Field) -> Result<Verdict, String> {
     let directory = field.directory("descriptors")?;
     let mut command = Command::new("sh");
@@ -87,10 +87,10 @@ pub(super) fn descriptors(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// The memory that is left to a server.
+/// The memory left to a server.
 const LEFT: u64 = 48 << 20;
 
-/// A server with little memory left: what a process puts or publishes beyond that is refused, and others are served.
+/// Starts a server with little memory left: puts and publications beyond it are refused, and other requests are served.
 pub(super) fn memory(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("memory", &[])?;
     server.job("large", 2)?;
@@ -152,7 +152,7 @@ pub(super) fn memory(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// A disk that is full when the server starts, and one that is full afterwards.
+/// Fills the disk before the server starts, and after.
 pub(super) fn disk(field: &Field) -> Result<Verdict, String> {
     let directory = field.directory("disk")?;
     if let Some(why) = no_mounts(&directory) {
@@ -179,7 +179,7 @@ pub(super) fn disk(field: &Field) -> Result<Verdict, String> {
     Ok(Verdict::Held(format!("said: {}", why.trim())))
 }
 
-/// Directories that cannot or must not be used.
+/// Starts servers in directories that cannot or must not be used.
 pub(super) fn directories(field: &Field) -> Result<Verdict, String> {
     let top = field.directory("directories")?;
     let shown = |path: &Path| path.display().to_string();
@@ -221,7 +221,7 @@ pub(super) fn directories(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Somebody has put something in place of the file of the session.
+/// Plants objects in place of the server's rendezvous file.
 pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
     let top = field.directory("planted")?;
     let precious = top.join("precious");
@@ -245,7 +245,7 @@ pub(super) fn planted(field: &Field) -> Result<Verdict, String> {
             Some("is not a regular file"),
         ),
         ("a pipe", fifo, Some("is not a regular file")),
-        // It is replaced, and what else has that file keeps it.
+        // The server replaces its own name; the other name of the file keeps its content.
         ("a hard link", |to, at| fs::hard_link(to, at), None),
     ];
     for (what, plant, why) in plants {
@@ -289,7 +289,7 @@ fn make(path: &Path, mode: u32) -> Result<(), String> {
     made.map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Why a file system cannot be mounted here, if it cannot.
+/// Returns the reason why this user cannot mount file systems, if any.
 fn no_mounts(directory: &Path) -> Option<String> {
     let mut probe = Command::new("unshare");
     probe
@@ -302,7 +302,7 @@ fn no_mounts(directory: &Path) -> Option<String> {
     }
 }
 
-/// A server whose directory is a file system of its own, that goes with it.
+/// Returns a command that starts a server in a file system of its own, which is unmounted at its end.
 fn mounted(field: &Field, directory: &Path, options: &str) -> Command {
     let script = format!("mount -t tmpfs -o {options} none \"$1\" && exec \"$0\" \"$1\"");
     let mut command = Command::new("unshare");
@@ -311,7 +311,7 @@ fn mounted(field: &Field, directory: &Path, options: &str) -> Command {
     command
 }
 
-/// What a server says that does not start.
+/// Returns the message of a server that does not start.
 fn refusal(command: Command, directory: &Path) -> Result<String, String> {
     match Server::start_by(command, directory) {
         Err(why) => Ok(why),

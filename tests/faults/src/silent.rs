@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections that say nothing, or hardly anything.
+//! Connections that send nothing, or almost nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,19 +16,19 @@ use super::server::me;
 use super::wait::{Times, shown, until};
 use super::{Field, Verdict, good, raw};
 
-/// How many say nothing, or one byte a second.
+/// The number of connections that send nothing or one byte per second.
 const SILENT: usize = 256;
 
-/// How long connecting may take good clients, all but one in a hundred.
+/// The limit of the time to connect for 99 of 100 well-behaved clients.
 const MOST: Duration = Duration::from_millis(50);
 
-/// How much later than configured a connection may be dropped.
+/// The time by which a connection may outlive the configured limit.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often it is tried: on a machine that others use as well, times are theirs too.
+/// The number of tries, as other load of the machine affects the times.
 const TRIES: usize = 3;
 
-/// They are dropped in time, and hold up nobody.
+/// Opens silent connections: they are closed in time and delay no other client.
 pub(super) fn dropped(field: &Field) -> Result<Verdict, String> {
     let mut last = Err(String::new());
     for number in 1..=TRIES {
@@ -42,14 +42,14 @@ pub(super) fn dropped(field: &Field) -> Result<Verdict, String> {
 }
 
 fn once(field: &Field) -> Result<Verdict, String> {
-    // The default, which need not be said.
+    // The full form uses the default time limit, which needs no argument.
     let (args, limit): (&[&str], _) = match field.short {
         false => (&[], Duration::from_secs(5)),
         true => (&["1000"], Duration::from_secs(1)),
     };
     let mut server = field.server("silent", args)?;
     server.job("good", 1)?;
-    // A job has a descriptor, for what its processes share.
+    // Read the figures after the registration: each job has a descriptor for its shared data.
     let before = server.figures()?;
     let begun = Instant::now();
     let mut idle = connect(&server.uri)?;
@@ -83,7 +83,8 @@ fn once(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// One user has only so many of them, and good clients of that user come in.
+/// Checks that the number of unregistered connections of one user is limited, and that well-behaved clients of that
+/// user can still connect.
 pub(super) fn limited(field: &Field) -> Result<Verdict, String> {
     const KEPT: usize = 64;
     let mut server = field.server("limited", &["60000", &KEPT.to_string()])?;
@@ -120,8 +121,8 @@ fn connect(uri: &Uri) -> Result<Vec<TcpStream>, String> {
     idle.collect::<Result<_, _>>().map_err(|e| e.to_string())
 }
 
-/// Every other one says a byte of a good hello now and then, until all are closed: how long the
-/// first and the last one was open.
+/// Sends a byte of a well-formed hello on every second connection now and then, until all are closed. Returns how long
+/// the first and the last one were open.
 fn drip_until_closed(
     idle: &mut Vec<TcpStream>,
     begun: Instant,
@@ -142,7 +143,7 @@ fn drip_until_closed(
             let byte = hello.get(said..=said).unwrap_or_default();
             said += 1;
             for stream in idle.iter_mut().step_by(2) {
-                // Who is closed cannot be told anything.
+                // The write fails on a connection that the server has closed.
                 let _ = stream.write(byte);
             }
         }
@@ -166,7 +167,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// How long it takes one client after the other to come in and be told of its job.
+/// Connects one client after another, and returns the time that each needed to receive its job info.
 fn connecting(uri: &Uri, over: &AtomicBool) -> Result<Times, String> {
     let mut times = Times::default();
     while !over.load(Ordering::SeqCst) {

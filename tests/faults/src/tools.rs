@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools that are not who they say they are, or of another user; servers that lie to tools, and files
-//! that lead tools to where they are not to go.
+//! Tools with a forged name or of another user, servers that lie to tools, and planted files that mislead tools.
 
 pub(super) mod asking;
 mod crowd;
@@ -24,10 +23,10 @@ pub(super) use lied_to::lied_to;
 pub(super) use listing::listing_lied_to;
 pub(super) use planted::planted;
 
-/// A user that owns nothing.
+/// The user ID of a user that owns no files.
 const NOBODY: u32 = 65_534;
 
-/// Tools that bring the name of somebody else.
+/// Attaches tools with names of other processes.
 pub(super) fn named(field: &Field) -> Result<Verdict, String> {
     let mut server = field.server("tool-named", &[])?;
     server.job("good", 2)?;
@@ -70,7 +69,7 @@ pub(super) fn named(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Tools of another user, at a server that serves its own and at one that serves all.
+/// Attaches tools of another user, to a server that accepts its own user only and to one that accepts all.
 pub(super) fn foreign(field: &Field) -> Result<Verdict, String> {
     if super::server::me().0 != 0 {
         return Ok(Verdict::Skipped("only root can be another user".to_owned()));
@@ -117,7 +116,7 @@ fn attach(uri: &Uri, name: Option<Proc<'static>>) -> Result<Tool, String> {
     attached.map(|_| tool).map_err(|e| e.to_string())
 }
 
-/// Whether the server has warned of something since it had written so much.
+/// Fails unless the server logged a warning with this reason after the first `seen` bytes.
 fn logged(server: &Server, seen: usize, reason: &str) -> Result<(), String> {
     let found = until(Duration::from_secs(5), || {
         server.log().get(seen..)?.contains(reason).then_some(())

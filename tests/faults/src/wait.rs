@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for what others do, and how long things took.
+//! Waiting with a time limit, and measured times.
 
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Waits until there is something, at most so long.
+/// Polls until there is a result, for `limit` at most.
 pub(super) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {
@@ -19,8 +19,8 @@ pub(super) fn until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// A clock that does not count the time in which threads of others wait for a processor. A thread that works, sleeps or
-/// waits for a disk is counted, and other load of the machine is not.
+/// A clock that does not count the time in which its threads wait for a processor. Work, sleep and waits for a disk
+/// count; other load of the machine does not.
 pub(super) struct FairClock {
     threads: Vec<u32>,
     begun: Instant,
@@ -28,17 +28,17 @@ pub(super) struct FairClock {
     last: Vec<Scheduled>,
 }
 
-/// The times of a thread since its start, as far as the kernel has counted them.
+/// Times of a thread since its start, as far as the kernel has accounted for them.
 #[derive(Clone, Copy, Default)]
 struct Scheduled {
-    /// The time that it had a processor.
+    /// The time on a processor.
     worked: Duration,
-    /// The time that it could have worked and others had the processors.
+    /// The time for which the thread was runnable without a processor.
     delayed: Duration,
 }
 
 impl FairClock {
-    /// Starts a clock for threads that wait for each other, the first threads of processes by their numbers.
+    /// Starts a clock for threads that wait for each other, given as process IDs of their main threads.
     pub(super) fn start(threads: &[u32]) -> Self {
         let first: Vec<_> = threads
             .iter()
@@ -52,7 +52,7 @@ impl FairClock {
         }
     }
 
-    /// Returns the time that the clock has counted. Of a thread that has ended the last figures count that were seen.
+    /// Returns the counted time. A thread that has exited counts with its last known figures.
     pub(super) fn elapsed(&mut self) -> Duration {
         let took = self.begun.elapsed();
         let (mut worked, mut delayed) = (Duration::ZERO, Duration::ZERO);
@@ -62,7 +62,7 @@ impl FairClock {
             worked += last.worked.saturating_sub(first.worked);
             delayed += last.delayed.saturating_sub(first.delayed);
         }
-        // The kernel counts a delay at its end, and it may have begun before the clock.
+        // The kernel accounts for a delay when it ends, and it may have begun before the clock.
         took.saturating_sub(delayed).max(worked.min(took))
     }
 }
@@ -79,7 +79,7 @@ impl Scheduled {
     }
 }
 
-/// A time as it is read best.
+/// Formats a time with a suitable unit.
 pub(super) fn shown(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
@@ -89,7 +89,7 @@ pub(super) fn shown(time: Duration) -> String {
     }
 }
 
-/// How long something took that was done many times.
+/// Durations of repeated operations.
 #[derive(Default)]
 pub(super) struct Times(Vec<Duration>);
 
@@ -106,14 +106,14 @@ impl Times {
         self.0.len()
     }
 
-    /// The time that so many in a hundred did not exceed.
+    /// Returns the duration that `percent` of all operations did not exceed.
     pub(super) fn percentile(&mut self, percent: usize) -> Duration {
         self.0.sort_unstable();
         let at = (self.0.len() * percent).div_ceil(100).max(1) - 1;
         self.0.get(at).copied().unwrap_or_default()
     }
 
-    /// The longest.
+    /// Returns the longest duration.
     pub(super) fn worst(&self) -> Duration {
         self.0.iter().max().copied().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ mod tests {
         let mut clock = FairClock::start(&[std::process::id()]);
         sleep(time);
         assert!(clock.elapsed() <= clock.begun.elapsed());
-        // No thread has this number, so nothing is known of its delays.
+        // No thread has this ID, so the clock knows of no delays.
         let mut clock = FairClock::start(&[u32::MAX]);
         sleep(time);
         assert!(clock.elapsed() >= time);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a server says that lies, and what a client is to make of it.
+//! Lies of a server, and the result that a client must give.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -10,41 +10,41 @@ use pmix_types::{Key, Kval, Proc, Rank, Status, Value, keys};
 
 use super::{GRACE, PATIENCE, Told};
 
-/// How many processes a blob each is told of, and how many keys the job has that nobody knows.
+/// The number of processes with a blob in the job info, and the number of unknown keys of the job.
 const BLOBS: usize = 80_000;
 const KEYS: usize = 200_000;
 
-/// How many events come before an answer.
+/// The number of events before a reply.
 const EVENTS: usize = 400_000;
 
-/// What a client may hold beside what it was told, in KiB.
+/// The limit of a client's memory beyond the data that it received, in KiB.
 const OWN: u64 = 64 << 10;
 
-/// One lie.
+/// A lie of a server.
 pub(super) struct Lie {
     pub(super) name: &'static str,
-    /// What the server says of the job.
+    /// The job info that the server sends.
     pub(super) told: Vec<Kval<'static>>,
-    /// What it answers to a get.
+    /// The reply to a get.
     pub(super) answer: Answer,
-    /// The status of that get.
+    /// The status with which the get must end.
     status: Status,
-    /// The most memory that the client may have, in KiB.
+    /// The limit of the client's memory, in KiB.
     most: u64,
 }
 
-/// An answer to a get.
+/// A reply to a get.
 pub(super) enum Answer {
-    /// This value, which the peer put.
+    /// A value, as if the peer had put it.
     Object(Value<'static>),
-    /// The head of a message of so many bytes, and nothing more.
+    /// The header of a message of this size, without its payload.
     Huge(u32),
-    /// So many events, or events without end, and then this value.
+    /// This many events (`None` for events without end), and then the value.
     Events {
         count: Option<usize>,
         and_then: Option<Value<'static>>,
     },
-    /// Nothing.
+    /// No reply.
     Silence,
 }
 
@@ -69,7 +69,7 @@ impl Lie {
         }
     }
 
-    /// The time limit of a client of ours; one of C has none.
+    /// Returns the time limit of a client of ours; a C client has none.
     pub(super) fn time_limit(&self) -> Duration {
         match self.takes_the_time_limit() {
             true => Duration::from_secs(1),
@@ -77,12 +77,12 @@ impl Lie {
         }
     }
 
-    /// Whether a client gives up when its time is over.
+    /// Returns `true` if the client must end by its time limit.
     pub(super) fn takes_the_time_limit(&self) -> bool {
         self.status == Status::ERR_TIMEOUT
     }
 
-    /// Whether a client made of it what it is to make of it.
+    /// Checks the client's report against the expected result.
     pub(super) fn check(&self, told: &Told) -> Result<(), String> {
         let limit = self.time_limit() + GRACE;
         if told.begun != Status::SUCCESS {
@@ -101,10 +101,10 @@ impl Lie {
     }
 }
 
-/// Each lie, of this share of the largest size.
+/// Returns all lies, scaled down by `share`.
 ///
 /// # Errors
-/// One cannot be made.
+/// Returns a message if a lie cannot be packed.
 pub(super) fn all(share: usize) -> Result<Vec<Lie>, String> {
     let fault = |e: bfrops::Error| e.to_string();
     let blobs: Result<Vec<_>, _> = (0..BLOBS / share).map(blob).collect();
@@ -136,7 +136,7 @@ pub(super) fn all(share: usize) -> Result<Vec<Lie>, String> {
             Status::ERR_OUT_OF_RESOURCE,
             OWN,
         ),
-        // What cannot be made whole again stays as it is.
+        // A client returns compressed data unchanged if it cannot be restored.
         Lie::of_get(
             "one that claims to become 1 MB",
             string(1 << 20),
@@ -178,18 +178,18 @@ fn kval(key: impl Into<Key<'static>>, value: Value<'static>) -> Kval<'static> {
     }
 }
 
-/// What a server says of a process: its rank and the number of its application.
+/// Returns the job info of a process: its rank and the number of its application.
 fn blob(rank: usize) -> Result<Kval<'static>, bfrops::Error> {
     let rank = u32::try_from(rank).unwrap_or(u32::MAX);
     let mut bytes = Vec::new();
-    // The layout that a client of this address asks for.
+    // The module that the client's hello requests.
     let mut encoder = Encoder::new(Layout::new(Module::V41), &mut bytes);
     encoder.one::<wire_type::Rank>(&Rank::new(rank))?;
     encoder.one::<wire_type::Kval>(&kval(keys::APPNUM, Value::Uint32(rank)))?;
     Ok(kval(keys::PROC_BLOB, Value::ByteObject(bytes.into())))
 }
 
-/// A zlib stream of 4 MB that stands for 4 GB of zeros.
+/// Returns a zlib stream of 4 MB that decompresses to 4 GB of zeros.
 fn compressed_zeros() -> std::io::Result<Vec<u8>> {
     const PART: usize = 16 << 20;
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
@@ -199,14 +199,14 @@ fn compressed_zeros() -> std::io::Result<Vec<u8>> {
     let head = encoder.get_ref().len();
     encoder.write_all(&zeros)?;
     encoder.flush()?;
-    // Each part that was flushed can be repeated.
+    // A flush ends the part at a byte boundary, and its references only reach zeros, so it can be repeated.
     let part = encoder.get_ref().get(head..).unwrap_or_default().to_vec();
     let mut stream = encoder.get_ref().get(..head).unwrap_or_default().to_vec();
     (0..255).for_each(|_| stream.extend(&part));
     Ok(stream)
 }
 
-/// What a server says of the job.
+/// Packs the job info.
 pub(crate) fn job_info(form: &PeerForm, job: &str, told: &[Kval<'_>]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut encoder = Encoder::new(form.layout, &mut out);
@@ -220,7 +220,7 @@ pub(crate) fn job_info(form: &PeerForm, job: &str, told: &[Kval<'_>]) -> Result<
     Ok(out)
 }
 
-/// The reply to a get of rank 1: this value of the key "text".
+/// Packs the reply to a get of rank 1, with this value for the key "text".
 pub(crate) fn object(
     form: &PeerForm,
     job: &str,
@@ -240,23 +240,23 @@ pub(crate) fn object(
     Ok(out)
 }
 
-/// The status of what went well.
+/// Packs a status reply of success.
 pub(crate) fn success(form: &PeerForm) -> Result<Vec<u8>, String> {
     reply::status(form, Status::SUCCESS).map_err(|e| e.to_string())
 }
 
-/// The head of a frame with a payload of so many bytes.
+/// Returns the header of a frame with a payload of `len` bytes.
 pub(crate) fn head(tag: Tag, len: u32) -> Vec<u8> {
     Header::new(0, tag, len).encode().to_vec()
 }
 
-/// A frame with this payload.
+/// Returns a frame with this payload.
 pub(crate) fn frame(tag: Tag, payload: &[u8]) -> Vec<u8> {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     [&head(tag, len)[..], payload].concat()
 }
 
-/// The frame of an event.
+/// Returns the frame of an event.
 pub(crate) fn event(form: &PeerForm, job: &str) -> Result<Vec<u8>, String> {
     let event = Event {
         status: Status::ERR_PROC_ABORTED,

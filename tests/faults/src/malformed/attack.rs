@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hellos and messages that are wrong in one way or another, each from a seed.
+//! Malformed hellos and messages, generated from a seed.
 
 use bfrops::{BufferKind, Layout, Module};
 use pmix_proto::{Header, Hello, PeerForm, Request, Role, Tag};
@@ -9,11 +9,11 @@ use crate::raw::{self, Peer};
 use pmix_interop::captures;
 use pmix_interop::random::Random;
 
-/// What attacks are made of: the messages that real clients and tools sent.
+/// Captured messages of real clients and tools, from which attacks are made.
 pub(super) struct Armoury {
     /// Hellos with their headers.
     hellos: Vec<Vec<u8>>,
-    /// The jobs that they named.
+    /// The jobs named in the hellos.
     pub(super) jobs: Vec<String>,
     /// Payloads as v41 packs them.
     requests: Vec<Vec<u8>>,
@@ -21,9 +21,9 @@ pub(super) struct Armoury {
 
 /// The last bytes of a connection.
 pub(super) enum Tail {
-    /// Every message was whole, so that the server can be asked whether it is still there.
+    /// Nothing: every message was complete, so a ping can show that the server still serves the peer.
     Whole,
-    /// A message is not, or should end the connection.
+    /// An incomplete message, or one that must end the connection.
     Broken(Vec<u8>),
 }
 
@@ -31,7 +31,7 @@ impl Armoury {
     /// Reads the captures.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Returns a message if they cannot be read.
     pub(super) fn read() -> Result<Self, String> {
         let captures = captures::read_all().map_err(|e| format!("testdata/wire: {e}"))?;
         let (mut hellos, mut jobs, mut requests) = (Vec::new(), Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ impl Armoury {
         })
     }
 
-    /// A wrong hello.
+    /// Returns a malformed hello.
     pub(super) fn hello(&self, random: &mut Random) -> Vec<u8> {
         let mut hello = random.pick(&self.hellos).clone();
         match random.within(0, 9) {
@@ -77,7 +77,7 @@ impl Armoury {
         hello
     }
 
-    /// A wrong message of a peer that was let in, whole as a frame.
+    /// Returns a malformed message of a registered peer in a well-formed frame.
     pub(super) fn message(&self, form: &PeerForm, random: &mut Random) -> Vec<u8> {
         let tag = match random.within(0, 15) {
             0 => Tag(u32::try_from(random.within(0, 99)).unwrap_or(0)),
@@ -88,7 +88,7 @@ impl Armoury {
         let payload = request.and_then(|request| request.encode(form, None));
         let mut payload = payload.unwrap_or_default();
         match random.within(0, 5) {
-            // Any command, and what does not belong to it.
+            // Combine any command with a payload of another.
             0 => payload = noise(random),
             1 if payload.len() > 1 => {
                 let command = random.within(0, 255);
@@ -100,10 +100,10 @@ impl Armoury {
         Peer::frame(tag, &payload)
     }
 
-    /// How a connection ends.
+    /// Returns the last bytes of a connection.
     pub(super) fn tail(&self, form: &PeerForm, random: &mut Random) -> Tail {
         let broken = match random.within(0, 7) {
-            // A header that is cut, one that claims too much, a frame that is cut, a second hello.
+            // In turn: a cut header, one that claims too much, a cut frame, a second hello.
             0 => Header::new(0, Tag(200), 7).encode()[..9].to_vec(),
             1 => Header::new(0, Tag(200), u32::MAX).encode().to_vec(),
             2 => {
@@ -118,25 +118,25 @@ impl Armoury {
     }
 }
 
-/// What the captured requests are packed for.
+/// Returns the form in which the captured requests are packed.
 fn v41() -> PeerForm {
     PeerForm::new(Layout::new(Module::V41), b"5.0.11")
 }
 
-/// A header whose numbers are wrong.
+/// Puts wrong numbers into a header.
 fn wrong_header(hello: &mut Vec<u8>, random: &mut Random) {
     let len: u32 = *random.pick(&[0, 1, 0x7f, 0x2_0001, 0x7fff_ffff, 0xffff_ffff]);
     let header = match random.within(0, 3) {
         0 => Header::hello(len).encode(),
         1 => Header::new(0, Tag(u32::MAX), len).encode(),
         2 => Header::new(-1, Tag(101), len).encode(),
-        // Of another machine.
+        // The tag of a message for another kind of connection.
         _ => Header::new(-1, Tag(u32::MAX), u32::try_from(hello.len()).unwrap_or(0)).encode(),
     };
     hello.splice(..Header::LEN, header);
 }
 
-/// A hello of ours with one field that does not fit.
+/// Returns a hello of ours with one wrong field.
 fn own_hello(random: &mut Random) -> Vec<u8> {
     let claimed = [0xff; 300];
     let role = Role(u8::try_from(random.within(0, 255)).unwrap_or(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process of a job that attacks the server that it was started by: strangers of whom none comes in, and
-//! messages of its own that are wrong.
+//! A process of a job that attacks its own server: by connections with malformed hellos, and by malformed messages of
+//! its own.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use pmix_proto::{Command, Header, PeerForm, Request, Tag};
 use super::attack::Armoury;
 use crate::raw::{self, Peer};
 
-/// What a process may do to its whole job, which is no fault of the server.
+/// The commands by which a process may rightfully end its whole job.
 const FATAL: &[Command] = &[
     Command::ABORT,
     Command::FINALIZE,
@@ -22,8 +22,8 @@ const FATAL: &[Command] = &[
     Command::JOB_CONTROL,
 ];
 
-/// Whether a request ends the job by right, or hands the host what it does not stand: Slurm 22.05 takes a get of
-/// a process of another job for one of its own.
+/// Returns `true` if a request may rightfully end the job, or reaches a fault of the host: Slurm 22.05 treats a get for
+/// a process of another job as one of its own job.
 fn ends_the_job(form: &PeerForm, payload: &[u8], job: &str) -> bool {
     let command = Request::command_of(form, payload);
     match Request::decode(form, None, payload) {
@@ -35,10 +35,10 @@ fn ends_the_job(form: &PeerForm, payload: &[u8], job: &str) -> bool {
 /// The tag of the last request.
 const LAST: Tag = Tag(0x7fff_fff1);
 
-/// Attacks so often as the process that the environment names, then leaves in good order and makes a file.
+/// Attacks `count` times as the process that the environment names, then finalizes and creates a file.
 ///
 /// # Errors
-/// The server does not answer, hangs up on a process of its job, or leaves a stranger connected.
+/// Returns a message if the server does not reply, disconnects a process of its job or keeps a malformed connection.
 pub(crate) fn run(count: u32, seed: u64, done: &Path) -> Result<(), String> {
     let settings = Settings::from_env().map_err(|e| e.to_string())?;
     let address = settings.server.ok_or("no server")?.address;

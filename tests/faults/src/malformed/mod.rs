@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hellos and messages that are wrong, by the ten thousand, while good clients fence.
+//! Malformed hellos and messages by the ten thousand, while well-behaved clients fence.
 
 mod attack;
 pub(crate) mod inside;
@@ -22,22 +22,22 @@ use attack::{Armoury, Tail};
 use pmix_interop::captures;
 use pmix_interop::random::Random;
 
-/// How many good clients there are.
+/// The number of well-behaved clients.
 const GOOD: u32 = 16;
 
-/// How many attack at a time.
+/// The number of attackers at the same time.
 const WORKERS: u32 = 4;
 
-/// The ranks that attack begin here, above those that captured hellos claim.
+/// The first rank of the attackers, above the ranks in the captured hellos.
 const FIRST: u32 = 8;
 
-/// How much more memory the server may have at the end, in KiB.
+/// The limit of the server's memory growth, in KiB.
 const MOST_GROWTH: u64 = 4096;
 
-/// How long its log may become, in lines.
+/// The limit of the server's log, in lines.
 const MOST_LINES: usize = 1000;
 
-/// Every kind of wrong hello and message.
+/// Attacks with every kind of malformed hello and message.
 pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     let armoury = Armoury::read()?;
     let mut server = field.server("malformed", &[])?;
@@ -45,11 +45,11 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     for job in &armoury.jobs {
         server.job(job, FIRST + WORKERS)?;
     }
-    // A job has a descriptor, for what its processes share.
+    // Read the figures after the registration: each job has a descriptor for its shared data.
     let before = server.figures()?;
     let good = Fencing::start(&server.uri, "good", GOOD);
     let count = field.count(100_000, 10_000);
-    // What the first ones need stays for the others.
+    // Warm up: memory that the server keeps for reuse must not count as growth.
     let warm = attack(&server.uri, &armoury, count / 10, field.seed);
     let base = server.figures();
     let begun = Instant::now();
@@ -78,7 +78,7 @@ pub(crate) fn run(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// How many refusals a log tells of: those in full, and those that are only counted.
+/// Returns the number of refusals in a log: those logged in full, and those only counted.
 fn refusals(log: &str) -> u64 {
     let of_line = |line: &str| match line.split_once(" more=") {
         Some((_, more)) => more.split(' ').next()?.parse().ok(),
@@ -87,7 +87,7 @@ fn refusals(log: &str) -> u64 {
     log.lines().filter_map(of_line).sum()
 }
 
-/// Attacks so often, each time by a connection of its own or by one of several messages of one.
+/// Attacks `count` times, each time by a connection or by several messages on one connection.
 fn attack(uri: &Uri, armoury: &Armoury, count: usize, seed: u64) -> Result<(), String> {
     let left = AtomicUsize::new(count);
     let fault = Mutex::new(None);
@@ -144,8 +144,8 @@ fn work(
     }
 }
 
-/// Says a good hello. A wrong one may by chance have come in with the same name, until its
-/// connection is closed.
+/// Connects with a well-formed hello, and retries. By chance a malformed one may have registered with the same name,
+/// until its connection is closed.
 fn enter(uri: &Uri, job: &str, rank: u32, layout: Layout) -> Result<Peer, String> {
     let mut last = String::new();
     for _ in 0..100 {
@@ -158,7 +158,7 @@ fn enter(uri: &Uri, job: &str, rank: u32, layout: Layout) -> Result<Peer, String
     Err(last)
 }
 
-/// Says so many wrong things, then sees that the server has dealt with them.
+/// Sends malformed messages, then waits until the server has handled them.
 fn misbehave(
     mut peer: Peer,
     armoury: &Armoury,
@@ -170,7 +170,7 @@ fn misbehave(
         .flat_map(|_| armoury.message(&form, random))
         .collect();
     let fault = |e: String| format!("{e}; {:?} after {said:02x?}", form.layout);
-    // The server may have hung up by now.
+    // The write may fail: the server may have disconnected already.
     let _ = peer.stream.write_all(&said);
     match armoury.tail(&form, random) {
         Tail::Whole => peer.ping().map(drop).map_err(fault),

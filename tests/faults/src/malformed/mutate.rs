@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making good bytes bad.
+//! Random changes of valid bytes.
 
 use pmix_interop::random::Random;
 
-/// Numbers that are read as much more than there is.
+/// Numbers that claim much more data than there is.
 const CLAIMS: [&[u8]; 6] = [
     &[0xff; 9],
     &[0xff, 0xff, 0xff, 0xff, 0x0f],
@@ -13,7 +13,7 @@ const CLAIMS: [&[u8]; 6] = [
     &[0xfe, 0xff, 0x7f],
 ];
 
-/// Changes bytes in one to four places, perhaps with pieces of others.
+/// Changes bytes in one to four places, in part with pieces of other messages.
 pub(super) fn mutate(bytes: &mut Vec<u8>, random: &mut Random, others: &[Vec<u8>]) {
     for _ in 0..random.within(1, 4) {
         once(bytes, random, others);

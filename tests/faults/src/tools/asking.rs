@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tool in a process of its own asks, and says of the answers on standard output.
+//! Requests of a tool in a process of its own, with their results on standard output.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use pmix_types::{Info, IofChannel, Proc, Query, Rank, Status, Value, keys};
 
 use crate::server::Figures;
 
-/// How long anything may take.
+/// The time limit of every step.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a tool waits for an answer of a server that lies.
+/// The time limit of a request to a server that lies.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
 
-/// Is a tool that says how attaching ended, of which jobs it is told, and with which statuses it pulls the
-/// output of a job and gets what a process of it put.
+/// Attaches as a tool and prints the status, the jobs of which the server reports, and the statuses of a pull of a
+/// job's output and of a get of a process's data.
 ///
 /// # Errors
-/// It cannot say it.
+/// Returns a message if the results cannot be printed.
 pub(crate) fn look(uri: &Uri, job: &str) -> Result<(), String> {
     let mut tool = Tool::new().time_limit(PATIENCE);
     if let Err(error) = tool.attach(&FoundServer::at(uri.clone()), |_| {}) {
@@ -53,10 +53,10 @@ pub(crate) fn look(uri: &Uri, job: &str) -> Result<(), String> {
     tool.finalize().map_err(|e| e.to_string())
 }
 
-/// Is the tool: says the status that it ends with, and the most memory that it had.
+/// Attaches and queries as a tool, and prints the final status and the peak memory.
 ///
 /// # Errors
-/// It cannot say it.
+/// Returns a message if the results cannot be printed.
 pub(crate) fn ask(uri: &Uri) -> Result<(), String> {
     let mut tool = Tool::new().time_limit(LIMIT);
     let attached = tool.attach(&FoundServer::at(uri.clone()), |_| {});

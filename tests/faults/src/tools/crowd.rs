@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of another user in shared directories: those that tools look for, and that of the server of the system.
+//! Files of another user in shared directories, with names that tools look for and with that of the system server.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
@@ -13,13 +13,13 @@ use crate::server::me;
 use crate::wait::shown;
 use crate::{Field, Verdict};
 
-/// How long a command may take among any number of names.
+/// The time limit of a command beside any number of files.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// How many lines it may say.
+/// The limit of a command's output, in lines.
 const LINES: usize = 40;
 
-/// Commands of tools where another user has filled the shared directory with names of servers.
+/// Runs tool commands after another user filled the shared directory with server names.
 pub(crate) fn crowded(field: &Field) -> Result<Verdict, String> {
     if me().0 != 0 {
         return Ok(Verdict::Skipped("only root can be another user".to_owned()));
@@ -54,7 +54,7 @@ pub(crate) fn crowded(field: &Field) -> Result<Verdict, String> {
         }
     }
     let figures = format!("{names} names: {} at most, {most} lines", shown(longest));
-    // A debug build on a machine that others use.
+    // Debug builds are slower, and other programs may load the machine.
     let limit = if field.short { LIMIT * 10 } else { LIMIT };
     match longest < limit {
         true => Ok(Verdict::Held(figures)),
@@ -62,7 +62,7 @@ pub(crate) fn crowded(field: &Field) -> Result<Verdict, String> {
     }
 }
 
-/// The server of the system where another user has put something in the place of its file.
+/// Starts the system server after another user planted an object in place of its file.
 pub(crate) fn system_planted(field: &Field) -> Result<Verdict, String> {
     if me().0 != 0 {
         return Ok(Verdict::Skipped("only root can be another user".to_owned()));
@@ -77,7 +77,7 @@ pub(crate) fn system_planted(field: &Field) -> Result<Verdict, String> {
         .map_err(fault)?;
     let names = |pid: u32| format!("planted.0;tcp4://127.0.0.1:9\n5.0.11\n{pid}\n0:0\n\n\n");
     let of_process = names(std::process::id());
-    // A process of that user, which is no server.
+    // The name belongs to a process of that user that is no server.
     let of_user = names(sleeper.id());
     let plants: [&dyn Fn() -> std::io::Result<()>; 4] = [
         &|| fs::write(&place, &of_process),
@@ -111,7 +111,7 @@ pub(crate) fn system_planted(field: &Field) -> Result<Verdict, String> {
     tried
 }
 
-/// A directory where every user may put something.
+/// Creates a directory in which every user may create files.
 fn shared(field: &Field, name: &str) -> Result<std::path::PathBuf, String> {
     let shared = field.directory(name)?.join("shared");
     fs::create_dir(&shared).map_err(|e| e.to_string())?;

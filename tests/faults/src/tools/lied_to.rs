@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server that lies to a tool, or says nothing.
+//! A server that lies to a tool, or does not reply.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,28 +15,28 @@ use crate::lied_to::{lies, next};
 use crate::wait::{shown, until};
 use crate::{Field, Verdict, peer};
 
-/// How much longer than its limits a tool may take on a machine that others use.
+/// The time by which a tool may exceed its time limits on a busy machine.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The most memory that a tool may have, in KiB.
+/// The limit of a tool's memory, in KiB.
 const MOST: u64 = 128 << 10;
 
-/// What a server does to a tool.
+/// The behavior of a server toward a tool.
 #[derive(Clone, Copy)]
 enum Lie {
-    /// It does not answer the hello.
+    /// Does not reply to the hello.
     NoWelcome,
-    /// It answers the hello with bytes that are none.
+    /// Replies to the hello with random bytes.
     Nonsense,
-    /// It does not answer the query.
+    /// Does not reply to the query.
     Silence,
-    /// It announces an answer of 4 GiB.
+    /// Announces a reply of 4 GiB.
     Huge,
-    /// It answers with what is no answer to a query.
+    /// Replies to the query with a malformed reply.
     Damaged,
-    /// It sends events without end.
+    /// Sends events without end.
     Events,
-    /// It closes the connection in the middle of its answer.
+    /// Closes the connection in the middle of the reply.
     Closes,
 }
 
@@ -50,7 +50,7 @@ const LIES: &[(&str, Lie, &[Status])] = &[
     ("half an answer", Lie::Closes, &[]),
 ];
 
-/// Tells each to a tool.
+/// Tells each lie to a tool.
 pub(crate) fn lied_to(_: &Field) -> Result<Verdict, String> {
     let (mut most, mut longest) = (0, Duration::ZERO);
     for (what, lie, statuses) in LIES {
@@ -59,7 +59,7 @@ pub(crate) fn lied_to(_: &Field) -> Result<Verdict, String> {
         if status.is_success() || !is_expected {
             return Err(format!("{what}: the tool ends with {status}"));
         }
-        // Attaching and asking have a limit each.
+        // Attaching and querying have a time limit each.
         if took > 2 * LIMIT + GRACE || peak > MOST {
             return Err(format!("{what}: {} and {peak} KiB", shown(took)));
         }
@@ -88,7 +88,7 @@ fn tell(lie: Lie) -> Result<(Status, u64, Duration), String> {
             let _ = child.kill();
             let _ = child.wait();
         }
-        // A tool that never came is waited for by nobody.
+        // Unblock the accept of the server thread if the tool never connected.
         drop(TcpStream::connect(address));
         let served = serving.join();
         served.unwrap_or_else(|_| Err("the server panicked".to_owned()))?;
@@ -117,7 +117,7 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
     let hello = next(&mut stream, &mut inbox).ok_or("no hello")?;
     match lie {
         Lie::NoWelcome => {
-            // Until the tool gives up.
+            // Wait until the tool disconnects.
             while next(&mut stream, &mut inbox).is_some() {}
             return Ok(());
         }
@@ -135,9 +135,9 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
     };
     let welcome = welcome.encode().map_err(|e| e.to_string())?;
     stream.write_all(&welcome).map_err(fault)?;
-    // A tool asks nothing about the job that was made for it before it looks for something in it.
+    // The query comes first: a tool requests nothing about its own job until it looks up a key there.
     if let Some(asked) = next(&mut stream, &mut inbox) {
-        // A tool that has seen enough may hang up.
+        // The tool may disconnect after the lie.
         let _ = answer(&mut stream, &form, lie, asked.header.tag);
         if !matches!(lie, Lie::Closes) {
             while next(&mut stream, &mut inbox).is_some() {}

@@ -17,27 +17,27 @@ use crate::server::Figures;
 use crate::wait::{shown, until};
 use crate::{Field, Verdict};
 
-/// How long the command waits for an answer.
+/// The time limit of each request of the command.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// How long the command may take: it asks several questions, and more on a machine that others use.
+/// The limit of the command's time. It sends several requests, and the machine may be busy.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// The most memory that the command may have, in KiB.
+/// The limit of the command's memory, in KiB.
 const MOST: u64 = 512 << 10;
 
-/// What a server says to a command that asks for jobs and their processes.
+/// The behavior of a server toward a command that lists jobs and processes.
 #[derive(Clone, Copy, Debug)]
 enum Lie {
-    /// It has more jobs than a server can have.
+    /// Lists more jobs than a server can have.
     ManyJobs,
-    /// Each of its jobs has many processes, and it has many jobs.
+    /// Lists many jobs with many processes each.
     ManyTables,
-    /// It answers each question as late as it may, and has many jobs.
+    /// Lists many jobs and delays each reply as long as the time limit allows.
     Slow,
-    /// It sends events without end after its answers.
+    /// Sends events without end after the replies.
     Events,
-    /// It answers everything but the farewell.
+    /// Replies to everything but the finalize request.
     NoFarewell,
 }
 
@@ -49,7 +49,7 @@ const LIES: &[(&str, Lie)] = &[
     ("no farewell", Lie::NoFarewell),
 ];
 
-/// Tells each to both commands.
+/// Tells each lie to both commands.
 pub(crate) fn listing_lied_to(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let (mut most, mut longest) = (0, Duration::ZERO);
@@ -73,7 +73,7 @@ pub(crate) fn listing_lied_to(field: &Field) -> Result<Verdict, String> {
     )))
 }
 
-/// Tells a lie to a command. Returns the most memory that it had, in KiB, and how long it took.
+/// Tells a lie to a command. Returns the peak memory in KiB, and the time that the command took.
 fn tell(pmix: &std::path::Path, words: &[&str], lie: Lie) -> Result<(u64, Duration), String> {
     let fault = |e: std::io::Error| e.to_string();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
@@ -99,7 +99,7 @@ fn tell(pmix: &std::path::Path, words: &[&str], lie: Lie) -> Result<(u64, Durati
         });
         let _ = child.kill();
         let _ = child.wait();
-        // A command that never came is waited for.
+        // Unblock the accept of the server thread if the command never connected.
         drop(TcpStream::connect(address));
         let served = serving.join();
         served.unwrap_or_else(|_| Err("the server panicked".to_owned()))?;
@@ -131,7 +131,7 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
         let Some(payload) = answer(&form, lie, &request)? else {
             continue;
         };
-        // A command that has seen enough hangs up.
+        // The command may disconnect after the lie.
         if stream
             .write_all(&lies::frame(asked.header.tag, &payload))
             .is_err()
@@ -143,7 +143,7 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
             let events: Vec<u8> = (0..1000).flat_map(|_| event.iter().copied()).collect();
             let mut flood = stream.try_clone().map_err(fault)?;
             thread::spawn(move || while flood.write_all(&events).is_ok() {});
-            // The answers that follow would be in the middle of an event.
+            // Do not reply any more: a reply could land in the middle of an event of the other thread.
             while next(&mut stream, &mut inbox).is_some() {}
             return Ok(());
         }
@@ -151,7 +151,7 @@ fn serve(listener: &TcpListener, lie: Lie) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the payload of an answer; none where there is none.
+/// Returns the payload of a reply, or `None` if there is no reply.
 fn answer(form: &PeerForm, lie: Lie, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
     let infos = match request {
         Request::Query(query) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are planted where `pmix query` looks for a server.
+//! Files planted where `pmix query` looks for a server.
 
 use std::fs::{self, Permissions};
 use std::io::{Error, ErrorKind, Result as IoResult};
@@ -15,16 +15,16 @@ use crate::server::me;
 use crate::wait::until;
 use crate::{Field, Verdict};
 
-/// Puts something where the file of a server is looked for, given what a true one would say.
+/// A function that plants an object in place of a server's file, given the content of a true one.
 type Plant = fn(&Path, &str) -> IoResult<()>;
 
-/// One kind of planted file.
+/// A kind of planted file.
 struct Planted {
     what: &'static str,
     plant: Plant,
-    /// What the tool says of it; empty where it is as if there were no file.
+    /// The reason that the tool prints; empty if the tool must behave as if there were no file.
     reason: &'static str,
-    /// Whether only root can plant it.
+    /// `true` if only root can plant it.
     by_root: bool,
 }
 
@@ -45,7 +45,7 @@ const fn by_root(what: &'static str, plant: Plant, reason: &'static str) -> Plan
     }
 }
 
-/// A link that the user made leads where it leads; none of these does.
+/// The planted files. A link owned by the user would be followed; none of these may be.
 const PLANTS: &[Planted] = &[
     by_root("a link of another user", foreign_link, "65534"),
     by_root("a file of another user", foreign_file, "65534"),
@@ -82,14 +82,14 @@ const PLANTS: &[Planted] = &[
     ),
 ];
 
-/// The name of the file, and how the tool is told to look for it.
+/// The name of a server's file, and the options by which the tool looks for it.
 const NAMES: &[(&str, &[&str])] = &[
     ("pmix.n01.tool.77", &["--session"]),
     ("pmix.n01.tool.77", &["--pid", "77"]),
     ("pmix.sys.n01", &["--system"]),
 ];
 
-/// Plants each, and asks for the server.
+/// Plants each file, and runs the tool.
 pub(crate) fn planted(field: &Field) -> Result<Verdict, String> {
     let pmix = build(field)?;
     let top = field.directory("tool-planted")?;
@@ -123,7 +123,8 @@ pub(crate) fn planted(field: &Field) -> Result<Verdict, String> {
             }
             fs::remove_dir_all(&sessions).map_err(fault)?;
         }
-        // The same text in a file that may be believed leads there, so that the above shows something.
+        // Check the counterpart: the tool follows the same text in a trusted file. The failures above are then due to
+        // the plants.
         fs::create_dir(&sessions).map_err(fault)?;
         write(&sessions.join(name), &text).map_err(fault)?;
         let mut child = command(&pmix, options, &sessions).spawn().map_err(fault)?;
@@ -152,12 +153,12 @@ fn chmod(at: &Path, mode: u32) -> IoResult<()> {
     fs::set_permissions(at, Permissions::from_mode(mode))
 }
 
-/// The directory of a file, with another mode.
+/// Changes the mode of the directory of a file.
 fn directory(at: &Path, mode: u32) -> IoResult<()> {
     chmod(at.parent().ok_or(ErrorKind::NotFound)?, mode)
 }
 
-/// To what could be believed, from a directory where everybody may put something.
+/// Plants a link to a trustworthy file in a directory in which every user may create files.
 fn foreign_link(at: &Path, text: &str) -> IoResult<()> {
     directory(at, 0o1777)?;
     write(&at.with_file_name("real"), text)?;
@@ -184,19 +185,19 @@ fn huge(at: &Path, text: &str) -> IoResult<()> {
     file.set_len(1 << 40)
 }
 
-/// Where whoever likes can put another in its place.
+/// Plants a file in a directory in which any user can replace it.
 fn open_directory(at: &Path, text: &str) -> IoResult<()> {
     write(at, text)?;
     directory(at, 0o777)
 }
 
-/// No process can have so high a number on Linux.
+/// Names a process ID that is too high for any process on Linux.
 fn ended(at: &Path, text: &str) -> IoResult<()> {
     let own = format!("\n{}\n", std::process::id());
     write(at, &text.replace(&own, "\n2147483640\n"))
 }
 
-/// The process that has the number has begun since the file was written.
+/// Names a process that started after the file was written.
 fn later(at: &Path, text: &str) -> IoResult<()> {
     write(at, text)?;
     let file = fs::OpenOptions::new().write(true).open(at)?;
@@ -218,7 +219,7 @@ fn command(pmix: &Path, options: &[&str], directory: &Path) -> Command {
     command
 }
 
-/// What the tool says, which finds no server.
+/// Returns the output of the tool, which finds no server.
 fn ask(pmix: &Path, options: &[&str], directory: &Path) -> Result<String, String> {
     let child = command(pmix, options, directory).spawn();
     let mut child = child.map_err(|e| e.to_string())?;
