@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events: registrations, notifications, and which peers get them.
+//! Events: registrations, notifications, and their recipients.
 //!
-//! The registry and the cache are pure state machines; `serve` ties them to requests and to the host.
-//! Events of one source reach each peer in the order in which the server received them, since they
-//! are sent as they are taken in and kept ones are replayed before the next is taken in.
+//! The registry and the cache are pure state machines; `serve` connects them to requests and to the host. Each peer
+//! receives the events of one source in the order in which the server received them: events are sent when they arrive,
+//! and cached ones are replayed before the next one is processed.
 //!
-//! Source: PMIx Standard, chapter "Event notification"; OpenPMIx 4.2 and 5.0 for what reaches whom
-//! where the Standard leaves it open.
+//! Source: PMIx Standard, chapter "Event notification"; OpenPMIx 4.2 and 5.0 for recipients that the Standard does not
+//! specify.
 
 mod cache;
 mod directives;
@@ -35,7 +35,7 @@ use crate::config::EventLimits;
 use crate::recount::Recount;
 use crate::{Error, PeerId, Stats};
 
-/// The most registrations that one request takes back.
+/// The limit of registrations removed by one request.
 const MOST_TAKEN_BACK: usize = 1 << 16;
 
 /// The events of a server.
@@ -55,12 +55,12 @@ impl Events {
         }
     }
 
-    /// The codes that the host is to be asked for before a peer is registered for them; they count
-    /// as asked for from now on.
+    /// Returns the codes to request from the host before a peer registers for them. They count as requested from now
+    /// on.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` for a list that is longer than a peer may have codes.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` for more codes than a peer may register for.
     pub(crate) fn ask_for(&mut self, codes: &[Status]) -> Result<Vec<Status>, Error> {
         let (given, most) = (codes.len(), self.limits.codes_per_peer);
         if given > most {
@@ -70,7 +70,7 @@ impl Events {
         Ok(self.registry.newly_hosted(codes))
     }
 
-    /// The host does not tell of codes that it was asked for; it is asked again next time.
+    /// Records that the host refused codes, so that the next registration requests them again.
     pub(crate) fn host_declined(&mut self, codes: &[Status]) {
         self.registry.not_hosted(codes);
     }
@@ -79,8 +79,8 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the infos name processes in another type, `PMIX_ERR_OUT_OF_RESOURCE`
-    /// beyond the limits; nothing has changed then.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the affected processes have a wrong type, and `PMIX_ERR_OUT_OF_RESOURCE` beyond
+    /// the limits; nothing changes then.
     pub(crate) fn register(
         &mut self,
         peer: PeerId,
@@ -94,19 +94,18 @@ impl Events {
             .register(peer, listener, codes, affected, &self.limits)
     }
 
-    /// Takes back one registration for each code. A list that is longer than what any peer can have
-    /// registered is cut.
+    /// Removes one registration for each code. A list longer than the registrations of any peer is truncated.
     pub(crate) fn deregister(&mut self, peer: PeerId, codes: &[Status]) {
         let codes = codes.get(..MOST_TAKEN_BACK).unwrap_or(codes);
         self.registry.deregister(peer, codes);
     }
 
-    /// The codes that the host need not tell of any more, since nobody is registered for them.
+    /// Removes and returns the codes that the host need not report because no peer is registered for them.
     pub(crate) fn no_longer_wanted(&mut self) -> Vec<Status> {
         self.registry.no_longer_hosted()
     }
 
-    /// Takes an event in: answers the peers that are to be told now, and keeps it for later.
+    /// Processes an event: returns the peers to notify now, and caches the event for later registrations.
     pub(crate) fn take(
         &mut self,
         notification: &Arc<Notification>,
@@ -122,7 +121,7 @@ impl Events {
         told
     }
 
-    /// The kept events that a peer has become registered for and has not had, oldest first.
+    /// Returns the cached events that a peer is registered for and has not received, oldest first.
     pub(crate) fn replay(
         &mut self,
         peer: PeerId,
@@ -142,24 +141,24 @@ impl Events {
         })
     }
 
-    /// Processes were released by a debugger where they stopped without PMIx, so that what is kept of releases is
-    /// not for them.
+    /// Records that a debugger released processes that had stopped outside of PMIx; cached release events are not for
+    /// them.
     pub(crate) fn released(&mut self, procs: &[Proc<'_>]) {
         self.cache.released(procs);
     }
 
-    /// Forgets a peer.
+    /// Removes the registrations of a peer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.registry.forget(peer);
         self.cache.forget(peer);
     }
 
-    /// Forgets what the processes of a job raised.
+    /// Removes the cached events of a job's processes.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.cache.forget_nspace(nspace);
     }
 
-    /// Adds what is held of events to the counts of a server.
+    /// Adds the registrations and cached events to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         let [peers, codes, kept, had] = self.len();
         stats.num_listeners = peers + codes + had;
@@ -168,13 +167,13 @@ impl Events {
         stats.cached_event_bytes = self.cache.bytes();
     }
 
-    /// Compares what is counted with what is kept.
+    /// Compares the counters with the contents.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         self.registry.recount(recount);
         self.cache.recount(recount);
     }
 
-    /// How many peers, codes, kept events and records of what peers have had there are.
+    /// Returns the numbers of peers, codes, cached events, and peers with a record of received events.
     fn len(&self) -> [usize; 4] {
         let (peers, codes) = self.registry.len();
         let (kept, had) = self.cache.len();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Job info for clients, and the data that processes put for each other.
 //!
-//! | request | answer |
+//! | request | reply |
 //! | --- | --- |
-//! | REQ | the job information, built once for all clients of a release; of large jobs only what they do not ask for later |
-//! | GETNB of a reserved key | what the job information says, at once: it never comes later |
-//! | GETNB of what a local process put | held until the process commits |
-//! | GETNB of what a remote process put | what a fence brought, else one direct modex for all who wait |
-//! | GETNB that asks for a prefetch | the same, and what other processes put behind it |
-//! | GETNB of a client that cannot ask for one | the same, if nobody has changed what it put |
-//! | GETNB about a job that is not registered | held until it is, and the host is asked meanwhile |
+//! | REQ | the job info, built once for all clients of a release; for large jobs without the values that clients request later |
+//! | GETNB of a reserved key | the value in the job info, at once: it is never registered later |
+//! | GETNB of data of a local process | after the commit of the process |
+//! | GETNB of data of a remote process | data of a fence, else of one direct modex for all waiting gets |
+//! | GETNB with a prefetch | the requested data, followed by data of other processes |
+//! | GETNB of a client without prefetch | the same, if no process has replaced its data |
+//! | GETNB about an unregistered job | after its registration, which the host is asked for |
 
 mod answer;
 mod by_proc;
@@ -31,7 +31,7 @@ use bfrops::Limits;
 
 pub(crate) use state::Exchange;
 
-/// What bytes of another server may cost: in proportion to them, as the datastore has it.
+/// The limits for decoding bytes of another server: the memory is proportional to the bytes, as in the datastore.
 pub(crate) const LIMITS: Limits = Limits {
     depth: 64,
     memory_factor: 64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output that is forwarded to peers, and input that peers forward.
+//! Forwarding of output to peers, and of input from peers.
 //!
-//! What a peer that reads slowly does not take is held back for each of its pulls and, beyond what
-//! the pull asked for, dropped, and the next piece that it gets says so; its connection and the output for others go on. What nobody has
-//! asked for is kept for the first who does. Input goes to the host, which may suspend it (`flow`). `serve`
-//! ties this to requests and to the host.
+//! For a slow reader, output is held for each of its pulls. Output beyond the limit of the pull is dropped, and the
+//! next piece reports the loss; its connection and other peers are not affected. Output without a pull is kept for the
+//! first one. Input is passed to the host, which may suspend it (`flow`). `serve` connects this to requests and to the
+//! host.
 //!
 //! Source: PMIx Standard, chapter "Tools", "IO forwarding".
 
@@ -29,17 +29,17 @@ use crate::procs::Procs;
 use crate::recount::Recount;
 use crate::{Error, PeerId, Stats};
 
-/// What is held back for a pull whose peer has many.
+/// The number of bytes held for a pull of a peer with many pulls.
 const LEAST_HELD: usize = 64 << 10;
 
-/// The directives of a pull that the server obeys.
+/// The directives of a pull that the server supports.
 const OBEYED: [&str; 3] = [
     keys::IOF_CACHE_SIZE,
     keys::IOF_DROP_OLDEST,
     keys::IOF_DROP_NEWEST,
 ];
 
-/// Who wants whose output.
+/// The pulls of a server, and output without a pull.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     limits: OutputLimits,
@@ -49,10 +49,10 @@ pub(crate) struct Forwarding {
     suspended: Suspended,
 }
 
-/// A piece of output for a peer, under the number that the peer gave its pull.
+/// A piece of output for a peer, with the peer's number of the pull.
 pub(crate) type Addressed = (u64, Arc<Piece>);
 
-/// A pull that has ended: what the host no longer has to forward.
+/// The output that the host need not forward after the end of a pull.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) sources: Vec<Proc<'static>>,
@@ -77,7 +77,7 @@ impl Forwarding {
         stats.output_bytes = held.sum::<usize>() + self.kept.weight();
     }
 
-    /// Compares what is counted with the output that is held.
+    /// Compares the counters with the held output.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         self.kept.recount(recount);
         self.suspended.recount(recount);
@@ -86,13 +86,12 @@ impl Forwarding {
         }
     }
 
-    /// A peer wants output. It waits until the pull is [opened](Self::open); the answer is the
-    /// pull's number.
+    /// Registers a pull, which waits until it is [opened](Self::open). Returns its number.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_SUPPORTED` for input, which is pushed and never pulled; `PMIX_ERR_BAD_PARAM`
-    /// without processes or channels; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
+    /// Returns `PMIX_ERR_NOT_SUPPORTED` for input, which is pushed and never pulled; `PMIX_ERR_BAD_PARAM` without
+    /// processes or channels; `PMIX_ERR_OUT_OF_RESOURCE` beyond the limits.
     pub(crate) fn pull(
         &mut self,
         peer: PeerId,
@@ -146,12 +145,12 @@ impl Forwarding {
         Ok(())
     }
 
-    /// The peer has been told that it has its pull: output flows, what was kept in front.
+    /// Starts the output of a pull after the reply to the peer, with kept output first.
     pub(crate) fn open(&mut self, number: u64, may_read: impl Fn(PeerId, &Nspace<'_>) -> bool) {
         let Self { pulls, kept, .. } = self;
         if let Some(pull) = pulls.get_mut(&number) {
             pull.is_open = true;
-            // What came while the host was asked stands behind what was there before.
+            // Output that arrived while the host decided comes after the output kept before.
             let since: Vec<_> = std::iter::from_fn(|| pull.line.pop()).collect();
             let before =
                 kept.take(|piece| pull.wants(piece) && may_read(pull.peer, &piece.source.nspace));
@@ -161,14 +160,13 @@ impl Forwarding {
         }
     }
 
-    /// The host does not forward what a pull wants.
+    /// Removes a pull that the host refused.
     pub(crate) fn refuse(&mut self, number: u64) {
         self.pulls.remove(&number);
     }
 
-    /// Takes output in, for each pull that wants it or for one to come. Answers the peers that have
-    /// something to be sent. A pull may be older than the job that it names, so that only now it is known
-    /// who may read it.
+    /// Adds output to each matching pull, or keeps it for a later one. Returns the peers with output to send. The
+    /// permission is checked for each piece, because a pull may have named the job before its owner was known.
     pub(crate) fn deliver(
         &mut self,
         piece: Piece,
@@ -189,7 +187,7 @@ impl Forwarding {
         peers
     }
 
-    /// What is to be sent to a peer to which so many bytes are on their way.
+    /// Returns the output to send to a peer that has `on_their_way` unread bytes.
     pub(crate) fn pump(&mut self, peer: PeerId, on_their_way: usize) -> Vec<Addressed> {
         let mut room = self.limits.window.saturating_sub(on_their_way);
         let mut sent = Vec::new();
@@ -205,11 +203,11 @@ impl Forwarding {
         sent
     }
 
-    /// Ends a pull. What was held back for it is handed out to be sent at once.
+    /// Ends a pull and returns its held output, to be sent at once.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the peer has no such pull.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the peer has no such pull.
     pub(crate) fn end(
         &mut self,
         peer: PeerId,
@@ -227,7 +225,7 @@ impl Forwarding {
         Ok((Ended::of(pull), held))
     }
 
-    /// Forgets a peer. Answers what the host no longer has to forward for its sake.
+    /// Removes the pulls of a peer. Returns the output that the host need not forward any more.
     pub(crate) fn forget(&mut self, peer: PeerId) -> Vec<Ended> {
         let gone = self.pulls.iter().filter(|(_, pull)| pull.peer == peer);
         let gone: Vec<_> = gone.map(|(id, _)| *id).collect();
@@ -235,7 +233,7 @@ impl Forwarding {
         gone.map(Ended::of).collect()
     }
 
-    /// Forgets a job: what was kept of it, and nothing of what is held back for somebody.
+    /// Removes the kept output of a job, but not the output held for pulls.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.kept.forget_nspace(nspace);
     }
@@ -254,24 +252,24 @@ impl Ended {
     }
 }
 
-/// A pull of a peer (`PMIx_IOF_pull`): whose output it wants.
+/// A pull of a peer (`PMIx_IOF_pull`).
 #[derive(Debug)]
 struct Pull {
     peer: PeerId,
-    /// What the peer calls it; the output says it.
+    /// The peer's number of the pull, which its output carries.
     local_id: u64,
     sources: Vec<Proc<'static>>,
-    /// The sources, to be asked about one by one.
+    /// The same sources for lookups.
     wanted: Procs,
     channels: IofChannel,
-    /// Whether the peer has been told that it has it. Output waits until then.
+    /// `true` after the reply to the peer. Output waits until then.
     is_open: bool,
-    /// What is held back.
+    /// The held output.
     line: OutputQueue,
 }
 
 impl Pull {
-    /// Whether a piece of output is wanted.
+    /// Returns `true` if the pull includes a piece of output.
     fn wants(&self, piece: &Piece) -> bool {
         let channel = self.channels.as_raw() & piece.channel.as_raw() != 0;
         channel
@@ -282,7 +280,7 @@ impl Pull {
     }
 }
 
-/// What is held back, as the peer wants it and the limits allow.
+/// Creates the queue of held output according to the infos and the limits.
 fn queue(infos: &[Info<'_>], limits: &OutputLimits, room: usize) -> OutputQueue {
     let find = |key| infos.iter().find(|info| info.key.is(key));
     let says = |key| find(key).is_some_and(|info| info.truth().is_true());

@@ -12,34 +12,34 @@ use crate::PeerId;
 use crate::config::EventLimits;
 use crate::recount::Recount;
 
-/// Events that are kept for those who register later, in the order in which they came (PMIx
-/// Standard, "Notification and management": servers keep what they receive and deliver it in order).
+/// The events cached for later registrations, in order of arrival (PMIx Standard, "Notification and management":
+/// servers cache the events they receive and deliver them in order).
 ///
-/// Bounded in number, in bytes, in age and in what one source may fill. Which peer has had which
-/// event is one bit each.
+/// The cache is limited by number, bytes, age, and number of events of one source. It records with one bit if a peer
+/// has received an event.
 ///
-/// DEVIATION: OpenPMIx sends what it has kept when a peer connects and again with each of its
-/// registrations; `late_registrants_get_what_was_kept_in_order_and_once`.
+/// DEVIATION: OpenPMIx sends cached events when a peer connects and again with each of its registrations;
+/// `late_registrants_get_what_was_kept_in_order_and_once`.
 #[derive(Debug)]
 pub(crate) struct Cache {
     limits: EventLimits,
     kept: VecDeque<Kept>,
-    /// Places of events that are gone, to be taken first.
+    /// The slots of removed events, which are used first.
     free: Vec<usize>,
     bytes: usize,
     had: BTreeMap<PeerId, Box<[u64]>>,
-    /// The number of the next event that is kept.
+    /// The number of the next cached event.
     next: u64,
-    /// Processes that a debugger released where they stopped without PMIx, and the number of the first event that
-    /// came later: releases before it are not for where they stop next. Of processes of jobs that the host has.
+    /// The processes that a debugger released while they had stopped outside of PMIx, with the number of the next
+    /// event. Earlier release events are not for the next stop of the process. The host bounds this map by its jobs.
     released: BTreeMap<Proc<'static>, u64>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// The place of its bit.
+    /// The slot of its bit.
     slot: usize,
-    /// How many were kept before.
+    /// The number of events cached before.
     number: u64,
     since: Instant,
     bytes: usize,
@@ -59,9 +59,9 @@ impl Cache {
         }
     }
 
-    /// Keeps an event, and that some peers have had it.
+    /// Caches an event that some peers have received.
     ///
-    /// Older events give way, those of the same source first where it has as many as it may.
+    /// Older events are removed to make room; events of the same source first, if it has reached its limit.
     pub(crate) fn keep(&mut self, notification: &Arc<Notification>, told: &[PeerId], now: Instant) {
         let bytes = notification.weight();
         let fits = bytes <= self.limits.kept_bytes && self.limits.kept > 0;
@@ -114,7 +114,7 @@ impl Cache {
         true
     }
 
-    /// Lets go of what is too old.
+    /// Removes the events that exceed their age.
     pub(crate) fn expire(&mut self, now: Instant) {
         let limit = self.limits.kept_for;
         let mut place = 0;
@@ -128,16 +128,15 @@ impl Cache {
         }
     }
 
-    /// Some processes that are not connected yet were released where they stopped: what is kept of releases has
-    /// been for that.
+    /// Records that processes were released before they connected: cached release events were for that stop.
     pub(crate) fn released(&mut self, procs: &[Proc<'_>]) {
         for proc in procs {
             self.released.insert(proc.clone().into_owned(), self.next);
         }
     }
 
-    /// The kept events that a peer, which is this process, has not had and that `wants` is true for, oldest
-    /// first; it has had them then.
+    /// Returns the cached events that `wants` selects and that the peer has not received, oldest first, and marks them
+    /// as received. `proc` is the process of the peer.
     pub(crate) fn replay(
         &mut self,
         peer: PeerId,
@@ -174,13 +173,13 @@ impl Cache {
         }
     }
 
-    /// Forgets what a peer has had.
+    /// Removes the record of a peer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.had.remove(&peer);
     }
 
-    /// Lets go of the events that processes of a job raised, and of which of them were released. That the job ended
-    /// stays for a time.
+    /// Removes the events of a job's processes and the records of their release. The event of the job's end remains
+    /// until it expires.
     pub(crate) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.released.retain(|proc, _| proc.nspace != *nspace);
         let of_nspace = |kept: &Kept| {
@@ -192,12 +191,12 @@ impl Cache {
         }
     }
 
-    /// How many bytes the events take that are kept.
+    /// Returns the bytes of the cached events.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Compares what is counted with what is kept.
+    /// Compares the counters with the cached events.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         let kept = self.kept.iter().map(|kept| kept.notification.weight());
         recount.compare("bytes of kept events", self.bytes, kept.sum());
@@ -206,13 +205,13 @@ impl Cache {
         recount.compare("places of kept events", num_slots, slots.len());
     }
 
-    /// How many events are kept, and of how many peers it is known what they have had.
+    /// Returns the number of cached events, and of peers with a record of received events.
     pub(crate) fn len(&self) -> (usize, usize) {
         (self.kept.len(), self.had.len())
     }
 }
 
-/// The bit of an event in its word.
+/// Returns the bit of an event in its word.
 const fn bit(slot: usize) -> u64 {
     1 << (slot % 64)
 }

@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directives among the infos of an event or a registration: which processes are meant.
+//! Directives in the infos of an event or a registration.
 
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Value, keys};
 
 use crate::Error;
 use crate::procs::Procs;
 
-/// What the reporter of an event asks for (PMIx Standard, `PMIx_Notify_event`).
+/// The directives of an event's reporter (PMIx Standard, `PMIx_Notify_event`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directives {
-    /// Handlers that are registered for no code in particular do not want it.
+    /// `true` if default handlers should not receive it.
     pub(crate) non_default: bool,
-    /// It is not kept for those who register later.
+    /// `true` if it should not be cached for later registrations.
     pub(crate) do_not_cache: bool,
-    /// The host is not to spread it.
+    /// `true` if the host should not distribute it.
     pub(crate) stays_local: bool,
-    /// The only processes that are to get it.
+    /// The only processes that should receive it.
     pub(crate) targets: Option<Procs>,
-    /// The processes that it is about.
+    /// The affected processes.
     pub(crate) affected: Option<Procs>,
-    /// A server has relayed it already.
+    /// `true` if a server has already relayed it.
     pub(crate) relayed: bool,
 }
 
-/// The mark that a server puts on what it relays, so that an event that comes back goes round no
-/// second time. No public header has it; libraries of 4.2.2 and later put and read it.
+/// The mark of events relayed by a server, which prevents a second relay of an event that returns. It is in no public
+/// header; libraries since 4.2.2 set and read it.
 pub(crate) const RELAYED: &str = "pmix.srvr.internal.notify";
 
-/// The user whose processes alone may hear of an event, as the number of that user. A server puts it on what the host is
-/// to spread, and takes it off what the host tells before anybody sees it; what a process says of it is dropped. A host
-/// hands it on with the other infos, whatever library it has. No library but this knows it.
+/// The user id of the only user whose processes may receive an event. A server adds it to events for the host to
+/// distribute, and removes it from events of the host before any process sees it; a process cannot set it. A host
+/// forwards it like other infos, with any PMIx library. Only this library knows it.
 pub(crate) const ONLY_USER: &str = "pmixrs.event.user";
 
-/// Takes the users off the infos of an event; none if all may hear of it.
+/// Removes the permitted users from the infos of an event; returns `None` if all users may receive it.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if one is no number.
+/// Returns `PMIX_ERR_BAD_PARAM` if a user is not a number.
 pub(crate) fn take_only_users(infos: &mut Vec<Info<'static>>) -> Result<Option<Vec<u32>>, Error> {
     let is_said = |info: &Info<'_>| info.key.is(ONLY_USER);
     if !infos.iter().any(is_said) {
@@ -55,11 +55,11 @@ pub(crate) fn take_only_users(infos: &mut Vec<Info<'static>>) -> Result<Option<V
 }
 
 impl Directives {
-    /// Reads the directives among the infos of an event.
+    /// Decodes the directives of an event.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
+    /// Returns `PMIX_ERR_BAD_PARAM` if a list of processes has a wrong type.
     pub(crate) fn read(infos: &[Info<'_>]) -> Result<Self, Error> {
         let mut directives = Self::default();
         for info in infos {
@@ -86,21 +86,21 @@ impl Directives {
     }
 }
 
-/// The processes that a registration is about; none if it is about all.
+/// Returns the affected processes of a registration; `None` for all.
 ///
-/// Other directives of a registration (names, order, the range of sources) are obeyed where the
-/// handlers are, in the process that registers: it tells its server of a code once, for the first of
-/// its handlers, so a restriction of that one must not be applied to the others.
+/// Other directives of a registration (names, order, the range of sources) apply in the registering process. That
+/// process registers a code with its server once, for the first of its handlers, so the server must not apply the
+/// restrictions of that handler to the others.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` if a list of processes is of another type.
+/// Returns `PMIX_ERR_BAD_PARAM` if a list of processes has a wrong type.
 pub(crate) fn affected(infos: &[Info<'_>]) -> Result<Option<Procs>, Error> {
     Directives::read(infos).map(|directives| directives.affected)
 }
 
-/// The processes that an event of the host is about: those that it names, or else its source. What a
-/// process reported and a server relayed is about nobody: anyone can say anything.
+/// Returns the processes that an event of the host affects: those in its infos, or else its source. An event that a
+/// process reported and a server relayed affects no process, because a process could report the loss of any other.
 pub(super) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>> {
     if infos.iter().any(|info| info.key.is(RELAYED)) {
         return Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn about(infos: &[Info<'_>], source: &Proc<'_>) -> Vec<Proc<'static>>
     }
 }
 
-/// One process or an array of them; tools write either.
+/// Returns one process or an array of them; tools send either.
 fn procs<'i, 'a>(info: &'i Info<'a>) -> Result<&'i [Proc<'a>], Error> {
     match &info.value {
         Value::Proc(proc) => Ok(std::slice::from_ref(proc)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random histories of a server's events, beside a model that looks at everything it ever saw.
+//! Random histories of a server's events, compared with a model that stores and searches all of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const LIMITS: EventLimits = EventLimits {
     kept_for: Duration::from_secs(10),
 };
 
-/// Peers 0 to 3: two processes of each of two jobs; every other one is of another user, and one hears of all.
+/// The number of peers: two processes of each of two jobs. Peers with odd numbers have another user, and the last
+/// receives the events of all users.
 const NUM_PEERS: u8 = 4;
 
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ fn nspace_of(peer: u8) -> &'static str {
     if peer < 2 { "a" } else { "b" }
 }
 
-/// Peer 3 is a tool of the server's user.
+/// Returns `true` for peer 3, a tool of the server's user.
 fn hears_all(peer: u8) -> bool {
     peer == 3
 }
@@ -82,7 +83,7 @@ fn listener(peer: u8) -> Listener {
     }
 }
 
-/// Code 0 stands for the default handler where codes are taken back.
+/// Returns the status of a code; 0 stands for the default handler in deregistrations.
 fn status(code: i8) -> Status {
     match code {
         0 => DEFAULT,
@@ -90,7 +91,7 @@ fn status(code: i8) -> Status {
     }
 }
 
-/// What the model remembers of an event.
+/// An event in the model.
 #[derive(Clone, Debug)]
 struct Seen {
     from: u8,
@@ -100,7 +101,7 @@ struct Seen {
     had: BTreeSet<u8>,
 }
 
-/// Everything that was said, looked through again for every question.
+/// The complete history, searched for each result.
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
@@ -187,7 +188,7 @@ impl Model {
     }
 }
 
-/// The real one, driven by the same steps.
+/// The implementation, driven by the same steps.
 struct Real {
     events: Events,
     now: Instant,
@@ -236,7 +237,7 @@ impl Real {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
-    /// Whatever happens in whatever order, the same peers hear the same events, once and in order.
+    /// Every history delivers the same events to the same peers as the model, once and in order.
     #[test]
     fn events_reach_whom_a_naive_model_says(steps in steps()) {
         let mut model = Model::default();
@@ -261,7 +262,7 @@ proptest! {
                 Step::Leave(peer) => {
                     real.events.forget(PeerId::of(peer.into()));
                     model.registered.retain(|(who, _)| *who != peer);
-                    // Who comes back is somebody else.
+                    // A peer that connects again counts as a new one.
                     model.kept.iter_mut().for_each(|seen| _ = seen.had.remove(&peer));
                 }
                 Step::EndJob(first) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One event notification: what happened, who reported it, and which processes it may reach.
+//! An event notification with its reporter and its recipients.
 
 use pmix_types::{DataRange, Info, IntoOwned, Nspace, Proc, Status};
 
@@ -7,43 +7,44 @@ use super::directives::{Directives, ONLY_USER, about, take_only_users};
 use crate::procs::Procs;
 use crate::{Error, PeerId, weight};
 
-/// Tells the session of a job, if it is known.
+/// Returns the session of a job, if it is known.
 pub(crate) type Sessions<'s> = &'s dyn Fn(&Nspace<'_>) -> Option<u32>;
 
-/// Somebody who may hear of events.
+/// A possible recipient of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     /// The process.
     pub(crate) proc: Proc<'static>,
-    /// Its user.
+    /// The user id.
     pub(crate) uid: u32,
-    /// Whether it is a tool.
+    /// `true` for a tool.
     pub(crate) is_tool: bool,
-    /// Whether it hears of the processes of every user, as tools of root and of the server's user do.
+    /// `true` if it receives events of the processes of every user, as tools of root and of the server's user do.
     pub(crate) hears_all: bool,
 }
 
-/// Who reported an event to this server.
+/// The origin of an event at this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reporter {
-    /// A peer, whose own handlers have seen it before it was sent.
+    /// A peer, whose own handlers received the event before it was sent.
     Peer(PeerId),
-    /// The host. Processes with the name of the source have seen it.
+    /// The host. The process named as the source has already received the event.
     Host,
-    /// This server itself; no process has seen it.
+    /// This server; no process has received the event.
     Server,
-    /// The host, which observed the source. The source has not seen the event.
+    /// The host, which observed the source. The source has not received the event.
     Observer,
 }
 
-/// The process that an event of the host comes from, with its part in the event.
+/// The source process of an event of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventSource<'p> {
-    /// A process that reported the event, or the host. The event is not delivered to it, as it has seen the event.
+    /// A process that reported the event, or the host. The event is not delivered to it, because it has already
+    /// received it.
     Reporter(&'p Proc<'p>),
-    /// A process that the host has observed, such as one with an alert of a monitor. The event is delivered to it too,
-    /// and changes nothing of what the server knows.
+    /// A process that the host observed, such as the subject of a monitor alert. The event is delivered to it, too, and
+    /// does not change the state of the server.
     Observed(&'p Proc<'p>),
 }
 
@@ -58,13 +59,13 @@ impl<'p> EventSource<'p> {
 }
 
 impl<'p, 'n: 'p> From<&'p Proc<'n>> for EventSource<'p> {
-    /// Makes the process the reporter.
+    /// Treats the process as the reporter.
     fn from(proc: &'p Proc<'n>) -> Self {
         Self::Reporter(proc)
     }
 }
 
-/// An event as it was reported.
+/// A reported event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notification {
     pub(crate) status: Status,
@@ -72,20 +73,20 @@ pub(crate) struct Notification {
     pub(crate) range: DataRange,
     pub(crate) infos: Vec<Info<'static>>,
     pub(crate) reporter: Reporter,
-    /// The only users whose processes may hear of it; none if all may.
+    /// The only users whose processes may receive it; `None` for all.
     only: Option<Vec<u32>>,
-    /// The users whose jobs it is about, as far as they are known. Tools of others do not hear of it.
+    /// The known owners of the jobs it concerns. Tools of other users do not receive it.
     owners: Vec<u32>,
     pub(crate) directives: Directives,
 }
 
 impl Notification {
-    /// Takes an event and reads whom it is for.
+    /// Creates a notification and decodes its directives.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a range that does not exist, for a custom range without a list of
-    /// processes, and as [`Directives::read`] and [`take_only_users`].
+    /// Returns `PMIX_ERR_BAD_PARAM` for an unknown range, and for a custom range without a list of processes. Returns
+    /// the errors of [`Directives::read`] and [`take_only_users`].
     pub(crate) fn new(
         reporter: Reporter,
         status: Status,
@@ -93,7 +94,7 @@ impl Notification {
         range: DataRange,
         mut infos: Vec<Info<'static>>,
     ) -> Result<Self, Error> {
-        // The host alone can say it: it has it from the server of another node.
+        // Only the host may restrict the users, because it received the info from the server of another node.
         let only = take_only_users(&mut infos)?.filter(|_| reporter == Reporter::Host);
         let directives = Directives::read(&infos)?;
         if range.as_raw() > DataRange::PROC_LOCAL.as_raw() {
@@ -115,11 +116,11 @@ impl Notification {
         })
     }
 
-    /// Takes an event that the host reports.
+    /// Creates a notification for an event of the host.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Returns the errors of [`new`](Self::new).
     pub(crate) fn of_host(
         status: Status,
         source: EventSource<'_>,
@@ -135,7 +136,7 @@ impl Notification {
         Self::new(reporter, status, source, range, infos)
     }
 
-    /// Returns the processes that ended without `PMIx_Finalize`, if that is what the event says.
+    /// Returns the processes that terminated without `PMIx_Finalize`, if the event reports that.
     pub(crate) fn lost_procs(&self) -> Vec<Proc<'static>> {
         match self.status {
             Status::ERR_LOST_CONNECTION
@@ -148,40 +149,40 @@ impl Notification {
         }
     }
 
-    /// The same for processes of one user, if one is given.
+    /// Restricts the recipients to processes of one user, if one is given.
     pub(crate) fn only(self, uid: Option<u32>) -> Self {
         self.only_of(uid.map(|uid| vec![uid]))
     }
 
-    /// The same for processes of some users, if they are given.
+    /// Restricts the recipients to processes of some users, if they are given.
     pub(crate) fn only_of(mut self, users: Option<Vec<u32>>) -> Self {
         self.only = users;
         self
     }
 
-    /// The same about jobs of these users.
+    /// Sets the owners of the jobs that the event concerns.
     pub(crate) fn about_jobs_of(mut self, owners: Vec<u32>) -> Self {
         self.owners = owners;
         self
     }
 
-    /// The jobs that it is about.
+    /// Returns the jobs that the event concerns.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &Nspace<'static>> {
         let affected = self.directives.affected.iter().flat_map(Procs::nspaces);
         affected.chain([&self.source.nspace])
     }
 
-    /// The infos as the host is to spread them: who may hear of it goes along.
+    /// Returns the infos for the host, including the permitted users.
     pub(crate) fn infos_for_host(&self) -> Vec<Info<'static>> {
         let users = self.only.iter().flatten();
         let said = users.map(|uid| Info::new(ONLY_USER, *uid));
         self.infos.iter().cloned().chain(said).collect()
     }
 
-    /// Whether somebody may be told of the event and has not seen it where it was raised.
+    /// Returns `true` if a peer should receive the event: it is permitted, in range, and has not received it at its
+    /// source.
     ///
-    /// `sessions` tells the session of a job; two jobs of which one is not known to be in any are
-    /// taken to be in one.
+    /// `sessions` returns the session of a job; a job without a known session counts as part of every session.
     pub(crate) fn is_for(&self, peer: PeerId, listener: &Listener, sessions: Sessions<'_>) -> bool {
         let has_seen = match self.reporter {
             Reporter::Peer(own) => own == peer,
@@ -191,7 +192,7 @@ impl Notification {
         !has_seen && self.may_be_heard_by(listener) && self.reaches(&listener.proc, sessions)
     }
 
-    /// Whether somebody has the right to hear of it.
+    /// Returns `true` if a recipient is permitted to receive the event.
     fn may_be_heard_by(&self, listener: &Listener) -> bool {
         let only = self.only.as_ref();
         let is_meant = only.is_none_or(|users| users.contains(&listener.uid));
@@ -200,11 +201,11 @@ impl Notification {
         listener.hears_all || is_meant && may_read
     }
 
-    /// Whether a process is in the range of the event, and among those that it names, if it names any. What
-    /// the host keeps to itself is in nobody's range.
+    /// Returns `true` if a process is in the range of the event and among its target processes, if it names any. No
+    /// process is in the range of events for the host.
     ///
-    /// DEVIATION: OpenPMIx refuses names beside any range but the custom one. Its own example of a debugger's
-    /// daemon releases processes by their names with the range of the node, and is understood here;
+    /// DEVIATION: OpenPMIx refuses target processes for any range except the custom one. The daemon of its own debugger
+    /// example releases processes by name in the range of the node, and works here;
     /// `a_list_of_processes_narrows_any_other_range`.
     fn reaches(&self, proc: &Proc<'_>, sessions: Sessions<'_>) -> bool {
         let targets = self.directives.targets.as_ref();
@@ -223,7 +224,8 @@ impl Notification {
         }
     }
 
-    /// Whether the host tells by it in which state a job is, which has no age as it may still be so.
+    /// Returns `true` if the host reports the state of a job by it. Such an event does not expire, because the state
+    /// may last.
     pub(super) fn is_lasting(&self) -> bool {
         let states = [
             Status::EVENT_JOB_START,
@@ -234,21 +236,22 @@ impl Notification {
         self.reporter == Reporter::Host && states.contains(&self.status)
     }
 
-    /// Whether the host tells that a job ended: who waits for that may register when the job is gone.
+    /// Returns `true` if the host reports the end of a job by it. A process that waits for the end may register after
+    /// the job was deregistered.
     pub(super) fn is_end_of_job(&self) -> bool {
         self.reporter == Reporter::Host && self.status == Status::EVENT_JOB_END
     }
 
-    /// What it counts where kept events are counted, in bytes.
+    /// Returns the size of the event for the limit of cached bytes.
     pub(super) fn weight(&self) -> usize {
         let users = self.only.as_ref().map_or(0, Vec::len) + self.owners.len();
         size_of::<Self>() + users * size_of::<u32>() + weight::infos(&self.infos)
     }
 
-    /// Whether the host is to hear of it, so that it reaches other nodes: never of what it told
-    /// itself (PMIx Standard, `pmix_server_notify_event_fn_t`), nor of what stays on this node. That a process
-    /// waits for a debugger, or is released by one, is for the host wherever it is told: who started the
-    /// process counts those that wait, and continues what it stopped itself.
+    /// Returns `true` if the host should receive the event to distribute it to other nodes. It receives neither its own
+    /// events (PMIx Standard, `pmix_server_notify_event_fn_t`) nor those that stay on this node. It always receives a
+    /// process's wait for a debugger and a debugger's release, since the launcher counts waiting processes and
+    /// continues those that it stopped itself.
     pub(crate) fn concerns_host(&self) -> bool {
         if matches!(self.reporter, Reporter::Host | Reporter::Observer) {
             return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process sets that the host defines and deletes, and the events that tell of it.
+//! Process sets that the host defines and deletes, and the events that report it.
 
 use pmix_types::{DataRange, Info, IntoOwned, Proc, Status, Text, Value, keys};
 
@@ -8,11 +8,11 @@ use crate::Error;
 use crate::cx::Cx;
 
 impl Events {
-    /// Defines a process set and tells of it.
+    /// Defines a process set and raises the event.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` without a name or members.
+    /// Returns `PMIX_ERR_BAD_PARAM` without a name or without members.
     pub(crate) fn define_set(
         &mut self,
         cx: &mut Cx,
@@ -26,11 +26,11 @@ impl Events {
         Ok(())
     }
 
-    /// Deletes a process set and tells of it.
+    /// Deletes a process set and raises the event.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if there is none.
+    /// Returns `PMIX_ERR_NOT_FOUND` if the set is not defined.
     pub(crate) fn delete_set(&mut self, cx: &mut Cx, name: &Text<'_>) -> Result<(), Error> {
         let members = cx.process_sets.delete(name)?;
         let users = owners(cx, &members);
@@ -38,8 +38,9 @@ impl Events {
         Ok(())
     }
 
-    /// Tells the local processes that are registered for it that a set was defined or deleted (PMIx
-    /// Standard, `PMIx_server_define_process_set`): those of the users whose jobs have members, if they are known.
+    /// Notifies the registered local processes of the definition or deletion of a set (PMIx Standard,
+    /// `PMIx_server_define_process_set`). If the owners of the members' jobs are known, only processes of these users
+    /// receive the event.
     fn tell_of_set(
         &mut self,
         cx: &mut Cx,
@@ -65,7 +66,7 @@ impl Events {
     }
 }
 
-/// The users whose jobs have members of a set; none if no owner of any is known.
+/// Returns the owners of the members' jobs; `None` if no owner is known.
 fn owners(cx: &Cx, members: &[Proc<'static>]) -> Option<Vec<u32>> {
     let runs = members.chunk_by(|one, other| one.nspace == other.nspace);
     let owners = cx.owners(runs.filter_map(<[_]>::first).map(|member| &member.nspace));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registrations for events.
+//! Event registrations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use crate::procs::Procs;
 use crate::recount::Recount;
 use crate::{Error, PeerId};
 
-/// The code that stands for the default handler, of all events; it is what a peer deregisters.
+/// The code of the default handler for all events, as peers deregister it.
 pub(crate) const DEFAULT: Status = DeregisterEvents::DEFAULT;
 
-/// Who wants to hear of which events.
+/// The registrations of peers for events.
 ///
-/// A registration is counted: a peer may register a code several times and hears of it until it has
-/// taken back as many.
+/// Registrations are counted: a peer may register a code several times, and receives its events until it has removed
+/// all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     codes: BTreeMap<Status, BTreeMap<PeerId, Interest>>,
     peers: BTreeMap<PeerId, Peer>,
-    /// The codes that the host was asked to tell of.
+    /// The codes that the host was asked to report.
     hosted: BTreeSet<Status>,
-    /// Those of them that nobody is registered for.
+    /// The codes among them without a registration.
     unwanted: BTreeSet<Status>,
 }
 
@@ -36,12 +36,12 @@ struct Peer {
     num_procs: usize,
 }
 
-/// What of a code a peer wants.
+/// The registrations of a peer for a code.
 #[derive(Debug, Default)]
 struct Interest {
-    /// How many registrations there are.
+    /// The number of registrations.
     count: u32,
-    /// The processes that an event has to be about, if it says whom it is about; none if all do.
+    /// The processes that an event must affect, if it names affected ones; `None` for all.
     affected: Option<Procs>,
 }
 
@@ -53,8 +53,8 @@ impl Interest {
         }
     }
 
-    /// Another registration for the same code. Which of them is taken back later is not said, so
-    /// the widest of all stands until the last is gone.
+    /// Adds a registration for the same code. A deregistration does not identify one of them, so the union applies
+    /// until the last one is removed.
     fn widen(&mut self, affected: Option<&Procs>) {
         let is_first = self.count == 0;
         self.count = self.count.saturating_add(1);
@@ -73,11 +73,11 @@ impl Interest {
 impl Registry {
     /// Adds a registration of a peer for codes, or for all events if there are none.
     ///
-    /// All codes are registered or, with an error, none.
+    /// In case of an error, no code is registered.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the peer would have more than the limits allow.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the peer would exceed the limits.
     pub(crate) fn register(
         &mut self,
         peer: PeerId,
@@ -117,7 +117,7 @@ impl Registry {
         limits: &EventLimits,
     ) -> Result<(), Error> {
         let known = self.peers.get(&peer);
-        // Those that are new, not all that the peer has.
+        // Only new codes count, not the peer's existing ones.
         let is_new = |code: &&Status| known.is_none_or(|known| !known.codes.contains(code));
         let num_known = known.map_or(0, |known| known.codes.len());
         let num_codes = num_known + more.iter().filter(is_new).count();
@@ -137,7 +137,7 @@ impl Registry {
         ))
     }
 
-    /// Takes back one registration for each code. Codes that are not registered do not matter.
+    /// Removes one registration for each code. Codes without a registration are ignored.
     pub(crate) fn deregister(&mut self, peer: PeerId, codes: &[Status]) {
         for code in codes {
             let Some(interested) = self.codes.get_mut(code) else {
@@ -168,7 +168,7 @@ impl Registry {
         }
     }
 
-    /// Forgets a peer.
+    /// Removes the registrations of a peer.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         let Some(known) = self.peers.remove(&peer) else {
             return;
@@ -183,7 +183,7 @@ impl Registry {
         }
     }
 
-    /// Nobody is registered for a code any longer.
+    /// Removes a code without registrations.
     fn drop_code(&mut self, code: Status) {
         self.codes.remove(&code);
         if self.hosted.contains(&code) {
@@ -191,7 +191,7 @@ impl Registry {
         }
     }
 
-    /// The peers that are registered for an event, each once, in the order in which they connected.
+    /// Returns the peers that are registered for an event, each once, in the order in which they connected.
     pub(crate) fn interested(&self, notification: &Notification) -> Vec<(PeerId, &Listener)> {
         let named = self.codes.get(&notification.status);
         let default = self.codes.get(&DEFAULT);
@@ -207,7 +207,7 @@ impl Registry {
         peers.into_iter().filter_map(listener).collect()
     }
 
-    /// Whether a peer is registered for an event.
+    /// Returns `true` if a peer is registered for an event.
     pub(crate) fn is_interested(&self, peer: PeerId, notification: &Notification) -> bool {
         let wants = |code: Status| {
             let interest = self.codes.get(&code).and_then(|all| all.get(&peer));
@@ -216,9 +216,8 @@ impl Registry {
         wants(notification.status) || (!notification.directives.non_default && wants(DEFAULT))
     }
 
-    /// The codes that the host has to be asked for and was not: environmental ones, and those that
-    /// no PMIx header defines (PMIx Standard, `pmix_server_register_events_fn_t`). They count as
-    /// asked for from now on.
+    /// Returns the codes that must be requested from the host and have not been: environmental ones, and those that no
+    /// PMIx header defines (PMIx Standard, `pmix_server_register_events_fn_t`). They count as requested from now on.
     pub(crate) fn newly_hosted(&mut self, codes: &[Status]) -> Vec<Status> {
         let foreign = codes.iter().filter(|code| is_of_host(**code));
         let new: Vec<_> = foreign
@@ -230,7 +229,7 @@ impl Registry {
         new
     }
 
-    /// The host declined to tell of codes.
+    /// Records that the host refused codes.
     pub(crate) fn not_hosted(&mut self, codes: &[Status]) {
         for code in codes {
             self.hosted.remove(code);
@@ -238,7 +237,7 @@ impl Registry {
         }
     }
 
-    /// The codes that the host need not tell of any more, since nobody is registered for them.
+    /// Removes and returns the codes that the host need not report because no peer is registered for them.
     pub(crate) fn no_longer_hosted(&mut self) -> Vec<Status> {
         let gone = std::mem::take(&mut self.unwanted);
         for code in &gone {
@@ -247,18 +246,17 @@ impl Registry {
         gone.into_iter().collect()
     }
 
-    /// Who a registered peer is.
+    /// Returns the process of a registered peer.
     pub(crate) fn listener(&self, peer: PeerId) -> Option<&Listener> {
         self.peers.get(&peer).map(|known| &known.listener)
     }
 
-    /// How many codes the host was asked to tell of.
+    /// Returns the number of codes that the host was asked to report.
     pub(crate) fn num_hosted(&self) -> usize {
         self.hosted.len()
     }
 
-    /// Compares what is counted of peers with their registrations, and what is known of the codes that the
-    /// host was asked for.
+    /// Compares the counters of peers and the requested codes with the registrations.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         let unwanted = |code: &&Status| !self.codes.contains_key(code);
         let found = self.hosted.iter().filter(unwanted).count();
@@ -272,13 +270,13 @@ impl Registry {
         recount.compare("processes in registrations", counted, found.sum());
     }
 
-    /// How many peers are registered for how many codes.
+    /// Returns the number of registered peers, and of codes.
     pub(crate) fn len(&self) -> (usize, usize) {
         (self.peers.len(), self.codes.len())
     }
 }
 
-/// Whether a code tells of the environment of a job, not of the job.
+/// Returns `true` if a code reports on the environment of a job, not on the job.
 pub(crate) fn is_environmental(code: Status) -> bool {
     (Status::EVENT_SYS_OTHER.as_raw()..=Status::EVENT_SYS_BASE.as_raw()).contains(&code.as_raw())
 }

@@ -18,8 +18,7 @@ use crate::peers::{Member, PeerId, Ticket};
 use crate::pending::{Pending, PendingRegistration};
 
 impl Events {
-    /// Takes an event in: the peers that are to be told now are told, and the host where it concerns
-    /// it.
+    /// Raises an event: notifies the peers that should receive it now, and the host if it should distribute it.
     pub(crate) fn raise(&mut self, cx: &mut Cx, notification: Notification) {
         let notification = &Arc::new(notification);
         if notification.concerns_host() {
@@ -38,14 +37,14 @@ impl Events {
         }
     }
 
-    /// Whether a local process hears of an event.
+    /// Returns `true` if a local process would receive an event.
     pub(crate) fn hears(&self, cx: &Cx, notification: &Notification) -> bool {
         let sessions = sessions(&cx.store);
         let mut interested = self.registry.interested(notification).into_iter();
         interested.any(|(peer, listener)| notification.is_for(peer, listener, &sessions))
     }
 
-    /// Sends an event to peers; it is packed once for all that read the same.
+    /// Sends an event to peers, packed once for each layout.
     fn tell(cx: &mut Cx, peers: &[PeerId], notification: &Notification) {
         let mut packed: Vec<(Layout, Arc<Vec<u8>>)> = Vec::new();
         for peer in peers {
@@ -68,8 +67,8 @@ impl Events {
         }
     }
 
-    /// An event as a peer reads it. An info of a type that the peer does not know is left out: that
-    /// something happened is worth more than all that can be said about it.
+    /// Packs an event for a peer. An info of a type that the peer does not know is left out, because the event itself
+    /// is more important than its infos.
     fn pack_event(cx: &Cx, form: &PeerForm, notification: &Notification) -> Option<Vec<u8>> {
         let mut event = Event {
             status: notification.status,
@@ -91,8 +90,8 @@ impl Events {
         packed.map_err(failed).ok()
     }
 
-    /// A process wants to hear of events. It is answered at once unless the environment of its job
-    /// is concerned, which only the host can tell of; what was kept for it follows the answer.
+    /// Handles an event registration. The reply is sent at once, unless the codes are environmental, which only the
+    /// host can report. Cached events follow the reply.
     pub(crate) fn register_events(
         &mut self,
         cx: &mut Cx,
@@ -113,12 +112,12 @@ impl Events {
             infos: crate::infos::with_user(&infos, user),
         };
         if !asked.iter().copied().any(is_environmental) {
-            // The host of such a registration is told of the codes and decides nothing.
+            // For such codes the host is informed only, so required attributes must be supported here.
             if let Err(error) = obeyed::check("PMIx_Register_event_handler", &infos) {
                 return cx.reply_error(ticket, &error);
             }
             if !asked.is_empty() {
-                // Processes raise such events too, whether or not the host does.
+                // Processes may raise such events, too, whether or not the host supports them.
                 cx.call_host(call, Pending::HostedEvents(asked));
             }
             return self.registered(cx, ticket, &codes, &infos);
@@ -132,7 +131,7 @@ impl Events {
         cx.call_host(call, pending);
     }
 
-    /// The host answered whether it reports the events of a registration.
+    /// Handles the host's reply to a registration of environmental codes.
     pub(crate) fn host_registered(
         &mut self,
         cx: &mut Cx,
@@ -147,7 +146,7 @@ impl Events {
         cx.reply_status(ticket, status);
     }
 
-    /// The host answered whether it reports codes that it was asked for besides.
+    /// Handles the host's reply to a request for codes that processes may raise, too.
     pub(crate) fn host_answered(&mut self, codes: &[Status], status: Status) {
         if !status.is_success() {
             tracing::debug!(%status, "the host rejected the registration for events");
@@ -155,7 +154,7 @@ impl Events {
         }
     }
 
-    /// Registers a peer, tells it so, and tells it what it has missed.
+    /// Registers a peer, replies, and sends the cached events.
     fn registered(&mut self, cx: &mut Cx, ticket: Ticket, codes: &[Status], infos: &[Info<'_>]) {
         let peer = ticket.peer();
         let Ok(listener) = cx.member(&ticket).map(|member| listener(cx, member)) else {
@@ -176,7 +175,7 @@ impl Events {
         }
     }
 
-    /// The one request without an answer.
+    /// Handles a deregistration, the only request without a reply.
     pub(crate) fn deregister_events(
         &mut self,
         cx: &mut Cx,
@@ -187,7 +186,7 @@ impl Events {
         self.release_events(cx);
     }
 
-    /// Tells the host which events it no longer has to tell of.
+    /// Informs the host of events that it need not report any more.
     fn release_events(&mut self, cx: &mut Cx) {
         let codes = self.no_longer_wanted();
         if !codes.is_empty() {
@@ -195,11 +194,10 @@ impl Events {
         }
     }
 
-    /// A process reports an event. It is answered as soon as the event is on its way.
+    /// Handles an event of a process. The reply is sent as soon as the event is raised.
     ///
-    /// DEVIATION: OpenPMIx answers when the host has. Whom the event reaches is promised by neither,
-    /// and here the host may take its time;
-    /// `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
+    /// DEVIATION: OpenPMIx replies after the host. Neither guarantees the delivery, and here a slow host does not delay
+    /// the process; `an_event_of_a_process_reaches_the_others_with_all_that_was_said`.
     pub(crate) fn notify_event(
         &mut self,
         cx: &mut Cx,
@@ -228,21 +226,19 @@ impl Events {
         }
     }
 
-    /// A peer is gone: what it wanted to know is forgotten.
+    /// Removes the registrations of a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.forget(peer);
         self.release_events(cx);
     }
 
-    /// A process went away without saying so. Those of its job that are registered for the loss of
-    /// connections in particular are told, and the host, which knows how the process ended and
-    /// tells of that.
+    /// Raises an event for the loss of a process: for the processes of its job that are registered for the code of a
+    /// lost connection, and for the host, which knows the exit status and reports that.
     ///
-    /// DEVIATION: OpenPMIx tells nobody but the host. Default handlers are passed over here, since
-    /// to a client the loss of a connection is that of its own;
-    /// `the_loss_of_a_process_is_told_to_who_asked_for_that`.
+    /// DEVIATION: OpenPMIx notifies only the host. Default handlers do not receive the event here, because a client
+    /// takes it for the loss of its own connection; `the_loss_of_a_process_is_told_to_who_asked_for_that`.
     pub(crate) fn process_lost(&mut self, cx: &mut Cx, member: &Member) {
-        // Of a tool nobody knows what it belongs to; who is deregistered has been given up.
+        // A tool belongs to no known job, and the host does not wait for a deregistered client.
         let client = member.client.and_then(|id| cx.registry.client(id));
         if client.is_none() {
             return;
@@ -259,7 +255,7 @@ impl Events {
         }
     }
 
-    /// A job is deregistered.
+    /// Removes the cached events of a deregistered job.
     pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
         self.forget_nspace(nspace);
     }
@@ -274,7 +270,7 @@ fn listener(cx: &Cx, member: &Member) -> Listener {
     }
 }
 
-/// Tells the sessions of jobs, and asks the store once for each.
+/// Returns a function that looks up the session of a job once in the store.
 fn sessions(store: &Arc<Store>) -> impl Fn(&Nspace<'_>) -> Option<u32> + use<> {
     let store = Arc::clone(store);
     let known = RefCell::new(HashMap::<Nspace<'static>, Option<u32>>::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the state machine of events guarantees.
+//! The guarantees of the event state machine.
 
 mod users;
 
@@ -58,7 +58,7 @@ impl Fixture {
         }
     }
 
-    /// All four peers, registered for everything.
+    /// Creates a fixture with all four peers registered for everything.
     fn all() -> Self {
         let mut fixture = Self::new();
         for number in 0..4 {
@@ -225,7 +225,7 @@ fn a_code_is_heard_until_each_registration_is_taken_back() {
     fixture.events.deregister(PeerId::of(1), &[CODE]);
     assert_eq!(fixture.raise(0, CODE, DataRange::GLOBAL), [] as [u64; 0]);
     assert_eq!(fixture.events.registry.len(), (0, 0));
-    // Nobody is registered any more, which does not matter.
+    // A deregistration without a registration is ignored.
     fixture
         .events
         .deregister(PeerId::of(1), &[CODE, super::registry::DEFAULT]);
@@ -303,15 +303,15 @@ fn a_release_that_a_process_had_where_it_stopped_is_not_kept_for_where_it_stops_
     fixture.events.released(std::slice::from_ref(&released));
     fixture.register(1, &[release, CODE], &[]);
     assert_eq!(fixture.replay(1), [CODE.as_raw()]);
-    // Of another process nothing was said.
+    // The release of one process does not affect another.
     fixture.register(2, &[release], &[]);
     assert_eq!(fixture.replay(2), [release.as_raw()]);
-    // What comes later is for the next stop, whether the process has come there or not.
+    // A later release is for the next stop, even if the process has not reached it.
     fixture.events.forget(PeerId::of(1));
     fixture.raise(0, release, DataRange::GLOBAL);
     fixture.register(1, &[release], &[]);
     assert_eq!(fixture.replay(1), [release.as_raw()]);
-    // A job that is gone leaves nothing behind for one of its name.
+    // The records of a deregistered job do not affect a later job of its name.
     fixture.events.forget(PeerId::of(1));
     fixture.raise(3, release, DataRange::GLOBAL);
     fixture.events.released(std::slice::from_ref(&released));
@@ -356,7 +356,7 @@ fn events_are_kept_for_a_time() {
     assert_eq!(fixture.events.cache.len().0, 0);
 }
 
-/// What the host tells of the job `job`.
+/// Creates an event of the host about the job `job`.
 fn told_of_job(status: Status) -> Notification {
     let source = Proc::new("job", Rank::new(0));
     Notification::of_host(status, (&source).into(), DataRange::SESSION, &[]).unwrap()
@@ -574,7 +574,7 @@ fn what_the_host_tells_passes_over_the_process_it_names_as_source() {
     let observed = of_host(EventSource::Observed(&source));
     assert!(!observed.concerns_host());
     assert_eq!(fixture.take(observed), [0, 1, 2]);
-    // A second process of the same name has not seen what the first one raised.
+    // A second process of the same name has not received the event that the first one raised.
     let again = PeerId::of(9);
     fixture
         .events

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The replies to a get: a status, and objects behind it.
+//! The replies to a get: a status followed by objects.
 
 use pmix_proto::PeerForm;
 use pmix_proto::reply::{self, Object, pack_kvals};
@@ -8,7 +8,7 @@ use pmix_types::{Kval, Proc, Status, memory};
 use crate::Error;
 use crate::cx::Cx;
 
-/// Packs the object of a process from values.
+/// Packs values as the object of a process.
 pub(super) fn object(
     cx: &Cx,
     form: &PeerForm,
@@ -20,7 +20,7 @@ pub(super) fn object(
     Ok(Object { of, kvals }.encode(form)?)
 }
 
-/// Packs a reply of success, with the parts behind it: objects, or data alone.
+/// Packs a success reply followed by parts: objects, or data only.
 pub(super) fn success(form: &PeerForm, parts: &[&[u8]]) -> Result<Vec<u8>, Error> {
     let mut out = reply::status(form, Status::SUCCESS)?;
     memory::reserve_exact(&mut out, parts.iter().map(|part| part.len()).sum())?;

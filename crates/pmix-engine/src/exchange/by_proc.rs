@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits for processes and for keys that they put, found by either.
+//! An index of requests that wait for a process, or for a key of it.
 //!
 //! Source: none outside.
 
@@ -11,32 +11,32 @@ use crate::by_peer::ByPeer;
 use crate::peers::PeerId;
 use crate::recount::Recount;
 
-/// Something that waits for a process. Its key stays the same as long as it waits.
+/// A request that waits for a process. Its key does not change while it waits.
 pub(super) trait Wanted {
-    /// The key that it waits for; none if any commit may be enough.
+    /// Returns the key that the request waits for; `None` if any commit may suffice.
     fn key(&self) -> Option<&Key<'static>>;
 
-    /// The peer that it waits for the sake of, if it does for one.
+    /// Returns the peer that the request belongs to, if it belongs to one.
     fn peer(&self) -> Option<PeerId> {
         None
     }
 }
 
-/// Things that wait for a process; no name is used twice.
+/// The requests that wait for a process, with identifiers that are never reused.
 #[derive(Debug)]
 pub(super) struct ByProc<T> {
     last: u64,
     things: HashMap<u64, (Proc<'static>, T)>,
     by_proc: BTreeMap<Proc<'static>, Names>,
-    /// The names of what waits for the sake of each peer, by the process that it waits for.
+    /// The requests of each peer, by the process that they wait for.
     by_peer: ByPeer<(Proc<'static>, u64)>,
 }
 
-/// The names of what waits for one process.
+/// The requests that wait for one process.
 #[derive(Debug, Default)]
 struct Names {
     all: BTreeSet<u64>,
-    /// Those that wait for a key.
+    /// The requests that wait for a key.
     by_key: HashMap<Key<'static>, BTreeSet<u64>>,
 }
 
@@ -94,7 +94,7 @@ impl<T: Wanted> ByProc<T> {
         self.things.len()
     }
 
-    /// Compares what is listed by process, and by key, with what is there.
+    /// Compares the indexes with the requests.
     pub(super) fn recount(&self, recount: &mut Recount, [procs, keys]: [&'static str; 2]) {
         let listed = self.by_proc.values().map(|names| names.all.len()).sum();
         recount.compare(procs, listed, self.things.len());
@@ -122,19 +122,19 @@ impl<T: Wanted> ByProc<T> {
         self.things.get_mut(&name).map(|(_, thing)| thing)
     }
 
-    /// The processes of a job for which something waits.
+    /// Returns the processes of a job that requests wait for.
     pub(super) fn procs_of(&self, nspace: &Nspace<'static>) -> Vec<Proc<'static>> {
         let procs = self.range(nspace);
         procs.map(|(proc, _)| proc.clone()).collect()
     }
 
-    /// Those that wait for a process, in the order in which they came.
+    /// Returns the requests that wait for a process, in order of arrival.
     pub(super) fn of_proc(&self, proc: &Proc<'static>) -> Vec<u64> {
         let names = self.by_proc.get(proc).into_iter();
         names.flat_map(|names| names.all.iter().copied()).collect()
     }
 
-    /// Those that wait for a key of a process, in the order in which they came.
+    /// Returns the requests that wait for a key of a process, in order of arrival.
     pub(super) fn of_key<'t>(
         &'t self,
         proc: &Proc<'static>,
@@ -145,7 +145,7 @@ impl<T: Wanted> ByProc<T> {
         same.into_iter().flatten().copied()
     }
 
-    /// Those that wait for any process of a job.
+    /// Returns the requests that wait for any process of a job.
     pub(super) fn of_job(&self, nspace: &Nspace<'static>) -> Vec<u64> {
         let procs = self.range(nspace);
         procs
@@ -159,13 +159,13 @@ impl<T: Wanted> ByProc<T> {
         procs.take_while(move |(proc, _)| proc.nspace == *nspace)
     }
 
-    /// Those of a peer.
+    /// Returns the requests of a peer.
     pub(super) fn of_peer(&self, peer: PeerId) -> impl Iterator<Item = u64> {
         let own = self.by_peer.of(peer).into_iter().flatten();
         own.map(|(_, name)| *name)
     }
 
-    /// Whether something of a peer waits for a process.
+    /// Returns `true` if a request of a peer waits for a process.
     pub(super) fn waits(&self, peer: PeerId, proc: &Proc<'static>) -> bool {
         let (first, last) = ((proc.clone(), 0), (proc.clone(), u64::MAX));
         let own = self.by_peer.of(peer);
@@ -179,12 +179,12 @@ mod tests {
 
     use super::*;
 
-    /// Waits for a key, or for none.
+    /// A request with or without a key.
     #[derive(Debug, PartialEq)]
     struct Thing(Option<Key<'static>>);
 
     thread_local! {
-        /// How often something was asked whom it waits for.
+        /// The number of calls of [`Wanted::peer`].
         static LOOKED_AT: Cell<u32> = const { Cell::new(0) };
     }
 
@@ -193,7 +193,7 @@ mod tests {
             self.0.as_ref()
         }
 
-        /// One peer for each length of a key.
+        /// The length of the key selects the peer.
         fn peer(&self) -> Option<PeerId> {
             LOOKED_AT.set(LOOKED_AT.get() + 1);
             let key = self.0.as_ref()?;

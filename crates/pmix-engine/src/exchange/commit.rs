@@ -13,10 +13,10 @@ use crate::cx::Cx;
 use crate::ids::ClientId;
 use crate::peers::Ticket;
 
-/// How many times its bytes on the wire a value may take in memory.
+/// The greatest ratio of a value's size in memory to its packed size.
 const MAX_GROWTH: usize = 8;
 
-/// Who waits for the keys of a commit, in the order in which they came.
+/// The requests that wait for the keys of a commit, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     pub(super) gets: BTreeSet<u64>,
@@ -24,8 +24,8 @@ pub(super) struct Awaited {
 }
 
 impl Exchange {
-    /// Answers COMMIT: stores one message of a commit (clients up to 5.0 send all that they ever put) and resumes the
-    /// gets that wait for its keys, or for the first commit when that is complete.
+    /// Handles COMMIT: stores one message of a commit and retries the gets that wait for its keys, or for the first
+    /// commit once that is complete. Clients up to 5.0 repeat all of their data in each commit.
     pub(crate) fn commit(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::Commit<'_>) {
         match self.store_commit(cx, &ticket, request) {
             Ok((proc, awaited)) => {
@@ -45,8 +45,8 @@ impl Exchange {
         }
     }
 
-    /// A message of a commit is refused: if others of the first commit of the process are stored, no later one may
-    /// come that ends it, so that it has ended for those who wait. Returns the process then.
+    /// Ends a partially stored first commit after a refused message, because the message that ends it may never arrive
+    /// and gets must not wait for it. Returns the process in that case.
     fn end_commit(cx: &mut Cx, ticket: &Ticket) -> Option<Proc<'static>> {
         let id = cx.member(ticket).ok()?.client?;
         let client = cx.registry.client_mut(id)?;
@@ -59,8 +59,9 @@ impl Exchange {
         Some(proc)
     }
 
-    /// Stores a message of a commit, and tells whose it is and who waits for the keys in it: after the first commit
-    /// of a process nobody waits for anything but keys; none for the message that ends the first.
+    /// Stores a message of a commit. Returns its process and the requests that wait for its keys; after the first
+    /// commit of a process, all requests wait for keys. Returns `None` instead of requests for the message that ends
+    /// the first commit.
     fn store_commit(
         &self,
         cx: &mut Cx,
@@ -124,7 +125,7 @@ impl Exchange {
         keys: &mut HashSet<Key<'static>>,
         awaited: &mut Awaited,
     ) {
-        // A commit may repeat a key, and many requests may wait for it: they are listed once.
+        // A commit may repeat a key that many requests wait for; searching them again each time would take too long.
         if keys.contains(key) {
             return;
         }
@@ -137,10 +138,10 @@ impl Exchange {
         }
     }
 
-    /// How many bytes a process has put at the most, if so many more are not too many.
+    /// Returns an upper limit of the bytes that a process has put, if `len` more are within the limit.
     ///
-    /// Clients up to 5.0 repeat everything in each commit, so that what they have sent says little
-    /// of what is there; that is looked at only when it matters.
+    /// Clients up to 5.0 repeat all data in each commit, so the sum of the messages exceeds the stored size. The stored
+    /// size is computed only when the sum exceeds the limit.
     fn put_room(cx: &Cx, client: ClientId, len: usize) -> Result<usize, Error> {
         let most = cx.config.put_bytes_per_process;
         let client = cx.registry.client(client);
@@ -158,10 +159,10 @@ impl Exchange {
         }
     }
 
-    /// How many bytes the processes of a job may still put together.
+    /// Returns the number of bytes that the processes of a job may still put.
     ///
-    /// What they have put is counted anew only when what was added to it leaves no room for a commit
-    /// of this length, whose values may take eight times as much in memory.
+    /// The stored size is recomputed only when the sum of the additions leaves no room for a commit of this length,
+    /// whose values may need eight times as much memory.
     fn job_room(cx: &mut Cx, nspace: &Nspace<'_>, len: usize) -> usize {
         let most = cx.config.put_bytes_per_job;
         let store = cx.store.job(nspace);
@@ -177,7 +178,7 @@ impl Exchange {
         most.saturating_sub(job.put_bytes)
     }
 
-    /// How many bytes the data of a process take, which the store keeps count of.
+    /// Returns the stored bytes of a process, which the datastore counts.
     fn num_put_bytes(cx: &Cx, proc: &Proc<'_>) -> usize {
         let job = cx.store.job(&proc.nspace);
         job.map_or(0, |job| job.modex_store().num_bytes(proc.rank))

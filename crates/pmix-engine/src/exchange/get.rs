@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets: answered at once, or when what they wait for has come.
+//! Gets: the reply is sent at once, or when the data are available.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::timer::Timer;
 use crate::{EngineEvent, Error};
 
 impl Exchange {
-    /// GETNB. `named` is the process that is meant where it is named by its rank in a group.
+    /// Handles GETNB. `named` is the process if the request names it by its group rank.
     pub(crate) fn get(
         &mut self,
         cx: &mut Cx,
@@ -34,7 +34,7 @@ impl Exchange {
         self.answer(cx, ticket, get);
     }
 
-    /// REFRESH_CACHE.
+    /// Handles REFRESH_CACHE.
     pub(crate) fn refresh_cache(
         &mut self,
         cx: &mut Cx,
@@ -72,8 +72,7 @@ impl Exchange {
         cx.check_reads(cx.member(&pending.ticket)?, nspace)
     }
 
-    /// Answers a request, or lets it wait. Where the peer has yet to read other answers, it is
-    /// answered when there is room for the reply.
+    /// Replies to a get or lets it wait. A peer with too many unread bytes gets its reply once there is room for it.
     pub(super) fn settle(&mut self, cx: &mut Cx, pending: PendingGet) {
         let peer = pending.ticket.peer();
         match cx.peers.has_room(peer) {
@@ -82,7 +81,7 @@ impl Exchange {
         }
     }
 
-    /// Bytes for a peer were written: the answers that it waits for are made while there is room.
+    /// Sends the replies that waited for a peer to read, while there is room.
     pub(crate) fn answer_due(&mut self, cx: &mut Cx, peer: PeerId) {
         while cx.peers.has_room(peer)
             && let Some(due) = self.due.get_mut(&peer)
@@ -126,10 +125,10 @@ impl Exchange {
         }
     }
 
-    /// How long a request waits whose client says nothing about it, and how it ends.
+    /// Returns the time limit of a get without one of its own, and its status.
     ///
-    /// DEVIATION: a key that a process has not put among others is not found in the end; OpenPMIx
-    /// says after as long that time is up, which the client has not limited;
+    /// DEVIATION: a get of a key that the process has not put among others ends with `PMIX_ERR_NOT_FOUND`; OpenPMIx
+    /// returns `PMIX_ERR_TIMEOUT` after the same time, although the client set no limit;
     /// `a_key_that_a_process_has_not_put_yet_is_waited_for_a_little`.
     fn default_timeout(cx: &Cx, wait_for: WaitFor) -> Option<(Instant, Status)> {
         let time = match wait_for {
@@ -156,13 +155,13 @@ impl Exchange {
         }
     }
 
-    /// A process of this node is registered, committed for the first time, or will not: who waits for it goes on.
+    /// Retries the requests for a local process that was registered, has committed for the first time, or never will.
     pub(crate) fn proc_changed(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         self.settle_all(cx, self.gets.of_proc(proc));
         self.retry_inbound(cx, proc);
     }
 
-    /// A process of this node committed once more: who waits for one of its keys goes on.
+    /// Retries the requests for the keys of a further commit of a local process.
     pub(super) fn keys_committed(&mut self, cx: &mut Cx, proc: &Proc<'static>, awaited: Awaited) {
         self.settle_all(cx, awaited.gets.into_iter().collect());
         for id in awaited.inbound {
@@ -170,19 +169,19 @@ impl Exchange {
         }
     }
 
-    /// A job or its local processes are registered by now: what waits for that goes on.
+    /// Retries the requests for a job after the job or its local processes were registered.
     pub(crate) fn job_changed(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.retry_gets_of_job(cx, nspace);
         self.retry_inbound_of_job(cx, nspace);
     }
 
-    /// A job is registered anew: what was packed of it is out of date.
+    /// Drops the packed info of a job that was registered or updated.
     pub(crate) fn job_registered(&mut self, nspace: &Nspace<'_>) {
         self.outbound.job_registered(nspace);
         self.job_infos.forget(nspace);
     }
 
-    /// A job is gone: what waits for it ends.
+    /// Ends the requests for a deregistered job.
     pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         self.fail_gets_of_job(cx, nspace);
         self.outbound.forget_job(nspace);
@@ -193,7 +192,7 @@ impl Exchange {
         self.settle_all(cx, self.gets.of_job(nspace));
     }
 
-    /// A job is gone: nobody waits for its data any longer.
+    /// Fails the gets for a deregistered job.
     fn fail_gets_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         let waiting = self.gets.of_job(nspace).into_iter();
         let mut failed: Vec<_> = waiting.filter_map(|id| self.take_pending(cx, id)).collect();
@@ -210,7 +209,7 @@ impl Exchange {
         self.job_infos.forget(nspace);
     }
 
-    /// A peer is gone: it asks nothing any longer.
+    /// Drops the gets of a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.portions.remove(&peer);
         let own: Vec<_> = self.gets.of_peer(peer).collect();
@@ -224,7 +223,7 @@ impl Exchange {
         }
     }
 
-    /// A request has waited long enough.
+    /// Ends a get whose time limit has expired.
     pub(crate) fn get_expired(&mut self, cx: &mut Cx, id: GetId) {
         if let Some((_, pending)) = self.gets.take(id.0) {
             let status = pending

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A request for data (GETNB, REFRESH_CACHE), read once.
+//! Decoded requests for data (GETNB, REFRESH_CACHE).
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::infos::{is_set, timeout, value};
 /// The form of the reply to a request for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Byte objects with a process and its data, as GETNB is answered.
+    /// Byte objects of a process and its data, for GETNB.
     Objects,
-    /// The data alone, as REFRESH_CACHE is answered.
+    /// The data only, for REFRESH_CACHE.
     Kvals,
 }
 
@@ -21,21 +21,21 @@ pub(super) enum Form {
 #[derive(Clone, Debug)]
 pub(super) struct GetRequest {
     pub(super) proc: Proc<'static>,
-    /// What the client calls the process, if that is its rank in a group: so does the answer.
+    /// The name of the process in the request and the reply, if that is its group rank.
     pub(super) named: Option<Proc<'static>>,
-    /// None asks for everything.
+    /// The requested key; `None` for all data.
     pub(super) key: Option<Key<'static>>,
-    /// What was said with it, with the qualifiers in the form that the datastore takes.
+    /// The infos of the request, with the qualifiers in the form of the datastore.
     pub(super) infos: Vec<Info<'static>>,
-    /// Who is to see the data, if the client says it.
+    /// The scope in the request, if there is one.
     pub(super) scope: Option<Scope>,
-    /// Whether it is not to wait for anything.
+    /// `true` if the request must not wait.
     pub(super) is_immediate: bool,
-    /// Whether what is known already is not enough.
+    /// `true` if stored data of another node must be requested again.
     pub(super) wants_fresh: bool,
-    /// How long it waits; none is for as long as there is hope.
+    /// The time limit of the request.
     pub(super) timeout: Option<Duration>,
-    /// How many bytes of further processes the client takes behind those it names, if it says so.
+    /// The bytes of data of further processes that the client accepts, if it requests them.
     pub(super) prefetch: Option<u32>,
     pub(super) form: Form,
 }
@@ -45,7 +45,7 @@ impl GetRequest {
         let mut infos = request.infos.clone().into_owned();
         let prefetch = value(&infos, request::PREFETCH);
         let prefetch = prefetch.map(|bytes| bytes.to_number().unwrap_or(0));
-        // It is between this client and this server: no host is told.
+        // The attribute is an agreement of this client and this server, so the host does not receive it.
         infos.retain(|info| !info.key.is(request::PREFETCH));
         let key = request.key.clone().filter(|key| !key.is_empty());
         Self {
@@ -80,24 +80,24 @@ impl GetRequest {
         }
     }
 
-    /// The key as text; none if there is none or it is none that job information could have.
+    /// Returns the key as text; `None` without a key, or if it cannot be a key of job info.
     pub(super) fn text(&self) -> Option<&str> {
         self.key.as_ref()?.as_text().as_str()
     }
 
-    /// Whether the key is one of PMIx, which no process has to put.
+    /// Returns `true` if the key is a reserved key of PMIx, which processes do not put.
     pub(super) fn is_reserved(&self) -> bool {
         self.key.as_ref().is_some_and(Key::is_reserved)
     }
 
-    /// Whether it is about a single process.
+    /// Returns `true` if the request names a single process.
     pub(super) fn is_of_proc(&self) -> bool {
         self.proc.rank.is_valid()
     }
 }
 
-/// Makes one name and one number of what a client says of a node: since 5.0 it says the name
-/// twice, and the number once more in place of the name.
+/// Reduces the description of a node to one name and one number. Clients since 5.0 send the name twice, and the number
+/// also in place of the name.
 fn qualified(mut infos: Vec<Info<'static>>) -> Vec<Info<'static>> {
     let has_number = infos.iter().any(|info| info.key.is(keys::NODEID));
     let mut is_named = false;
@@ -117,7 +117,7 @@ fn qualified(mut infos: Vec<Info<'static>>) -> Vec<Info<'static>> {
     infos
 }
 
-/// The same request about the job instead of no process in particular.
+/// Returns the rank for a lookup in the job: the wildcard for an undefined rank.
 pub(super) fn of_job(rank: Rank) -> Rank {
     match rank {
         Rank::UNDEF => Rank::WILDCARD,

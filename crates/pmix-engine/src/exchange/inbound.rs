@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct modex of other servers: data of processes of this node that the host requests for them.
+//! Direct modex requests of other servers, which the host passes on, for data of local processes.
 
 use gds_hash::ModexStore;
 use pmix_types::{Info, IntoOwned, Key, Nspace, Proc, Rank, Status, Value, keys};
@@ -12,7 +12,7 @@ use crate::timer::Timer;
 use crate::{DirectModexId, EngineEvent, Error};
 
 impl Exchange {
-    /// Takes a direct modex request of the host.
+    /// Starts a direct modex request of the host.
     pub(crate) fn dmodex_request(
         &mut self,
         cx: &mut Cx,
@@ -53,14 +53,14 @@ impl Exchange {
         Ok(id)
     }
 
-    /// Brings the host what it waits for about a process, as far as it is there.
+    /// Retries the direct modex requests for a process.
     pub(super) fn retry_inbound(&mut self, cx: &mut Cx, proc: &Proc<'static>) {
         for id in self.inbound.of_proc(proc) {
             self.retry_request(cx, proc, id);
         }
     }
 
-    /// Answers one request about a process, if what it wants is there.
+    /// Retries one direct modex request for a process.
     pub(super) fn retry_request(&mut self, cx: &mut Cx, proc: &Proc<'static>, id: u64) {
         let pending = self.inbound.get(id);
         let wanted = pending.and_then(|pending| Self::wanted(cx, proc, pending));
@@ -70,7 +70,7 @@ impl Exchange {
         }
     }
 
-    /// A key that a process has not put when it first commits is not waited for without end.
+    /// Sets a time limit for a request of a key that was not in the first commit of the process.
     fn limit_request(&mut self, cx: &mut Cx, proc: &Proc<'static>, id: u64) {
         let client = cx.registry.client_of(proc);
         if !client.is_some_and(|client| client.has_committed) {
@@ -85,7 +85,7 @@ impl Exchange {
         }
     }
 
-    /// What is there of what the host wants; none if it is still to come.
+    /// Returns the result of a direct modex request, or `None` if it must wait.
     fn wanted(
         cx: &Cx,
         proc: &Proc<'static>,
@@ -126,8 +126,8 @@ impl Exchange {
         cx.driver_events.push_back(event);
     }
 
-    /// A request has waited long enough. What is there without the key is brought, unless the host
-    /// wanted it in time or not at all.
+    /// Ends a request whose time limit has expired. Unless the limit was the host's, returns the stored data without
+    /// the key.
     pub(crate) fn inbound_dmodex_expired(&mut self, cx: &mut Cx, id: DirectModexId) {
         let Some((proc, pending)) = self.inbound.take(id.0) else {
             return;
@@ -141,7 +141,7 @@ impl Exchange {
         self.bring(cx, id, result);
     }
 
-    /// A job changed or is gone: what the host waits for may be there, or not come at all.
+    /// Retries the direct modex requests for a job that was changed or deregistered.
     pub(super) fn retry_inbound_of_job(&mut self, cx: &mut Cx, nspace: &Nspace<'static>) {
         for proc in self.inbound.procs_of(nspace) {
             self.retry_inbound(cx, &proc);
@@ -149,7 +149,7 @@ impl Exchange {
     }
 }
 
-/// The key that is to be there.
+/// Returns the key that must have a value.
 fn required(infos: &[Info<'_>]) -> Option<Key<'static>> {
     let found = infos.iter().find(|info| info.key.is(keys::REQUIRED_KEY))?;
     match &found.value {

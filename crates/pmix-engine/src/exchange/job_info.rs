@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job info that a client gets when it has connected.
+//! The job info for connecting clients.
 
 use gds_hash::{Job, Remote};
 use pmix_proto::{reply, request};
@@ -11,8 +11,8 @@ use crate::cx::Cx;
 use crate::peers::{Member, Payload, Peer, Ticket};
 
 impl Exchange {
-    /// REQ: the job of the client, as much of it as it does not ask for later; a tool gets its own
-    /// name back.
+    /// Handles REQ: replies with the info of the client's job, without values that it requests later. A tool gets its
+    /// own name.
     pub(crate) fn job_info(&mut self, cx: &mut Cx, ticket: Ticket) {
         match Self::own_job(cx, &ticket) {
             Ok(payload) => {
@@ -26,8 +26,8 @@ impl Exchange {
         }
     }
 
-    /// A client of 7.0 that cannot read what it was told asks for another form. There is one only,
-    /// the one that every client can read.
+    /// Handles the request of a 7.0 client for another form of its job info. The only form is the one of module `hash`,
+    /// which every client can read.
     pub(crate) fn gds_fallback(
         &mut self,
         cx: &mut Cx,
@@ -60,8 +60,8 @@ impl Exchange {
         Ok(alone.encode(&member.form, None)?.into())
     }
 
-    /// How much a client is told of processes elsewhere. Clients before 4.2 may not ask for more,
-    /// and one that the maps have elsewhere would not find itself.
+    /// Returns the amount of data about remote processes for a client. Clients before 4.2 may not request more later,
+    /// and a process that the maps place on another node would not find its own data.
     pub(super) fn told_to(cx: &Cx, member: &Member, job: &Job) -> Remote {
         let form = &member.form;
         match cx.config.reply.remote(job.num_ranks()) {

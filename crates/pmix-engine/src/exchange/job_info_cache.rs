@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole job as the answer to a get: clients ask for it about jobs that are not their own.
+//! The info of a whole job as the reply to a get, which clients send for jobs other than their own.
 //!
-//! It says what the answer to REQ says, but processes stand in `pmix.pdata` arrays: clients take
+//! It has the same values as the reply to REQ, but the processes are in `pmix.pdata` arrays: clients accept
 //! `pmix.pblob` only when they connect.
 
 use std::collections::HashMap;
@@ -16,24 +16,23 @@ use pmix_types::{Nspace, Proc, Rank, Release};
 use crate::Error;
 use crate::cx::Cx;
 
-/// Caches the job information of whole jobs as replies to gets, built for the first client of each
-/// wire form that asks.
+/// The packed info of whole jobs as replies to gets, built for the first client of each wire form.
 #[derive(Debug, Default)]
 pub(super) struct JobInfoCache(HashMap<Nspace<'static>, Vec<Built>>);
 
-/// What clients differ in.
+/// The properties of a client that the packed form depends on.
 type Kind = (Layout, Release);
 
-/// An answer, and for whom.
+/// A packed reply and its form.
 type Built = (Kind, Arc<Vec<u8>>);
 
 impl JobInfoCache {
-    /// A job has changed or is gone.
+    /// Drops the packed info of a job that was changed or deregistered.
     pub(super) fn forget(&mut self, nspace: &Nspace<'_>) {
         self.0.remove(nspace.as_bytes());
     }
 
-    /// How many jobs there is something packed of.
+    /// Returns the number of jobs with packed info.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -46,7 +45,7 @@ impl JobInfoCache {
 }
 
 impl JobInfoCache {
-    /// The object with a whole job for a client.
+    /// Returns the object with the info of a whole job for a client.
     pub(super) fn whole_job(
         &mut self,
         cx: &mut Cx,

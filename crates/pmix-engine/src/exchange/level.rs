@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of job info, in the form in which a client keeps them.
+//! Values of job info, in the form in which a client stores them.
 //!
-//! | what the answer is about | whose object | form |
+//! | subject of the value | owner of the object | form |
 //! | --- | --- | --- |
 //! | a process | the process | the key |
 //! | the job | `PMIX_RANK_WILDCARD` | the key |
@@ -9,7 +9,7 @@
 //! | an application | `PMIX_RANK_WILDCARD` | `pmix.app.arr` with its number, and the key |
 //! | a session | `PMIX_RANK_WILDCARD` | `pmix.ssn.arr` with its number, and the key |
 //!
-//! Clients from 4.2 on do not find a bare key that is about a node.
+//! Clients since 4.2 do not find a value of a node under a bare key.
 
 use gds_hash::{Job, KnownNode, Request, Subject};
 use pmix_types::{DataArray, Info, Kval, Proc, Rank, Text, Value, keys};
@@ -20,7 +20,7 @@ use crate::Error;
 use crate::cx::Cx;
 
 impl Exchange {
-    /// What the job information says to a request, and about whom.
+    /// Returns the value in the job info for a request, and its subject.
     pub(super) fn job_level(
         cx: &Cx,
         job: &Job,
@@ -29,7 +29,7 @@ impl Exchange {
         let key = request.text().ok_or_else(|| Error::not_found("no key"))?;
         let asked = of_job(request.proc.rank);
         let found = Self::said(cx, job, request, asked, key);
-        // What is asked of a process may be known of its job alone.
+        // A request for a process may name a value of its job.
         let found = match found {
             Err(_) if asked.is_valid() => Self::said(cx, job, request, Rank::WILDCARD, key),
             other => other,
@@ -63,7 +63,7 @@ impl Exchange {
         Ok((Proc::new(job.nspace().clone(), rank), kval))
     }
 
-    /// The names of the process sets that a process is in, with commas between them.
+    /// Returns the names of the process sets of a process, separated by commas.
     fn set_names(cx: &Cx, request: &GetRequest) -> Result<(Proc<'static>, Kval<'static>), Error> {
         let names: Vec<_> = cx.process_sets.of(&request.proc).collect();
         if names.is_empty() {
@@ -78,7 +78,7 @@ impl Exchange {
     }
 }
 
-/// A value in the array of what it is about, if that is no process and no job.
+/// Puts a value into the array of its subject, unless that is a process or the job.
 fn enclosed(subject: Subject, key: &str, value: Value<'static>) -> Kval<'static> {
     let (array, mut infos) = match subject {
         Subject::Proc(_) | Subject::Job => {
@@ -91,7 +91,7 @@ fn enclosed(subject: Subject, key: &str, value: Value<'static>) -> Kval<'static>
             (keys::APP_INFO_ARRAY, vec![number])
         }
         Subject::Session(number) => {
-            // Clients take the array only with a number; this one says that there is none.
+            // Clients accept the array only with a number; this value means that there is none.
             let number = Info::new(keys::SESSION_ID, number.unwrap_or(u32::MAX));
             (keys::SESSION_INFO_ARRAY, vec![number])
         }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct modex of this server: data of processes of other nodes, for which the host is called once
-//! for all gets that wait.
+//! Direct modex requests of this server for data of processes on other nodes: one upcall for all waiting gets.
 
 use gds_hash::ModexStore;
 use pmix_types::{Info, Proc, Scope, Status, Text, Value, keys};
@@ -12,19 +11,19 @@ use crate::host::{Answer, DirectModex};
 use crate::pending::Pending;
 
 impl Exchange {
-    /// A process of another node is lost: what was brought of it, or is on its way, is asked for
-    /// again when it is wanted. The node of the process knows whether there is another incarnation.
+    /// Drops the data of a lost process of another node, including data in flight. The next get requests them again,
+    /// since only the server of that node knows if there is a new incarnation.
     pub(crate) fn lost_elsewhere(&mut self, cx: &mut Cx, proc: &Proc<'_>) {
         cx.forget_puts(proc);
         let is_registered = cx.store.job(&proc.nspace).is_some();
         self.outbound.mark_stale(proc, is_registered);
     }
 
-    /// Asks the host about a process, unless it is asked already.
+    /// Requests the data of a process from the host, unless a request is pending.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the host has not answered too much already.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if too many requests of this peer wait for the host.
     pub(super) fn ask_about(&mut self, cx: &mut Cx, pending: &PendingGet) -> Result<(), Error> {
         let (request, peer) = (&pending.request, pending.ticket.peer());
         let proc = request.proc.clone();
@@ -59,7 +58,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The host answered about a process.
+    /// Handles the host's reply with data of a process.
     pub(crate) fn handle_dmodex_reply(
         &mut self,
         cx: &mut Cx,
@@ -76,13 +75,13 @@ impl Exchange {
             return;
         };
         if is_stale {
-            // Whoever still waits asks again.
+            // The data may belong to the lost incarnation; waiting gets request them again.
             return self.settle_all(cx, self.gets.of_proc(proc));
         }
         let status = answer.status();
         let data = match answer {
             Answer::Data(Ok(data)) => data,
-            // Some hosts register the job instead and bring nothing else.
+            // Some hosts register the job instead and return no data.
             _ => Vec::new(),
         };
         let brought = match status.is_success() {
@@ -97,7 +96,7 @@ impl Exchange {
             match &brought {
                 Ok(Some(puts)) => self.answer_from(cx, pending, puts),
                 Ok(None) => self.settle(cx, pending),
-                // The time of another client was up. With its own the host is asked again.
+                // The call had the time limit of another client. A get with a longer limit calls the host again.
                 Err(error) if error.status() == Status::ERR_TIMEOUT && pending.outlasts(until) => {
                     let wait_for = pending.wait_for;
                     self.park(cx, pending, wait_for);
@@ -107,8 +106,7 @@ impl Exchange {
         }
     }
 
-    /// Stores what the host brought; it is handed back if it is not to be kept, or if there is no job
-    /// to keep it with.
+    /// Stores the data of the host. Returns them instead if they must not be stored, or if the job is not registered.
     fn keep(
         &mut self,
         cx: &mut Cx,
@@ -131,7 +129,7 @@ impl Exchange {
         Ok(Some(puts))
     }
 
-    /// Answers from data of a job that is not registered.
+    /// Replies with data of a job that is not registered.
     fn answer_from(&mut self, cx: &mut Cx, pending: PendingGet, puts: &ModexStore) {
         let proc = &pending.request.proc;
         let has = match pending.request.text() {
@@ -152,8 +150,8 @@ impl Exchange {
         cx.reply_packed(pending.ticket, packed);
     }
 
-    /// The host has nothing. A client that waits for its own job to be registered, or for another under a host
-    /// that is asked for no data, goes on waiting; otherwise it hears what the host says.
+    /// Handles a failure of the host. A client continues to wait for the registration of its own job, or of another job
+    /// if the host does not support direct modex. Other gets fail with the host's status.
     fn host_failed(&mut self, cx: &mut Cx, pending: PendingGet, error: &Error) {
         let is_own = || {
             let member = cx.member(&pending.ticket);

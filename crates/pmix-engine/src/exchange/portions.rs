@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a client is sent of processes that it did not ask about: the policy, without data.
+//! The amount of data about other processes in replies to a client: the policy, without the data.
 //!
-//! | the client | its answer may have of others |
+//! | request of the client | limit of other data in the reply |
 //! | --- | --- |
-//! | asks about a first process | [`FIRST_BYTES`] |
-//! | asks about a further one, after an answer that had something | [`GROWTH`] times as much as that one might |
-//! | asks about a process whose data it was sent | nothing |
-//! | was sent as much as its connection may be | nothing |
+//! | for the first process | [`FIRST_BYTES`] |
+//! | for a further process, after a reply with other data | [`GROWTH`] times the previous limit |
+//! | for a process whose data it has received | none |
+//! | after the limit of its connection | none |
 //!
-//! A client that finds in what it was sent what it wants next does not ask, so the portions grow only
-//! for one that goes on asking.
+//! A client that finds the next data in its cache sends no request, so the limit grows only for a client that continues
+//! to request.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use pmix_types::Rank;
 
 use crate::UnaskedLimits;
 
-/// The bytes that the first answer may have of others.
+/// The limit of other data in the first reply, in bytes.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// How much larger the next portion may be.
+/// The growth of the limit.
 const GROWTH: usize = 4;
 
-/// What one connection was sent of the processes of its own job.
+/// The data of its own job that one connection has received.
 #[derive(Debug, Default)]
 pub(super) struct Portions {
-    /// The processes whose data it has, asked for or not.
+    /// The processes whose data it has received, requested or not.
     known: Ranks,
-    /// The bytes that it was sent without asking.
+    /// The bytes sent without a request.
     sent_bytes: usize,
-    /// How many answers had something of others, or had no room for it.
+    /// The number of replies that had other data, or no room for them.
     num_portions: u32,
 }
 
 impl Portions {
-    /// The client is answered about a process. Returns how many bytes of others the answer may have.
+    /// Records a request for a process. Returns the limit in bytes of other data in the reply.
     pub(super) fn asked(&mut self, rank: Rank, limits: UnaskedLimits) -> usize {
         if !self.known.insert(rank) {
             return 0;
@@ -46,24 +46,24 @@ impl Portions {
         portion.min(limits.bytes_per_answer).min(left)
     }
 
-    /// Whether the client has the data of a process.
+    /// Returns `true` if the client has received the data of a process.
     pub(super) fn has(&self, rank: Rank) -> bool {
         self.known.contains(rank)
     }
 
-    /// The data of a process, so many bytes, are sent with an answer.
+    /// Records that data of another process are sent with a reply.
     pub(super) fn bring(&mut self, rank: Rank, bytes: usize) {
         self.known.insert(rank);
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
-    /// An answer had something of others, or there was something and no room for it: the next may have more.
+    /// Records a reply that had other data, or no room for existing ones: the limit of the next one grows.
     pub(super) fn grow(&mut self) {
         self.num_portions = self.num_portions.saturating_add(1);
     }
 }
 
-/// A set of ranks, in runs of consecutive ones: the first and the last of each.
+/// A set of ranks as runs of consecutive ones: the first rank and the last rank of each.
 #[derive(Debug, Default)]
 struct Ranks(BTreeMap<u32, u32>);
 
@@ -74,7 +74,7 @@ impl Ranks {
         run.is_some_and(|(_, last)| *last >= rank)
     }
 
-    /// Adds a rank; tells whether it was not there.
+    /// Adds a rank and returns `true` if it is new.
     fn insert(&mut self, rank: Rank) -> bool {
         if self.contains(rank) {
             return false;
@@ -116,7 +116,7 @@ mod tests {
             portions.bring(rank(asked + 1), 1);
             portions.grow();
         }
-        // What was brought is not asked about for the first time any more.
+        // Data sent without a request count as known.
         assert_eq!(portions.asked(rank(1), limits), 0);
         assert_eq!(portions.asked(rank(20), limits), 0);
         assert!(portions.has(rank(41)) && !portions.has(rank(42)));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of further processes in the answer to a get, as many bytes as the client asked for.
+//! Data of further processes in the reply to a get, up to the number of bytes that the client requested.
 //!
-//! Processes that read what all others put would ask once for each: half the time of such an exchange
-//! is asking. A client of this project says how many bytes of other processes it takes with an answer
-//! ([`PREFETCH`](pmix_proto::request::PREFETCH)) and decides by what it has read of them how many it
-//! asks for next. Clients of OpenPMIx cannot ask; for them see [`unasked`](super::unasked).
+//! A process that reads the data of all others would send one request for each, which takes half of the time of such an
+//! exchange. A client of this project states the number of bytes of other processes that it accepts
+//! ([`PREFETCH`](pmix_proto::request::PREFETCH)), and adapts it to the data that it has used. Clients of OpenPMIx
+//! cannot state it; for them see [`unasked`](super::unasked).
 
 use gds_hash::ModexStore;
 use pmix_proto::PeerForm;
@@ -16,12 +16,12 @@ use super::state::{Exchange, PendingGet};
 use crate::Error;
 use crate::cx::Cx;
 
-/// How many other processes are looked at for one answer.
+/// The limit of processes considered for one reply.
 const MAX_RANKS: usize = 4096;
 
 impl Exchange {
-    /// Appends the data of processes of the client's own job, from the next rank on, that are known here
-    /// and that the client may see: at most as many bytes as it asks for and the server gives.
+    /// Appends the known data of processes of the client's own job, from the next rank on, as far as the client may see
+    /// them. The bytes are limited by the request and by the configuration.
     pub(super) fn prefetch(
         cx: &Cx,
         pending: &PendingGet,
@@ -45,7 +45,7 @@ impl Exchange {
             if rank == member.proc.rank || !cx.is_complete(&of) {
                 continue;
             }
-            // What is far too long is not packed to find that out.
+            // The stored size shows that the data are too long without packing them.
             if puts.num_bytes(rank) > limit.saturating_sub(more.len()) {
                 break;
             }
@@ -60,14 +60,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// Packs what a process put for the client, if that is anything.
+    /// Packs the data of a process that the client may see, if there are any.
     pub(super) fn object_of(
         cx: &Cx,
         form: &PeerForm,
         puts: &ModexStore,
         of: Proc<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
-        // What cannot be packed for this client is an error for who asks for it.
+        // Data that cannot be packed for this client are an error only for a get that requests them.
         let kvals = puts.kvals(&cx.codec(form), of.rank, cx.scope_to_see(&of));
         match kvals.ok().filter(|kvals| !kvals.is_empty()) {
             Some(kvals) => Ok(Some(Object { of, kvals: &kvals }.encode(form)?)),

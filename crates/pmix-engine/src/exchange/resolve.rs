@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resolves a get: to its reply, or to what it has to wait for.
+//! Resolution of a get to its reply, or to the condition it must wait for.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::cx::Cx;
 use crate::peers::{Payload, Peer, Ticket};
 use crate::registry::ClientState;
 
-/// The state of a get: its reply, or what it waits for.
+/// The reply of a get, or the condition it waits for.
 pub(super) enum Resolution {
     Ready(Payload),
     WaitFor(WaitFor),
@@ -47,8 +47,8 @@ impl Exchange {
         self.put_by_proc(cx, pending, &job)
     }
 
-    /// A request that the job information answers, or else what a process put: at once, since a
-    /// reserved key that is not there does not come later.
+    /// Resolves a get with the job info, or else with the data of a process. It does not wait, since a reserved key is
+    /// never registered later.
     fn known_of_job(
         &mut self,
         cx: &mut Cx,
@@ -77,7 +77,7 @@ impl Exchange {
         {
             return self.ready(cx, pending, job, scope);
         }
-        // A client of 4.2 asks about the job where it wants to know of a process of another job.
+        // A client of 4.2 sends a request about the job when it needs a value of a process of another job.
         let of_any = Request::new(Rank::UNDEF, key);
         if rank == Rank::WILDCARD && job.job().get(&of_any).is_ok() {
             let form = cx.member(&pending.ticket)?.form;
@@ -88,11 +88,10 @@ impl Exchange {
         Err(error)
     }
 
-    /// A request about what a process put.
+    /// Resolves a get of data that a process put.
     ///
-    /// DEVIATION: what is for the processes of other nodes only is answered with
-    /// `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as the Standard has it; OpenPMIx says that it is not found;
-    /// `what_is_for_other_nodes_only_is_not_waited_for`.
+    /// DEVIATION: a get of data that are only for other nodes fails with `PMIX_ERR_EXISTS_OUTSIDE_SCOPE`, as in the
+    /// Standard; OpenPMIx returns `PMIX_ERR_NOT_FOUND`; `what_is_for_other_nodes_only_is_not_waited_for`.
     fn put_by_proc(
         &mut self,
         cx: &mut Cx,
@@ -120,7 +119,7 @@ impl Exchange {
             }
             _ => {}
         }
-        // What the host registered of a process under a key of its own.
+        // The host may have registered a value of the process under a key that is not reserved.
         if request.key.is_some() && Self::job_level(cx, job.job(), request).is_ok() {
             return self.known_of_job(cx, pending, job);
         }
@@ -144,7 +143,7 @@ impl Exchange {
         }
     }
 
-    /// A request about what a process put that is not known to be on this node.
+    /// Resolves a get of data of a process that is not registered on this node.
     fn put_elsewhere(cx: &Cx, pending: &PendingGet, job: &Registered) -> Result<Resolution, Error> {
         let proc = &pending.request.proc;
         let local = cx.registry.job(&proc.nspace);
@@ -167,13 +166,13 @@ impl Exchange {
         }
     }
 
-    /// Who is to see the data: what the client says, or as [`Cx::scope_to_see`].
+    /// Returns the scope of a request, or that of [`Cx::scope_to_see`].
     fn scope_of(cx: &Cx, request: &GetRequest) -> Scope {
         let scope = request.scope;
         scope.unwrap_or_else(|| cx.scope_to_see(&request.proc))
     }
 
-    /// All that a process put for the client.
+    /// Returns the reply with all data of a process that the client may see.
     fn ready(
         &mut self,
         cx: &mut Cx,
@@ -194,9 +193,8 @@ impl Exchange {
         }))
     }
 
-    /// What stands in front of an answer, as clients do not ask for it: the whole of another job,
-    /// for a client that hears of it for the first time; where a process is, for a client that was
-    /// not told when it connected.
+    /// Returns the objects that precede a reply because clients do not request them: the info of another job at the
+    /// client's first request for it, or the location of a process that was not in the client's job info.
     fn introduction(
         &mut self,
         cx: &mut Cx,
@@ -222,7 +220,7 @@ impl Exchange {
         }
     }
 
-    /// Where a process of the client's own job is, if the client was not told.
+    /// Returns the location of a process of the client's own job, if the job info of the client did not have it.
     fn place(
         cx: &Cx,
         pending: &PendingGet,
@@ -247,8 +245,8 @@ impl Exchange {
         Ok(Some(object.into()))
     }
 
-    /// Packs all that a process put for the client, behind what is to stand in front of it. Where nothing is, all
-    /// who ask share the reply, so that however many wait for it, it is there once.
+    /// Packs the data of a process that the client may see, after the preceding objects. Without such objects, all
+    /// waiting gets share one copy of the reply.
     pub(super) fn put_by(
         cx: &Cx,
         ticket: &Ticket,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of the exchange: gets and direct modexes that wait, and packed job information.
+//! The state of the exchange: pending gets and direct modexes, and packed job info.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
@@ -17,26 +17,25 @@ use crate::recount::Recount;
 use crate::timer::Timer;
 use crate::{DirectModexId, Stats};
 
-/// Serves job information and the data that processes exchange: REQ, COMMIT, GETNB, direct modex.
+/// The exchange of job info and of the data of processes: REQ, COMMIT, GETNB, direct modex.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     /// Gets that wait for data.
     pub(super) gets: PendingGets,
-    /// Gets that can be answered and wait for their peers to read what was answered before.
+    /// Gets with available data that wait for their peers to read earlier replies.
     pub(super) due: HashMap<PeerId, VecDeque<PendingGet>>,
-    /// Direct modex calls that the host has not answered.
+    /// Direct modex calls without a reply of the host.
     pub(super) outbound: OutboundDmodex,
     /// Direct modex requests of the host that wait for local processes.
     pub(super) inbound: InboundDmodex,
-    /// Job information of whole jobs, packed as replies to gets.
+    /// The info of whole jobs, packed as replies to gets.
     pub(super) job_infos: JobInfoCache,
-    /// What clients were told of the processes of their jobs, where they may be brought more than they
-    /// ask for.
+    /// The data sent to clients that may receive data without a request.
     pub(super) portions: HashMap<PeerId, Portions>,
 }
 
 impl Exchange {
-    /// Adds what waits here to the counts of a server.
+    /// Adds the pending requests to the counts of a server.
     pub(crate) fn count(&self, stats: &mut Stats) {
         let num_due: usize = self.due.values().map(VecDeque::len).sum();
         stats.num_gets = self.gets.len() + num_due;
@@ -47,7 +46,7 @@ impl Exchange {
         stats.num_readers = self.portions.len();
     }
 
-    /// Adds what waits here to what is found, and compares what is counted with it.
+    /// Adds the pending requests to a recount, and compares the counters.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         for (id, get) in self.gets.iter() {
             recount.request(&get.ticket);
@@ -71,7 +70,7 @@ impl Exchange {
     }
 }
 
-/// Holds the gets that wait for data, by the process they are about.
+/// The gets that wait for data, by process.
 pub(super) type PendingGets = ByProc<PendingGet>;
 
 impl Wanted for PendingGet {
@@ -90,18 +89,18 @@ impl Wanted for PendingDmodex {
     }
 }
 
-/// Says what a get waits for.
+/// The condition that a get waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitFor {
-    /// That the job is registered.
+    /// The registration of the job.
     Job,
-    /// That all local processes of the job are registered, so that it is known where this one is.
+    /// The registration of all local clients of the job, which determines the node of the process.
     Clients,
-    /// That the process commits.
+    /// The first commit of the process.
     Commit,
-    /// That the process, which has committed, commits this key too.
+    /// A further commit of the process with this key.
     Key,
-    /// What the host brings from another node.
+    /// The data of another node, from the host.
     Host,
 }
 
@@ -111,36 +110,35 @@ pub(super) struct PendingGet {
     pub(super) ticket: Ticket,
     pub(super) request: GetRequest,
     pub(super) wait_for: WaitFor,
-    /// Whether the host has answered about its key.
+    /// `true` once the host has replied about the key.
     pub(super) was_asked: bool,
-    /// When it ends without an answer, and how.
+    /// The time limit, and the status if it expires.
     pub(super) until: Option<(Instant, Status)>,
 }
 
 impl PendingGet {
-    /// Whether it waits longer than until a time; none is for ever.
+    /// Returns `true` if the get waits beyond `until`; `None` stands for no limit.
     pub(super) fn outlasts(&self, until: Option<Instant>) -> bool {
         let own = self.until.map(|(at, _)| at);
         until.is_some_and(|until| own.is_none_or(|own| own > until))
     }
 }
 
-/// Holds the direct modex calls that the host has not answered.
+/// The direct modex calls without a reply of the host.
 #[derive(Debug, Default)]
 pub(super) struct OutboundDmodex {
     pub(super) asked: HashMap<Proc<'static>, DmodexCall>,
-    /// How many of them for the sake of which peer first: a host that does not answer is not asked
-    /// without end.
+    /// The number of calls made for each peer; a limit protects a host that does not reply.
     by_peer: HashMap<PeerId, usize>,
-    /// Processes of registered jobs that were lost once. What comes of them is not kept: it may be the
-    /// last data of an incarnation, and nobody tells this server when the next one begins.
+    /// The lost processes of registered jobs. Their data are not stored, because they may belong to the lost
+    /// incarnation and this server does not learn when the next one begins.
     pub(super) lost: HashSet<Proc<'static>>,
-    /// Those of jobs that are not registered here, of which nothing is kept until they are, in the
-    /// order in which they were lost.
+    /// The lost processes of unregistered jobs, in order of loss. No data of these jobs are stored before their
+    /// registration.
     lost_before: VecDeque<Proc<'static>>,
 }
 
-/// How many lost processes of jobs that are not registered here are remembered.
+/// The limit of stored lost processes of unregistered jobs.
 const MAX_LOST_BEFORE: usize = 4096;
 
 /// A direct modex call for a process.
@@ -148,10 +146,9 @@ const MAX_LOST_BEFORE: usize = 4096;
 pub(super) struct DmodexCall {
     pub(super) key: Option<Key<'static>>,
     pub(super) peer: PeerId,
-    /// When the client stops waiting for whose sake the host was called, if it said so: the host
-    /// was told its time.
+    /// The time limit of the client that caused the call, if it set one; the call carries it.
     pub(super) until: Option<Instant>,
-    /// Whether the process was lost since: what comes may be of its previous incarnation.
+    /// `true` if the process was lost since: the data may belong to its previous incarnation.
     pub(super) is_stale: bool,
 }
 
@@ -172,7 +169,7 @@ impl OutboundDmodex {
         Some(asked)
     }
 
-    /// What comes of a process is not to be kept.
+    /// Marks the data of a process as not to be stored.
     pub(super) fn mark_stale(&mut self, proc: &Proc<'_>, is_registered: bool) {
         match is_registered {
             true => _ = self.lost.insert(proc.clone().into_owned()),
@@ -189,7 +186,7 @@ impl OutboundDmodex {
         }
     }
 
-    /// A job is registered: from now on what comes of its processes may be kept.
+    /// Records the registration of a job, whose data may be stored from now on.
     pub(super) fn job_registered(&mut self, nspace: &Nspace<'_>) {
         let (lost, others) = std::mem::take(&mut self.lost_before)
             .into_iter()
@@ -198,7 +195,7 @@ impl OutboundDmodex {
         self.lost.extend::<VecDeque<_>>(lost);
     }
 
-    /// A job is gone.
+    /// Removes a deregistered job.
     pub(super) fn forget_job(&mut self, nspace: &Nspace<'_>) {
         self.lost.retain(|proc| proc.nspace != *nspace);
     }
@@ -212,20 +209,20 @@ impl OutboundDmodex {
     }
 }
 
-/// Holds the direct modex requests of the host that wait for local processes.
+/// The direct modex requests of the host that wait for local processes.
 pub(super) type InboundDmodex = ByProc<PendingDmodex>;
 
 /// A direct modex request of the host that waits for a local process.
 #[derive(Debug)]
 pub(super) struct PendingDmodex {
-    /// The key that is to be there.
+    /// The key that must have a value.
     pub(super) key: Option<Key<'static>>,
-    /// When it ends, and whether the host said so.
+    /// The time limit, and `true` if the host set it.
     pub(super) until: Option<(Instant, bool)>,
 }
 
 impl PendingDmodex {
-    /// Whether what has to be there is, or never will be for processes of other nodes.
+    /// Returns `true` if the key has a value, or never will for processes of other nodes.
     pub(super) fn is_there(&self, puts: &ModexStore, rank: Rank) -> bool {
         let Some(key) = self.key.as_ref().and_then(|key| key.as_text().as_str()) else {
             return true;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of further processes in the answer to a get of a client of OpenPMIx, which cannot ask for them.
+//! Data of further processes in the reply to a get of an OpenPMIx client, which cannot request them.
 //!
-//! The client libraries of the releases 3.2 to 5.0 keep every object that an answer to GETNB has and ask
-//! again only for what they do not find there. So one answer can have what a process that reads all
-//! others would ask for next: local processes first, and processes of other nodes when the client asks
-//! about one. How much is up to [`Portions`](super::portions::Portions).
+//! The client libraries of the releases 3.2 to 5.0 store every object in a reply to GETNB, and send requests only for
+//! data that are not stored. One reply can therefore contain the data that a process reading all others would request
+//! next: the local processes first, and processes of other nodes when the client requests one of them.
+//! [`Portions`](super::portions::Portions) decides the amount.
 //!
-//! What a client keeps it never asks for again, unless its program says `PMIX_GET_REFRESH_CACHE`. So
-//! nothing more is sent once a process of the job has put another value under a key, has taken one
-//! back, or was lost: docs/decisions/0024.
+//! A client never requests stored data again, unless its program uses `PMIX_GET_REFRESH_CACHE`. The server therefore
+//! stops this once a process of the job has replaced or removed a value, or was lost: docs/decisions/0024.
 
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -24,15 +23,15 @@ use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
-/// How many other processes are looked at for one answer.
+/// The limit of processes considered for one reply.
 const MAX_RANKS: usize = 4096;
 
 impl Exchange {
-    /// Adds to what stands behind an answer about a process, which has so many bytes, what others of the client's
-    /// job put and the client was not sent yet, if its release keeps it.
+    /// Appends data of other processes of the client's job to a reply of `len` bytes, if the client has not received
+    /// them and its release stores them.
     ///
-    /// DEVIATION: a client that was sent a value before its process puts another one reads the old one
-    /// until it refreshes its cache, though it has not read it before; with OpenPMIx only who has;
+    /// DEVIATION: a client that received a value before its process replaced it reads the old value until it refreshes
+    /// its cache, even if it had not read it; with OpenPMIx only a client that had read it does;
     /// `what_is_put_again_is_read_old_by_who_was_brought_it`.
     pub(super) fn bring_unasked(
         &mut self,
@@ -51,13 +50,13 @@ impl Exchange {
         let portions = self.portions.entry(peer).or_default();
         let room = portions.asked(request.proc.rank, cx.config.unasked);
         let room = room.min(cx.config.reply_window.saturating_sub(len));
-        // Who asks for several things at once has asked for what it wants.
+        // A client with several open requests requests everything that it needs itself.
         let is_pending = self.due.get(&peer).is_some_and(|due| !due.is_empty());
         if room == 0 || puts.has_changed() || is_pending || cx.peers.has_more(peer) {
             return Ok(());
         }
         let mut ranks = local(cx, &request.proc);
-        // Where a process elsewhere is, a client of a large job is sent with the answer about it alone.
+        // A client of a large job receives the location of a remote process only with the reply about that process.
         let is_remote = !cx.registry.was_here(&request.proc);
         if is_remote && Self::told_to(cx, member, job.job()) != Remote::Nothing {
             let nspace = &request.proc.nspace;
@@ -84,7 +83,7 @@ impl Exchange {
         let mut has_more = false;
         for rank in ranks {
             let of = Proc::new(member.proc.nspace.clone(), *rank);
-            // What is far too long is not packed to find that out.
+            // The stored size shows that the data are too long without packing them.
             if puts.num_bytes(*rank) > end.saturating_sub(more.len()) {
                 has_more = true;
                 break;
@@ -106,7 +105,7 @@ impl Exchange {
     }
 }
 
-/// Whether clients of a release keep every object of an answer: tried with 3.2, 4.2 and 5.0.
+/// Returns `true` if clients of a release store every object of a reply; verified with 3.2, 4.2 and 5.0.
 const fn keeps_objects(form: &PeerForm) -> bool {
     match form.major {
         3 => form.minor >= 2,
@@ -115,7 +114,7 @@ const fn keeps_objects(form: &PeerForm) -> bool {
     }
 }
 
-/// Whether a request is one for what a process of the own job put, which says nothing of others.
+/// Returns `true` for a plain request for data of a process of the client's own job.
 fn may_bring(member: &Member, request: &GetRequest) -> bool {
     let is_put = request.key.is_some() && !request.is_reserved() && request.is_of_proc();
     let is_plain = request.form == Form::Objects
@@ -126,7 +125,7 @@ fn may_bring(member: &Member, request: &GetRequest) -> bool {
     is_put && is_plain && is_own
 }
 
-/// The local processes of a job that have committed and were not lost, from the next rank on.
+/// Returns the local processes of a job that have committed and were not lost, from the next rank on.
 fn local(cx: &Cx, asked: &Proc<'_>) -> Vec<Rank> {
     let Some(job) = cx.registry.job(&asked.nspace) else {
         return Vec::new();
@@ -143,7 +142,7 @@ fn local(cx: &Cx, asked: &Proc<'_>) -> Vec<Rank> {
     there.map(|(rank, _)| *rank).take(MAX_RANKS).collect()
 }
 
-/// Whether a process is registered here, or was.
+/// Returns `true` if a process is or was registered here.
 fn was_here(cx: &Cx, nspace: &Nspace<'_>, rank: Rank) -> bool {
     cx.registry.was_here(&Proc::new(nspace.clone(), rank))
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of the members of a group, which a host and its servers must decide alike.
+//! The order of group members, which a host and its servers must compute identically.
 
 use std::collections::HashMap;
 
 use pmix_types::{Nspace, Proc, Rank};
 
-/// Returns members in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER`: first the listed ones, a whole job by rank, then
-/// the others as they are. The members are named one by one.
+/// Returns members in the order of `PMIX_GROUP_FINAL_MEMBERSHIP_ORDER`: first the listed ones, a whole job by rank,
+/// then the others in their previous order. The members are single processes.
 #[must_use]
 pub fn in_final_order(members: Vec<Proc<'static>>, order: &[Proc<'static>]) -> Vec<Proc<'static>> {
     let mut places: HashMap<(&Nspace<'_>, Rank), usize> = HashMap::new();
@@ -27,7 +27,7 @@ pub fn in_final_order(members: Vec<Proc<'static>>, order: &[Proc<'static>]) -> V
         .into_iter()
         .map(|proc| (place(&proc), proc))
         .collect();
-    // The sort is stable, so that members that are not listed keep their order.
+    // The sort is stable, so members that are not listed keep their order.
     placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|(_, proc)| proc).collect()
 }

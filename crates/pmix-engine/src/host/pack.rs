@@ -34,7 +34,7 @@ const VERSION: u8 = 1;
 
 type Result<T> = std::result::Result<T, bfrops::Error>;
 
-/// A field of an upcall or answer.
+/// A field of an upcall or a reply.
 pub(super) trait Field: Sized {
     fn pack(&self, encoder: &mut Encoder<'_>) -> Result<()>;
     fn unpack(decoder: &mut Decoder<'_>) -> Result<Self>;
@@ -220,7 +220,7 @@ const fn layout() -> Layout {
     Layout::new(Module::V61)
 }
 
-/// Packs the version, a name and what `fields` packs.
+/// Packs the version, a name and the fields.
 pub(super) fn pack(
     name: &'static str,
     fields: impl FnOnce(&mut Encoder<'_>) -> Result<()>,
@@ -233,7 +233,7 @@ pub(super) fn pack(
     Ok(bytes)
 }
 
-/// Unpacks the version and a name, and then what `fields` unpacks for it, which must be all there is.
+/// Unpacks the version and a name, then the fields, and checks that no bytes follow.
 pub(super) fn unpack<T>(
     bytes: &[u8],
     kind: &'static str,
@@ -255,15 +255,15 @@ pub(super) fn unpack<T>(
     Ok(found)
 }
 
-/// Declares how each variant of [`Answer`] is packed.
+/// Declares the packed fields of each variant of [`Answer`].
 macro_rules! answers {
     ($($variant:ident($($field:ident),*);)*) => {
         impl Answer {
-            /// Packs the answer, for the node that holds the completion.
+            /// Packs the reply, for the node that holds the completion handle.
             ///
             /// # Errors
             ///
-            /// `PMIX_ERR_BAD_PARAM` for values that cannot be packed.
+            /// Returns `PMIX_ERR_BAD_PARAM` for values that cannot be packed.
             pub fn pack(&self) -> std::result::Result<Vec<u8>, Error> {
                 match self {
                     Self::NotSupported => pack("NotSupported", |_| Ok(())),
@@ -274,11 +274,12 @@ macro_rules! answers {
                 }
             }
 
-            /// Unpacks an answer that [`pack`](Self::pack) has packed.
+            /// Unpacks a reply packed by [`pack`](Self::pack).
             ///
             /// # Errors
             ///
-            /// `PMIX_ERR_BAD_PARAM` for another version or kind, and a status of unpacking for damaged bytes.
+            /// Returns `PMIX_ERR_BAD_PARAM` for another version or kind, and the status of the decoder for damaged
+            /// bytes.
             pub fn unpack(bytes: &[u8]) -> std::result::Result<Self, Error> {
                 unpack(bytes, "an answer", |name, decoder| {
                     if name == b"NotSupported" {
@@ -419,7 +420,7 @@ mod tests {
             for place in 0..bytes.len() {
                 let mut other = bytes.clone();
                 other[place] ^= 0xff;
-                // Any result will do: what matters is that there is one.
+                // Any result is valid; the decoder must only terminate without a panic.
                 _ = Upcall::unpack(&other);
             }
         }
@@ -434,7 +435,7 @@ mod tests {
             error.to_string(),
             "NotSupported is not the name of an upcall"
         );
-        // The count of its pack call stands before the version.
+        // The count of the pack call precedes the version.
         bytes[1] = 2;
         let error = Answer::unpack(&bytes).unwrap_err();
         assert!(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The upcalls of the engine to its host: one structure for each slot of `pmix_server_module_t`, and one for the
-//! hardware of the node, which the driver knows.
+//! The upcalls of the engine to its host: one structure for each function of `pmix_server_module_t`, and one for the
+//! hardware of the node, which the driver answers.
 //!
-//! A slot with a second form in a later release (`client_connected2`, `tool_connected2`, `log2`) has one structure. The
-//! slot `listener` has none: the driver accepts connections.
+//! A function with a second form in a later release (`client_connected2`, `tool_connected2`, `log2`) has one structure.
+//! `listener` has none, because the driver accepts connections.
 //!
 //! Source: PMIx Standard, chapter "Server-Specific Interfaces", `pmix_server_module_t`.
 
@@ -35,7 +35,7 @@ macro_rules! upcalls {
                 }
 
                 fn unpack_fields(decoder: &mut Decoder<'_>) -> Result<Self, bfrops::Error> {
-                    // The fields are unpacked in the order in which they are written here.
+                    // Struct fields are evaluated in the written order, which is the packed order.
                     Ok(Self { $($field: Field::unpack(decoder)?),* })
                 }
             }
@@ -47,8 +47,8 @@ macro_rules! upcalls {
             }
         )*
 
-        /// An upcall: one variant for each slot of `pmix_server_module_t`, and [`DeviceDistances`], which the driver of
-        /// the engine answers.
+        /// An upcall: one variant for each function of `pmix_server_module_t`, and [`DeviceDistances`], which the
+        /// driver of the engine answers.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Upcall {
@@ -64,11 +64,11 @@ macro_rules! upcalls {
                 }
             }
 
-            /// Packs the upcall, for another process of the host.
+            /// Packs the upcall for another process of the host.
             ///
             /// # Errors
             ///
-            /// `PMIX_ERR_BAD_PARAM` for values that cannot be packed.
+            /// Returns `PMIX_ERR_BAD_PARAM` for values that cannot be packed.
             pub fn pack(&self) -> Result<Vec<u8>, Error> {
                 match self {
                     $(Self::$name(call) => pack::pack(stringify!($name), |encoder| {
@@ -78,11 +78,12 @@ macro_rules! upcalls {
                 }
             }
 
-            /// Unpacks an upcall that [`pack`](Self::pack) has packed.
+            /// Unpacks an upcall packed by [`pack`](Self::pack).
             ///
             /// # Errors
             ///
-            /// `PMIX_ERR_BAD_PARAM` for another version or name, and a status of unpacking for damaged bytes.
+            /// Returns `PMIX_ERR_BAD_PARAM` for another version or name, and the status of the decoder for damaged
+            /// bytes.
             pub fn unpack(bytes: &[u8]) -> Result<Self, Error> {
                 pack::unpack(bytes, "an upcall", |name, decoder| {
                     $(if name == stringify!($name).as_bytes() {
@@ -96,56 +97,55 @@ macro_rules! upcalls {
 }
 
 upcalls! {
-    /// A client connected (`client_connected2`). The client goes on without waiting for the answer;
-    /// an error ends the connection.
+    /// A client connected (`client_connected2`). The client does not wait for the reply; an error disconnects it.
     ClientConnected {
         /// The client.
         proc: Proc<'static>,
-        /// The object that the host registered with it.
+        /// The object that the host registered with the client.
         object: HostObject,
         /// Infos of the client about itself.
         infos: Vec<Info<'static>>,
     }
 
-    /// A client finalizes (`client_finalized`). The client waits a short time for the answer.
+    /// A client finalizes (`client_finalized`). The client waits a short time for the reply.
     ClientFinalized {
         /// The client.
         proc: Proc<'static>,
-        /// The object that the host registered with it.
+        /// The object that the host registered with the client.
         object: HostObject,
     }
 
-    /// A client asks the host to end processes (`abort`).
+    /// A client requests the termination of processes (`abort`).
     Abort {
         /// The client.
         proc: Proc<'static>,
-        /// The object that the host registered with it.
+        /// The object that the host registered with the client.
         object: HostObject,
-        /// The exit code that it wants the job to have.
+        /// The requested exit status.
         status: Status,
         /// The message of the client.
         message: Option<Text<'static>>,
-        /// The processes to end; none is the whole job of the client.
+        /// The processes to terminate; empty for the whole job of the client.
         targets: Vec<Proc<'static>>,
     }
 
-    /// All local participants of a fence have arrived (`fence_nb`). [`Data`](super::Answer::Data)
-    /// is the contributions of all servers, this one included, one behind the other in any order.
+    /// All local participants of a fence have called (`fence_nb`). [`Data`](super::Answer::Data) returns the
+    /// concatenated contributions of all servers, including this one, in any order.
     Fence {
-        /// The participants; all servers name them in the same way.
+        /// The participants, identical on all servers.
         procs: Vec<Proc<'static>>,
         /// The infos of the participants.
         infos: Vec<Info<'static>>,
-        /// The contribution of this server; opaque, and not empty even where no data are collected.
+        /// The opaque contribution of this server, which is not empty even if no data are collected.
         data: Vec<u8>,
     }
 
-    /// A client asks for data of a process on another node (`direct_modex`).
-    /// [`Data`](super::Answer::Data) is what `dmodex_request` returns on the server of that node.
+    /// A client requests data of a process on another node (`direct_modex`). [`Data`](super::Answer::Data) returns the
+    /// result of `dmodex_request` on the server of that node.
     DirectModex {
         /// The process.
         proc: Proc<'static>,
-        /// The key that is wanted (`pmix.req.key`), and the infos of the client.
+        /// The requested key (`pmix.req.key`), and the infos of the client.
         infos: Vec<Info<'static>>,
     }
 
@@ -153,7 +153,7 @@ upcalls! {
     Publish {
         /// The process.
         proc: Proc<'static>,
-        /// The data, with range, persistence and the publisher's user among them.
+        /// The data, with their range and persistence, and the verified user of the publisher.
         infos: Vec<Info<'static>>,
     }
 
@@ -167,17 +167,17 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process withdraws what it published (`unpublish`).
+    /// A process removes published data (`unpublish`).
     Unpublish {
         /// The process.
         proc: Proc<'static>,
-        /// The keys; none is all of them.
+        /// The keys; empty for all.
         keys: Vec<Text<'static>>,
         /// The directives: the range.
         infos: Vec<Info<'static>>,
     }
 
-    /// A process asks the host to start a job (`spawn`): [`Spawned`](super::Answer::Spawned).
+    /// A process requests the start of a job (`spawn`): [`Spawned`](super::Answer::Spawned).
     Spawn {
         /// The process.
         proc: Proc<'static>,
@@ -187,47 +187,46 @@ upcalls! {
         apps: Vec<App<'static>>,
     }
 
-    /// All local participants of a connect have arrived (`connect`), or it failed on this node.
+    /// All local participants of a connect have called (`connect`), or it failed on this node.
     Connect {
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// The infos of the participants.
         infos: Vec<Info<'static>>,
-        /// The status with which it failed here, if it did. The local participants have been told;
-        /// the host is to tell those of other nodes the same. Nothing waits for the answer then.
+        /// The status of a failure on this node. The local participants have received it, and the host should send it
+        /// to those of other nodes. The reply is ignored then.
         failed: Option<Status>,
     }
 
-    /// All local participants of a disconnect have arrived (`disconnect`), or it failed on this
-    /// node.
+    /// All local participants of a disconnect have called (`disconnect`), or it failed on this node.
     Disconnect {
         /// The participants.
         procs: Vec<Proc<'static>>,
         /// The infos of the participants.
         infos: Vec<Info<'static>>,
-        /// As of a [`Connect`].
+        /// The status of a failure, as in [`Connect`].
         failed: Option<Status>,
     }
 
     /// A peer registered for events that only the host can report (`register_events`).
     RegisterEvents {
-        /// The codes; none is all.
+        /// The codes; empty for all.
         codes: Vec<Status>,
         /// The infos of the registration.
         infos: Vec<Info<'static>>,
     }
 
-    /// No peer is registered for some events any longer (`deregister_events`).
+    /// The last registration for some events was removed (`deregister_events`).
     DeregisterEvents {
-        /// The codes; none is all.
+        /// The codes; empty for all.
         codes: Vec<Status>,
     }
 
-    /// A process reports an event whose range reaches beyond this server (`notify_event`).
+    /// A process reports an event whose range extends beyond this server (`notify_event`).
     NotifyEvent {
         /// The event.
         status: Status,
-        /// The process that reports it.
+        /// The reporting process.
         source: Proc<'static>,
         /// The range of the event.
         range: DataRange,
@@ -235,8 +234,7 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process asks for information that this server does not have (`query`):
-    /// [`Infos`](super::Answer::Infos).
+    /// A process requests information that this server does not have (`query`): [`Infos`](super::Answer::Infos).
     Query {
         /// The process.
         proc: Proc<'static>,
@@ -246,7 +244,7 @@ upcalls! {
 
     /// A tool connected (`tool_connected2`): [`Tool`](super::Answer::Tool).
     ToolConnected {
-        /// Infos of the tool about itself: its user and group, the name it has or wants.
+        /// Infos of the tool about itself: its user and group, its current or requested name.
         infos: Vec<Info<'static>>,
     }
 
@@ -260,7 +258,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for a change of an allocation (`allocate`): [`Infos`](super::Answer::Infos).
+    /// A process requests a change of an allocation (`allocate`): [`Infos`](super::Answer::Infos).
     Alloc {
         /// The process.
         proc: Proc<'static>,
@@ -270,30 +268,29 @@ upcalls! {
         infos: Vec<Info<'static>>,
     }
 
-    /// A process asks for control of processes (`job_control`): [`Infos`](super::Answer::Infos).
+    /// A process requests control of processes (`job_control`): [`Infos`](super::Answer::Infos).
     JobControl {
         /// The process.
         proc: Proc<'static>,
-        /// The processes to control; none is its own job.
+        /// The processes to control; empty for its own job.
         targets: Vec<Proc<'static>>,
         /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for monitoring (`monitor`): [`Infos`](super::Answer::Infos).
+    /// A process requests monitoring (`monitor`): [`Infos`](super::Answer::Infos).
     Monitor {
         /// The process.
         proc: Proc<'static>,
         /// The monitor: a heartbeat or a file.
         monitor: Info<'static>,
-        /// The code of the event that reports a missing sign of life.
+        /// The code of the event to raise when the monitor expires.
         error: Status,
         /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for a credential (`get_credential`):
-    /// [`Credential`](super::Answer::Credential).
+    /// A process requests a credential (`get_credential`): [`Credential`](super::Answer::Credential).
     GetCredential {
         /// The process.
         proc: Proc<'static>,
@@ -301,8 +298,7 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks whether a credential is valid (`validate_credential`):
-    /// [`Infos`](super::Answer::Infos).
+    /// A process requests the validation of a credential (`validate_credential`): [`Infos`](super::Answer::Infos).
     ValidateCredential {
         /// The process.
         proc: Proc<'static>,
@@ -312,11 +308,11 @@ upcalls! {
         directives: Vec<Info<'static>>,
     }
 
-    /// A peer pulls output of processes, or no longer does (`iof_pull`).
+    /// A peer starts or stops a pull of output (`iof_pull`).
     IofPull {
         /// The processes.
         procs: Vec<Proc<'static>>,
-        /// The directives; with `pmix.iof.stop` the pull ends.
+        /// The directives; `pmix.iof.stop` ends the pull.
         directives: Vec<Info<'static>>,
         /// The streams.
         channels: IofChannel,
@@ -324,9 +320,9 @@ upcalls! {
 
     /// A peer sends input to processes (`push_stdin`).
     PushStdin {
-        /// The process that sends it.
+        /// The sending process.
         source: Proc<'static>,
-        /// The processes that it is for.
+        /// The receiving processes.
         targets: Vec<Proc<'static>>,
         /// The directives.
         directives: Vec<Info<'static>>,
@@ -334,42 +330,39 @@ upcalls! {
         data: Vec<u8>,
     }
 
-    /// All local members of a group have called to construct or destruct it, or that failed here
-    /// (`group`): [`Infos`](super::Answer::Infos), for a construction the context id
-    /// (`pmix.grp.ctxid`) if one is asked for, the members in their order (`pmix.grp.mbrs`), what
-    /// they share (`pmix.grp.info`), each as the servers said it together, and whether the members
-    /// are told of those that are lost (`pmix.grp.notterm`), if any server says so.
+    /// All local members of a group have called its construct or destruct, or that failed here (`group`):
+    /// [`Infos`](super::Answer::Infos). The reply to a construct has infos, each merged from all servers: the context
+    /// id (`pmix.grp.ctxid`) if one is requested, the ordered members (`pmix.grp.mbrs`), their shared infos
+    /// (`pmix.grp.info`), and the termination notification (`pmix.grp.notterm`) if any server requests it.
     ///
-    /// A destruct is for all members with which the group was constructed, also those that are lost
-    /// or have left it. A server calls by itself, without a time, when none of its members is there any
-    /// longer: that call waits for those of the other servers, and may be given up when they have
-    /// deregistered the jobs of the other members.
+    /// A destruct names all members of the construct, including those lost or departed since. A server without
+    /// remaining local members makes this call itself, without a time limit: it joins the calls of the other servers.
+    /// The host may drop it when those servers have deregistered the jobs of their members.
     Group {
         /// The operation.
         operation: GroupOperation,
-        /// Its name.
+        /// The name of the group.
         id: Text<'static>,
-        /// Its members; all servers name them in the same way.
+        /// The members, identical on all servers.
         procs: Vec<Proc<'static>>,
-        /// The directives of the members; for a construction their order, without local ones that
-        /// are done without (`pmix.grp.mbrs`), and an info for each that shares something, which
-        /// begins with its name (`pmix.grp.info`). With `pmix.loc.col.st` it failed here with that
-        /// status: the local members have been told, and those of other nodes are to be told.
+        /// The directives of the members. A construct has the ordered members without dropped local ones
+        /// (`pmix.grp.mbrs`), and an info for each member with shared infos, which begins with its name
+        /// (`pmix.grp.info`). `pmix.loc.col.st` is the status of a failure here: the local members have received it,
+        /// and the host should send it to those of other nodes.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for a description of a fabric (`fabric`): [`Infos`](super::Answer::Infos).
+    /// A process requests the description of a fabric (`fabric`): [`Infos`](super::Answer::Infos).
     Fabric {
         /// The process.
         proc: Proc<'static>,
-        /// What it asks.
+        /// The requested operation.
         operation: FabricOperation,
         /// The infos that name the fabric.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks for control of a session (`session_control`):
-    /// [`Infos`](super::Answer::Infos).
+    /// A process requests control of a session (`session_control`): [`Infos`](super::Answer::Infos).
     SessionControl {
         /// The process.
         proc: Proc<'static>,
@@ -385,24 +378,24 @@ upcalls! {
         proc: Proc<'static>,
         /// The operation.
         directive: ResourceBlockDirective,
-        /// Its name.
+        /// The name of the block.
         block: Text<'static>,
-        /// The resources it consists of.
+        /// The resources of the block.
         units: Vec<ResourceUnit>,
         /// The directives.
         directives: Vec<Info<'static>>,
     }
 
-    /// A process asks how far devices of this node are from some of its processors
-    /// (`PMIx_Compute_distances`): [`Distances`](super::Answer::Distances). No slot is for it: the
-    /// driver of the engine answers it, which sees the hardware.
+    /// A process requests the distances of devices of this node from some CPUs (`PMIx_Compute_distances`):
+    /// [`Distances`](super::Answer::Distances). The host has no function for it; the driver of the engine has access to
+    /// the hardware and replies.
     DeviceDistances {
         /// The process.
         proc: Proc<'static>,
-        /// The processors, as a list such as `0,2-3`: those that it names, otherwise those to which the
-        /// host said that it is bound; none is all of the node.
+        /// The CPUs as a list such as `0,2-3`: those in the request, or else those to which the host bound the process.
+        /// `None` for all of the node.
         cpus: Option<Text<'static>>,
-        /// Which devices: `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID`; all if neither is there.
+        /// The selected devices: `PMIX_DEVICE_TYPE` and `PMIX_DEVICE_ID`; all devices without either.
         infos: Vec<Info<'static>>,
     }
 }

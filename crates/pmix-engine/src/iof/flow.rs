@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input that waits while the host takes no more of it.
+//! Input that waits while the host does not accept more.
 //!
-//! A push of a peer that is suspended is not answered, so whoever waits for the answer before the next piece, as
-//! clients of every release do, reads no further input meanwhile. Nothing is lost: what was pushed all the
-//! same waits in its order, and counts as a request of its peer until it is answered, whose number and bytes are
-//! bounded.
+//! A push of a suspended peer gets no reply. Clients of every release wait for the reply before they send the next
+//! piece, so they stop reading input. No input is lost: further pushes are queued in order. Each counts as an open
+//! request of its peer, whose number and bytes are limited, until its reply.
 //!
-//! Source: OpenPMIx, `PMIx_server_IOF_flow_control`, which tells the peer instead.
+//! Source: OpenPMIx, `PMIx_server_IOF_flow_control`, which notifies the peer instead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,22 +18,22 @@ use crate::peers::{PeerId, Ticket};
 use crate::pending::Pending;
 use crate::recount::Recount;
 
-/// The peers whose input waits, or was waiting and is not all handed on.
+/// The suspended peers, and the resumed peers with queued input.
 #[derive(Debug, Default)]
 pub(super) struct Suspended(BTreeMap<PeerId, Waiting>);
 
-/// What waits of a peer.
+/// The state of one peer.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Whether the host takes no input of it.
+    /// `true` if the host does not accept input of the peer.
     is_suspended: bool,
-    /// Whether the host has a piece that had waited, and has not answered. The next one follows then.
+    /// `true` while a queued piece waits for the host's reply. The next one follows after it.
     is_under_way: bool,
     pushes: VecDeque<(Ticket, PushStdin)>,
 }
 
 impl Suspended {
-    /// Adds the requests that wait to what is found.
+    /// Adds the waiting requests to a recount.
     pub(super) fn recount(&self, recount: &mut Recount) {
         let waiting = self.0.values().flat_map(|waiting| &waiting.pushes);
         for (ticket, _) in waiting {
@@ -48,8 +47,8 @@ impl Suspended {
 }
 
 impl Forwarding {
-    /// The host suspends or resumes the input of peers: of the process that is named, of all that a wildcard
-    /// stands for, or of all that there are.
+    /// Suspends or resumes the input of peers, as the host requests: of one process, of those that a wildcard selects,
+    /// or of all.
     pub(crate) fn control_input(&mut self, cx: &mut Cx, source: Option<&Proc<'_>>, suspends: bool) {
         let is_meant = |proc: &Proc<'_>| {
             source.is_none_or(|source| {
@@ -72,7 +71,7 @@ impl Forwarding {
         }
     }
 
-    /// Hands a piece of input to the host, or keeps it if that of its peer waits.
+    /// Passes a piece of input to the host, or queues it if the input of its peer waits.
     pub(super) fn push(&mut self, cx: &mut Cx, ticket: Ticket, call: PushStdin) {
         match self.suspended.0.get_mut(&ticket.peer()) {
             Some(waiting) => waiting.pushes.push_back((ticket, call)),
@@ -80,7 +79,8 @@ impl Forwarding {
         }
     }
 
-    /// The host answered a push. `PMIX_ERR_IOF_XOFF` says that it has taken the input and takes no more.
+    /// Handles the host's reply to a push. `PMIX_ERR_IOF_XOFF` means that the host accepted this piece and no further
+    /// ones.
     pub(crate) fn pushed(&mut self, cx: &mut Cx, ticket: Ticket, status: Status) {
         let peer = ticket.peer();
         if let Some(waiting) = self.suspended.0.get_mut(&peer) {
@@ -95,7 +95,7 @@ impl Forwarding {
         self.hand_on(cx, peer);
     }
 
-    /// Hands the host the next piece that waited, one at a time.
+    /// Passes the next queued piece to the host, one at a time to keep their order.
     fn hand_on(&mut self, cx: &mut Cx, peer: PeerId) {
         let Some(waiting) = self.suspended.0.get_mut(&peer) else {
             return;
@@ -112,7 +112,7 @@ impl Forwarding {
         }
     }
 
-    /// A peer is gone, and what it pushed with it.
+    /// Drops the queued input of a disconnected peer.
     pub(super) fn forget_input(&mut self, cx: &mut Cx, peer: PeerId) {
         let waiting = self.suspended.0.remove(&peer);
         for (ticket, _) in waiting.into_iter().flat_map(|waiting| waiting.pushes) {

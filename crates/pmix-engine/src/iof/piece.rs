@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A piece of output, and a line of pieces that may not grow without end.
+//! Pieces of output, and bounded queues of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,33 +15,33 @@ pub(crate) struct Piece {
     pub(crate) source: Proc<'static>,
     pub(crate) channel: IofChannel,
     pub(crate) infos: Vec<Info<'static>>,
-    /// The bytes; none are the end of the stream.
+    /// The bytes; empty at the end of the stream.
     pub(crate) data: Vec<u8>,
 }
 
 impl Piece {
-    /// What the piece counts where pieces are counted.
+    /// Returns the size of the piece for limits.
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>() + self.data.len() + crate::weight::infos(&self.infos)
     }
 
-    /// Whether the stream ends with it. The end is never dropped: who waits for it would for ever.
+    /// Returns `true` if the piece ends its stream. It is never dropped, because a reader may wait for the end.
     pub(super) fn is_end(&self) -> bool {
         self.data.is_empty()
     }
 }
 
-/// What gives way where there is no room.
+/// The pieces to drop without room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Overflow {
-    /// What comes (`PMIX_IOF_DROP_NEWEST`, the Standard's default).
+    /// The new piece (`PMIX_IOF_DROP_NEWEST`, the Standard's default).
     #[default]
     DropNewest,
-    /// What has waited longest (`PMIX_IOF_DROP_OLDEST`).
+    /// The oldest pieces (`PMIX_IOF_DROP_OLDEST`).
     DropOldest,
 }
 
-/// Pieces in their order, with a bound on their bytes.
+/// A queue of pieces with a limit of bytes.
 #[derive(Debug)]
 pub(super) struct OutputQueue {
     pieces: VecDeque<Arc<Piece>>,
@@ -49,7 +49,7 @@ pub(super) struct OutputQueue {
     limit: usize,
     overflow: Overflow,
     num_dropped: u64,
-    /// How many of them the peer was told of.
+    /// The number of dropped pieces that was reported to the peer.
     num_told: u64,
 }
 
@@ -65,7 +65,7 @@ impl OutputQueue {
         }
     }
 
-    /// ModexStore a piece at the end, or drops it or older ones.
+    /// Adds a piece at the end, or drops it or older ones.
     pub(super) fn push(&mut self, piece: Arc<Piece>) {
         let weight = piece.weight();
         if self.overflow == Overflow::DropOldest {
@@ -94,14 +94,14 @@ impl OutputQueue {
         }
     }
 
-    /// Takes the piece in front.
+    /// Removes and returns the first piece.
     pub(super) fn pop(&mut self) -> Option<Arc<Piece>> {
         let piece = self.pieces.pop_front()?;
         self.weight -= piece.weight();
         Some(piece)
     }
 
-    /// Takes the piece in front to be sent. If more was dropped than the peer was told of, the piece says how much.
+    /// Removes and returns the first piece for sending, with the number of dropped pieces if that has changed.
     pub(super) fn pop_for_peer(&mut self) -> Option<Arc<Piece>> {
         let piece = self.pop()?;
         if self.num_dropped == self.num_told {
@@ -113,23 +113,23 @@ impl OutputQueue {
         Some(Arc::new(piece))
     }
 
-    /// How many bytes it may hold.
+    /// Returns the limit in bytes.
     pub(super) const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many bytes it holds.
+    /// Returns the bytes of the pieces.
     pub(super) const fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Compares what is counted with what is held.
+    /// Compares the counter with the pieces.
     pub(super) fn recount(&self, recount: &mut Recount) {
         let found = self.pieces.iter().map(|piece| piece.weight()).sum();
         recount.compare("bytes of output of a pull", self.weight, found);
     }
 
-    /// How many pieces were dropped so far.
+    /// Returns the number of pieces dropped so far.
     pub(super) const fn num_dropped(&self) -> u64 {
         self.num_dropped
     }
@@ -201,7 +201,7 @@ mod tests {
         line.push(Arc::clone(&first));
         line.push(piece(b"4"));
         assert_eq!(told(&mut line), Some(3));
-        // Who else has the piece is told nothing of this.
+        // Other peers with the same piece do not receive this number.
         assert!(first.infos.is_empty());
         assert_eq!(line.weight, 0);
     }

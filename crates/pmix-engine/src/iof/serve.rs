@@ -13,13 +13,12 @@ use crate::pending::Pending;
 use crate::{Error, obeyed, relay};
 
 impl Forwarding {
-    /// Output of a process, from the host: peers that pull it are sent it, and if there are none
-    /// some of it is kept until there is one (PMIx Standard, `PMIx_server_IOF_deliver`). No bytes
-    /// are the end of the stream.
+    /// Forwards output of the host (PMIx Standard, `PMIx_server_IOF_deliver`) to the peers that pull it. Without such
+    /// peers, a limited amount is kept for the first one. No bytes mean the end of the stream.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if the channel is none, or that of input.
+    /// Returns `PMIX_ERR_BAD_PARAM` if the channel is unknown or that of input.
     pub(crate) fn handle_output(
         &mut self,
         cx: &mut Cx,
@@ -44,7 +43,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Sends a peer as much output as may be on its way to it.
+    /// Sends output to a peer, up to the window of unread bytes.
     pub(crate) fn pump_output(&mut self, cx: &mut Cx, peer: PeerId) {
         let on_their_way = cx.peers.queued_bytes(peer);
         let sent = self.pump(peer, on_their_way);
@@ -70,7 +69,7 @@ impl Forwarding {
         }
     }
 
-    /// A peer wants output. It comes behind the answer, what was kept for it in front.
+    /// Handles a pull. Output follows the reply, with kept output first.
     pub(crate) fn iof_pull(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::IofPull<'_>) {
         match self.begin_pull(cx, &ticket, request) {
             Err(error) => cx.reply_error(ticket, &error),
@@ -124,7 +123,7 @@ impl Forwarding {
         self.pump_output(cx, peer);
     }
 
-    /// The host answered a spawn: who asked for it is told, and output of the job is forwarded.
+    /// Handles the host's reply to a spawn: replies to the requestor, and forwards the output of the job.
     pub(crate) fn spawned(
         &mut self,
         cx: &mut Cx,
@@ -138,8 +137,8 @@ impl Forwarding {
         }
     }
 
-    /// Forwards the output of a job to the tool that had it started, under the number of a pull
-    /// that no peer asked for.
+    /// Forwards the output of a spawned job to the tool that requested it, under number 0, since the tool did not pull
+    /// it.
     fn forward_spawned(
         &mut self,
         cx: &mut Cx,
@@ -161,7 +160,7 @@ impl Forwarding {
         }
     }
 
-    /// A peer has had enough output: what was held back for it stands in front of the answer.
+    /// Handles the end of a pull. The held output is sent before the reply.
     pub(crate) fn iof_deregister(
         &mut self,
         cx: &mut Cx,
@@ -188,7 +187,7 @@ impl Forwarding {
         cx.call_host(call, Pending::Informed);
     }
 
-    /// A peer has input for processes.
+    /// Handles input of a peer for processes.
     pub(crate) fn iof_push(&mut self, cx: &mut Cx, ticket: Ticket, request: &request::IofPush<'_>) {
         match Self::begin_push(cx, &ticket, request) {
             Err(error) => cx.reply_error(ticket, &error),
@@ -210,7 +209,7 @@ impl Forwarding {
             let info = request.infos.iter().find(|info| info.key.is(key));
             info.is_some_and(|info| info.truth().is_true())
         };
-        // A tool that says it is going to push has no input yet, and not the end of it either.
+        // A tool announces its input by a push without data; that is not the end of its input.
         let has_more = says(keys::IOF_PUSH_STDIN) && !says(keys::IOF_COMPLETE);
         let data = request.data.as_deref().unwrap_or_default();
         if data.is_empty() && has_more {
@@ -225,7 +224,7 @@ impl Forwarding {
         }))
     }
 
-    /// A peer is gone: nothing is forwarded to it any longer.
+    /// Ends the forwarding to and from a disconnected peer.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, peer: PeerId) {
         self.forget_input(cx, peer);
         for ended in self.forget(peer) {
@@ -233,13 +232,13 @@ impl Forwarding {
         }
     }
 
-    /// A job is deregistered.
+    /// Removes the kept output of a deregistered job.
     pub(crate) fn job_gone(&mut self, nspace: &Nspace<'_>) {
         self.forget_nspace(nspace);
     }
 }
 
-/// What the host is told of a pull. It need not obey what this server does, though that be required.
+/// Returns the infos of a pull for the host. Attributes that this server supports are not required of the host.
 fn for_host(infos: &[Info<'_>], user: (u32, u32)) -> Vec<Info<'static>> {
     let mut told = with_user(infos, user);
     for info in &mut told {
@@ -250,7 +249,7 @@ fn for_host(infos: &[Info<'_>], user: (u32, u32)) -> Vec<Info<'static>> {
     told
 }
 
-/// Whether a peer may have the output of a job, as far as it is known by now whose job that is.
+/// Returns `true` if a peer may read the output of a job, as far as its owner is known now.
 fn may_read(cx: &Cx, peer: PeerId, nspace: &Nspace<'_>) -> bool {
     let member = cx.peers.member(peer);
     member.is_some_and(|member| cx.check_reads(member, nspace).is_ok())

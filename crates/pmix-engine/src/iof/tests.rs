@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What forwarding guarantees.
+//! The guarantees of output forwarding.
 
 use pmix_types::{Info, IofChannel, Nspace, Proc, Rank, Status, keys};
 
@@ -33,7 +33,7 @@ impl Fixture {
         Self(Forwarding::new(OutputLimits::default()))
     }
 
-    /// A pull that is open, under the number that the peer gives it.
+    /// Opens a pull with the peer's number `local`.
     fn open(&mut self, peer: u64, local: u64, of: Vec<Proc<'static>>, on: IofChannel) -> u64 {
         let number = self.0.pull(PeerId::of(peer), local, of, on, &[]).unwrap();
         self.0.open(number, |_, _| true);
