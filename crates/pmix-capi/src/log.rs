@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This module writes what the libraries report to standard error or to a file, if the environment asks for it.
+//! The log of the library, written to standard error or a file if the environment asks for it.
 //!
-//! The parameters are `pmix_log_level` and `pmix_log_file`, and those of OpenPMIx whose names end in `_verbose`. No file
-//! stays open and each process has its own lock, so the child of a fork reports as its parent does.
+//! The parameters are `pmix_log_level`, `pmix_log_file` and the OpenPMIx parameters whose names end in `_verbose`.
+//! The file is opened for each line and each process has its own lock, so the child of a fork can log like its
+//! parent.
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
@@ -21,13 +22,13 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::per_process::PerProcess;
 
-/// The longest line, in bytes; a longer one is cut.
+/// The maximum length of a line in bytes; longer lines are cut.
 const MAX_LINE: usize = 4096;
 
-/// The most bytes that a character takes in a line, which is that of one that is escaped (`\u{10ffff}`).
+/// The maximum number of bytes of one character in a line, that of an escaped one (`\u{10ffff}`).
 const MAX_CHAR: usize = 10;
 
-/// The names of levels, those that report less first.
+/// The names of the levels, the least verbose first.
 const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::OFF),
     ("error", LevelFilter::ERROR),
@@ -37,27 +38,27 @@ const LEVELS: [(&str, LevelFilter); 6] = [
     ("trace", LevelFilter::TRACE),
 ];
 
-/// Says what is reported, and where.
+/// The level and destination of the log.
 #[derive(Debug, PartialEq, Eq)]
 struct Log {
     level: LevelFilter,
-    /// `true` if the environment turns all reports off.
+    /// `true` if the environment turns the log off.
     is_off: bool,
-    /// The file to append to; standard error without one.
+    /// The file to append to; `None` for standard error.
     file: Option<PathBuf>,
-    /// The text in the environment that is not the name of a level.
+    /// The value in the environment that is not the name of a level.
     unknown: Option<String>,
 }
 
 static LOG: PerProcess<OnceLock<Log>> = PerProcess::new(OnceLock::new());
 
-/// The errors that [`report_setting`] has reported.
+/// The errors that [`report_setting`] has logged.
 static REPORTED: PerProcess<Mutex<Vec<String>>> = PerProcess::new(Mutex::new(Vec::new()));
 
-/// Reports an error of the settings of this process, as the command does: no status tells a caller which setting is
-/// wrong. Each error is reported once in a process, at every level but `off`.
+/// Logs an error in the settings of this process, because a status does not tell the caller which setting is wrong.
+/// Each error is logged once per process, at every level but `off`.
 pub(crate) fn report_setting(why: &dyn fmt::Display) {
-    // A program that has gained rights writes nothing for a caller.
+    // A set-user-ID program must not write to a file or stream chosen by its caller.
     if pmix_mca::gained_rights() {
         return;
     }
@@ -75,7 +76,7 @@ pub(crate) fn report_setting(why: &dyn fmt::Display) {
     reported.push(why);
 }
 
-/// Begins to report what the environment asks for; later calls change nothing.
+/// Starts the log that the environment asks for. Later calls have no effect.
 pub(crate) fn begin() {
     let mut is_first = false;
     let log = LOG.get().get_or_init(|| {
@@ -88,12 +89,13 @@ pub(crate) fn begin() {
         log.report("warn", |line| line.record(&why));
     }
     if is_first && log.level != LevelFilter::OFF {
-        // It is refused where this library is linked with a program that has a subscriber, which then reports.
+        // The call fails if this library is linked into a program that has a subscriber; that one receives the
+        // events.
         let _ = set_global_default(Dispatch::new(log));
     }
 }
 
-/// Returns the level that a number of a parameter that ends in `_verbose` stands for.
+/// Returns the level for the number of an OpenPMIx parameter that ends in `_verbose`.
 fn level_of(verbosity: i64) -> LevelFilter {
     match verbosity {
         ..=0 => LevelFilter::OFF,
@@ -139,7 +141,7 @@ impl Log {
         log
     }
 
-    /// Writes a line of a level, to which the closure adds what happened.
+    /// Writes a line with a level; `add` appends the message.
     fn report(&self, level: &str, add: impl FnOnce(&mut Line)) {
         let mut line = Line(format!("libpmix {} {level}:", std::process::id()));
         add(&mut line);
@@ -157,7 +159,7 @@ impl Log {
             opened.is_ok_and(|mut to| is_own(&to) && to.write_all(line).is_ok())
         });
         if !is_written {
-            // Nobody can be told that standard error is closed.
+            // The log is the last resort: there is no place to report that standard error is closed.
             let _ = rustix::io::write(rustix::stdio::stderr(), line);
         }
     }
@@ -190,19 +192,19 @@ impl Subscriber for &'static Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns whether a file is a regular one of this process's user: nobody else chose what is in it.
+/// Returns `true` if a file is a regular file of this process's user, so that no other user controls it.
 fn is_own(file: &File) -> bool {
     let user = rustix::process::geteuid().as_raw();
     file.metadata()
         .is_ok_and(|about| about.is_file() && about.uid() == user)
 }
 
-/// A line to which fields are added; what a peer sent is in it as printable text.
+/// A line of the log. Control characters, which may come from a peer, are escaped.
 struct Line(String);
 
 impl Line {
     fn record(&mut self, message: &str) {
-        // A line takes whatever is written.
+        // `write_str` never fails.
         let _ = write!(self, " {message}");
     }
 }
@@ -210,7 +212,7 @@ impl Line {
 impl fmt::Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for one in text.chars() {
-            // The end of the line has its place, too.
+            // Leaves room for the end of the line.
             if self.0.len() + MAX_CHAR + 1 > MAX_LINE {
                 break;
             }
@@ -225,7 +227,7 @@ impl fmt::Write for Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // A line takes whatever is written.
+        // `write_str` never fails.
         let _ = match field.name() {
             "message" => write!(self, " {value:?}"),
             name => write!(self, " {name}={value:?}"),
@@ -291,7 +293,7 @@ mod tests {
         for (vars, level) in levels {
             assert_eq!(log(&vars).level, level, "{vars:?}");
         }
-        // An empty value is none, and what is no level changes nothing but that it is reported.
+        // An empty value counts as unset. An unknown level is logged and has no other effect.
         let verbose = ("PMIX_MCA_gds_base_verbose", "1");
         let empty = log(&[("PMIX_MCA_pmix_log_level", ""), verbose]);
         assert_eq!((empty.level, empty.unknown), (LevelFilter::INFO, None));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that crosses the interface: the C library's, as old headers free it inline.
+//! Memory that crosses the interface. It is allocated with the C library, because inline functions of older headers
+//! free it with `free`.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -13,43 +14,43 @@ unsafe extern "C" {
     fn free(at: *mut c_void);
 }
 
-/// What can go wrong in a function of the interface.
+/// The result of a function of the interface, with the status of the failure.
 pub(crate) type Result<T> = std::result::Result<T, Status>;
 
-/// Frees what the C library allocated; nothing happens with NULL.
+/// Frees memory of the C library. NULL is allowed.
 ///
 /// # Safety
-/// It came from the C library and is used no longer.
+/// `at` is NULL or came from the C library, and nothing uses it afterwards.
 pub(crate) unsafe fn release<T>(at: *mut T) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees memory of the C library that nothing uses afterwards.
     unsafe { free(at.cast()) }
 }
 
-/// Checks that the process has memory for bytes whose number the caller or a peer decides.
+/// Checks that the process can allocate `bytes`. For sizes that the caller or a peer determines.
 pub(crate) fn reserve(bytes: usize) -> Result<()> {
     #[cfg(test)]
     shortage::refuse(bytes)?;
     heap::check(bytes).map_err(|error| error.status())
 }
 
-/// Copies data of C into memory of this library.
+/// Copies data of a C program to memory of this library.
 pub(crate) fn copied<T: Copy>(from: &[T]) -> Result<Vec<T>> {
     heap::copy(from).map_err(|error| error.status())
 }
 
-/// Creates an empty list with room for so many items.
+/// Returns an empty vector with room for `count` elements.
 pub(crate) fn list_for<T>(count: usize) -> Result<Vec<T>> {
     heap::list(count).map_err(|error| error.status())
 }
 
-/// Room for so many, filled with zeros; NULL for none.
+/// Allocates zeroed memory for `count` elements; NULL for 0.
 pub(crate) fn zeroed<T>(count: usize) -> Result<*mut T> {
     if count == 0 {
         return Ok(ptr::null_mut());
     }
-    // The C library refuses what is too large; this also leaves something for small things.
+    // `calloc` fails only if the whole size cannot be had; `reserve` also leaves memory for small allocations.
     reserve(count.saturating_mul(size_of::<T>()))?;
-    // SAFETY: calloc has no conditions; it refuses a product that is too large.
+    // SAFETY: `calloc` has no preconditions, and fails if the product overflows.
     let at = unsafe { calloc(count, size_of::<T>()) };
     match at.is_null() {
         true => Err(Status::ERR_NOMEM),
@@ -57,14 +58,14 @@ pub(crate) fn zeroed<T>(count: usize) -> Result<*mut T> {
     }
 }
 
-/// More or less room for what is there.
+/// Reallocates an array to `count` elements.
 ///
 /// # Safety
-/// `at` is NULL or came from the C library, and is used no longer if this succeeds.
+/// `at` is NULL or came from the C library, and nothing uses it after a success.
 pub(crate) unsafe fn resized<T>(at: *mut T, count: usize) -> Result<*mut T> {
     let bytes = count.checked_mul(size_of::<T>()).ok_or(Status::ERR_NOMEM)?;
     reserve(bytes)?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or memory of the C library.
     let at = unsafe { realloc(at.cast(), bytes.max(1)) };
     match at.is_null() {
         true => Err(Status::ERR_NOMEM),
@@ -72,42 +73,42 @@ pub(crate) unsafe fn resized<T>(at: *mut T, count: usize) -> Result<*mut T> {
     }
 }
 
-/// A copy of one, in memory of its own.
+/// Moves a value to C memory of its own.
 pub(crate) fn boxed<T>(one: T) -> Result<*mut T> {
     let at = zeroed::<T>(1)?;
-    // SAFETY: there is room for one.
+    // SAFETY: `at` was allocated for one `T`.
     unsafe { at.write(one) };
     Ok(at)
 }
 
-/// A copy of bytes; NULL if there are none.
+/// Returns a copy of bytes in C memory; NULL for none.
 pub(crate) fn bytes(from: &[u8]) -> Result<*mut c_char> {
     let at = zeroed::<u8>(from.len())?;
     if !at.is_null() {
-        // SAFETY: there is room for them, and it is new.
+        // SAFETY: `at` was allocated for `from.len()` bytes and does not overlap `from`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), at, from.len()) };
     }
     Ok(at.cast())
 }
 
-/// A copy of text with its NUL; it ends before the first one that it holds.
+/// Returns a C string with a copy of the text up to its first NUL.
 pub(crate) fn string(from: &[u8]) -> Result<*mut c_char> {
     let len = from
         .iter()
         .position(|byte| *byte == 0)
         .unwrap_or(from.len());
     let at = zeroed::<u8>(len + 1)?;
-    // SAFETY: there is room for them and the NUL, which is there already.
+    // SAFETY: `at` was allocated for `len + 1` zeroed bytes, so the NUL is present.
     unsafe { ptr::copy_nonoverlapping(from.as_ptr(), at, len) };
     Ok(at.cast())
 }
 
-/// A copy of text that may be missing: NULL then.
+/// Returns a C string with a copy of the text; NULL for `None`.
 pub(crate) fn maybe_string(from: Option<&Text<'_>>) -> Result<*mut c_char> {
     from.map_or(Ok(ptr::null_mut()), |text| string(text.as_bytes()))
 }
 
-/// The bytes of a string; none for NULL.
+/// Returns the bytes of a string; `None` for NULL.
 ///
 /// # Safety
 /// `at` is NULL or a string that lives as long as the result.
@@ -115,44 +116,44 @@ pub(crate) unsafe fn text<'a>(at: *const c_char) -> Option<&'a [u8]> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a string that outlives `'a`; it is not NULL.
     Some(unsafe { CStr::from_ptr(at) }.to_bytes())
 }
 
-/// A copy of a string, NULL for NULL.
+/// Returns a copy of a string; NULL for NULL.
 ///
 /// # Safety
 /// `at` is NULL or a string.
 pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or a string.
     unsafe { text(at) }.map_or(Ok(ptr::null_mut()), string)
 }
 
-/// The bytes of a string, so many at most: a name in an array that it fills has no NUL. None for NULL.
+/// Returns the bytes of a string, at most `most`; `None` for NULL. A name that fills its array has no NUL.
 ///
 /// # Safety
-/// `at` is NULL, or a string or so many bytes that live as long as the result.
+/// `at` is NULL, a string, or points to `most` bytes. The bytes live as long as the result.
 pub(crate) unsafe fn text_within<'a>(at: *const c_char, most: usize) -> Option<&'a [u8]> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: no NUL was there before, so the text goes on to here.
+    // SAFETY: the caller guarantees `most` bytes or a string, and no NUL was found before this place.
     let ended = (0..most).find(|place| unsafe { *at.add(*place) } == 0);
-    // SAFETY: so many were read.
+    // SAFETY: the search above read all these bytes.
     Some(unsafe { std::slice::from_raw_parts(at.cast(), ended.unwrap_or(most)) })
 }
 
-/// The most bytes that a process has, unless it asks the kernel for addresses beyond them.
+/// The size of the address space of a process that does not request 5-level paging.
 const MAX_BYTES: usize = 1 << 47;
 
-/// So many at a place; none for NULL.
+/// Returns `count` elements as a slice; an empty one for NULL.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` for more than a process can have, as a negative number becomes, and for more
-/// structures than a message can count.
+/// Returns `PMIX_ERR_BAD_PARAM` if the elements exceed the address space, as with a negative number, or if a message
+/// cannot count the structures.
 ///
 /// # Safety
-/// `at` is NULL or points to so many that live as long as the result and are not changed.
+/// `at` is NULL or points to `count` valid elements that live as long as the result and are not changed.
 pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> Result<&'a [T]> {
     if at.is_null() || count == 0 {
         return Ok(&[]);
@@ -161,21 +162,21 @@ pub(crate) unsafe fn slice<'a, T>(at: *const T, count: usize) -> Result<&'a [T]>
     if bytes > MAX_BYTES || (size_of::<T>() > 1 && i32::try_from(count).is_err()) {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements, and `at` is not NULL.
     Ok(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
-/// The strings of a NULL-terminated array; none for NULL.
+/// Returns the strings of a NULL-terminated array; none for NULL.
 ///
 /// # Safety
-/// `argv` is NULL or such an array that lives as long as the result.
+/// `argv` is NULL or an array of strings that ends with NULL and lives as long as the result.
 pub(crate) unsafe fn strings<'a>(argv: *const *mut c_char) -> Result<Vec<&'a [u8]>> {
     let mut found = Vec::new();
     if argv.is_null() {
         return Ok(found);
     }
     for place in 0.. {
-        // SAFETY: no NULL was there before, so the array goes on to here.
+        // SAFETY: the caller guarantees an array that ends with NULL, and no NULL was found before this place.
         let Some(one) = (unsafe { text(*argv.add(place)) }) else {
             break;
         };
@@ -185,7 +186,7 @@ pub(crate) unsafe fn strings<'a>(argv: *const *mut c_char) -> Result<Vec<&'a [u8
     Ok(found)
 }
 
-/// A NULL-terminated array with copies of strings; NULL for none.
+/// Returns a NULL-terminated array with copies of strings; NULL for none.
 pub(crate) fn argv<T: AsRef<[u8]>>(from: &[T]) -> Result<*mut *mut c_char> {
     if from.is_empty() {
         return Ok(ptr::null_mut());
@@ -193,10 +194,10 @@ pub(crate) fn argv<T: AsRef<[u8]>>(from: &[T]) -> Result<*mut *mut c_char> {
     let at = zeroed::<*mut c_char>(from.len() + 1)?;
     for (place, one) in from.iter().enumerate() {
         match string(one.as_ref()) {
-            // SAFETY: there is room for all and the NULL.
+            // SAFETY: `at` was allocated for all strings and the NULL.
             Ok(made) => unsafe { *at.add(place) = made },
             Err(status) => {
-                // SAFETY: it is ours, and a NULL is after the last string.
+                // SAFETY: `at` was allocated here as zeros, so a NULL follows the last string.
                 unsafe { release_argv(at) };
                 return Err(status);
             }
@@ -208,25 +209,25 @@ pub(crate) fn argv<T: AsRef<[u8]>>(from: &[T]) -> Result<*mut *mut c_char> {
 /// Frees a NULL-terminated array and its strings.
 ///
 /// # Safety
-/// `argv` is NULL or such an array from the C library that is used no longer.
+/// `argv` is NULL or an array from the C library that ends with NULL, and nothing uses it afterwards.
 pub(crate) unsafe fn release_argv(argv: *mut *mut c_char) {
     if argv.is_null() {
         return;
     }
     for place in 0.. {
-        // SAFETY: no NULL was there before, so the array goes on to here.
+        // SAFETY: the caller guarantees an array that ends with NULL, and no NULL was found before this place.
         let one = unsafe { *argv.add(place) };
         if one.is_null() {
             break;
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the strings came from the C library.
         unsafe { release(one) };
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the array came from the C library.
     unsafe { release(argv) };
 }
 
-/// Copies text into an array of a fixed size, cut so that a NUL ends it.
+/// Copies text to a fixed-size array, cut so that a NUL fits.
 pub(crate) fn fill<const N: usize>(to: &mut [c_char; N], from: &[u8]) {
     *to = [0; N];
     let end = from
@@ -239,29 +240,29 @@ pub(crate) fn fill<const N: usize>(to: &mut [c_char; N], from: &[u8]) {
     }
 }
 
-/// The text in an array of a fixed size, which a NUL ends or the array.
+/// Returns the text in a fixed-size array, up to the first NUL or the end of the array.
 pub(crate) fn filled<const N: usize>(from: &[c_char; N]) -> &[u8] {
     let end = from.iter().position(|byte| *byte == 0).unwrap_or(N);
-    // SAFETY: characters are bytes, and there are so many.
+    // SAFETY: `c_char` has the layout of `u8`, and `end` is at most `N`.
     unsafe { std::slice::from_raw_parts(from.as_ptr().cast(), end) }
 }
 
-/// Text at a pointer.
+/// Copies a string; `None` for NULL.
 ///
 /// # Safety
-/// It is NULL or a string.
+/// `at` is NULL or a string.
 pub(crate) unsafe fn read_text(at: *const c_char) -> Result<Option<Text<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or a string.
     let bytes = unsafe { text(at) };
     bytes.map(|bytes| copied(bytes).map(Text::new)).transpose()
 }
 
-/// Texts of a NULL-terminated array.
+/// Copies the strings of a NULL-terminated array.
 ///
 /// # Safety
-/// As of [`strings`].
+/// The conditions of [`strings`].
 pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Result<Vec<Text<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the conditions of `strings`.
     let all = unsafe { strings(at)? };
     let mut texts = list_for(all.len())?;
     for bytes in all {
@@ -270,7 +271,7 @@ pub(crate) unsafe fn read_texts(at: *const *mut c_char) -> Result<Vec<Text<'stat
     Ok(texts)
 }
 
-/// Shortages of memory that a test asks for.
+/// Simulated memory shortages for tests.
 #[cfg(test)]
 pub(crate) mod shortage {
     use std::cell::Cell;
@@ -278,7 +279,7 @@ pub(crate) mod shortage {
     use super::{Result, Status};
 
     thread_local! {
-        /// The most bytes that this thread may take at once.
+        /// The largest allocation allowed on this thread.
         static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
@@ -289,7 +290,7 @@ pub(crate) mod shortage {
         }
     }
 
-    /// Calls a function while this thread cannot take more than `most` bytes at once.
+    /// Runs a function while this thread cannot allocate more than `most` bytes at once.
     pub(crate) fn with_most<T>(most: usize, call: impl FnOnce() -> T) -> T {
         MOST.set(most);
         let made = call();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the structures of C to the data model and back.
+//! Conversion between C structures and the data model.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,18 +13,18 @@ use crate::memory::{
 use crate::record::{OwnedMap, OwnedString, Record, empty_list, fresh};
 use crate::regex;
 
-/// A datum of the model and what C has in its place.
+/// A type of the data model that has a C form.
 pub(crate) trait Model: Sized {
-    /// What C has in its place.
+    /// The C form of the type.
     type C: Record;
 
-    /// A copy of what C has.
+    /// Converts a C structure to a copy in the model.
     ///
     /// # Safety
-    /// It is valid.
+    /// `from` is valid, and all that its pointers lead to.
     unsafe fn from_c(from: &Self::C) -> Result<Self>;
 
-    /// A copy for C, in memory of the C library.
+    /// Converts to a C structure in memory of the C library.
     fn to_c(&self) -> Result<Self::C>;
 }
 
@@ -81,7 +81,7 @@ impl Model for bool {
     }
 }
 
-/// A pointer means nothing to others.
+/// A pointer has no meaning in another process, so its value is not converted.
 impl Model for () {
     type C = *mut c_void;
 
@@ -98,7 +98,7 @@ impl<T: Model> Model for Box<T> {
     type C = T::C;
 
     unsafe fn from_c(from: &T::C) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that `from` is valid.
         unsafe { T::from_c(from) }.map(Self::new)
     }
 
@@ -107,30 +107,30 @@ impl<T: Model> Model for Box<T> {
     }
 }
 
-/// So many of the model for so many of C.
+/// Converts a C array of `count` elements.
 ///
 /// # Safety
-/// `at` is NULL or points to so many valid ones.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn many<M: Model>(at: *const M::C, count: usize) -> Result<Vec<M>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     let given = unsafe { slice(at, count)? };
     let mut made = list_for(given.len())?;
     for one in given {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that each element is valid.
         made.push(unsafe { M::from_c(one)? });
     }
     Ok(made)
 }
 
-/// So many for C, in memory of the C library; NULL for none.
+/// Returns a C array of the elements, in memory of the C library; NULL for none.
 pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
     let mut at = fresh::<M::C>(from.len())?;
     for (place, one) in from.iter().enumerate() {
         match one.to_c() {
-            // SAFETY: there is room for as many.
+            // SAFETY: `fresh` made an array of `from.len()` elements, and `place` is less than that.
             Ok(made) => unsafe { at.add(place).write(made) },
             Err(status) => {
-                // SAFETY: every member is made or as it begins.
+                // SAFETY: every member is converted or initialized as empty.
                 unsafe { empty_list(&mut at, &mut from.len()) };
                 return Err(status);
             }
@@ -139,11 +139,11 @@ pub(crate) fn list<M: Model>(from: &[M]) -> Result<*mut M::C> {
     Ok(at)
 }
 
-/// Returns a list for C, in memory of the C library, and the number of its elements; NULL for none.
+/// Returns a C array in memory of the C library, and its number of elements; NULL for none.
 ///
 /// # Errors
-/// `PMIX_ERR_NOMEM` if there is no memory for them. The caller must not go on with an empty list: a callback would
-/// report a success that brings nothing.
+/// Returns `PMIX_ERR_NOMEM` if there is not enough memory. The caller must not continue with an empty array: its
+/// callback would report success without data.
 pub(crate) fn counted<M: Model>(from: &[M]) -> Result<(*mut M::C, usize)> {
     let made = list(from).inspect_err(|status| {
         tracing::warn!("cannot convert {} elements to C: {status}", from.len());
@@ -151,8 +151,8 @@ pub(crate) fn counted<M: Model>(from: &[M]) -> Result<(*mut M::C, usize)> {
     Ok((made?, from.len()))
 }
 
-/// A value beside others: one of no type in place of what C cannot be shown, such as a topology of hwloc's, so
-/// that the others are shown.
+/// Converts a value that is one of several. A value without a C form, such as a topology of hwloc, becomes one of
+/// type `PMIX_UNDEF`, so that the others can be delivered.
 fn shown(value: &Value<'_>) -> Result<pmix_value_t> {
     match value.to_c() {
         Err(status) if status != Status::ERR_NOMEM => Ok(pmix_value_t::initial()),
@@ -160,7 +160,7 @@ fn shown(value: &Value<'_>) -> Result<pmix_value_t> {
     }
 }
 
-/// Writes members of a structure one by one, the rest as they begin.
+/// Assigns the members of a structure one by one; if one fails, frees those before it.
 macro_rules! structure {
     ($type:ident { $($field:ident: $value:expr,)* }) => {{
         let mut made = $type::initial();
@@ -171,7 +171,7 @@ macro_rules! structure {
         match fill() {
             Ok(()) => Ok(made),
             Err(status) => {
-                // SAFETY: every member is made or as it begins.
+                // SAFETY: every member is converted or initialized as empty.
                 unsafe { made.empty() };
                 Err(status)
             }
@@ -186,7 +186,7 @@ macro_rules! models {
 
             #[allow(unused_unsafe, reason = "not every structure has pointers")]
             unsafe fn from_c($from: &$c) -> Result<Self> {
-                // SAFETY: the caller says that every pointer is valid.
+                // SAFETY: the caller guarantees that every pointer of the structure is NULL or valid.
                 unsafe { Ok($read) }
             }
 
@@ -212,7 +212,7 @@ impl Model for Option<Text<'_>> {
     type C = OwnedString;
 
     unsafe fn from_c(from: &OwnedString) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees NULL or a string.
         unsafe { read_text(from.0) }
     }
 
@@ -257,7 +257,7 @@ impl Model for Bytes<'_> {
     type C = pmix_byte_object_t;
 
     unsafe fn from_c(from: &pmix_byte_object_t) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees `size` bytes at `bytes`, or NULL.
         copied(unsafe { slice(from.bytes.cast::<u8>(), from.size)? }).map(Bytes::from)
     }
 
@@ -273,7 +273,7 @@ impl Model for RegexBytes<'_> {
     type C = OwnedMap;
 
     unsafe fn from_c(from: &OwnedMap) -> Result<Self> {
-        // SAFETY: the caller guarantees that this is NULL or a map.
+        // SAFETY: the caller guarantees that `from` is NULL or a map.
         let map = unsafe { regex::map_at(from.0)? };
         Ok(Self(copied(map)?.into()))
     }
@@ -283,7 +283,8 @@ impl Model for RegexBytes<'_> {
     }
 }
 
-/// A description of the hardware belongs to its library, which this one cannot ask: only its place can be empty.
+/// The description of hardware belongs to another library, which this one cannot call. Only an empty description is
+/// converted.
 impl Model for Topology<'_> {
     type C = pmix_topology_t;
 
@@ -309,7 +310,7 @@ impl Model for Cpuset<'_> {
         if from.source.is_null() && from.bitmap.is_null() {
             return Ok(Self::default());
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the set and its source are valid.
         let (source, cpus) = unsafe { (read_text(from.source)?, crate::cpuset::read(from)) };
         let cpus = cpus.map_err(|_| Status::ERR_NOT_SUPPORTED)?;
         let list = cpus.map(|cpus| Text::new(cpus.to_string().into_bytes()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Monitors of processes and heartbeats (`PMIx_Process_monitor`).
+//! Monitoring of processes, and heartbeats (`PMIx_Process_monitor`).
 
 use std::ffi::c_void;
 
@@ -18,7 +18,7 @@ use crate::state::client;
 use crate::status::code;
 use crate::values::info_at;
 
-/// The arguments of a request for a monitor.
+/// The arguments of a monitoring request.
 struct MonitorCall {
     monitor: Info<'static>,
     error: Status,
@@ -26,8 +26,10 @@ struct MonitorCall {
 }
 
 impl MonitorCall {
+    /// Reads the arguments.
+    ///
     /// # Safety
-    /// The pointers are NULL or lead to as many valid infos as C says.
+    /// `monitor` is NULL or valid, and `directives` is NULL or points to `ndirs` valid infos.
     unsafe fn of(
         monitor: *const pmix_info_t,
         error: pmix_status_t,
@@ -44,8 +46,8 @@ impl MonitorCall {
         })
     }
 
-    /// Sends a heartbeat, if the monitor asks for one and nothing else is required: servers of OpenPMIx take a
-    /// heartbeat as a message of its own alone. Returns whether one was sent.
+    /// Sends a heartbeat if `monitor` requests one and no directive is required. Returns `true` if it was sent. A
+    /// heartbeat is a message type of its own, because OpenPMIx servers accept it only in that form.
     fn beat(&self) -> Result<bool> {
         let is_plain = !self.directives.iter().any(Info::must_be_obeyed);
         if !is_plain || !self.monitor.key.is(keys::SEND_HEARTBEAT) {
@@ -62,7 +64,8 @@ impl MonitorCall {
 
 exported! {
     fn PMIx_Process_monitor(monitor: *const pmix_info_t, error: pmix_status_t, directives: *const pmix_info_t, ndirs: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
-        // SAFETY: the header says that the pointers are NULL or valid for as many as it names.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         code(unsafe { (|| {
             clear_out(results, nresults);
             let call = MonitorCall::of(monitor, error, directives, ndirs)?;
@@ -82,7 +85,8 @@ exported! {
 
     fn PMIx_Process_monitor_nb(monitor: *const pmix_info_t, error: pmix_status_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
-            // SAFETY: the header says that the pointers are NULL or valid for as many as it names.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let call = unsafe { MonitorCall::of(monitor, error, directives, ndirs)? };
             let then = infos(cbfunc, cbdata)?;
             if let Some(own) = own_host() {

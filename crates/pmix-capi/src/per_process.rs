@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each process has for itself: after a fork the child begins with none of what its parent had.
+//! Global state of the process: after a fork the child has a new value, without the state of its parent.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::process;
 
-/// Holds a value for each process. A lock in it that a thread of the parent held at a fork would never be
-/// free in the child, in which that thread is not.
+/// A value for each process. A lock in it that a thread of the parent held at a fork would never be released in the
+/// child, where that thread does not exist.
 pub(crate) struct PerProcess<T> {
-    /// The process that has `first`: the one that asked first, 0 before that.
+    /// The pid of the process that owns `first`: the first caller, 0 until then.
     pid: AtomicU32,
     first: T,
-    /// The value of a child of a fork, with the pid of that child.
+    /// The value of a forked child, with the pid of that child.
     of_child: AtomicPtr<(u32, T)>,
 }
 
 impl<T> PerProcess<T> {
-    /// Creates it with the value of the process that asks first.
+    /// Creates the storage with the value for the first process that calls `get`.
     pub(crate) const fn new(first: T) -> Self {
         Self {
             pid: AtomicU32::new(0),
@@ -27,7 +27,7 @@ impl<T> PerProcess<T> {
 }
 
 impl<T: Default> PerProcess<T> {
-    /// Returns the value of this process, which is a new one in the child of a fork.
+    /// Returns the value of this process; the child of a fork gets a new one.
     pub(crate) fn get(&'static self) -> &'static T {
         let pid = process::id();
         let owner = match self.pid.load(Ordering::Acquire) {
@@ -49,7 +49,7 @@ impl<T: Default> PerProcess<T> {
     fn get_of_child(&'static self, pid: u32) -> &'static T {
         loop {
             let known = self.of_child.load(Ordering::Acquire);
-            // SAFETY: what was once put there stays for ever.
+            // SAFETY: `known` is NULL or was stored below by `Box::into_raw`, and stored values are never freed.
             if let Some((owner, value)) = unsafe { known.as_ref() }
                 && *owner == pid
             {
@@ -60,7 +60,7 @@ impl<T: Default> PerProcess<T> {
                 self.of_child
                     .compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire);
             if put.is_err() {
-                // SAFETY: it was made here and nobody has seen it.
+                // SAFETY: `fresh` was made here and was not stored, so no other thread has seen it.
                 drop(unsafe { Box::from_raw(fresh) });
             }
         }

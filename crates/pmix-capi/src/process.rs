@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of this process, without a system call for each call of the interface.
+//! The pid of this process, without a system call for each call of the interface.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -8,12 +8,12 @@ unsafe extern "C" {
     fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int;
 }
 
-/// Asks the kernel (Linux, 4.14 on) that the child of a fork sees zeros.
+/// Advice to the kernel (since Linux 4.14) that the child of a fork sees zeros in the page.
 const MADV_WIPEONFORK: c_int = 18;
 
 const PAGE_BYTES: usize = 4096;
 
-/// One page of zeros, which no other variable shares.
+/// A page of zeros that no other variable shares.
 #[repr(C, align(4096))]
 struct Page {
     id: AtomicU32,
@@ -25,13 +25,13 @@ static PAGE: Page = Page {
     rest: [0; PAGE_BYTES - size_of::<AtomicU32>()],
 };
 
-/// Whether the kernel wipes the page in children: not asked, yes, no.
+/// The answer of the kernel to `MADV_WIPEONFORK`: not asked, yes, or no.
 static WIPED: AtomicU8 = AtomicU8::new(NOT_ASKED);
 const NOT_ASKED: u8 = 0;
 const YES: u8 = 1;
 const NO: u8 = 2;
 
-/// Returns the number of this process, also right after a fork of any kind.
+/// Returns the pid of this process, also right after any kind of fork.
 pub(crate) fn id() -> u32 {
     let known = PAGE.id.load(Ordering::Relaxed);
     match known {
@@ -40,14 +40,14 @@ pub(crate) fn id() -> u32 {
     }
 }
 
-/// Asks the system for the number, and keeps it if no child can see it.
+/// Gets the pid from the system, and stores it if the kernel hides it from children.
 #[cold]
 fn learn() -> u32 {
     let id = std::process::id();
     if WIPED.load(Ordering::Relaxed) == NOT_ASKED {
         let at = (&raw const PAGE).cast_mut().cast();
-        // SAFETY: the page is a whole one of this library and still zeros; the advice changes nothing in
-        // this process. A kernel that does not know it, or that has larger pages, refuses.
+        // SAFETY: `PAGE` is a whole page that only this library uses, and it is still all zeros. The advice does not
+        // affect this process. A kernel without the advice, or with larger pages, returns an error.
         let refused = unsafe { madvise(at, PAGE_BYTES, MADV_WIPEONFORK) } != 0;
         WIPED.store(if refused { NO } else { YES }, Ordering::Relaxed);
     }

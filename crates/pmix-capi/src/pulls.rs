@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of a program that pull output of other processes.
+//! The output pulls of a program (`PMIx_IOF_pull`).
 
 mod directives;
 mod shown;
@@ -25,30 +25,30 @@ use crate::state::client;
 pub(crate) use self::directives::{Abilities, Directives};
 use self::streams::{Output, Streams};
 
-/// A pull of output.
+/// An output pull.
 pub(crate) struct Pull {
-    /// The number that ends it at the server; none before the server has answered, and where this
-    /// process is the server.
+    /// The number by which the server knows the pull; `None` until the server replies, and if this process is the
+    /// server.
     pub(crate) remote: Option<u64>,
     pub(crate) procs: Vec<Proc<'static>>,
     pub(crate) channels: IofChannel,
-    /// None has the output written to the stream of the same name.
+    /// The callback; NULL writes the output to the standard stream of the same name.
     function: pmix_iof_cbfunc_t,
-    /// Holds the output of each stream that has not been handed out yet.
+    /// The output of each stream that has not been delivered.
     streams: Streams,
     losses: Losses,
 }
 
-/// What the log says of output that was lost: at the first loss, and each time that it is twice as much as was said
-/// last, so that a process that never keeps up does not fill the log.
+/// The state of the log messages about lost output. A loss is logged first, and again each time that it has doubled,
+/// so that a process that is too slow does not fill the log.
 #[derive(Default)]
 struct Losses {
-    /// How much was said last.
+    /// The loss that was logged last.
     said: u64,
 }
 
 impl Losses {
-    /// So much is lost so far. Whether that is to be said.
+    /// Returns `true` if the total loss `lost` must be logged.
     fn is_said(&mut self, lost: u64) -> bool {
         let is_said = lost > 0 && (self.said == 0 || lost / 2 >= self.said);
         if is_said {
@@ -73,8 +73,8 @@ fn pulls() -> MutexGuard<'static, Pulls> {
     PULLS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all pulls, with the process's last finalize. What this library shows and was not a whole line is shown
-/// now; no function is called any more.
+/// Drops all pulls, in the last finalize of the process. Writes partial lines of pulls without a callback; callbacks
+/// are no longer called.
 pub(crate) fn forget_all() {
     let all = std::mem::take(&mut pulls().all);
     for (id, mut pull) in all {
@@ -84,7 +84,7 @@ pub(crate) fn forget_all() {
     }
 }
 
-/// Hands output that came to the function that pulls it.
+/// Delivers output from the server to its pull.
 pub(crate) fn output(mut come: Forwarded) {
     let id = usize::try_from(come.local_id).unwrap_or(0);
     if let Some(lost) = taken_loss(&mut come.infos)
@@ -108,8 +108,8 @@ pub(crate) fn output(mut come: Forwarded) {
     );
 }
 
-/// Takes away how much was lost of a pull, which a server of this project says when it is more than before. A program
-/// is handed what the Standard names: this is for the log.
+/// Removes the count of lost output from the infos and returns it. Servers of this project send it when it has grown.
+/// It is for the log only: the program receives the attributes of the Standard.
 fn taken_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
     let mut lost = None;
     infos.retain(|info| {
@@ -122,7 +122,7 @@ fn taken_loss(infos: &mut Vec<Info<'static>>) -> Option<u64> {
     lost
 }
 
-/// Takes output of a pull, and hands out what is not kept of it.
+/// Adds output to a pull, and delivers all of it that is not buffered.
 fn take(id: usize, come: Output) {
     let (function, due, time) = {
         let mut pulls = pulls();
@@ -138,7 +138,7 @@ fn take(id: usize, come: Output) {
     hand_out(id, function, due);
 }
 
-/// Hands out what is gathered by a pull when so much time has passed.
+/// Delivers the buffered output of a pull after `time`.
 fn flush_after(id: usize, time: Duration) {
     let due = Instant::now().checked_add(time);
     let flush = move || {
@@ -152,7 +152,7 @@ fn flush_after(id: usize, time: Duration) {
     };
     let begun = match (due, client()) {
         (Some(due), Ok(client)) => client.later_at(due, flush).is_ok(),
-        // It is longer than any clock runs.
+        // The time is beyond the range of the clock, so the output is never due.
         (None, _) => true,
         (_, Err(_)) => false,
     };
@@ -163,7 +163,7 @@ fn flush_after(id: usize, time: Duration) {
     }
 }
 
-/// Hands output that a host delivers to the functions of this process that pull it.
+/// Delivers output from the host to all pulls of this process that match it.
 fn delivered(source: &Proc<'static>, channel: IofChannel, data: &[u8], infos: &[Info<'static>]) {
     let named = |proc: &Proc<'_>| {
         proc.nspace == source.nspace && (proc.rank == source.rank || proc.rank == Rank::WILDCARD)
@@ -196,7 +196,7 @@ fn hand_out(id: usize, function: pmix_iof_cbfunc_t, outputs: Vec<Output>) {
     }
 }
 
-/// Writes output to the stream of the same name.
+/// Writes output to the standard stream of the same name.
 fn show(output: &Output) {
     let written = match output.channel.contains(IofChannel::STDOUT_CHANNEL) {
         true => std::io::stdout().write_all(&output.data),
@@ -218,7 +218,7 @@ fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
     let made =
         { output.source.to_c() }.and_then(|source| Ok((source, Bytes::from(output.data).to_c()?)));
     match made {
-        // SAFETY: the caller of `PMIx_IOF_pull` gave the function; its arguments belong to this call.
+        // SAFETY: the program passed this function to `PMIx_IOF_pull`, and the arguments are valid until it returns.
         Ok((mut source, mut bytes)) => unsafe {
             let channel = output.channel.as_raw();
             function(id, channel, &raw mut source, &raw mut bytes, at, count);
@@ -226,11 +226,11 @@ fn call(id: usize, function: pmix_iof_cbfunc_t, output: Output) {
         },
         Err(status) => lost(status),
     }
-    // SAFETY: the list was made here.
+    // SAFETY: the array was made here, and nothing else frees it.
     unsafe { empty_list(&mut at, &mut count) };
 }
 
-/// Keeps what the server answered a pull with; forgets the pull if it refused.
+/// Stores the number that the server assigned to a pull; drops the pull if the server rejected it.
 pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Status>) {
     let mut pulls = pulls();
     match answer {
@@ -243,14 +243,13 @@ pub(crate) fn answered(id: usize, answer: &std::result::Result<Option<u64>, Stat
     }
 }
 
-/// Removes a pull, whose output is not handed out any longer but for what was kept of it, which is handed out by the
-/// thread that calls back; `is_own` says whether this process is
-/// the server.
+/// Removes a pull, which delivers no new output. Buffered output is delivered by the thread that runs callbacks.
+/// `is_own` is `true` if this process is the server.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_FOUND` if there is none, and `PMIX_ERR_NOT_AVAILABLE` if the server has not answered
-/// it: without its number there nothing ends it, so it stays to be removed later.
+/// Returns `PMIX_ERR_NOT_FOUND` if there is no such pull. Returns `PMIX_ERR_NOT_AVAILABLE` if the server has not
+/// replied yet: without its number the pull cannot be ended, so it stays and may be removed later.
 pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
     let mut pulls = pulls();
     let pull = pulls.all.get(&id).ok_or(Status::ERR_NOT_FOUND)?;
@@ -266,7 +265,7 @@ pub(crate) fn removed(id: usize, is_own: bool) -> Result<Pull> {
     Ok(pull)
 }
 
-/// Adds a pull, before its output can come.
+/// Adds a pull. Must be called before the request, so that no output arrives earlier.
 pub(crate) fn added(
     procs: &[Proc<'static>],
     channels: IofChannel,
@@ -288,7 +287,7 @@ pub(crate) fn added(
     id
 }
 
-/// Hands what a host delivers to the functions of this process, on the thread that calls back.
+/// Delivers output from the host to the pulls of this process, on the thread that runs callbacks.
 pub(crate) fn deliver_here(
     source: Proc<'static>,
     channel: IofChannel,
@@ -316,7 +315,7 @@ mod tests {
         assert_eq!(taken_loss(&mut infos), Some(7));
         assert_eq!(infos, std::slice::from_ref(&tag));
         assert_eq!(taken_loss(&mut infos), None);
-        // What a server says that is no number is not handed on either.
+        // A value that is not a number is removed as well.
         let mut infos = vec![Info::new(LOST_OUTPUT, "many"), tag.clone()];
         assert_eq!(taken_loss(&mut infos), None);
         assert_eq!(infos, [tag]);
@@ -327,7 +326,7 @@ mod tests {
         let mut losses = Losses::default();
         let said: Vec<u64> = (0..=1000).filter(|lost| losses.is_said(*lost)).collect();
         assert_eq!(said, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
-        // A server that starts anew at a smaller number, or says the most there is.
+        // A server that starts again at a smaller number, and the largest number.
         assert!(!losses.is_said(3));
         assert!(losses.is_said(u64::MAX));
         assert!(!losses.is_said(u64::MAX));
@@ -350,7 +349,7 @@ mod tests {
         assert_eq!(removed(id, false).map(|pull| pull.remote), Ok(Some(7)));
         let gone = removed(id, false).map(|pull| pull.remote);
         assert_eq!(gone, Err(Status::ERR_NOT_FOUND));
-        // A process that is the server needs no number.
+        // A process that is the server itself needs no number.
         let id = added(
             &procs,
             IofChannel::STDOUT_CHANNEL,

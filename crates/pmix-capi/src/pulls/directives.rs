@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the directives of `PMIx_IOF_pull` that this library obeys: how it shows output, and how it gathers it.
+//! The directives of `PMIx_IOF_pull` that this library implements: the format of output that it writes, and
+//! buffering.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIx_IOF_pull`; OpenPMIx, the keys `pmix.iof...`.
 
@@ -9,68 +10,68 @@ use pmix_types::{Info, InfoFlags, Status, Value, keys};
 
 use crate::memory::Result;
 
-/// The most bytes that are gathered of a stream, whatever is asked for.
+/// The maximum number of bytes that are buffered for a stream.
 const MOST_GATHERED: usize = 1 << 20;
 
-/// Says which tag the library writes in front of each line.
+/// The tag in front of each line that the library writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tag {
-    /// Nothing.
+    /// No tag.
     #[default]
     None,
     /// The rank and the stream.
     Rank,
-    /// The nspace, the rank and the stream.
+    /// The namespace, the rank and the stream.
     Name,
 }
 
-/// How output is shown that this library writes itself.
+/// The format of output that this library writes itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) tag: Tag,
-    /// Whether the time at which it came stands there, too.
+    /// `true` if each line has the time of its arrival.
     pub(super) has_time: bool,
     pub(super) is_xml: bool,
-    /// Whether what comes is shown at once, its line whole or not.
+    /// `true` if output is written at once, without waiting for whole lines.
     pub(super) is_raw: bool,
-    /// Whether all streams go to standard output.
+    /// `true` if all streams are written to standard output.
     pub(super) is_merged: bool,
 }
 
-/// How much output is gathered before a function is called.
+/// The buffering of output before the callback is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gathering {
-    /// So many bytes of a stream are handed out at once; 0 gathers none.
+    /// The number of bytes of a stream that are delivered at once; 0 for no buffering.
     pub(super) size: usize,
-    /// What is gathered waits no longer.
+    /// The maximum time that output stays in the buffer.
     pub(super) time: Option<Duration>,
 }
 
-/// What a pull asks for.
+/// The directives of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directives {
     pub(super) form: Form,
     pub(super) gathering: Gathering,
 }
 
-/// What the library can do for a pull.
+/// The abilities of the library for a pull.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abilities {
-    /// There is a function; otherwise the library writes the output itself.
+    /// `true` if the pull has a callback; otherwise the library writes the output.
     pub(crate) has_function: bool,
-    /// Something can be done at a time.
+    /// `true` if the library has timers.
     pub(crate) has_timers: bool,
 }
 
 impl Directives {
-    /// Reads the directives that are this library's part, and takes from them the mark that they are required, since
-    /// no server has to obey them any more.
+    /// Reads the directives that this library implements, and clears their required flag: the server does not have to
+    /// support them.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a value of the wrong type, `PMIX_ERR_NOT_SUPPORTED` for a required directive that
-    /// is not obeyed: output is shown in a form only where there is no function for it, and gathered only where
-    /// there is one.
+    /// Returns `PMIX_ERR_BAD_PARAM` if a value has the wrong type. Returns `PMIX_ERR_NOT_SUPPORTED` if a required
+    /// directive cannot be honored: a format needs a pull without a callback, and buffering needs one with a
+    /// callback.
     pub(crate) fn of(infos: &mut [Info<'_>], able: Abilities) -> Result<Self> {
         let mut asked = Self::default();
         let (mut size, mut time) = (0, None);
@@ -112,14 +113,14 @@ impl Directives {
 }
 
 impl Form {
-    /// Sets what a directive says; none if it is no directive for showing output, otherwise whether it is obeyed.
+    /// Applies a directive. Returns `None` if it is not about the format, otherwise `true` if it is supported.
     fn set(&mut self, key: &str, info: &Info<'_>) -> Result<Option<bool>> {
         let mut is_obeyed = true;
         match key {
             keys::IOF_TAG_OUTPUT | keys::IOF_TAG_FULLNAME_OUTPUT | keys::TAG_OUTPUT => {
                 self.set_tag(flag(info)?, Tag::Name);
             }
-            // Nobody here knows the node and the process id: what is known of it stands there.
+            // The node and the process ID are not known here, so only the name is written.
             keys::IOF_TAG_DETAILED_OUTPUT => {
                 is_obeyed = !flag(info)?;
                 self.set_tag(!is_obeyed, Tag::Name);
@@ -136,14 +137,14 @@ impl Form {
         Ok(Some(is_obeyed))
     }
 
-    /// A fuller tag outranks a shorter one.
+    /// Sets the tag, unless a fuller one is set.
     fn set_tag(&mut self, is_wanted: bool, tag: Tag) {
         if is_wanted && self.tag != Tag::Name {
             self.tag = tag;
         }
     }
 
-    /// Whether bytes are shown as they come.
+    /// Returns `true` if output is written without changes.
     pub(super) fn is_plain(&self) -> bool {
         self.tag == Tag::None && !self.has_time && !self.is_xml
     }
@@ -183,7 +184,7 @@ mod tests {
             (form.tag, form.has_time, form.is_xml),
             (Tag::Rank, true, false)
         );
-        // What is the server's part stays required, what is done is not.
+        // A directive for the server stays required, and one that this library implements does not.
         let required = infos.map(|info| info.flags.contains(InfoFlags::REQD));
         assert_eq!(required, [false, false, false, true]);
         let size = Info::new(keys::IOF_BUFFERING_SIZE, 100_u32).required();
