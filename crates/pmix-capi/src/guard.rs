@@ -104,7 +104,7 @@ pub(crate) fn guard<R: Fallback>(name: &'static str, body: impl FnOnce() -> R) -
         body()
     });
     let answer = catch_unwind(run).unwrap_or_else(|payload| {
-        // Dropping the payload may panic again. It is small, so it is leaked.
+        // Dropping the payload may panic again, so the few bytes are leaked.
         std::mem::forget(payload);
         tracing::error!(name, "a function of the C library panicked");
         R::fallback()

@@ -68,7 +68,7 @@ unsafe fn info(
     Ok(info)
 }
 
-/// Returns the list behind a handle. NULL is an error.
+/// Returns the list of a handle. NULL is an error.
 ///
 /// # Safety
 /// `at` is NULL or a list from `PMIx_Info_list_start`, which no other thread uses.

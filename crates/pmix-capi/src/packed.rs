@@ -129,8 +129,8 @@ exported! {
             let read = decoder.offset();
             let made = data.to_c()?;
             let taken = made.size.min(room);
-            // SAFETY: the header requires room for `max_num_values` data at `dest`. Those that are moved belong to
-            // the caller, and the others are freed here.
+            // SAFETY: the header requires room for `max_num_values` data at `dest`. Moved data belong to the
+            // caller, and the others are freed here.
             unsafe {
                 ptr::copy_nonoverlapping(made.array.cast::<u8>(), dest.cast::<u8>(), taken * known.size);
                 for place in taken..made.size {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the structures of C own, and so how they begin, are freed and are copied.
+//! Initialization, release and copies of C structures, with all memory that they own.
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
@@ -12,21 +12,21 @@ use crate::datum;
 use crate::memory::{self, Result, duplicate, release, release_argv, slice, strings};
 use crate::regex;
 
-/// A datum of C: a number, or a structure and what its pointers lead to.
+/// A C datum: a number, or a structure with all that its pointers lead to.
 pub(crate) trait Record: Copy {
-    /// As its construct function leaves it.
+    /// Returns the datum as its construct function initializes it.
     fn initial() -> Self;
 
-    /// Frees what it owns and leaves it as [`initial`](Self::initial).
+    /// Frees all that it owns, and resets it to [`initial`](Self::initial).
     ///
     /// # Safety
-    /// It is valid, and what it owns came from the C library.
+    /// The datum is valid, and all that it owns came from the C library.
     unsafe fn empty(&mut self);
 
-    /// A copy, with copies of all that it owns.
+    /// Returns a copy, with copies of all that it owns.
     ///
     /// # Safety
-    /// It is valid.
+    /// The datum is valid.
     unsafe fn duplicate(&self) -> Result<Self>;
 }
 
@@ -41,13 +41,13 @@ impl Record for OwnedString {
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a string from the C library, or NULL.
         unsafe { release(self.0) };
         *self = Self::initial();
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a string or NULL.
         unsafe { duplicate(self.0) }.map(Self)
     }
 }
@@ -88,17 +88,17 @@ impl Record for MapObject {
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees a valid object, whose bytes came from the C library.
         unsafe { self.0.empty() };
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees a valid object.
         unsafe { regex::duplicate_object(&self.0) }.map(Self)
     }
 }
 
-/// Data that own nothing.
+/// Implements `Record` for data that own no memory.
 macro_rules! plain {
     ($($type:ty = $initial:expr;)*) => {
         $(impl Record for $type {
@@ -179,14 +179,14 @@ macro_rules! structures {
         $(impl Record for $type {
             #[allow(unused_mut)]
             fn initial() -> Self {
-                // SAFETY: zero is a number, NULL or no character in each member.
+                // SAFETY: all members are numbers, raw pointers or characters, for which zero is valid.
                 let mut first: Self = unsafe { std::mem::zeroed() };
                 $($(first.$first = $value;)*)?
                 first
             }
 
             unsafe fn empty(&mut self) {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller guarantees a valid structure, and that all that it owns came from the C library.
                 unsafe {
                     let at = &mut *self;
                     $(structures!(@free at, $kind $($field)+);)*
@@ -199,7 +199,7 @@ macro_rules! structures {
                 let from = self;
                 $(structures!(@unshare to, $kind $($field)+);)*
                 let mut copy = || -> Result<()> {
-                    // SAFETY: the caller says so.
+                    // SAFETY: the caller guarantees a valid structure.
                     unsafe {
                         $(structures!(@copy to from, $kind $($field)+);)*
                     }
@@ -208,7 +208,7 @@ macro_rules! structures {
                 match copy() {
                     Ok(()) => Ok(to),
                     Err(status) => {
-                        // SAFETY: each pointer leads to a copy or is NULL.
+                        // SAFETY: `@unshare` set each owning pointer to NULL, and `@copy` replaced it only by a copy.
                         unsafe { to.empty() };
                         Err(status)
                     }
@@ -238,7 +238,7 @@ structures! {
     pmix_query_t { argv keys; list qualifiers nqual; }
     pmix_regattr_t { text name; argv description; }
     pmix_regex2_t { text r#type; bytes bytes len; }
-    // Who describes the hardware owns the description; a copy leads to the same one.
+    // The description of the hardware belongs to the library that made it; a copy points to the same description.
     pmix_topology_t { text source; }
 }
 
@@ -251,13 +251,13 @@ impl Record for pmix_cpuset_t {
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a valid set, whose members came from the C library.
         unsafe { cpuset::free(self) };
         *self = Self::initial();
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a valid set.
         unsafe { cpuset::copy(self) }
     }
 }
@@ -273,7 +273,7 @@ impl Record for pmix_info_t {
 
     unsafe fn empty(&mut self) {
         if !is_persistent(self) {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees a valid info, and it owns its value.
             unsafe { self.value.empty() };
         }
         *self = Self::initial();
@@ -282,32 +282,32 @@ impl Record for pmix_info_t {
     unsafe fn duplicate(&self) -> Result<Self> {
         let mut to = *self;
         if !is_persistent(self) {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees a valid info.
             to.value = unsafe { self.value.duplicate() }?;
         }
         Ok(to)
     }
 }
 
-/// Whether an info does not own its value.
+/// Returns `true` if an info does not own its value (`PMIX_INFO_PERSISTENT`).
 pub(crate) const fn is_persistent(info: &pmix_info_t) -> bool {
     info.flags & pmix_types::InfoFlags::PERSISTENT.as_raw() != 0
 }
 
 impl Record for pmix_value_t {
     fn initial() -> Self {
-        // SAFETY: of no type, with nothing but zeros.
+        // SAFETY: zeros are a valid value: the type `PMIX_UNDEF`, and a union without content.
         unsafe { std::mem::zeroed() }
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller says so: the type says what the union holds.
+        // SAFETY: the caller guarantees a valid value, whose type matches its union.
         unsafe { datum::empty_value(self) };
         *self = Self::initial();
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees a valid value, whose type matches its union.
         unsafe { datum::duplicate_value(self) }
     }
 }
@@ -322,36 +322,36 @@ impl Record for pmix_data_array_t {
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller says so: the type says what the array holds.
+        // SAFETY: the caller guarantees a valid array, which has `size` data of its type.
         unsafe { datum::empty_array(self) };
         *self = Self::initial();
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees a valid array, which has `size` data of its type.
         unsafe { datum::duplicate_array(self) }
     }
 }
 
 impl Record for pmix_data_buffer_t {
     fn initial() -> Self {
-        // SAFETY: NULL and zero.
+        // SAFETY: all members are pointers and numbers, for which zero is valid.
         unsafe { std::mem::zeroed() }
     }
 
     unsafe fn empty(&mut self) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the memory of the buffer came from the C library.
         unsafe { release(self.base_ptr) };
         *self = Self::initial();
     }
 
     unsafe fn duplicate(&self) -> Result<Self> {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a valid buffer.
         buffer_of(unsafe { left_in(self) })
     }
 }
 
-/// What of a buffer is not unpacked yet.
+/// Returns the bytes of a buffer that have not been unpacked.
 ///
 /// # Safety
 /// The buffer is valid and lives as long as the result.
@@ -364,16 +364,16 @@ pub(crate) unsafe fn left_in(buffer: &pmix_data_buffer_t) -> &[u8] {
         false => buffer.unpack_ptr,
     };
     let read = (at as usize).saturating_sub(buffer.base_ptr as usize);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees a valid buffer, which has `bytes_used` bytes from its base.
     unsafe { slice(at.cast::<u8>(), buffer.bytes_used.saturating_sub(read)).unwrap_or_default() }
 }
 
-/// A buffer with a copy of bytes.
+/// Returns a buffer with a copy of bytes.
 pub(crate) fn buffer_of(bytes: &[u8]) -> Result<pmix_data_buffer_t> {
     Ok(holding(memory::bytes(bytes)?, bytes.len()))
 }
 
-/// A buffer that owns bytes.
+/// Returns a buffer that takes ownership of bytes.
 pub(crate) fn holding(at: *mut c_char, len: usize) -> pmix_data_buffer_t {
     pmix_data_buffer_t {
         base_ptr: at,
@@ -384,74 +384,74 @@ pub(crate) fn holding(at: *mut c_char, len: usize) -> pmix_data_buffer_t {
     }
 }
 
-/// A copy of so many plain data; NULL for none.
+/// Returns a copy of `count` plain data; NULL for none.
 ///
 /// # Safety
-/// `at` is NULL or points to so many.
+/// `at` is NULL or points to `count` valid elements.
 unsafe fn copied<T: Copy>(at: *const T, count: usize) -> Result<*mut T> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     let from = unsafe { slice(at, count)? };
     let to = memory::zeroed::<T>(from.len())?;
     if !to.is_null() {
-        // SAFETY: there is room for them, and it is new.
+        // SAFETY: `to` was allocated for `from.len()` elements and does not overlap `from`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
     Ok(to)
 }
 
-/// So many in new memory, each as it begins; NULL for none.
+/// Returns an array of `count` initialized elements; NULL for none.
 pub(crate) fn fresh<T: Record>(count: usize) -> Result<*mut T> {
-    // More would be taken and filled for minutes, where the system gives more than it has.
+    // No message can count more elements. On a system that overcommits memory, filling them would take minutes.
     if i32::try_from(count).is_err() {
         return Err(Status::ERR_BAD_PARAM);
     }
     let at = memory::zeroed::<T>(count)?;
     if !at.is_null() {
         for place in 0..count {
-            // SAFETY: there is room for so many.
+            // SAFETY: the array was allocated for `count` elements.
             unsafe { at.add(place).write(T::initial()) };
         }
     }
     Ok(at)
 }
 
-/// Frees a list and what its members own; one of more members than an array can have stays as it is.
+/// Frees an array and all that its elements own. An array with an invalid count is leaked.
 ///
 /// # Safety
-/// The list is NULL or came from the C library and has so many valid members.
+/// `at` is NULL or an array from the C library with `count` valid elements.
 pub(crate) unsafe fn empty_list<T: Record>(at: &mut *mut T, count: &mut usize) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements, or NULL.
     let is_list = unsafe { slice(*at, *count) }.is_ok();
     if is_list && !at.is_null() {
         for place in 0..*count {
-            // SAFETY: there are so many.
+            // SAFETY: the caller guarantees `count` valid elements, whose memory came from the C library.
             unsafe { (*at.add(place)).empty() };
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that the array came from the C library.
         unsafe { release(*at) };
     }
     (*at, *count) = (ptr::null_mut(), 0);
 }
 
-/// A copy of a list with copies of what its members own.
+/// Returns a copy of an array, with copies of all that its elements own.
 ///
 /// # Safety
-/// `at` is NULL or points to so many valid members.
+/// `at` is NULL or points to `count` valid elements.
 pub(crate) unsafe fn duplicate_list<T: Record>(
     at: *const T,
     count: usize,
 ) -> Result<(*mut T, usize)> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `count` valid elements at `at`, or NULL.
     let from = unsafe { slice(at, count)? };
     let to = fresh::<T>(from.len())?;
     for (place, one) in from.iter().enumerate() {
-        // SAFETY: the caller says so of the source; there is room for as many.
+        // SAFETY: the caller guarantees that each element is valid.
         match unsafe { one.duplicate() } {
-            // SAFETY: as above.
+            // SAFETY: `fresh` made an array of `from.len()` elements.
             Ok(copy) => unsafe { to.add(place).write(copy) },
             Err(status) => {
                 let (mut to, mut count) = (to, from.len());
-                // SAFETY: every member is a copy or as it begins.
+                // SAFETY: every element is a copy or initialized as empty.
                 unsafe { empty_list(&mut to, &mut count) };
                 return Err(status);
             }
@@ -460,20 +460,20 @@ pub(crate) unsafe fn duplicate_list<T: Record>(
     Ok((to, from.len()))
 }
 
-/// What is at a place, or why not.
+/// Returns a reference; NULL is `PMIX_ERR_BAD_PARAM`.
 ///
 /// # Safety
-/// `at` is NULL or points to a valid one that lives as long as the result.
+/// `at` is NULL or points to a valid object that lives as long as the result.
 pub(crate) unsafe fn there<'a, T>(at: *const T) -> Result<&'a T> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid.
     unsafe { at.as_ref() }.ok_or(Status::ERR_BAD_PARAM)
 }
 
-/// What is at a place and may be changed, or why not.
+/// Returns a mutable reference; NULL is `PMIX_ERR_BAD_PARAM`.
 ///
 /// # Safety
-/// As of [`there`], and nobody else looks at it meanwhile.
+/// The conditions of [`there`], and nothing else uses the object while the result lives.
 pub(crate) unsafe fn there_mut<'a, T>(at: *mut T) -> Result<&'a mut T> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid, and not used elsewhere.
     unsafe { at.as_mut() }.ok_or(Status::ERR_BAD_PARAM)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoded maps of the string form (`PMIX_REGEX`), as functions of C take and return them.
+//! Encoded maps in string form (`PMIX_REGEX`), as C functions take and return them.
 //!
-//! A map is a `char *`. Its end is the NUL of a text, or what the frame of its encoder says: the length that the frame
-//! contains. This is the element of a buffer and of an array, and what is copied, printed and loaded. Only a value has
-//! it as a byte object, whose size counts the NUL of a text. OpenPMIx 4.2 and 5.0 have the same forms.
+//! A map is a `char *`. It ends at the NUL of its text, or at the length in the frame of its encoder. In this form it
+//! is an element of a buffer or an array, and it is copied, printed and loaded. Only a value has it as a byte object,
+//! whose size includes the NUL of a text. OpenPMIx 4.2 and 5.0 have the same forms.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -16,12 +16,12 @@ use crate::abi::pmix_byte_object_t;
 use crate::encoders::of_all;
 use crate::memory::{Result, copied, release, slice, text, zeroed};
 
-/// The encoders of this process, which are opened where the first map is met.
+/// The encoders of this process, which are opened for the first map.
 pub(crate) struct Encoders;
 
 impl RegexFramer for Encoders {
     fn regex_extent(&self, bytes: &[u8]) -> std::result::Result<Option<RegexExtent>, String> {
-        // Without encoders a map is a text.
+        // If the encoders cannot be opened, a map is read as text.
         of_all().map_or(Ok(None), |preg| preg.regex_extent(bytes))
     }
 }
@@ -29,7 +29,7 @@ impl RegexFramer for Encoders {
 /// Returns the bytes of a map at a pointer, without the NUL of a text.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` for NULL, and for a map that begins with the frame of an encoder and is damaged.
+/// Returns `PMIX_ERR_BAD_PARAM` for NULL, and for a damaged map with the frame of an encoder.
 ///
 /// # Safety
 /// `at` is NULL or points to a map that lives as long as the result.
@@ -52,8 +52,8 @@ pub(crate) unsafe fn map_at<'a>(at: *const c_char) -> Result<&'a [u8]> {
     unsafe { slice(at.cast(), extent.len) }
 }
 
-/// Returns the bytes of the map in a byte object, without the NUL of a text. A damaged map keeps its bytes: the function
-/// that reads it names the fault.
+/// Returns the bytes of the map in a byte object, without the NUL of a text. A damaged map is returned whole, so that
+/// the function that parses it reports the error.
 fn map_in(bytes: &[u8]) -> &[u8] {
     let framed = of_all().map_or(Ok(None), |preg| preg.legacy_len(bytes));
     let text = Extent::of_text(bytes).len;
@@ -84,8 +84,8 @@ fn ends_at_nul(map_and_nul: &[u8]) -> bool {
 /// Returns a copy of a map with a NUL after it.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` for bytes whose end a reader of the copy would not find: a frame that is cut off or that is
-/// shorter than the bytes, or a text with a NUL in it. A peer decides the bytes.
+/// Returns `PMIX_ERR_BAD_PARAM` for bytes whose end a reader of the copy would not find: a truncated frame, a frame
+/// shorter than the bytes, or a text that contains a NUL. The bytes may come from a peer.
 pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
     let len = map.len().checked_add(1).ok_or(Status::ERR_NOMEM)?;
     let at = zeroed::<u8>(len)?;
@@ -95,7 +95,7 @@ pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
         ends_at_nul(std::slice::from_raw_parts(at, len))
     };
     if !is_whole {
-        // SAFETY: it was allocated here, and no pointer to it is left.
+        // SAFETY: `at` was allocated here, and no other pointer to it exists.
         unsafe { release(at) };
         return Err(Status::ERR_BAD_PARAM);
     }
@@ -105,7 +105,7 @@ pub(crate) fn copy(map: &[u8]) -> Result<*mut c_char> {
 /// Returns a copy of the map at a pointer.
 ///
 /// # Safety
-/// As of [`map_at`].
+/// The conditions of [`map_at`].
 pub(crate) unsafe fn duplicate(at: *const c_char) -> Result<*mut c_char> {
     // SAFETY: the caller guarantees that `at` is NULL or points to a map.
     copy(unsafe { map_at(at)? })
@@ -123,17 +123,17 @@ pub(crate) unsafe fn duplicate_object(from: &pmix_byte_object_t) -> Result<pmix_
 /// Returns the map in a byte object, without the NUL of a text.
 ///
 /// # Safety
-/// As of [`duplicate_object`].
+/// The conditions of [`duplicate_object`].
 pub(crate) unsafe fn map_of(from: &pmix_byte_object_t) -> Result<RegexBytes<'static>> {
     // SAFETY: the caller guarantees a valid object: `size` bytes at `bytes`.
     let bytes = unsafe { slice(from.bytes.cast::<u8>(), from.size)? };
     Ok(RegexBytes(copied(map_in(bytes))?.into()))
 }
 
-/// Returns a byte object with a copy of a map; the size counts the NUL of a text.
+/// Returns a byte object with a copy of a map. Its size includes the NUL of a text.
 ///
 /// # Errors
-/// As of [`copy`].
+/// Returns the errors of [`copy`].
 pub(crate) fn object(map: &RegexBytes<'_>) -> Result<pmix_byte_object_t> {
     let map = &map.0;
     if map.is_empty() {

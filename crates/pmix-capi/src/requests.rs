@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients ask for, each waiting or with a callback: publications, jobs that meet, queries,
-//! control.
+//! Requests of clients, each in a blocking and a non-blocking form: publish and lookup, connect and disconnect,
+//! spawn, queries, logging, control and credentials.
 
 use std::ffi::{c_char, c_void};
 
@@ -22,14 +22,14 @@ use crate::state::client;
 use crate::status::{code, write_to};
 use crate::tool;
 
-/// Waits for what is answered with a status alone.
+/// Sends a request whose reply is a status, and waits for the reply.
 fn wait(ask: Result<Ask<'static>>) -> Result<()> {
-    // A process that is nothing yet hears so before anything else.
+    // `PMIX_ERR_INIT` comes before any error in the arguments, as in OpenPMIx.
     let client = client()?;
     client.wait(ask?).map_err(|error| fault(&error))
 }
 
-/// Has what is answered with a status alone called back.
+/// Sends a request whose reply is a status, and calls `cbfunc` with it.
 fn start(ask: Result<Ask<'static>>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> Result<()> {
     let client = client()?;
     client
@@ -37,27 +37,27 @@ fn start(ask: Result<Ask<'static>>, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_voi
         .map_err(|error| fault(&error))
 }
 
-/// Waits for infos and hands them out.
+/// Sends a request, waits for its infos, and writes them to the caller's pointers.
 ///
 /// # Safety
-/// The pointers are NULL or lead to room for one each.
+/// Each pointer is NULL or valid for writes.
 pub(crate) unsafe fn wait_infos(
     ask: Result<Ask<'static, Answers>>,
     results: *mut *mut pmix_info_t,
     nresults: *mut usize,
 ) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid for writes.
     unsafe { clear_out(results, nresults) };
     let client = client()?;
     let answer = client.wait(ask?).map_err(|error| fault(&error))?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid for writes.
     unsafe { hand_out_infos(answer, results, nresults) }
 }
 
-/// Hands infos out, if the status says that there are any.
+/// Writes infos to the caller's pointers if the status says that there are any.
 ///
 /// # Safety
-/// As of [`wait_infos`].
+/// The conditions of [`wait_infos`].
 pub(crate) unsafe fn hand_out_infos(
     (status, made): Answers,
     results: *mut *mut pmix_info_t,
@@ -71,7 +71,7 @@ pub(crate) unsafe fn hand_out_infos(
             | Status::QUERY_PARTIAL_SUCCESS
     );
     if some {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees that each pointer is NULL or valid for writes.
         unsafe { hand_out(&made, results, nresults)? };
     }
     match status {
@@ -91,8 +91,8 @@ fn start_infos(
         .map_err(|error| fault(&error))
 }
 
-/// Pairs of functions: one waits, one calls back; both ask the same. A process that is a server asks
-/// its host.
+/// Defines a blocking and a non-blocking function for a request whose reply is a status. A process that is a server
+/// without a connection calls its host instead.
 macro_rules! done {
     ($($wait:ident $start:ident ($($arg:ident: $type:ty),*) $ask:block
        $(=> |$host:ident, $own:ident, $to:ident| $call:block)?)*) => {
@@ -100,22 +100,26 @@ macro_rules! done {
             $(
                 fn $wait($($arg: $type),*) -> pmix_status_t {
                     $(if let Some(own) = own_host() {
-                        // SAFETY: C says so.
+                        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as
+                        // many elements as its count says.
                         return code(own.wait(|$host, $own, $to| unsafe { $call }).map(drop));
                     })?
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many
+                    // elements as its count says.
                     code(wait(unsafe { $ask }))
                 }
 
                 fn $start($($arg: $type,)* cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
                     $(if let Some(own) = own_host() {
-                        // SAFETY: C says so.
+                        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as
+                        // many elements as its count says.
                         let ask = |$host: &CHost, $own: &Proc<'static>, $to: To<()>| unsafe { $call };
                         return code(op(cbfunc, cbdata).and_then(|then| {
                             own.start(ask, |answer| then(answer.map(drop)))
                         }));
                     })?
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many
+                    // elements as its count says.
                     code(start(unsafe { $ask }, cbfunc, cbdata))
                 }
             )*
@@ -130,24 +134,28 @@ macro_rules! answered {
             $(
                 fn $wait($($arg: $type,)* results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
                     $(if let Some(own) = own_host() {
-                        // SAFETY: C says so.
+                        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as
+                        // many elements as its count says.
                         return code(unsafe {
                             clear_out(results, nresults);
                             let answer = own.wait(|$host, $own, $to| $call);
                             answer.and_then(|answer| hand_out_infos(answer, results, nresults))
                         });
                     })?
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many
+                    // elements as its count says.
                     code(unsafe { wait_infos($ask, results, nresults) })
                 }
 
                 fn $start($($arg: $type,)* cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
                     $(if let Some(own) = own_host() {
-                        // SAFETY: C says so.
+                        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as
+                        // many elements as its count says.
                         let ask = |$host: &CHost, $own: &Proc<'static>, $to| unsafe { $call };
                         return code(infos(cbfunc, cbdata).and_then(|then| own.start(ask, then)));
                     })?
-                    // SAFETY: C says so.
+                    // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many
+                    // elements as its count says.
                     code(start_infos(unsafe { $ask }, cbfunc, cbdata))
                 }
             )*
@@ -155,12 +163,14 @@ macro_rules! answered {
     };
 }
 
+/// Reads the infos to publish.
+///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `info` is NULL or points to `ninfo` valid infos.
 unsafe fn published(info: *const pmix_info_t, ninfo: usize) -> Result<Vec<Info<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `ninfo` valid infos, or NULL.
     let infos = unsafe { infos_at(info, ninfo)? };
-    // Without data there is nothing to publish.
+    // The Standard requires data to publish.
     if infos.is_empty() {
         return Err(Status::ERR_BAD_PARAM);
     }
@@ -201,10 +211,12 @@ done! {
     }
 }
 
+/// Reads the data to log; an empty array is an error.
+///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `data` is NULL or points to `ndata` valid infos.
 unsafe fn logged(data: *const pmix_info_t, ndata: usize) -> Result<Vec<Info<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `ndata` valid infos, or NULL.
     let data = unsafe { infos_at(data, ndata)? };
     match data.is_empty() {
         true => Err(Status::ERR_BAD_PARAM),
@@ -212,19 +224,23 @@ unsafe fn logged(data: *const pmix_info_t, ndata: usize) -> Result<Vec<Info<'sta
     }
 }
 
+/// Reads the keys of an array of strings.
+///
 /// # Safety
-/// It is NULL or an array of strings.
+/// `keys` is NULL or an array of strings that ends with NULL.
 unsafe fn texts_at(keys: *mut *mut c_char) -> Result<Vec<Text<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees NULL or an array of strings that ends with NULL.
     unsafe { memory::read_texts(keys) }
 }
 
+/// Reads the processes of a connect or disconnect.
+///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `procs` is NULL or points to `nprocs` valid processes.
 unsafe fn members(procs: *const pmix_proc_t, nprocs: usize) -> Result<Vec<Proc<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `nprocs` valid processes, or NULL.
     let procs = unsafe { procs_at(procs, nprocs)? };
-    // Nobody to connect with is a mistake.
+    // A connect needs at least one process; unlike a fence it has no default.
     if procs.is_empty() {
         Err(Status::ERR_BAD_PARAM)
     } else {
@@ -232,10 +248,12 @@ unsafe fn members(procs: *const pmix_proc_t, nprocs: usize) -> Result<Vec<Proc<'
     }
 }
 
+/// Reads the queries; an empty array is an error.
+///
 /// # Safety
-/// They are NULL or so many valid ones.
+/// `queries` is NULL or points to `nqueries` valid queries.
 unsafe fn queried(queries: *mut pmix_query_t, nqueries: usize) -> Result<Vec<Query<'static>>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees `nqueries` valid queries, or NULL.
     let queries = unsafe { queries_at(queries, nqueries)? };
     match queries.is_empty() {
         true => Err(Status::ERR_BAD_PARAM),
@@ -260,7 +278,8 @@ answered! {
     }
 }
 
-/// What this library answers to queries itself. What is left needs a server; this needs neither a server nor init.
+/// Returns the queries that this library answers itself, which need neither a server nor init. The others need a
+/// server.
 fn own_answers(queries: Vec<Query<'static>>) -> OwnAnswers {
     let is_tool = crate::state::state().tool.is_some();
     OwnAnswers::of(queries, is_tool, |key| {
@@ -271,7 +290,8 @@ fn own_answers(queries: Vec<Query<'static>>) -> OwnAnswers {
 
 exported! {
     fn PMIx_Query_info(queries: *mut pmix_query_t, nqueries: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         let asked = unsafe {
             clear_out(results, nresults);
             queried(queries, nqueries)
@@ -287,19 +307,19 @@ exported! {
                     host.query(own, &left, to);
                     Ok(())
                 }),
-                // Nobody to ask is not an answer.
+                // Without a server, `client` returns the error of the function.
                 None => client()?.wait(Ask::query(left)).map_err(|error| fault(&error)),
             };
             known.with(Some(answer))
         });
-        // SAFETY: as above.
+        // SAFETY: the header requires `results` and `nresults` to be NULL or valid for writes.
         code(answer.and_then(|answer| unsafe { hand_out_infos(answer, results, nresults) }))
     }
 
     fn PMIx_Query_info_nb(queries: *mut pmix_query_t, nqueries: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires `queries` to be NULL or to have `nqueries` valid queries.
             let asked = unsafe { queried(queries, nqueries)? };
             let then = infos(cbfunc, cbdata)?;
             let mut known = own_answers(asked);
@@ -321,12 +341,12 @@ exported! {
 
     fn PMIx_Lookup(data: *mut pmix_pdata_t, ndata: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            // A process that is nothing yet hears so before anything else.
+            // `PMIX_ERR_INIT` comes before any error in the arguments, as in OpenPMIx.
             crate::state::proc()?;
             if data.is_null() || ndata == 0 {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let (wanted, infos) = unsafe { (slice(data, ndata)?, infos_at(info, ninfo)?) };
             let mut keys = memory::list_for(wanted.len())?;
             for one in wanted {
@@ -343,7 +363,7 @@ exported! {
                 }
             };
             for place in 0..ndata {
-                // SAFETY: C says that there are so many.
+                // SAFETY: the header requires `ndata` valid elements at `data`, which is not NULL.
                 let one = unsafe { &mut *data.add(place) };
                 let key = memory::filled(&one.key);
                 if let Some(known) = found.iter().find(|known| known.key.as_bytes() == key) {
@@ -362,7 +382,8 @@ exported! {
     fn PMIx_Lookup_nb(keys: *mut *mut c_char, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_lookup_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (keys, infos) = unsafe { (keys_at(keys)?, infos_at(info, ninfo)?) };
             if keys.is_empty() {
                 return Err(Status::ERR_BAD_PARAM);
@@ -384,7 +405,7 @@ exported! {
     fn PMIx_Spawn(job_info: *const pmix_info_t, ninfo: usize, apps: *const pmix_app_t, napps: usize, nspace: *mut c_char) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
             let name = match own_host() {
                 _ if tool::starts_itself() => tool::start(&infos, &apps)?,
@@ -394,7 +415,7 @@ exported! {
                 })?.1,
                 None => client()?.wait(Ask::spawn(infos, apps)).map_err(|error| fault(&error))?,
             };
-            // SAFETY: C has room for a name, or does not want it.
+            // SAFETY: the header requires `nspace` to be NULL or to have room for a namespace.
             if let Some(to) = unsafe { nspace.cast::<pmix_nspace_t>().as_mut() } {
                 fill(to, name.as_bytes());
             }
@@ -405,7 +426,7 @@ exported! {
     fn PMIx_Spawn_nb(job_info: *const pmix_info_t, ninfo: usize, apps: *const pmix_app_t, napps: usize, cbfunc: pmix_spawn_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let (infos, apps) = unsafe { spawned_by(job_info, ninfo, apps, napps)? };
             let then = spawned(cbfunc, cbdata)?;
             if tool::starts_itself() {
@@ -428,7 +449,7 @@ exported! {
     fn PMIx_Get_credential(info: *const pmix_info_t, ninfo: usize, credential: *mut pmix_byte_object_t) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             if credential.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
@@ -441,7 +462,7 @@ exported! {
                 None => client()?.wait(Ask::credential(infos)).map_err(|error| fault(&error))?.0,
             };
             let size = bytes.len();
-            // SAFETY: as above.
+            // SAFETY: the header requires `credential` to be valid for writes.
             unsafe { write_to(credential, pmix_byte_object_t { bytes: memory::bytes(&bytes)?, size }) }
         })())
     }
@@ -449,7 +470,7 @@ exported! {
     fn PMIx_Get_credential_nb(info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_credential_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             let then = credential(cbfunc, cbdata)?;
             match own_host() {
@@ -466,7 +487,8 @@ exported! {
     }
 
     fn PMIx_Validate_credential(cred: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, results: *mut *mut pmix_info_t, nresults: *mut usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         let asked = unsafe { credential_at(cred, info, ninfo) };
         if let Some(own) = own_host() {
             return code(asked.and_then(|(bytes, infos)| {
@@ -474,19 +496,20 @@ exported! {
                     host.validate_credential(own, &bytes, &infos, to);
                     Ok(())
                 })?;
-                // SAFETY: as above.
+                // SAFETY: the header requires `results` and `nresults` to be NULL or valid for writes.
                 unsafe { hand_out_infos(answer, results, nresults) }
             }));
         }
         let ask = asked.map(|(bytes, infos)| Ask::validate(bytes, infos));
-        // SAFETY: as above.
+        // SAFETY: the header requires `results` and `nresults` to be NULL or valid for writes.
         code(unsafe { wait_infos(ask, results, nresults) })
     }
 
     fn PMIx_Validate_credential_nb(cred: *const pmix_byte_object_t, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_validation_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (bytes, infos) = unsafe { credential_at(cred, info, ninfo)? };
             let then = validated(cbfunc, cbdata)?;
             match own_host() {
@@ -503,15 +526,17 @@ exported! {
     }
 }
 
+/// Reads the arguments of a spawn; no application is an error.
+///
 /// # Safety
-/// The pointers are NULL or lead to so many valid ones.
+/// Each array is NULL or has as many valid elements as its count says.
 unsafe fn spawned_by(
     info: *const pmix_info_t,
     ninfo: usize,
     apps: *const pmix_app_t,
     napps: usize,
 ) -> Result<(Vec<Info<'static>>, Vec<App<'static>>)> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each array is NULL or has as many valid elements as its count says.
     let (infos, apps) = unsafe { (infos_at(info, ninfo)?, apps_at(apps, napps)?) };
     match apps.is_empty() {
         true => Err(Status::ERR_BAD_PARAM),
@@ -519,16 +544,18 @@ unsafe fn spawned_by(
     }
 }
 
+/// Reads a credential and its directives.
+///
 /// # Safety
-/// The pointers are NULL or lead to so many valid ones.
+/// `cred` is NULL or valid, and `info` is NULL or points to `ninfo` valid infos.
 unsafe fn credential_at(
     cred: *const pmix_byte_object_t,
     info: *const pmix_info_t,
     ninfo: usize,
 ) -> Result<(Vec<u8>, Vec<Info<'static>>)> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `cred` and the infos are NULL or valid.
     let (cred, infos) = unsafe { (there(cred)?, infos_at(info, ninfo)?) };
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees a valid byte object, which has `size` bytes.
     let bytes = unsafe { slice(cred.bytes.cast::<u8>(), cred.size)? };
     Ok((memory::copied(bytes)?, infos))
 }

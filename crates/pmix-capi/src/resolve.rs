@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes are on a node, and which nodes jobs are on (`PMIx_Resolve_peers`, `PMIx_Resolve_nodes`).
+//! The processes on a node and the nodes of a job (`PMIx_Resolve_peers`, `PMIx_Resolve_nodes`).
 //!
-//! The Standard asks for an empty answer here alone: a node without processes of the job, or of any job, is
-//! `PMIX_SUCCESS` with NULL and 0. A job that is not known is an error.
+//! Only here does the Standard require an empty result: for a node without processes of the job, or of any job, the
+//! result is `PMIX_SUCCESS` with NULL and 0. An unknown job is an error.
 
 use std::ffi::c_char;
 use std::ptr;
@@ -24,30 +24,30 @@ use crate::tool;
 exported! {
     fn PMIx_Resolve_peers(nodename: *const c_char, nspace: *const c_char, procs: *mut *mut pmix_proc_t, nprocs: *mut usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: the function requires each pointer to be NULL or to lead to room for one (header contract).
+            // SAFETY: the header requires each pointer to be NULL or valid for writes.
             unsafe { clear_out(procs, nprocs) };
             let own = crate::state::proc()?;
             if procs.is_null() || nprocs.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
-            // SAFETY: the function requires both names to be NULL or strings (header contract).
+            // SAFETY: the header requires both names to be NULL or strings.
             let (node, nspace) = unsafe { (text_at(nodename).ok(), nspace_at(nspace)) };
             let node = node.map(|node| Info::new(keys::HOSTNAME, Value::String(Some(node))));
             let found = peers(own, nspace, node.as_slice())?;
-            // SAFETY: as above; neither pointer is NULL.
+            // SAFETY: the header requires both pointers, which are not NULL here, to be valid for writes.
             unsafe { hand_out(&found, procs, nprocs) }
         })())
     }
 
     fn PMIx_Resolve_nodes(nspace: *const c_char, nodelist: *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            // SAFETY: the function requires `nodelist` to be NULL or to lead to room for one (header contract).
+            // SAFETY: the header requires `nodelist` to be NULL or valid for writes.
             unsafe { write_to(nodelist, ptr::null_mut())? };
             let own = crate::state::proc()?;
-            // SAFETY: the function requires the name to be NULL or a string (header contract).
+            // SAFETY: the header requires `nspace` to be NULL or a string.
             let nspace = unsafe { nspace_at(nspace) };
             match nodes(own, nspace)? {
-                // SAFETY: as above; it is not NULL.
+                // SAFETY: the header requires `nodelist`, which is not NULL here, to be valid for writes.
                 Some(nodes) => unsafe { write_to(nodelist, string(nodes.as_bytes())?) },
                 None => Ok(()),
             }
@@ -55,7 +55,7 @@ exported! {
     }
 }
 
-/// Returns the server that this process is, if it asks no other server.
+/// Returns the server of this process if it is not connected to another server.
 fn own_server() -> Option<Server> {
     let state = state();
     match state.connection() {
@@ -64,7 +64,7 @@ fn own_server() -> Option<Server> {
     }
 }
 
-/// Returns the processes of a job, or of all jobs if the nspace is empty, on a node.
+/// Returns the processes on a node that belong to a job, or to any job if the namespace is empty.
 fn peers(
     own: Proc<'static>,
     nspace: Nspace<'static>,
@@ -91,13 +91,13 @@ fn peers(
         nspace
     };
     match peers_of_job(&of, node) {
-        // The server has said that there are none, and this process has no job.
+        // The server has replied that there are none. The error only says that this process has no job of its own.
         Err(Status::ERR_NOT_FOUND) if by_query.is_some() => Ok(Vec::new()),
         found => found,
     }
 }
 
-/// Returns the processes of a job on a node: none if the job has none there.
+/// Returns the processes of a job on a node; none if the job exists and has none there.
 fn peers_of_job(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Result<Vec<Proc<'static>>> {
     let job = Proc::new(nspace.clone(), Rank::WILDCARD);
     let ranks = match of_job(&job, keys::LOCAL_PEERS, node) {
@@ -111,8 +111,8 @@ fn peers_of_job(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Result<Vec<
         .collect())
 }
 
-/// Returns the names of the nodes of a job, or of all jobs if the nspace is empty, with commas between them. `None`
-/// where the server that this process is has no job.
+/// Returns the names of the nodes of a job, or of all jobs if the namespace is empty, separated by commas. Returns
+/// `None` if this process is a server without jobs.
 fn nodes(own: Proc<'static>, nspace: Nspace<'static>) -> Result<Option<Text<'static>>> {
     if nspace.is_invalid()
         && let Some(server) = own_server()
@@ -136,7 +136,7 @@ fn nodes(own: Proc<'static>, nspace: Nspace<'static>) -> Result<Option<Text<'sta
     }
     let text = |value| match value {
         Value::String(Some(nodes)) if !Text::is_empty(&nodes) => Some(nodes),
-        // A server of OpenPMIx 7 answers with a list without names.
+        // A server of OpenPMIx 7 replies with an empty list.
         _ => None,
     };
     let by_query = nspace
@@ -154,7 +154,7 @@ fn nodes(own: Proc<'static>, nspace: Nspace<'static>) -> Result<Option<Text<'sta
     text(found).map(Some).ok_or(Status::ERR_NOT_FOUND)
 }
 
-/// Returns a value of a job, from what this process knows or from the server.
+/// Returns a value of a job, from the data of this process or from the server.
 fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Value<'static>> {
     let key = Key::from(key.to_owned());
     match known_to_server(job, &key, infos) {
@@ -165,8 +165,8 @@ fn of_job(job: &Proc<'static>, key: &str, infos: &[Info<'static>]) -> Result<Val
     }
 }
 
-/// The processes of all jobs on a node, or those of one job as a tool asks for them, which has no job whose data
-/// say on which node it is. `None` where the server does not say, as those of OpenPMIx do not.
+/// Asks the server for the processes of all jobs on a node. A tool also asks for one job this way, because it has no
+/// job data that name its node. Returns `None` if the server does not support the query; OpenPMIx servers do not.
 fn peers_by_query(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Option<Vec<Proc<'static>>> {
     let is_of_tool = tool::is_tool().is_ok() && node.is_empty();
     if !nspace.is_invalid() && !is_of_tool {
@@ -178,7 +178,7 @@ fn peers_by_query(nspace: &Nspace<'static>, node: &[Info<'static>]) -> Option<Ve
     }
 }
 
-/// Asks the server with a query of one key about one job, or about all if the nspace is empty.
+/// Queries the server for a key of one job, or of all jobs if the namespace is empty.
 fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Option<Value<'static>> {
     let mut qualifiers = more.to_vec();
     if !nspace.is_invalid() {
@@ -194,7 +194,7 @@ fn resolved(key: &str, nspace: &Nspace<'static>, more: &[Info<'static>]) -> Opti
     Some(found.value)
 }
 
-/// The ranks of a list with commas.
+/// Parses a comma-separated list of ranks.
 fn ranks_of(value: &Value<'_>) -> Result<Vec<Rank>> {
     let Value::String(Some(text)) = value else {
         return Err(Status::ERR_NOT_FOUND);

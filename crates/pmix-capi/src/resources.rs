@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fabrics, blocks of resources and sessions: what the host of the server is asked for.
+//! Fabrics, resource blocks and sessions: requests that the host of the server handles.
 
 use std::ffi::{c_char, c_void};
 
@@ -20,11 +20,11 @@ use crate::server::{CHost, To, own_host};
 use crate::state::client;
 use crate::status::code;
 
-/// What is asked about a fabric.
+/// A request about a fabric.
 enum Asked {
-    /// Which one there is, by directives.
+    /// Registers a fabric that matches directives.
     Register(Vec<Info<'static>>),
-    /// How the one with an index is now.
+    /// Updates the information about the fabric with an index.
     Update(usize),
 }
 
@@ -36,7 +36,7 @@ impl Asked {
         }
     }
 
-    /// As a server's own process asks its host.
+    /// Calls the host of this process, which is a server.
     fn of_host(self, host: &CHost, own: &Proc<'static>, to: To<Vec<Info<'static>>>) {
         match self {
             Self::Register(infos) => host.fabric(own, FabricOperation::REQUEST_INFO, &infos, to),
@@ -48,35 +48,35 @@ impl Asked {
     }
 }
 
-/// Keeps what was answered about a fabric in its structure, in place of what was there.
+/// Stores the reply about a fabric in its structure, in place of its old content.
 ///
 /// # Safety
-/// The pointer leads to a structure that this library or its initialiser made.
+/// `fabric` is NULL or points to a constructed structure, whose infos came from the C library.
 unsafe fn keep(fabric: *mut pmix_fabric_t, (status, made): Answers) -> Result<()> {
     if !matches!(status, Status::SUCCESS | Status::OPERATION_SUCCEEDED) {
         return Err(status);
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `fabric` is NULL or valid.
     let fabric = unsafe { fabric.as_mut() }.ok_or(Status::ERR_BAD_PARAM)?;
     let index = made.iter().find(|info| info.key.is(keys::FABRIC_INDEX));
     let index = index.and_then(|info| info.value.to_number::<u64>().ok());
     if let Some(index) = index.and_then(|index| usize::try_from(index).ok()) {
         fabric.index = index;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that the infos of the structure came from the C library.
     unsafe {
         empty_list(&mut fabric.info, &mut fabric.ninfo);
         hand_out(&made, &raw mut fabric.info, &raw mut fabric.ninfo)
     }
 }
 
-/// Asks about a fabric and waits.
+/// Sends a request about a fabric, and waits for the reply.
 ///
 /// # Safety
-/// As of [`keep`].
+/// The conditions of [`keep`].
 unsafe fn wait(fabric: *mut pmix_fabric_t, asked: impl FnOnce() -> Result<Asked>) -> Result<()> {
     crate::state::proc()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `fabric` is NULL or valid.
     unsafe { there(fabric)? };
     let asked = asked()?;
     let answer = match own_host() {
@@ -86,11 +86,12 @@ unsafe fn wait(fabric: *mut pmix_fabric_t, asked: impl FnOnce() -> Result<Asked>
         })?,
         None => { client()?.wait(asked.of_client()) }.map_err(|error| fault(&error))?,
     };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the conditions of `keep`.
     unsafe { keep(fabric, answer) }
 }
 
-/// The callback, without which nobody would know when a structure is filled.
+/// Returns a function that calls `cbfunc`, which is required: without it the program cannot know when the structure
+/// is filled.
 fn called_back(
     cbfunc: pmix_op_cbfunc_t,
     cbdata: *mut c_void,
@@ -102,10 +103,10 @@ fn called_back(
     }
 }
 
-/// Asks about a fabric; the structure is filled before the callback is called.
+/// Sends a request about a fabric. The structure is filled before the callback runs.
 ///
 /// # Safety
-/// As of [`keep`], until the callback has been called.
+/// The conditions of [`keep`], until the callback has run.
 unsafe fn start(
     fabric: *mut pmix_fabric_t,
     asked: impl FnOnce() -> Result<Asked>,
@@ -113,14 +114,14 @@ unsafe fn start(
     cbdata: *mut c_void,
 ) -> Result<()> {
     crate::state::proc()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `fabric` is NULL or valid.
     unsafe { there(fabric)? };
     let asked = asked()?;
     let then = called_back(cbfunc, cbdata)?;
     let fabric = Data(fabric.cast());
     let kept = move |answer: std::result::Result<Answers, Error>| {
         then(answer.and_then(|answer| {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees the conditions of `keep` until the callback has run.
             let kept = unsafe { keep(fabric.get().cast(), answer) };
             let nothing = "the host did not return information about the fabric";
             kept.map_err(|status| ErrorDetail::new(status, nothing).into())
@@ -138,13 +139,13 @@ unsafe fn start(
     }
 }
 
-/// Forgets what is known of a fabric.
+/// Frees the infos of a fabric.
 ///
 /// # Safety
-/// As of [`keep`].
+/// The conditions of [`keep`].
 unsafe fn forget(fabric: *mut pmix_fabric_t) -> Result<()> {
     crate::state::proc()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees the conditions of `keep`.
     unsafe {
         let fabric = fabric.as_mut().ok_or(Status::ERR_BAD_PARAM)?;
         empty_list(&mut fabric.info, &mut fabric.ninfo);
@@ -152,7 +153,7 @@ unsafe fn forget(fabric: *mut pmix_fabric_t) -> Result<()> {
     Ok(())
 }
 
-/// A request about a block of resources.
+/// A request about a resource block.
 struct Block {
     directive: ResourceBlockDirective,
     name: Text<'static>,
@@ -177,11 +178,11 @@ impl Block {
     }
 }
 
-/// Reads a request about a block of resources.
+/// Reads a request about a resource block.
 ///
 /// # Errors
-/// `PMIX_ERR_BAD_PARAM` for the directive 0, which none has, for a block without a name, and where a directive that is
-/// about units of a block has none.
+/// Returns `PMIX_ERR_BAD_PARAM` for directive 0, which is undefined, for a block without a name, and for a directive
+/// about units of a block without units.
 ///
 /// # Safety
 /// Each pointer is NULL or valid for as many reads as its count says (header contract).
@@ -220,34 +221,35 @@ unsafe fn block_of(
 
 exported! {
     fn PMIx_Fabric_register(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements as
+        // its count says.
         code(unsafe { wait(fabric, || infos_at(directives, ndirs).map(Asked::Register)) })
     }
 
     fn PMIx_Fabric_register_nb(fabric: *mut pmix_fabric_t, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid, and `fabric` until the callback has run.
         code(unsafe { start(fabric, || infos_at(directives, ndirs).map(Asked::Register), cbfunc, cbdata) })
     }
 
     fn PMIx_Fabric_update(fabric: *mut pmix_fabric_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { wait(fabric, || there(fabric).map(|fabric| Asked::Update(fabric.index))) })
     }
 
     fn PMIx_Fabric_update_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `fabric` to be NULL or valid until the callback has run.
         code(unsafe { start(fabric, || there(fabric).map(|fabric| Asked::Update(fabric.index)), cbfunc, cbdata) })
     }
 
     fn PMIx_Fabric_deregister(fabric: *mut pmix_fabric_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { forget(fabric) })
     }
 
     fn PMIx_Fabric_deregister_nb(fabric: *mut pmix_fabric_t, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             let then = called_back(cbfunc, cbdata)?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             unsafe { forget(fabric)? };
             later(move || then(Ok(())))
         })())
@@ -256,7 +258,8 @@ exported! {
     fn PMIx_Resource_block(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: the caller guarantees the pointers (header contract).
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let block = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
             match own_host() {
                 Some(own) => own.wait(|host, own, to| {
@@ -271,7 +274,8 @@ exported! {
     fn PMIx_Resource_block_nb(directive: pmix_resource_block_directive_t, block: *mut c_char, res: *const pmix_resource_unit_t, nres: usize, info: *const pmix_info_t, ninfo: usize, cbfunc: pmix_op_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: the caller guarantees the pointers (header contract).
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let block = unsafe { block_of(directive, block, res, nres, info, ninfo)? };
             let then = op(cbfunc, cbdata)?;
             match own_host() {
@@ -290,7 +294,7 @@ exported! {
     fn PMIx_Session_control(session_id: u32, directives: *const pmix_info_t, ndirs: usize, cbfunc: pmix_info_cbfunc_t, cbdata: *mut c_void) -> pmix_status_t {
         code((|| {
             crate::state::proc()?;
-            // SAFETY: the caller guarantees so many infos (header contract).
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let directives = unsafe { infos_at(directives, ndirs)? };
             let own = own_host();
             let ask = |host: &CHost, own: &Proc<'static>, to: To<_>| {

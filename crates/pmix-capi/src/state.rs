@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The roles of this process: client, tool, server, or none yet.
+//! The roles of this process: client, tool, server, or none.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -19,11 +19,11 @@ use crate::per_process::PerProcess;
 /// The roles of this process.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The client, and how often it was initialised.
+    /// The client and its init count.
     pub(crate) client: Option<(SharedClient, usize)>,
     /// The tool.
     pub(crate) tool: Option<OwnTool>,
-    /// The server, and how often it was initialised.
+    /// The server and its init count.
     pub(crate) server: Option<(Server, usize)>,
     /// The topology of this node, after the first request for it.
     pub(crate) topology: Option<Arc<Topology>>,
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) stored: BTreeMap<(Proc<'static>, Key<'static>), Value<'static>>,
 }
 
-/// The tool that this process is.
+/// The tool role of this process.
 pub(crate) struct OwnTool {
     pub(crate) tool: Tool,
     /// The number of inits without a finalize.
@@ -40,11 +40,12 @@ pub(crate) struct OwnTool {
     pub(crate) infos: Vec<Info<'static>>,
     /// `true` if the server of this process belongs to the tool and ends with it.
     pub(crate) has_server: bool,
-    /// The launchers that it started itself.
+    /// The launchers that the tool started itself.
     pub(crate) launchers: Launchers,
-    /// `true` if this process is a server that attached to other servers: the tool ends with the server.
+    /// `true` if this process is a server that connected to other servers; the tool role ends with the server.
     pub(crate) is_of_server: bool,
-    /// `true` if the process selected itself as its server (`PMIx_tool_set_server`): its own host is asked.
+    /// `true` if the process selected itself as its server (`PMIx_tool_set_server`), so that its own host handles
+    /// requests.
     pub(crate) asks_own_host: bool,
 }
 
@@ -59,7 +60,7 @@ impl State {
         }
     }
 
-    /// The connection to the server that this process asks, if there is one.
+    /// Returns the connection to the server that handles the requests of this process, if any.
     pub(crate) fn connection(&self) -> Option<&SharedClient> {
         match (&self.client, &self.tool) {
             (Some((client, _)), _) => Some(client),
@@ -69,7 +70,7 @@ impl State {
         }
     }
 
-    /// Returns the tool that this process was initialized as; a server that is attached to others is none.
+    /// Returns the tool role if it was initialized by `PMIx_tool_init`, not by a server that connected to others.
     pub(crate) fn initialized_tool(&mut self) -> Option<&mut OwnTool> {
         self.tool.as_mut().filter(|own| !own.is_of_server)
     }
@@ -93,7 +94,7 @@ impl State {
     }
 }
 
-/// The name that a tool says is its own: none before it has one.
+/// Returns the name of a tool; an empty one before it has a name.
 pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
     let unnamed = || Proc::new(Nspace::default(), Rank::UNDEF);
     tool.proc().cloned().unwrap_or_else(unnamed)
@@ -103,7 +104,7 @@ pub(crate) fn name_of(tool: &Tool) -> Proc<'static> {
 #[derive(Default)]
 struct Holder {
     state: Mutex<State>,
-    /// Told when the servers of a tool are others than before.
+    /// Notified when the set of servers of a tool changes.
     changed: Condvar,
 }
 
@@ -112,36 +113,36 @@ static HOLDER: PerProcess<Holder> = PerProcess::new(Holder {
     changed: Condvar::new(),
 });
 
-/// What this process is, to look at or to change. After a fork the child is nothing: the threads
-/// stayed with the parent, and so does the connection. It gets a state of its own, as the lock of the
-/// parent's may be held by a thread that is not there.
+/// Returns the state of this process, locked. The child of a fork starts without a role, because the threads and the
+/// connection belong to the parent. Its state is separate, because a thread that does not exist in the child may hold
+/// the lock of the parent's state.
 pub(crate) fn state() -> MutexGuard<'static, State> {
     let state = &HOLDER.get().state;
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells those who wait that the servers of a tool are others than before.
+/// Notifies waiting threads that the set of servers of a tool has changed.
 pub(crate) fn changed() {
     HOLDER.get().changed.notify_all();
 }
 
-/// Waits until something is so, or until the time is over.
+/// Waits until a condition holds or the time limit expires.
 pub(crate) fn wait_for_change(limit: Option<Duration>, is_so: impl Fn(&State) -> bool) {
     let (state, changed) = (state(), &HOLDER.get().changed);
-    // What is so afterwards, the caller looks at.
+    // The caller checks the condition again, so it does not matter which of both ended the wait.
     match limit {
         None => drop(changed.wait_while(state, |state| !is_so(state))),
         Some(limit) => drop(changed.wait_timeout_while(state, limit, |state| !is_so(state))),
     }
 }
 
-/// The server, for children of a fork, which may take no lock: a thread that held it is not there.
+/// The server, for forked children. They must not take a lock that a thread of the parent may have held at the fork.
 static SERVER: AtomicPtr<Server> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The process that became the server.
+/// The pid of the process that became the server.
 static SERVER_PID: AtomicU32 = AtomicU32::new(0);
 
-/// Makes a server known to children of a fork; none makes the last one unknown.
+/// Publishes a server to forked children; `None` withdraws it.
 pub(crate) fn show_to_children(server: Option<&Server>) {
     let at = server.map_or(std::ptr::null_mut(), |server| {
         Box::into_raw(Box::new(server.clone()))
@@ -149,33 +150,34 @@ pub(crate) fn show_to_children(server: Option<&Server>) {
     let last = SERVER.swap(at, Ordering::AcqRel);
     SERVER_PID.store(crate::process::id(), Ordering::Release);
     if !last.is_null() {
-        // SAFETY: it was made here, and only children look at it, each at a copy of its own.
+        // SAFETY: `last` was made here by `Box::into_raw`, and only forked children read it, each in its own copy of
+        // the memory.
         drop(unsafe { Box::from_raw(last) });
     }
 }
 
-/// The server of the parent, if this process is the child of a fork.
+/// Returns the server of the parent, if this process is the child of a fork.
 pub(crate) fn server_of_parent() -> Option<&'static Server> {
     let pid = SERVER_PID.load(Ordering::Acquire);
     if pid == 0 || pid == crate::process::id() {
         return None;
     }
-    // SAFETY: this process is a child, in which nobody else changes it.
+    // SAFETY: this process is a child, where nothing changes or frees the pointer.
     unsafe { SERVER.load(Ordering::Acquire).as_ref() }
 }
 
-/// The client that this process is, or the connection of a tool to its primary server.
+/// Returns the client of this process, or the connection of a tool to its primary server.
 pub(crate) fn client() -> Result<SharedClient> {
     let state = state();
     let unconnected = match state.is_any() {
-        // A server is connected to no other, and a tool may have none.
+        // A server need not be connected to another server, and a tool may have none.
         true => Status::ERR_UNREACH,
         false => Status::ERR_INIT,
     };
     state.connection().cloned().ok_or(unconnected)
 }
 
-/// The server that this process is.
+/// Returns the server of this process.
 pub(crate) fn server() -> Result<Server> {
     let server = state().server.as_ref().map(|(server, _)| server.clone());
     server.ok_or(Status::ERR_INIT)

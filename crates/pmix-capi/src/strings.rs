@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and structures in words (`PMIx_..._string`).
+//! Conversion of numbers and structures to text (`PMIx_..._string`).
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
@@ -16,10 +16,10 @@ use crate::per_process::PerProcess;
 use crate::record::there;
 use crate::values::{info_at, value_at};
 
-/// Which library this is. Programs look at the first character: a letter is new enough for all.
+/// The version of this library. Programs compare the first character: a letter counts as newer than any digit.
 const VERSION: &CStr = c"pmix-rs 0.1.0 (PMIx Standard: 5.1, Stable ABI: 5.0, Provisional ABI: 5.0)";
 
-/// Text of this library with the NUL that C wants, made once each.
+/// C strings of constant texts, each made once.
 static TEXTS: PerProcess<Mutex<BTreeMap<&'static str, &'static CStr>>> =
     PerProcess::new(Mutex::new(BTreeMap::new()));
 
@@ -37,7 +37,7 @@ fn owned(made: Option<String>) -> *mut c_char {
         .unwrap_or(ptr::null_mut())
 }
 
-/// Checks that the process has memory for the text that shows a datum.
+/// Checks that the process has memory for the text of a datum.
 fn showable<T: IntoOwned>(datum: T) -> Result<T> {
     memory::reserve(datum.measure(Measure::Shown))?;
     Ok(datum)
@@ -79,7 +79,7 @@ exported! {
     }
 
     fn PMIx_Error_code(errname: *const c_char) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `errname` to be NULL or a string.
         let name = unsafe { text(errname) }.and_then(|name| std::str::from_utf8(name).ok());
         name.map_or(Status::from_raw(i32::MIN), Status::from_error_name).as_raw()
     }
@@ -89,14 +89,14 @@ exported! {
     }
 
     fn PMIx_Get_attribute_string(attribute: *const c_char) -> *const c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `attribute` to be NULL or a string.
         let name = unsafe { text(attribute) }.and_then(|name| std::str::from_utf8(name).ok());
         let known = name.and_then(Attribute::by_name);
         known.map_or(attribute, |known| fixed(known.key()))
     }
 
     fn PMIx_Get_attribute_name(attrstring: *const c_char) -> *const c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `attrstring` to be NULL or a string.
         let key = unsafe { text(attrstring) }.and_then(|key| std::str::from_utf8(key).ok());
         let known = key.and_then(Attribute::by_key);
         known.map_or(attrstring, |known| fixed(known.full_name()))
@@ -107,28 +107,28 @@ exported! {
     }
 
     fn PMIx_Value_string(value: *const pmix_value_t) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `value` to be NULL or valid.
         owned(unsafe { value_at(value) }.and_then(showable).ok().map(|value| value.to_string()))
     }
 
     fn PMIx_Info_string(info: *const pmix_info_t) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `info` to be NULL or valid.
         owned(unsafe { info_at(info) }.and_then(showable).ok().map(|info| info.to_string()))
     }
 
     fn PMIx_Proc_string(proc: *const pmix_proc_t) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `proc` to be NULL or valid.
         owned(unsafe { crate::names::proc_at(proc) }.map(|proc| proc.to_string()))
     }
 
     fn PMIx_App_string(app: *const pmix_app_t) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `app` to be NULL or valid.
         let app = unsafe { there(app).and_then(|app| App::from_c(app)) };
         owned(app.and_then(showable).ok().map(|app| app.to_string()))
     }
 
     fn PMIx_Resource_unit_string(unit: *const pmix_resource_unit_t) -> *mut c_char {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `unit` to be NULL or valid.
         let unit = unsafe { there(unit).and_then(|unit| ResourceUnit::from_c(unit)) };
         owned(unit.ok().map(|unit| unit.to_string()))
     }

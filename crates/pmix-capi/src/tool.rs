@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools: processes that find a server, attach to it and change it (`PMIx_tool_...`).
+//! Tools: processes that find servers, connect to them and change between them (`PMIx_tool_...`).
 //!
-//! Source: PMIx Standard, chapter "Tools and Debuggers"; Extension of Tool Interaction Support, for the
-//! server that is looked for first.
+//! Source: PMIx Standard, chapter "Tools and Debuggers"; for the server that is tried first, Extension of Tool
+//! Interaction Support.
 
 mod command_line;
 mod launch;
@@ -37,7 +37,7 @@ fn refused(error: &pmix_tool::Error) -> Status {
     error.status()
 }
 
-/// Finds the server that is wished for and attaches to it, with no lock held.
+/// Finds the requested server and connects to it. The caller must hold no lock, because this takes time.
 fn attached(identity: &Identity, wishes: &Wishes) -> Result<Attachment> {
     let found = wishes.search.find().map_err(|error| refused(&error))?;
     let mut identity = identity.clone();
@@ -56,7 +56,8 @@ fn attached(identity: &Identity, wishes: &Wishes) -> Result<Attachment> {
     made.map_err(|error| refused(&error))
 }
 
-/// Hears what a server says unasked. Its loss is an event, whose source is the server.
+/// Returns a handler for messages that a server sends without a request. The loss of the connection is an event whose
+/// source is the server.
 fn listener(server: Proc<'static>) -> impl FnMut(ClientEvent) + Send + 'static {
     move |event| match event {
         ClientEvent::Lost => {
@@ -71,8 +72,7 @@ fn listener(server: Proc<'static>) -> impl FnMut(ClientEvent) + Send + 'static {
     }
 }
 
-/// Changes the servers of the tool; a server that is primary then and was not before hears who listens
-/// to which events.
+/// Changes the servers of the tool. A new primary server receives the event registrations of this process.
 fn change<T>(with: impl FnOnce(&mut OwnTool) -> Result<T>) -> Result<T> {
     let (done, primary) = {
         let mut state = state();
@@ -94,7 +94,7 @@ fn primary_of(tool: &Tool) -> Option<(Proc<'static>, SharedClient)> {
     Some((client.server()?.clone(), client))
 }
 
-/// Makes a server one of the tool's, unless the tool has ended or has it since.
+/// Adds a server to the tool, unless the tool has ended or another thread has added that server.
 fn take(made: Attachment, is_primary: bool) -> Result<()> {
     let name = made.server().clone();
     let mut made = Some(made);
@@ -113,13 +113,13 @@ fn take(made: Attachment, is_primary: bool) -> Result<()> {
         Ok(())
     });
     if let Some(unused) = made {
-        // What is not the tool's is left at once.
+        // A connection that the tool did not take is closed at once.
         let _ = unused.leave();
     }
     taken
 }
 
-/// One more init of what this process is already; whether a tool of it is to look for a server.
+/// Increments the init count of an existing role. Returns its name, and `true` if a tool must search for a server.
 fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> {
     if let Some(own) = state.initialized_tool() {
         own.count += 1;
@@ -135,7 +135,7 @@ fn counted(state: &mut State, wishes: &Wishes) -> Option<(Proc<'static>, bool)> 
     Some((server.proc().clone(), false))
 }
 
-/// Becomes a tool, or counts one more call. Returns who this process is.
+/// Initializes this process as a tool, or increments the init count. Returns the name of this process.
 fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     log::begin();
     let wishes = Wishes::of("PMIx_tool_init", &infos)?;
@@ -158,7 +158,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
         let attached = attached(&identity, &wishes);
         return match attached.and_then(|made| take(made, false)) {
             Err(status) if !wishes.is_optional => {
-                // The call is not counted: the tool is there as before.
+                // A failed call does not count: the tool is in the same state as before.
                 end_one(|_| true);
                 Err(status)
             }
@@ -186,7 +186,7 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     }
     let unused = {
         let mut state = state();
-        // Another thread may have come first.
+        // Another thread may have initialized this process in the meantime.
         match counted(&mut state, &wishes) {
             Some(_) => Some(tool),
             None => {
@@ -218,14 +218,14 @@ fn init(infos: Vec<Info<'static>>) -> Result<Proc<'static>> {
     crate::state::proc()
 }
 
-/// Counts one init less. Returns the tool if that was the last and it may end.
+/// Decrements the init count. Returns the tool if that was the last init and the tool may end.
 fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<(OwnTool, Option<Ending>)> {
     let mut state = state();
     let own = state.tool.as_mut()?;
     own.count -= 1;
     match own.count == 0 && !is_kept(own) {
         true => {
-            // A server goes on to call back.
+            // A server still runs callbacks, so the thread for them must not end.
             let ending = (!own.has_server).then(Ending::of_client);
             state.topology = None;
             state.tool.take().map(|tool| (tool, ending))
@@ -237,7 +237,7 @@ fn end_one(is_kept: impl FnOnce(&OwnTool) -> bool) -> Option<(OwnTool, Option<En
     }
 }
 
-/// Is no tool any longer with the last call; none if this process is no tool.
+/// Decrements the init count; the last call disconnects the tool. Returns `None` if this process is not a tool.
 pub(crate) fn finalize() -> Option<Result<()>> {
     state().initialized_tool()?;
     let Some((mut own, ending)) = end_one(|_| false) else {
@@ -258,8 +258,8 @@ pub(crate) fn finalize() -> Option<Result<()>> {
     Some(left.and(ended))
 }
 
-/// Makes a process that is a server a tool of other servers, too, under its own name. Its host serves its requests
-/// until the process chooses another server.
+/// Gives a server the tool role under its own name, so that it can connect to other servers. Its host handles its
+/// requests until the process selects another server.
 fn let_server_attach(state: &mut State) {
     if state.tool.is_some() || state.client.is_some() {
         return;
@@ -282,7 +282,7 @@ fn let_server_attach(state: &mut State) {
     });
 }
 
-/// Attaches to one more server. Returns the name of the tool and that of the server.
+/// Connects to another server. Returns the names of the tool and of the server.
 fn attach(infos: &[Info<'_>], replaces: bool) -> Result<(Proc<'static>, Proc<'static>)> {
     let mut wishes = Wishes::of("PMIx_tool_attach_to_server", infos)?;
     wishes.is_primary |= replaces;
@@ -306,12 +306,12 @@ fn disconnect(server: &Proc<'_>) -> Result<()> {
     left.leave().map_err(|error| refused(&error))
 }
 
-/// Makes a server primary that the tool is attached to, or a launcher that has connected.
+/// Makes a connected server, or a launcher that has connected to the tool, the primary server.
 fn select(own: &mut OwnTool, server: &Proc<'_>) -> Result<()> {
     if let Some(launcher) = own.launchers.take(server)
         && let Err(again) = own.tool.add(launcher)
     {
-        // The tool found it by other means.
+        // The tool connected to the launcher by itself before.
         drop(again);
     }
     let selected = own.tool.set_server(server).map_err(|error| error.status());
@@ -324,8 +324,8 @@ fn select(own: &mut OwnTool, server: &Proc<'_>) -> Result<()> {
     }
 }
 
-/// Makes a server primary; waits until it is attached if that is wished for. A process that names itself has its own
-/// host asked from then on.
+/// Makes a server the primary server, and waits for its connection if the caller requests that. If a process names
+/// itself, its own host handles its requests from then on.
 fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
     if crate::state::proc()? == *server {
         if let Some(own) = &mut state().tool {
@@ -359,11 +359,11 @@ fn set_server(server: &Proc<'_>, wishes: &Wishes) -> Result<()> {
     }
 }
 
-/// Starts a server in the process of a tool, with the functions of its host if there is one; or gives the server
-/// that it has the functions of its host.
+/// Starts a server in the process of a tool, with the functions of its host if given. If a server exists, passes it
+/// the functions of its host.
 ///
-/// DEVIATION: a tool with `PMIX_LAUNCHER` that is connected to a server listens from here on and not from its init
-/// on, as OpenPMIx has it, so that no request comes before there is a host to answer it;
+/// DEVIATION: a tool with `PMIX_LAUNCHER` that is connected to a server listens from here on, not from its init as in
+/// OpenPMIx, so that no request arrives before there is a host to handle it;
 /// a_tool_that_launches_listens_with_its_module
 fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
     let (name, infos) = {
@@ -381,7 +381,7 @@ fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
         own.has_server = true;
         return Ok(());
     }
-    // The tool ended meanwhile, and so does what it had.
+    // The tool was finalized in the meantime, so its server must end as well.
     server::finalize()?;
     Err(Status::ERR_INIT)
 }
@@ -389,30 +389,30 @@ fn serve(module: Option<&pmix_server_module_t>) -> Result<()> {
 exported! {
     fn PMIx_tool_init(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             let own = init(infos)?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `proc` to be NULL or valid for writes.
             unsafe { tell(proc, &own) }
         })())
     }
 
     fn PMIx_tool_attach_to_server(myproc: *mut pmix_proc_t, server: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             let (own, new) = attach(&infos, false)?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `myproc` and `server` to be NULL or valid for writes.
             unsafe { tell(myproc, &own).and_then(|()| tell(server, &new)) }
         })())
     }
 
     fn PMIx_tool_connect_to_server(proc: *mut pmix_proc_t, info: *mut pmix_info_t, ninfo: usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each array to be NULL or to have as many valid elements as its count says.
             let infos = unsafe { infos_at(info, ninfo)? };
             let (own, _) = attach(&infos, true)?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `proc` to be NULL or valid for writes.
             unsafe { tell(proc, &own) }
         })())
     }
@@ -420,7 +420,7 @@ exported! {
     fn PMIx_tool_disconnect(server: *const pmix_proc_t) -> pmix_status_t {
         code((|| {
             is_tool()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires `server` to be NULL or valid.
             let server = unsafe { proc_at(server) }.ok_or(Status::ERR_BAD_PARAM)?;
             disconnect(&server)
         })())
@@ -433,7 +433,7 @@ exported! {
             }
             let state = state();
             let names = state.tool.as_ref().ok_or(Status::ERR_INIT)?.tool.servers();
-            // SAFETY: C says so.
+            // SAFETY: the header requires both pointers, which are not NULL here, to be valid for writes.
             unsafe { hand_out(&names, servers, nservers)? };
             match names.is_empty() {
                 true => Err(Status::ERR_UNREACH),
@@ -446,7 +446,8 @@ exported! {
         code((|| {
             let_server_attach(&mut state());
             is_tool()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             let (server, infos) = unsafe { (proc_at(server).ok_or(Status::ERR_BAD_PARAM)?, infos_at(info, ninfo)?) };
             set_server(&server, &Wishes::of("PMIx_tool_set_server", &infos)?)
         })())
@@ -459,7 +460,8 @@ exported! {
                 Some(own) => module_size(&own.infos)?,
                 None => return Err(Status::ERR_INIT),
             };
-            // SAFETY: the module has the bytes that the tool said at its init, or else those of every release.
+            // SAFETY: the module has the size that the tool passed to its init, or else at least the members of every
+            // release.
             let module = unsafe { module_at(module, size) };
             serve(Some(&module.ok_or(Status::ERR_BAD_PARAM)?))
         })())
@@ -474,12 +476,12 @@ pub(crate) fn is_tool() -> Result<()> {
     state().tool.as_ref().map(drop).ok_or(Status::ERR_INIT)
 }
 
-/// Fills a name in where it is wanted.
+/// Writes a name to the pointer of a caller, unless it is NULL.
 ///
 /// # Safety
-/// It is NULL or there is room for a name.
+/// `at` is NULL or valid for writes.
 unsafe fn tell(at: *mut pmix_proc_t, name: &Proc<'_>) -> Result<()> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid for writes.
     if let Some(to) = unsafe { at.as_mut() } {
         *to = name.to_c()?;
     }

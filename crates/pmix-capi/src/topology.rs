@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this node is made of, who shares it, and how far devices are (`PMIx_Load_topology`,
-//! `PMIx_Compute_distances`, ...).
+//! The topology of this node, localities, and distances of devices (`PMIx_Load_topology`, `PMIx_Compute_distances`
+//! and related functions).
 //!
-//! DEVIATION: what another library than hwloc describes is `PMIX_ERR_NOT_SUPPORTED`; OpenPMIx 4.2.2
-//! and 5.0.11 answer a number that their headers do not name;
+//! DEVIATION: a topology of another library than hwloc is `PMIX_ERR_NOT_SUPPORTED`; OpenPMIx 4.2.2 and 5.0.11 return
+//! a number that their headers do not define; `a_program_learns_what_its_node_is_made_of`.
+//!
+//! DEVIATION: a string that is not a list of CPUs is `PMIX_ERR_BAD_PARAM`, and distances that cannot be computed
+//! return the status of the failure; 4.2.2 and 5.0.11 make an empty set, and return `PMIX_ERR_UNREACH`;
 //! `a_program_learns_what_its_node_is_made_of`.
-//!
-//! DEVIATION: a string that is no list of processors is `PMIX_ERR_BAD_PARAM`, and distances that cannot
-//! be told have the status that says why; 4.2.2 and 5.0.11 make an empty set, and answer
-//! `PMIX_ERR_UNREACH`; `a_program_learns_what_its_node_is_made_of`.
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;
@@ -33,10 +32,10 @@ use crate::record::{Record, there, there_mut};
 use crate::state::{client, state};
 use crate::status::{code, write_to};
 
-/// Who describes the topologies of this library.
+/// The source of the topologies of this library.
 const SOURCE: &[u8] = b"pmix-rs";
 
-/// The processes that a set is asked for (`pmix_bind_envelope_t`).
+/// The values of `pmix_bind_envelope_t`: the CPUs of the process or of the thread.
 const OF_PROCESS: pmix_bind_envelope_t = 0;
 const OF_THREAD: pmix_bind_envelope_t = 1;
 
@@ -45,7 +44,7 @@ fn refused(error: &Error) -> Status {
     error.status()
 }
 
-/// Fails if this process is nothing yet.
+/// Returns an error if this process has not been initialized.
 fn check_init() -> Result<()> {
     match state().is_any() {
         true => Ok(()),
@@ -53,8 +52,8 @@ fn check_init() -> Result<()> {
     }
 }
 
-/// What this node is made of. It is read when it is first asked for: from what the server said of it
-/// in the job info, from the file that `HWLOC_XMLFILE` names, or from `/sys`.
+/// Returns the topology of this node. The first call reads it from the job info of the server, from the file that
+/// `HWLOC_XMLFILE` names, or from `/sys`.
 fn this_node() -> Result<Arc<Topology>> {
     let client = {
         let state = state();
@@ -86,17 +85,17 @@ fn this_node() -> Result<Arc<Topology>> {
         .ok()
     });
     let found = Arc::new(read.unwrap_or_else(Topology::of_system));
-    // Whoever was first: the address of the topology is what C knows of it.
+    // If two threads read it, both return the first one: C identifies the topology by its address.
     let mut state = state();
     Ok(Arc::clone(state.topology.get_or_insert(found)))
 }
 
-/// Whether a topology of C is ours.
+/// Returns `true` if a C topology is the one of this process.
 fn is_ours(topology: &pmix_topology_t, ours: &Arc<Topology>) -> bool {
     ptr::eq(topology.topology.cast_const(), Arc::as_ptr(ours).cast())
 }
 
-/// The name of this host.
+/// Returns the name of this host.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
@@ -104,17 +103,17 @@ fn hostname() -> String {
 
 type Distances = Vec<DeviceDistance<'static>>;
 
-/// The device distances that this process computes, or the request to the server where it computes none.
+/// The result of computing device distances in this process, or the request to the server if that fails.
 enum Distant {
     Here(Distances),
-    /// The status of the failure here, the client that asks, and its request.
+    /// The status of the local failure, the client, and the request.
     AskServer(Status, SharedClient, Box<Ask<'static, Distances>>),
 }
 
-/// How far devices are: from this process if no set is given, on this node if no topology is.
+/// Computes the distances of devices, by default from this process and on this node.
 ///
 /// # Safety
-/// The pointers are NULL or lead to valid ones, as many as the number says.
+/// Each pointer is NULL or valid, and `info` has `ninfo` valid infos.
 unsafe fn distances(
     topo: *const pmix_topology_t,
     cpuset: *const pmix_cpuset_t,
@@ -122,7 +121,7 @@ unsafe fn distances(
     ninfo: usize,
 ) -> Result<Distant> {
     let ours = this_node()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid.
     let (topo, cpuset, infos) = unsafe { (topo.as_ref(), cpuset.as_ref(), infos_at(info, ninfo)?) };
     check_required("PMIx_Compute_distances", &infos)?;
     if let Some(topo) = topo
@@ -133,7 +132,7 @@ unsafe fn distances(
             false => Status::ERR_NOT_SUPPORTED,
         });
     }
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that `cpuset` is NULL or valid.
     let cpus = match cpuset
         .map(|cpuset| unsafe { cpuset::read(cpuset) })
         .transpose()?
@@ -145,8 +144,7 @@ unsafe fn distances(
     let found = ours.distances(&cpus, &host, &filter);
     let found = found.or_else(|error| match ours.has_devices() {
         true => Err(error),
-        // Who describes a node to its processes leaves devices out as a rule: hwloc does unless it
-        // is told otherwise, and so does `pmix run`.
+        // Topologies for processes usually omit devices: those of hwloc do by default, and those of `pmix run` do.
         false => Topology::of_system().distances(&cpus, &host, &filter),
     });
     let why = match found {
@@ -158,18 +156,18 @@ unsafe fn distances(
         source: Some(Text::from("hwloc")),
         bitmap: Some(Text::from(cpus.to_string())),
     };
-    // Without a description of the machine a server uses its own.
+    // Without a topology in the request, the server uses its own.
     let ask = Ask::device_distances(pmix_types::Topology::default(), cpuset, infos);
     Ok(Distant::AskServer(why, client, Box::new(ask)))
 }
 
-/// Reads a set from its string.
+/// Parses a C string as a set of CPUs.
 ///
 /// # Safety
-/// The pointers are NULL, or a string and room for a set.
+/// `from` is NULL or a string, and `to` is NULL or valid.
 unsafe fn parse(from: *const c_char, to: *mut pmix_cpuset_t) -> Result<()> {
     check_init()?;
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `from` is NULL or a string, and `to` NULL or valid.
     unsafe {
         let list = text(from).ok_or(Status::ERR_BAD_PARAM)?;
         there(to)?;
@@ -183,9 +181,9 @@ exported! {
     fn PMIx_Load_topology(topo: *mut pmix_topology_t) -> pmix_status_t {
         code((|| {
             check_init()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let topo = unsafe { there_mut(topo)? };
-            // SAFETY: as above.
+            // SAFETY: the header requires `source` to be NULL or a string.
             if unsafe { text(topo.source) }.is_some_and(|wanted| wanted != SOURCE) {
                 return Err(Status::ERR_NOT_SUPPORTED);
             }
@@ -201,9 +199,9 @@ exported! {
     fn PMIx_Get_cpuset(cpuset: *mut pmix_cpuset_t, r#ref: pmix_bind_envelope_t) -> pmix_status_t {
         code((|| {
             check_init()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let to = unsafe { there_mut(cpuset)? };
-            // SAFETY: as above.
+            // SAFETY: the header requires `source` to be NULL or a string.
             if !to.source.is_null() && !unsafe { cpuset::is_hwloc(to.source) } {
                 return Err(Status::ERR_NOT_SUPPORTED);
             }
@@ -222,18 +220,18 @@ exported! {
     }
 
     fn PMIx_Parse_cpuset_string(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { parse(cpuset_string, cpuset) })
     }
 
     fn PMIx_server_generate_cpuset(cpuset_string: *const c_char, cpuset: *mut pmix_cpuset_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { parse(cpuset_string, cpuset) })
     }
 
     fn PMIx_server_generate_cpuset_string(cpuset: *const pmix_cpuset_t, cpuset_string: *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             unsafe {
                 write_to(cpuset_string, ptr::null_mut())?;
                 let cpus = cpuset::read(there(cpuset)?)?.ok_or(Status::ERR_BAD_PARAM)?;
@@ -244,13 +242,13 @@ exported! {
 
     fn PMIx_server_generate_locality_string(cpuset: *const pmix_cpuset_t, locality: *mut *mut c_char) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             unsafe {
                 write_to(locality, ptr::null_mut())?;
                 let ours = this_node()?;
                 let cpus = cpuset::read(there(cpuset)?)?;
                 match cpus.and_then(|cpus| ours.locality(&cpus)) {
-                    // Who is not bound is nowhere in particular.
+                    // A process that is not bound has no locality.
                     None => Ok(()),
                     Some(words) => write_to(locality, string(words.as_bytes())?),
                 }
@@ -261,21 +259,22 @@ exported! {
     fn PMIx_Get_relative_locality(locality1: *const c_char, locality2: *const c_char, locality: *mut pmix_locality_t) -> pmix_status_t {
         code((|| {
             check_init()?;
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let both = unsafe { [text(locality1), text(locality2)] };
             let [one, other] = both.map(|text| {
                 let text = text.ok_or(Status::ERR_BAD_PARAM)?;
                 std::str::from_utf8(text).map_err(|_| Status::ERR_BAD_PARAM)
             });
             let shared = relative_locality(one?, other?).map_err(|error| refused(&error))?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `locality` to be NULL or valid for writes.
             unsafe { write_to(locality, shared.as_raw()) }
         })())
     }
 
     fn PMIx_Compute_distances(topo: *mut pmix_topology_t, cpuset: *mut pmix_cpuset_t, info: *mut pmix_info_t, ninfo: usize, distances: *mut *mut pmix_device_distance_t, ndist: *mut usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             unsafe {
                 clear_out(distances, ndist);
                 if distances.is_null() || ndist.is_null() {
@@ -300,13 +299,15 @@ exported! {
                     let status = made.as_ref().err().copied().unwrap_or(Status::SUCCESS);
                     let made = made.unwrap_or_else(|_| pmix_data_array_t::initial());
                     let given = Box::into_raw(Box::new(made));
-                    // SAFETY: C gave the function and what it is given; the release function frees the rest.
+                    // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `made`
+                    // is valid until the program calls `release_array` with `given`.
                     unsafe {
                         callback(status.as_raw(), made.array.cast(), made.size, data, Some(release_array), given.cast());
                     }
                 });
             };
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid, and each array to have as many elements
+            // as its count says.
             match unsafe { self::distances(topo, cpuset, info, ninfo)? } {
                 Distant::Here(found) => later(move || answer(Ok(found))),
                 Distant::AskServer(why, client, ask) => {

@@ -15,43 +15,45 @@ use crate::record::{Record, is_persistent, there, there_mut};
 use crate::regex;
 use crate::status::{code, make_at, write_to};
 
-/// A value of C with a copy of what C points to, as `PMIx_Value_load` takes it.
+/// Returns a C value with a copy of a datum, which `data` names as in `PMIx_Value_load`.
 ///
 /// # Safety
-/// `data` is NULL or points to a datum of the type; for a string it is the string, for a pointer the
-/// pointer, for a map (`PMIX_REGEX`) the map.
+/// `data` is NULL or points to a datum of the type. For a string, a pointer or a map (`PMIX_REGEX`), `data` is that
+/// itself.
 pub(crate) unsafe fn loaded(data: *const c_void, of: DataType) -> Result<pmix_value_t> {
     let mut value = pmix_value_t::initial();
     value.r#type = of.as_raw();
     match of {
         DataType::UNDEF => {}
-        // That an attribute is there says that it is true.
+        // A Boolean attribute without a value means `true`.
         DataType::BOOL if data.is_null() => value.data.flag = 1,
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a string or NULL.
         DataType::STRING => value.data.string = unsafe { memory::duplicate(data.cast())? },
         DataType::POINTER => value.data.ptr = data.cast_mut(),
         DataType::REGEX if !data.is_null() => {
-            // SAFETY: the caller guarantees that this is a map.
+            // SAFETY: the caller guarantees a map, and it is not NULL.
             let map = unsafe { regex::map_at(data.cast())? };
             value.data.bo = regex::object(&RegexBytes(map.into()))?;
         }
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees a valid datum of the type, or NULL.
         _ => return unsafe { load_value(of, data) },
     }
     Ok(value)
 }
 
-/// Copies what a value holds to where a caller wants it.
+/// Copies the datum of a value to the memory of a caller.
 ///
 /// # Safety
-/// The value is valid; `data` points to a pointer, which points to room for a datum that is inline.
+/// The value is valid. `data` is NULL or points to a pointer, which must point to room for the datum if it is stored
+/// inline.
 unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize) -> Result<()> {
     let of = DataType::from_raw(value.r#type);
     let known = datum::ops_in_value(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
     if data.is_null() || size.is_null() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    // SAFETY: the caller says so; the type says what the union holds.
+    // SAFETY: the caller guarantees a valid value, whose type matches its union, and room at `*data` for an inline
+    // datum.
     unsafe {
         let (made, len) = match of {
             DataType::STRING => {
@@ -59,7 +61,7 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
                 (memory::duplicate(value.data.string)?.cast(), text)
             }
             DataType::POINTER => (value.data.ptr, known.size),
-            // The map, as it was given to `PMIx_Value_load`.
+            // The map in the form that `PMIx_Value_load` takes.
             DataType::REGEX => {
                 let copy = value.duplicate()?.data.bo;
                 (copy.bytes.cast(), copy.size)
@@ -88,7 +90,7 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
                 return write_to(size, known.size);
             }
             _ if value.data.ptr.is_null() => (ptr::null_mut(), 0),
-            // The names of a process and of a job are copied to where there is room for them.
+            // The name of a process or of a job is copied to the memory of the caller if there is any.
             DataType::PROC | DataType::PROC_NSPACE if !(*data).is_null() => {
                 ptr::copy_nonoverlapping(value.data.ptr.cast::<u8>(), (*data).cast(), known.size);
                 return write_to(size, known.size);
@@ -100,20 +102,21 @@ unsafe fn unload(value: &pmix_value_t, data: *mut *mut c_void, size: *mut usize)
     }
 }
 
-/// Compares two pointers, or two topologies, by their addresses, which the model does not have; none for others.
+/// Compares two pointers or two topologies by their addresses, which the model does not contain. Returns `None` for
+/// other types.
 ///
 /// # Safety
-/// Both are NULL or valid values.
+/// Each pointer is NULL or points to a valid value.
 unsafe fn pointers(
     first: *const pmix_value_t,
     second: *const pmix_value_t,
 ) -> Option<pmix_types::ValueComparison> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that each pointer is NULL or valid.
     let (first, second) = unsafe { (first.as_ref()?, second.as_ref()?) };
     if first.r#type != second.r#type {
         return None;
     }
-    // SAFETY: the type says that the union holds a pointer, or one to a valid topology or to nothing.
+    // SAFETY: the type of the valid value names the member of the union, and a topology is NULL or valid.
     let address = |value: &pmix_value_t| unsafe {
         match DataType::from_raw(value.r#type) {
             DataType::POINTER => Some(value.data.ptr.addr()),
@@ -129,46 +132,47 @@ unsafe fn pointers(
     })
 }
 
-/// A value of C in the model.
+/// Converts a C value.
 ///
 /// # Safety
 /// `at` is NULL, which is an error, or points to a valid value.
 pub(crate) unsafe fn value_at(at: *const pmix_value_t) -> Result<Value<'static>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid.
     unsafe { Value::from_c(there(at)?) }
 }
 
-/// An info of C in the model.
+/// Converts a C info.
 ///
 /// # Safety
-/// As of [`value_at`].
+/// The conditions of [`value_at`].
 pub(crate) unsafe fn info_at(at: *const pmix_info_t) -> Result<Info<'static>> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees that `at` is NULL or valid.
     unsafe { Info::from_c(there(at)?) }
 }
 
 exported! {
     fn PMIx_Value_load(val: *mut pmix_value_t, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `val` to be NULL or valid for writes, and `data` to be NULL or a datum of the
+        // type.
         code(unsafe { make_at(val, || loaded(data, DataType::from_raw(r#type))) })
     }
 
     fn PMIx_Value_unload(val: *mut pmix_value_t, data: *mut *mut c_void, sz: *mut usize) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { there(val).and_then(|value| unload(value, data, sz)) })
     }
 
     fn PMIx_Value_xfer(dest: *mut pmix_value_t, src: *const pmix_value_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { there(src).and_then(|from| make_at(dest, || from.duplicate())) })
     }
 
     fn PMIx_Value_compare(v1: *mut pmix_value_t, v2: *mut pmix_value_t) -> pmix_value_cmp_t {
-        // SAFETY: the pointers are NULL or lead to values (header contract).
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         if let Some(order) = unsafe { pointers(v1, v2) } {
             return order.as_raw();
         }
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         match unsafe { (value_at(v1), value_at(v2)) } {
             (Ok(one), Ok(other)) => one.compare(&other).as_raw(),
             _ => pmix_types::ValueComparison::NotAvailable.as_raw(),
@@ -178,14 +182,15 @@ exported! {
     fn PMIx_Value_get_number(value: *const pmix_value_t, dest: *mut c_void, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
             let of = DataType::from_raw(r#type);
-            // SAFETY: C says so.
+            // SAFETY: the header requires `value` to be NULL or valid.
             let number = unsafe { value_at(value)? }.convert(of).map_err(|e| e.status())?;
             let known = datum::ops(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
             if dest.is_null() {
                 return Err(Status::ERR_BAD_PARAM);
             }
             let made = number.to_c()?;
-            // SAFETY: C has room for one; a number is inline.
+            // SAFETY: the header requires room at `dest` for a number of the type, and numbers are stored inline in
+            // `made`.
             unsafe { ptr::copy_nonoverlapping(ptr::from_ref(&made.data).cast::<u8>(), dest.cast(), known.size) };
             Ok(())
         })())
@@ -193,15 +198,15 @@ exported! {
 
     fn PMIx_Value_get_size(val: *const pmix_value_t, size: *mut usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `val` to be NULL or valid.
             let len = unsafe { value_at(val)? }.storage_size().map_err(|e| e.status())?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `size` to be NULL or valid for writes.
             unsafe { write_to(size, len) }
         })())
     }
 
     fn PMIx_Value_true(v: *const pmix_value_t) -> pmix_boolean_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `v` to be NULL or valid.
         match unsafe { value_at(v) } {
             Ok(value) => value.truth().as_raw(),
             Err(_) if v.is_null() => pmix_types::Truth::False.as_raw(),
@@ -211,33 +216,34 @@ exported! {
 
     fn PMIx_Info_load(info: *mut pmix_info_t, key: *const c_char, data: *const c_void, r#type: pmix_data_type_t) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires each pointer to be NULL or valid for its type.
             let (to, key) = unsafe { (there_mut(info)?, memory::text_within(key, 512)) };
-            // SAFETY: C has room for one, which may hold anything so far.
+            // SAFETY: the header requires `info` to be valid for writes. Its old content may be uninitialized and is
+            // not freed.
             unsafe { ptr::write(to, pmix_info_t::initial()) };
             fill(&mut to.key, key.ok_or(Status::ERR_BAD_PARAM)?);
-            // SAFETY: C says so.
+            // SAFETY: the header requires `data` to be NULL or a datum of the type.
             to.value = unsafe { loaded(data, DataType::from_raw(r#type))? };
             Ok(())
         })())
     }
 
     fn PMIx_Info_xfer(dest: *mut pmix_info_t, src: *const pmix_info_t) -> pmix_status_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         code(unsafe { there(src).and_then(|from| make_at(dest, || from.duplicate())) })
     }
 
     fn PMIx_Info_get_size(val: *const pmix_info_t, size: *mut usize) -> pmix_status_t {
         code((|| {
-            // SAFETY: C says so.
+            // SAFETY: the header requires `val` to be NULL or valid.
             let len = unsafe { info_at(val)? }.storage_size().map_err(|e| e.status())?;
-            // SAFETY: as above.
+            // SAFETY: the header requires `size` to be NULL or valid for writes.
             unsafe { write_to(size, len) }
         })())
     }
 
     fn PMIx_Info_true(p: *const pmix_info_t) -> pmix_boolean_t {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `p` to be NULL or valid.
         match unsafe { info_at(p) } {
             Ok(info) => info.truth().as_raw(),
             Err(_) if p.is_null() => pmix_types::Truth::False.as_raw(),
@@ -246,10 +252,11 @@ exported! {
     }
 
     fn PMIx_Pdata_load(dest: *mut pmix_pdata_t, p: *const pmix_proc_t, key: *const c_char, data: *const c_void, r#type: pmix_data_type_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires `dest` to be NULL or valid for writes.
         if let Some(to) = unsafe { dest.as_mut() } {
             *to = pmix_pdata_t::initial();
-            // SAFETY: as above.
+            // SAFETY: the header requires `p` to be NULL or valid, `key` NULL or a string, and `data` NULL or a datum
+            // of the type.
             unsafe {
                 if let Some(proc) = p.as_ref() {
                     to.proc = *proc;
@@ -261,9 +268,9 @@ exported! {
     }
 
     fn PMIx_Pdata_xfer(dest: *mut pmix_pdata_t, src: *mut pmix_pdata_t) {
-        // SAFETY: C says so.
+        // SAFETY: the header requires each pointer to be NULL or valid for its type.
         if let (Some(to), Some(from)) = unsafe { (dest.as_mut(), src.as_ref()) } {
-            // SAFETY: as above.
+            // SAFETY: the header requires `src` to be valid; it is not NULL.
             *to = unsafe { from.duplicate() }.unwrap_or_else(|_| pmix_pdata_t::initial());
         }
     }
@@ -273,14 +280,14 @@ macro_rules! flags {
     (set { $($set:ident |$flag:ident| $to:expr;)* } has { $($has:ident |$seen:ident| $is:expr;)* }) => {
         exported! {
             $(fn $set(p: *mut pmix_info_t) {
-                // SAFETY: C says so.
+                // SAFETY: the header requires `p` to be NULL or valid.
                 if let Some(info) = unsafe { p.as_mut() } {
                     let $flag = InfoFlags::from_raw(info.flags);
                     info.flags = $to.as_raw();
                 }
             })*
             $(fn $has(p: *const pmix_info_t) -> bool {
-                // SAFETY: C says so.
+                // SAFETY: the header requires `p` to be NULL or valid.
                 unsafe { p.as_ref() }.is_some_and(|$seen| $is)
             })*
         }

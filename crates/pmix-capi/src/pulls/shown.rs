@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output as this library shows it: in lines, each with what a pull wants in front of it.
+//! Output formatted by this library: lines with the prefix that a pull requests.
 
 use std::time::SystemTime;
 
@@ -7,18 +7,18 @@ use pmix_types::{IofChannel, Proc};
 
 use super::directives::{Form, Tag};
 
-/// A line that is longer is shown in parts.
+/// The maximum length of a line in bytes; a longer line is written in parts.
 const LONGEST: usize = 64 << 10;
 
-/// The lines of one stream.
+/// The lines of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Holds the beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived yet.
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// Adds what has come, and returns what is shown now. No bytes are the end of the stream.
+    /// Adds output and returns the bytes to write now. Empty `data` is the end of the stream.
     pub(super) fn push(
         &mut self,
         form: Form,
@@ -43,7 +43,7 @@ impl Lines {
         out
     }
 
-    /// Returns the line that has not ended when its stream ends.
+    /// Returns the unfinished line when the stream ends.
     pub(super) fn end(&mut self, form: Form, source: &Proc<'_>, channel: IofChannel) -> Vec<u8> {
         let mut out = Vec::new();
         self.finish(&Front::of(form, source, channel), &mut out);
@@ -53,7 +53,7 @@ impl Lines {
     fn finish(&mut self, front: &Front, out: &mut Vec<u8>) {
         if !self.rest.is_empty() {
             front.show(&std::mem::take(&mut self.rest), out);
-            // The next line begins at the left.
+            // Ends the line, so that the next output starts on a line of its own.
             if !out.ends_with(b"\n") {
                 out.push(b'\n');
             }
@@ -61,10 +61,10 @@ impl Lines {
     }
 }
 
-/// What stands around the lines of a stream that come at one time.
+/// The prefix and suffix of the lines of a stream that arrive together.
 struct Front {
     before: String,
-    /// The end of an element of XML; none where the lines are text.
+    /// The end tag of an XML element; `None` for text.
     after: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Front {
     }
 }
 
-/// Text of XML: a character that cannot stand there is its number, as OpenPMIx writes it.
+/// Escapes text for XML. A control character becomes its number, as in OpenPMIx.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -187,7 +187,7 @@ mod tests {
         let line = shown(timed, &[b"one\n"]);
         let (time, rest) = line.split_once(']').unwrap();
         assert_eq!(rest, "[3]<stdout>: one\n");
-        // As ctime of C writes it, `Tue Nov 24 20:13:20 2026`.
+        // The format of `ctime`: `Tue Nov 24 20:13:20 2026`.
         assert_eq!(time.len(), 25, "{time}");
     }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keeps the output of each stream of a pull: unfinished lines, and the bytes that are gathered for one call of the
-//! program's function.
+//! The output of each stream of a pull: unfinished lines, and the bytes buffered for one call of the callback.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use pmix_types::{Info, IofChannel, Proc};
 use super::directives::{Directives, Form, Gathering};
 use super::shown::Lines;
 
-/// The most bytes that are gathered of all streams of a pull.
+/// The maximum number of bytes that are buffered for all streams of a pull.
 const MOST_OF_ALL: usize = 16 << 20;
 
-/// Output of one stream; no bytes are its end.
+/// Output of a stream; empty data are its end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Output {
     pub(super) source: Proc<'static>,
@@ -22,16 +21,16 @@ pub(super) struct Output {
     pub(super) data: Vec<u8>,
 }
 
-/// A stream, in the order of processes.
+/// A stream; the order is that of the processes.
 type Stream = (Proc<'static>, u16);
 
-/// Holds the streams of a pull.
+/// The streams of a pull.
 #[derive(Debug)]
 pub(super) struct Streams {
     directives: Directives,
-    /// Where the library shows them.
+    /// The unfinished lines, if the library writes the output.
     lines: BTreeMap<Stream, Lines>,
-    /// Where a function is called.
+    /// The buffered bytes, if the pull has a callback.
     gathered: BTreeMap<Stream, Vec<u8>>,
     num_bytes: usize,
     is_timed: bool,
@@ -48,7 +47,7 @@ impl Streams {
         }
     }
 
-    /// Takes what has come; answers what is handed out now.
+    /// Adds output, and returns the output that is due now.
     pub(super) fn take(&mut self, come: Output) -> Vec<Output> {
         if self.directives.form != Form::default() {
             return self.show(come);
@@ -73,7 +72,8 @@ impl Streams {
     fn gather(&mut self, come: Output) -> Vec<Output> {
         let stream = (come.source.clone(), come.channel.as_raw());
         if come.data.is_empty() || !come.infos.is_empty() {
-            // It says something of its own, and stands behind what came before.
+            // Infos apply to this output alone, and the end of a stream has no bytes. Either is delivered separately,
+            // after the buffered bytes.
             let before = self.gathered.remove(&stream).unwrap_or_default();
             self.num_bytes -= before.len();
             let before = Some(before).filter(|before| !before.is_empty());
@@ -95,7 +95,8 @@ impl Streams {
         }
     }
 
-    /// After how much time what is gathered is to be handed out; none if that is on its way, or nothing waits.
+    /// Returns the time after which the buffered bytes must be delivered. Returns `None` if a timer already runs or
+    /// nothing is buffered.
     pub(super) fn timer(&mut self) -> Option<Duration> {
         let time = self.directives.gathering.time?;
         let begins = self.num_bytes > 0 && !self.is_timed;
@@ -103,7 +104,7 @@ impl Streams {
         begins.then_some(time)
     }
 
-    /// What is gathered, because it is time.
+    /// Returns all buffered output, because its time has come.
     pub(super) fn flush(&mut self) -> Vec<Output> {
         self.is_timed = false;
         self.num_bytes = 0;
@@ -113,7 +114,7 @@ impl Streams {
             .collect()
     }
 
-    /// All that is kept, because the pull ends.
+    /// Returns all output that is kept, because the pull ends.
     pub(super) fn end(&mut self) -> Vec<Output> {
         let form = self.directives.form;
         let lines = std::mem::take(&mut self.lines);
@@ -127,7 +128,7 @@ impl Streams {
     }
 }
 
-/// What the library shows, on the stream where it is shown.
+/// Returns output of the library for the stream on which it is written.
 fn shown(form: Form, source: Proc<'static>, channel: IofChannel, data: Vec<u8>) -> Output {
     Output {
         source,
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(streams.take(from(0, ERR, "err")), []);
         let whole = streams.take(from(0, OUT, "def"));
         assert_eq!(whole, [from(0, OUT, "abcdef")]);
-        // The end of a stream, and what has infos, stands behind what came before.
+        // The end of a stream, and output with infos, follow the buffered output.
         let end = streams.take(from(1, OUT, ""));
         assert_eq!(end, [from(1, OUT, "xyz"), from(1, OUT, "")]);
         assert_eq!(streams.take(from(1, OUT, "")), [from(1, OUT, "")]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The attributes that a host says it supports (`PMIx_Register_attributes`), and the answers to queries for them.
+//! The attributes that a host registers as supported (`PMIx_Register_attributes`), and replies to queries for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use pmix_types::{Attribute, Info, Query, Status, Text};
 use crate::memory::Result;
 use crate::per_process::PerProcess;
 
-/// The most functions whose attributes a host may register: PMIx has no more for which a host is asked.
+/// The maximum number of functions whose attributes a host may register; PMIx has fewer functions that reach a host.
 const MOST_FUNCTIONS: usize = 256;
 
-/// The names of attributes, by function.
+/// The names of attributes by function.
 type Registered = BTreeMap<String, Vec<&'static str>>;
 
 static REGISTERED: PerProcess<Mutex<Registered>> = PerProcess::new(Mutex::new(BTreeMap::new()));
@@ -23,11 +23,13 @@ fn registered() -> MutexGuard<'static, Registered> {
     registered.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers the attributes of a function. Names that no release has are left out, as an answer states the key of each.
+/// Registers the attributes of a function. Names that no release defines are skipped, because a reply contains the
+/// key of each attribute.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_REPEAT_ATTR_REGISTRATION` for a function that is registered; `PMIX_ERR_OUT_OF_RESOURCE` for too many.
+/// Returns `PMIX_ERR_REPEAT_ATTR_REGISTRATION` if the function is already registered, and `PMIX_ERR_OUT_OF_RESOURCE`
+/// if there are too many functions.
 pub(super) fn register(function: &Text<'_>, names: &[Text<'_>]) -> Result<()> {
     let function = function.as_str().ok_or(Status::ERR_BAD_PARAM)?;
     let mut registered = registered();
@@ -49,12 +51,13 @@ pub(super) fn register(function: &Text<'_>, names: &[Text<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Forgets all, as the server has ended.
+/// Drops all registrations, when the server ends.
 pub(super) fn forget() {
     registered().clear();
 }
 
-/// Answers queries for the support of the host, where all of them ask for it and the host has registered attributes.
+/// Replies to queries for the support of the host. Returns `None` unless all queries ask for it and the host has
+/// registered attributes.
 pub(super) fn answer(queries: &[Query<'_>]) -> Option<Vec<Info<'static>>> {
     let registered = registered();
     if registered.is_empty() || !queries.iter().all(is_about_support) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host of C: its module, and what the server tells it unasked.
+//! The host of a C server: its module, and the events that the server reports to it.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -15,30 +15,31 @@ use crate::memory::Result;
 
 use super::pending::To;
 
-/// The bytes of the module that all releases have in common. The module of an older release has no more.
+/// The size of the module members that all releases have. The module of an older release has no more.
 const COMMON_BYTES: usize = 224;
 
-/// The bytes of the module of OpenPMIx 5.0, whose last slot is `session_control`.
+/// The size of the module of OpenPMIx 5.0, whose last slot is `session_control`.
 const BYTES_OF_5: usize = 232;
 
 const _: () = assert!(std::mem::offset_of!(pmix_server_module_t, tool_connected2) == COMMON_BYTES);
 
-/// The attribute of `PMIx_server_init` and `PMIx_tool_init` by which a host says how large its module is: a number of
-/// bytes, such as `sizeof(pmix_server_module_t)`. `include/pmix_server.h` names it.
+/// The attribute of `PMIx_server_init` and `PMIx_tool_init` for the size of the host's module in bytes, such as
+/// `sizeof(pmix_server_module_t)`. `include/pmix_server.h` defines it.
 const MODULE_SIZE: &str = "pmixrs.module.size";
 
-/// Takes the size of the host's module from the infos of an init; without one it is that of all releases.
+/// Removes the size of the host's module from the infos of an init and returns it. Without the attribute, it is the
+/// size that all releases have.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` for a value that is no number, or fewer bytes than every release has.
+/// Returns `PMIX_ERR_BAD_PARAM` if the value is not a number, or is smaller than the size that all releases have.
 pub(crate) fn take_module_size(infos: &mut Vec<Info<'_>>) -> Result<usize> {
     let size = module_size(infos)?;
     infos.retain(|info| !info.key.is(MODULE_SIZE));
     Ok(size)
 }
 
-/// Returns the size of the host's module, as [`take_module_size`].
+/// Returns the size of the host's module, like [`take_module_size`].
 pub(crate) fn module_size(infos: &[Info<'_>]) -> Result<usize> {
     let Some(info) = infos.iter().find(|info| info.key.is(MODULE_SIZE)) else {
         return Ok(COMMON_BYTES);
@@ -56,7 +57,7 @@ pub(crate) fn module_size(infos: &[Info<'_>]) -> Result<usize> {
     }
 }
 
-/// Copies the module of a host; slots that it does not have are empty.
+/// Copies the module of a host. Slots that it does not have are empty.
 ///
 /// # Safety
 /// `at` is NULL or points to a module of `size` bytes.
@@ -75,13 +76,15 @@ pub(crate) unsafe fn module_at(
     } else {
         whole_slots
     };
-    // SAFETY: the caller guarantees that many bytes; the rest is zeros, which every slot may be.
+    // SAFETY: the caller guarantees `size` bytes at `at`, and `copied` is at most that. Zeros are valid for every
+    // slot.
     let mut module = unsafe {
         ptr::copy_nonoverlapping(at.cast::<u8>(), module.as_mut_ptr().cast::<u8>(), copied);
         module.assume_init()
     };
     if size == BYTES_OF_5 {
-        // SAFETY: the caller guarantees the slot behind the common ones, which 5.0 has for this function.
+        // SAFETY: the caller guarantees `BYTES_OF_5` bytes. In OpenPMIx 5.0 the slot after the common ones is this
+        // function.
         module.session_control = unsafe {
             at.cast::<u8>()
                 .add(COMMON_BYTES)
@@ -92,14 +95,14 @@ pub(crate) unsafe fn module_at(
     Some(module)
 }
 
-/// A host of C.
+/// The host of a C server.
 pub(crate) struct CHost {
-    /// Its functions; the server of a tool may have them later.
+    /// The functions of the host. The server of a tool may receive them after its init.
     given: OnceLock<pmix_server_module_t>,
 }
 
-/// The functions of a host that has given none.
-// SAFETY: a module without functions is zeros.
+/// The functions of a host that has not passed any.
+// SAFETY: all members are optional functions, for which zero is `None`.
 static NO_FUNCTIONS: pmix_server_module_t = unsafe { std::mem::zeroed() };
 
 impl CHost {
@@ -109,12 +112,12 @@ impl CHost {
         }
     }
 
-    /// Gives it its functions. Returns whether it had none.
+    /// Stores the functions of the host. Returns `true` if it had none.
     pub(super) fn give(&self, module: &pmix_server_module_t) -> bool {
         self.given.set(*module).is_ok()
     }
 
-    /// Returns `true` if the host is asked about tools that connect.
+    /// Returns `true` if the host has a function for tools that connect.
     fn takes_tools(&self) -> bool {
         let module = self.module();
         module.tool_connected.is_some() || module.tool_connected2.is_some()
@@ -125,7 +128,7 @@ impl CHost {
     }
 }
 
-/// Hands each call to the function that has its name in `upcalls`: whole, or in its parts.
+/// Implements `Host`: each method calls the method of the same name in `upcalls`, with the whole call or its parts.
 macro_rules! host {
     (
         whole { $($name:ident($call:ident) -> $answer:ty;)* }
@@ -182,8 +185,8 @@ host! {
     }
 }
 
-/// A process that is lost is an event to the host, as the host waits for it. A host that does not hear that tools
-/// connect does not hear that they are lost: Slurm 22.05 would end the step that it takes them for a part of.
+/// Reports a lost process to the host as an event. A host without a function for connecting tools is not notified of
+/// lost tools: Slurm 22.05 would terminate the step to which it attributes them.
 fn noticed(event: ServerEvent, takes_tools: bool) {
     match event {
         ServerEvent::ProcessLost { is_tool: true, .. } if !takes_tools => {}
@@ -197,7 +200,7 @@ fn noticed(event: ServerEvent, takes_tools: bool) {
                 source: proc,
                 infos,
             };
-            // Without a thread for it the host learns it from the process's end.
+            // If no thread can be started, the host still learns of the loss when the process exits.
             let _ = later(move || tell(event));
         }
         ServerEvent::Refused { reason } => tracing::warn!("a connection was rejected: {reason}"),

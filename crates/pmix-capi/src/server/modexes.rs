@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct modexes that the host asked for (`PMIx_server_dmodex_request`) and that are not answered yet.
+//! Direct modex requests of the host (`PMIx_server_dmodex_request`) that are not complete.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -15,7 +15,7 @@ use crate::per_process::PerProcess;
 
 type Function = unsafe extern "C" fn(pmix_status_t, *mut std::ffi::c_char, usize, *mut c_void);
 
-/// The callback of a direct modex, which takes the data.
+/// The callback of a direct modex, which receives the data.
 struct Waiting(Callback<Function>);
 
 #[derive(Default)]
@@ -33,11 +33,11 @@ fn open() -> MutexGuard<'static, Open> {
     OPEN.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a request; returns its number.
+/// Adds a request and returns its number.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_BAD_PARAM` without a callback.
+/// Returns `PMIX_ERR_BAD_PARAM` if there is no callback.
 pub(super) fn added(callback: pmix_dmodex_response_fn_t, cbdata: *mut c_void) -> Result<usize> {
     let waiting = Waiting(Callback::new(
         callback.ok_or(Status::ERR_BAD_PARAM)?,
@@ -50,14 +50,14 @@ pub(super) fn added(callback: pmix_dmodex_response_fn_t, cbdata: *mut c_void) ->
     Ok(number)
 }
 
-/// Answers a request, once. The caller is the thread of the server, so another thread calls back.
+/// Completes a request once. It runs on the thread of the server, so another thread runs the callback.
 pub(super) fn answer(number: usize, found: std::result::Result<Vec<u8>, Status>) {
     if let Some(waiting) = removed(number) {
         later_or_now(move || waiting.answer(found));
     }
 }
 
-/// Forgets a request that the server refused: its function says so.
+/// Drops a request that the server rejected; the function returns the error instead.
 pub(super) fn forget(number: usize) {
     let _ = removed(number);
 }
@@ -85,7 +85,8 @@ impl Waiting {
                 Ok(at) => (status, at, found.len()),
                 Err(fault) => (fault, std::ptr::null_mut(), 0),
             };
-            // SAFETY: the host gave the function and its data; the bytes were allocated here, as many as the length.
+            // SAFETY: the program passed this function with this `cbdata`, as the header declares it. `at` has `len`
+            // bytes, which were allocated here.
             unsafe {
                 callback(status.as_raw(), at, len, data);
                 release(at);
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use crate::memory::shortage;
 
-    /// The status, `true` for NULL, and the length that the callback was given last.
+    /// The last status and length passed to the callback, and `true` if the pointer was NULL.
     static SEEN: Mutex<(Status, bool, usize)> = Mutex::new((Status::ERROR, false, 0));
 
     unsafe extern "C" fn note(status: pmix_status_t, at: *mut c_char, len: usize, _: *mut c_void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process that is a server asks for itself: its host serves it, as it serves clients.
+//! Requests of a process that is itself a server: its host handles them, as it handles those of clients.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -18,38 +18,38 @@ use crate::state::state;
 use super::host::CHost;
 use super::pending::To;
 
-/// The host of this process, and the name that the process has.
+/// The host of this process, and the name of the process.
 pub(crate) struct OwnHost {
     host: Arc<CHost>,
     proc: Proc<'static>,
 }
 
-/// The host of the server that this process is.
+/// The host of the server in this process.
 static HOST: PerProcess<Mutex<Option<Arc<CHost>>>> = PerProcess::new(Mutex::new(None));
 
 fn host() -> MutexGuard<'static, Option<Arc<CHost>>> {
     HOST.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says who the host is, or that there is none any longer.
+/// Sets or clears the host of this process.
 pub(super) fn set_host(new: Option<Arc<CHost>>) {
     *host() = new;
 }
 
-/// Gives the host of this process its functions. Returns whether there is one that had none.
+/// Passes its functions to the host of this process. Returns `true` if there is a host that had none.
 pub(crate) fn give(module: &pmix_server_module_t) -> bool {
     host().as_ref().is_some_and(|host| host.give(module))
 }
 
-/// Whether the host of the server that this process is has a function for `PMIx_Spawn`.
+/// Returns `true` if the host of this process has a function for `PMIx_Spawn`.
 pub(crate) fn has_spawn() -> bool {
     let host = host();
     host.as_ref()
         .is_some_and(|host| host.module().spawn.is_some())
 }
 
-/// The host, if this process is a server. One that is connected to another server, too, asks
-/// that one.
+/// Returns the host if this process is a server without a connection. With a connection to another server, requests
+/// go to that server.
 pub(crate) fn own_host() -> Option<OwnHost> {
     let proc = {
         let state = state();
@@ -64,20 +64,20 @@ pub(crate) fn own_host() -> Option<OwnHost> {
 }
 
 impl OwnHost {
-    /// Asks and waits for the answer.
+    /// Sends a request to the host and waits for its reply.
     pub(crate) fn wait<T: Reply + Send + 'static>(
         &self,
         ask: impl FnOnce(&CHost, &Proc<'static>, To<T>) -> Result<()>,
     ) -> Result<(Status, T)> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        // Who asked is there until the answer is.
+        // The receiver exists until the reply arrives, so sending fails only after an earlier reply.
         let then = move |answer| drop(sender.send(answer));
         ask(&self.host, &self.proc, To::Own(Box::new(then)))?;
-        // A host that has not answered when its server ends never will.
+        // The sender was dropped: the server ended before the host replied.
         receiver.recv().unwrap_or(Err(Status::ERR_COMM_FAILURE))
     }
 
-    /// Asks and has the answer called back; a status that brings nothing is an error there.
+    /// Sends a request to the host and calls `then` with the reply. A status without a result is an error for `then`.
     pub(crate) fn start<T: Reply + Send + 'static>(
         &self,
         ask: impl FnOnce(&CHost, &Proc<'static>, To<T>) -> Result<()>,
@@ -94,8 +94,7 @@ impl OwnHost {
         ask(&self.host, &self.proc, To::Own(Box::new(called_back)))
     }
 
-    /// Asks for what is answered with a status alone: waits for the answer if there is nothing to
-    /// call back.
+    /// Sends a request whose reply is a status. Without a callback, waits for the reply.
     pub(crate) fn op(
         &self,
         cbfunc: pmix_op_cbfunc_t,

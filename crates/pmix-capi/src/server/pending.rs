@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls of the host that it has not answered yet, and the functions it answers them with.
+//! Calls of the host without a reply so far, and the callbacks by which the host replies.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::model::{Model, many};
 use crate::names::proc_at;
 use crate::per_process::PerProcess;
 
-/// Takes a status that brings something, and what it brings; or the status of a failure.
+/// A function that receives a status with a result, or the status of a failure.
 type Then<T> = Box<dyn FnOnce(Result<(Status, T)>) + Send>;
 
-/// Who gets what the host answers.
+/// The receiver of a reply of the host.
 pub(crate) enum To<T: Reply> {
-    /// Who asked the server.
+    /// The server, for a client or tool.
     Server(Completion<T>),
-    /// This process itself.
+    /// This process.
     Own(Then<T>),
 }
 
@@ -58,7 +58,7 @@ impl<T: Reply> To<T> {
     }
 }
 
-/// What the host answers a call with.
+/// The reply that a call expects.
 pub(super) enum Answering {
     Op(To<()>),
     Modex(To<Vec<u8>>),
@@ -70,7 +70,7 @@ pub(super) enum Answering {
     Tool(To<Proc<'static>>),
 }
 
-/// A call: how it is answered, and what the host may look at until then.
+/// A call: its expected reply, and the arguments that the host may read until then.
 struct Pending {
     answering: Answering,
     #[allow(dead_code, reason = "freed with the call")]
@@ -83,7 +83,7 @@ struct Calls {
     open: BTreeMap<usize, Pending>,
 }
 
-/// Open calls by number. A host that answers twice, or after the end, is not heard.
+/// The open calls by number. The number makes a second or late reply of the host harmless.
 static CALLS: PerProcess<Mutex<Calls>> = PerProcess::new(Mutex::new(Calls {
     last: 0,
     open: BTreeMap::new(),
@@ -93,7 +93,7 @@ fn calls() -> MutexGuard<'static, Calls> {
     CALLS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends all calls, with the server: who asked for this process is told that the host has not answered.
+/// Completes all calls with an error, because the server ends.
 pub(super) fn end_all() {
     let open = std::mem::take(&mut calls().open);
     for pending in open.into_values() {
@@ -101,7 +101,7 @@ pub(super) fn end_all() {
     }
 }
 
-/// Calls the host, which answers at once with its status or later under the number it is given.
+/// Calls the host, which completes at once by its status, or later by the callback with the number.
 pub(super) fn call(
     answering: Answering,
     shown: Box<dyn Any + Send>,
@@ -118,7 +118,7 @@ pub(super) fn call(
     if status == Status::SUCCESS {
         return;
     }
-    // The host has done it, or will not: there is no callback.
+    // The host has completed the call, or rejected it: in either case it will not call back.
     if let Some(pending) = take(number) {
         pending.answering.at_once(status);
     }
@@ -129,7 +129,7 @@ fn take(number: usize) -> Option<Pending> {
 }
 
 impl Answering {
-    /// The host's function returned this.
+    /// Completes the call with the status that the host's function returned.
     fn at_once(self, status: Status) {
         fn fail<T: Reply>(done: To<T>, status: Status) {
             match status {
@@ -153,7 +153,7 @@ impl Answering {
     }
 }
 
-/// Whether something came with a status.
+/// Returns `true` if a status comes with a result.
 const fn is_some(status: Status) -> bool {
     matches!(
         status,
@@ -164,7 +164,7 @@ const fn is_some(status: Status) -> bool {
     )
 }
 
-/// Answers a call under its number; what the host gave is read before this returns.
+/// Completes the call with a number. All data of the host are read before this returns.
 fn answer(name: &'static str, cbdata: *mut c_void, with: impl FnOnce(Answering)) {
     guard(name, move || match take(cbdata as usize) {
         Some(pending) => with(pending.answering),
@@ -183,7 +183,7 @@ fn finish<T: Reply>(done: To<T>, status: pmix_status_t, read: impl FnOnce() -> R
     }
 }
 
-/// Answers what has no result (`pmix_op_cbfunc_t`).
+/// Completes a call without a result (`pmix_op_cbfunc_t`).
 pub(super) unsafe extern "C" fn op(status: pmix_status_t, cbdata: *mut c_void) {
     answer("op", cbdata, |answering| {
         if let Answering::Op(done) = answering {
@@ -192,7 +192,7 @@ pub(super) unsafe extern "C" fn op(status: pmix_status_t, cbdata: *mut c_void) {
     });
 }
 
-/// Answers a fence or a direct modex (`pmix_modex_cbfunc_t`).
+/// Completes a fence or a direct modex (`pmix_modex_cbfunc_t`).
 pub(super) unsafe extern "C" fn modex(
     status: pmix_status_t,
     data: *const c_char,
@@ -212,13 +212,13 @@ pub(super) unsafe extern "C" fn modex(
     release_later(release, release_cbdata);
 }
 
-/// Lets the host have back what it answered with, which has been copied. The host may hold a lock
-/// while it answers that its function takes, too, so another thread calls it.
+/// Calls the release function of the host, after its data have been copied. The host may hold a lock while it replies
+/// that the release function takes as well, so another thread calls it.
 fn release_later(release: pmix_release_cbfunc_t, cbdata: *mut c_void) {
     let Some(release) = release else { return };
     guard("release", || {
         let callback = Callback::new(release, cbdata);
-        // SAFETY: the host gave the function and what it is given.
+        // SAFETY: the host passed this function with this `cbdata`, as the header declares it.
         let release = move || callback.call(|release, data| unsafe { release(data) });
         if later(release).is_err() {
             tracing::warn!("cannot release the reply of the host: cannot start a thread");
@@ -226,7 +226,7 @@ fn release_later(release: pmix_release_cbfunc_t, cbdata: *mut c_void) {
     });
 }
 
-/// Answers a lookup (`pmix_lookup_cbfunc_t`).
+/// Completes a lookup (`pmix_lookup_cbfunc_t`).
 pub(super) unsafe extern "C" fn lookup(
     status: pmix_status_t,
     data: *mut pmix_pdata_t,
@@ -235,13 +235,13 @@ pub(super) unsafe extern "C" fn lookup(
 ) {
     answer("lookup", cbdata, |answering| {
         if let Answering::Lookup(done) = answering {
-            // SAFETY: the host says that there are so many.
+            // SAFETY: the header requires `data` to be NULL or to have `ndata` valid elements.
             finish(done, status, || unsafe { many(data, ndata) });
         }
     });
 }
 
-/// Answers a spawn (`pmix_spawn_cbfunc_t`).
+/// Completes a spawn (`pmix_spawn_cbfunc_t`).
 pub(super) unsafe extern "C" fn spawn(
     status: pmix_status_t,
     nspace: *mut c_char,
@@ -249,16 +249,15 @@ pub(super) unsafe extern "C" fn spawn(
 ) {
     answer("spawn", cbdata, |answering| {
         if let Answering::Spawn(done) = answering {
-            // SAFETY: the host says that there is a name.
             finish(done, status, || {
-                // SAFETY: as above.
+                // SAFETY: the header requires `nspace` to be NULL or a string.
                 Ok(unsafe { crate::names::nspace_at(nspace) })
             });
         }
     });
 }
 
-/// Answers with infos (`pmix_info_cbfunc_t`).
+/// Completes a call with infos (`pmix_info_cbfunc_t`).
 pub(super) unsafe extern "C" fn infos(
     status: pmix_status_t,
     info: *mut pmix_info_t,
@@ -269,14 +268,14 @@ pub(super) unsafe extern "C" fn infos(
 ) {
     answer("infos", cbdata, |answering| {
         if let Answering::Infos(done) = answering {
-            // SAFETY: the host says that there are so many.
+            // SAFETY: the header requires `info` to be NULL or to have `ninfo` valid infos.
             finish(done, status, || unsafe { infos_at(info, ninfo) });
         }
     });
     release_later(release, release_cbdata);
 }
 
-/// Answers with what the check of a credential brought (`pmix_validation_cbfunc_t`).
+/// Completes the validation of a credential (`pmix_validation_cbfunc_t`).
 pub(super) unsafe extern "C" fn validated(
     status: pmix_status_t,
     info: *mut pmix_info_t,
@@ -285,13 +284,13 @@ pub(super) unsafe extern "C" fn validated(
 ) {
     answer("validated", cbdata, |answering| {
         if let Answering::Validated(done) = answering {
-            // SAFETY: the host says that there are so many.
+            // SAFETY: the header requires `info` to be NULL or to have `ninfo` valid infos.
             finish(done, status, || unsafe { infos_at(info, ninfo) });
         }
     });
 }
 
-/// Answers with a credential (`pmix_credential_cbfunc_t`).
+/// Completes a request for a credential (`pmix_credential_cbfunc_t`).
 pub(super) unsafe extern "C" fn credential(
     status: pmix_status_t,
     made: *mut pmix_byte_object_t,
@@ -302,7 +301,8 @@ pub(super) unsafe extern "C" fn credential(
     answer("credential", cbdata, |answering| {
         if let Answering::Credential(done) = answering {
             finish(done, status, || {
-                // SAFETY: the host says that they are there.
+                // SAFETY: the header requires `made` to be NULL or valid, and `info` to be NULL or to have `ninfo`
+                // valid infos.
                 unsafe {
                     let object = crate::record::there(made)?;
                     let bytes = pmix_types::Bytes::from_c(object)?;
@@ -316,7 +316,7 @@ pub(super) unsafe extern "C" fn credential(
     });
 }
 
-/// Answers a tool that connects (`pmix_tool_connection_cbfunc_t`).
+/// Completes the connection of a tool (`pmix_tool_connection_cbfunc_t`).
 pub(super) unsafe extern "C" fn tool(
     status: pmix_status_t,
     proc: *mut pmix_proc_t,
@@ -324,9 +324,8 @@ pub(super) unsafe extern "C" fn tool(
 ) {
     answer("tool", cbdata, |answering| {
         if let Answering::Tool(done) = answering {
-            // SAFETY: the host says that there is a name.
             finish(done, status, || {
-                // SAFETY: as above.
+                // SAFETY: the header requires `proc` to be NULL or a valid process.
                 unsafe { proc_at(proc) }.ok_or(Status::ERR_BAD_PARAM)
             });
         }

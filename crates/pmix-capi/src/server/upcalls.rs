@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of a host of C: one function for each slot of its module. The server asks for
-//! others; what its own process may ask has its parts as arguments.
+//! Upcalls to a C host, one function for each slot of its module. Functions that the server's own process uses as
+//! well take the parts of a call as arguments.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -21,7 +21,7 @@ fn pointer(object: HostObject) -> *mut c_void {
     ptr::with_exposed_provenance_mut(usize::try_from(object.0).unwrap_or(0))
 }
 
-/// The function of a slot; without one the host does not do that.
+/// Returns the function of a slot; without it, completes the call as not supported.
 macro_rules! slot {
     ($host:expr, $slot:ident, $done:ident) => {
         match $host.module().$slot {
@@ -44,7 +44,7 @@ impl CHost {
         if let Some(function) = self.module().client_connected2 {
             let infos = shown!(done, Shown::of(&asked.infos));
             let (info, ninfo) = (infos.0, infos.1);
-            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
             call(
                 Answering::Op(done),
                 Box::new((proc, infos)),
@@ -55,8 +55,8 @@ impl CHost {
         let Some(function) = self.module().client_connected else {
             return done.succeed(());
         };
-        // Releases that know this slot alone give no callback, and hosts call none.
-        // SAFETY: the host gave the function.
+        // Hosts of releases that have only this slot do not call back, so no callback is passed.
+        // SAFETY: the host declared `function` for this slot; `proc` lives until it returns.
         let status = Status::from_raw(unsafe { function(at, object, None, ptr::null_mut()) });
         match status {
             Status::SUCCESS | Status::OPERATION_SUCCEEDED => done.succeed(()),
@@ -70,7 +70,7 @@ impl CHost {
         };
         let proc = shown!(done, one(&asked.proc));
         let (at, object) = (proc.0, pointer(asked.object));
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(Answering::Op(done), Box::new(proc), |cbdata| unsafe {
             function(at, object, Some(pending::op), cbdata)
         });
@@ -90,7 +90,7 @@ impl CHost {
         let text = shown!(done, shown_text(message));
         let (at, object, message) = (proc.0, pointer(object), text.0);
         let (list, count) = (procs.0, procs.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((proc, procs, text)),
@@ -118,15 +118,15 @@ impl CHost {
     ) {
         let function = slot!(self, fence_nb, done);
         let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(infos));
-        // The host frees the data.
+        // The host takes ownership of the data and frees them.
         let data = match bytes(committed) {
             Ok(data) => data,
-            // Without the data of this node the fence would succeed on every node and bring less than was committed.
+            // Without the data of this node, the fence would succeed on every node with less data than was committed.
             Err(status) => return done.fail(status),
         };
         let ndata = committed.len();
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Modex(done),
             Box::new((procs, infos)),
@@ -149,7 +149,7 @@ impl CHost {
         let function = slot!(self, direct_modex, done);
         let (proc, infos) = shown!(done, one(&asked.proc), Shown::of(&asked.infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Modex(done),
             Box::new((proc, infos)),
@@ -161,7 +161,7 @@ impl CHost {
         let function = slot!(self, publish, done);
         let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((proc, infos)),
@@ -179,7 +179,7 @@ impl CHost {
         let function = slot!(self, lookup, done);
         let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Lookup(done),
             Box::new((proc, infos, keys)),
@@ -197,7 +197,7 @@ impl CHost {
         let function = slot!(self, unpublish, done);
         let (proc, infos, keys) = shown!(done, one(proc), Shown::of(infos), shown_keys(keys));
         let (at, info, ninfo, list) = (proc.0, infos.0, infos.1, keys.0);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((proc, infos, keys)),
@@ -215,7 +215,7 @@ impl CHost {
         let function = slot!(self, spawn, done);
         let (proc, infos, apps) = shown!(done, one(proc), Shown::of(infos), Shown::of(apps));
         let (at, info, ninfo, list, count) = (proc.0, infos.0, infos.1, apps.0, apps.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Spawn(done),
             Box::new((proc, infos, apps)),
@@ -226,14 +226,14 @@ impl CHost {
     }
 
     pub(super) fn connect(&self, asked: upcall::Connect, done: To<()>) {
-        // Hosts of C have no way to be told that it failed here.
+        // The module has no way to report a connect that failed on this server.
         if asked.failed.is_some() {
             return done.succeed(());
         }
         let function = slot!(self, connect, done);
         let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((procs, infos)),
@@ -248,7 +248,7 @@ impl CHost {
         let function = slot!(self, disconnect, done);
         let (procs, infos) = shown!(done, Shown::of(&asked.procs), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((procs, infos)),
@@ -260,7 +260,7 @@ impl CHost {
         let function = slot!(self, register_events, done);
         let (codes, infos) = shown!(done, Shown::of(&asked.codes), Shown::of(&asked.infos));
         let (list, count, info, ninfo) = (codes.0, codes.1, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((codes, infos)),
@@ -272,7 +272,7 @@ impl CHost {
         let function = slot!(self, deregister_events, done);
         let codes = shown!(done, Shown::of(&asked.codes));
         let (list, count) = (codes.0, codes.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(Answering::Op(done), Box::new(codes), |cbdata| unsafe {
             function(list, count, Some(pending::op), cbdata)
         });
@@ -283,7 +283,7 @@ impl CHost {
         let (source, infos) = shown!(done, one(&asked.source), Shown::of(&asked.infos));
         let (at, info, ninfo) = (source.0, infos.0, infos.1);
         let (status, range) = (asked.status.as_raw(), asked.range.as_raw());
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((source, infos)),
@@ -303,7 +303,7 @@ impl CHost {
         let function = slot!(self, query, done);
         let (proc, queries) = shown!(done, one(proc), Shown::of(queries));
         let (at, list, count) = (proc.0, queries.0, queries.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, queries)),
@@ -322,7 +322,7 @@ impl CHost {
         let (at, info, ninfo, list, count) = (proc.0, data.0, data.1, dirs.0, dirs.1);
         if let Some(function) = self.module().log2 {
             let shown = Box::new((proc, data, dirs));
-            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
             call(Answering::Op(done), shown, |cbdata| unsafe {
                 function(at, info, ninfo, list, count, Some(pending::op), cbdata)
             });
@@ -333,7 +333,7 @@ impl CHost {
             Answering::Op(done),
             Box::new((proc, data, dirs)),
             |cbdata| {
-                // SAFETY: the host gave the function; what it sees stays until it has answered.
+                // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the reply.
                 unsafe { function(at, info, ninfo, list, count, Some(pending::op), cbdata) };
                 Status::SUCCESS.as_raw()
             },
@@ -350,7 +350,7 @@ impl CHost {
         let function = slot!(self, allocate, done);
         let (proc, infos) = shown!(done, one(proc), Shown::of(infos));
         let (at, info, ninfo, directive) = (proc.0, infos.0, infos.1, directive.as_raw());
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, infos)),
@@ -369,7 +369,7 @@ impl CHost {
         let (proc, procs, infos) =
             shown!(done, one(proc), Shown::of(targets), Shown::of(directives));
         let (at, list, count, info, ninfo) = (proc.0, procs.0, procs.1, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, procs, infos)),
@@ -392,7 +392,7 @@ impl CHost {
         let monitor = shown!(done, Shown::of(std::slice::from_ref(monitor)));
         let (at, what, info, ninfo) = (proc.0, monitor.0, infos.0, infos.1);
         let error = error.as_raw();
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, infos, monitor)),
@@ -411,7 +411,7 @@ impl CHost {
         let function = slot!(self, get_credential, done);
         let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Credential(done),
             Box::new((proc, infos)),
@@ -430,7 +430,7 @@ impl CHost {
         let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let shown = shown!(done, shown_bytes(credential));
         let (at, cred, info, ninfo) = (proc.0, shown.0, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Validated(done),
             Box::new((proc, infos, shown)),
@@ -449,7 +449,7 @@ impl CHost {
         let (procs, infos) = shown!(done, Shown::of(procs), Shown::of(directives));
         let (list, count, info, ninfo) = (procs.0, procs.1, infos.0, infos.1);
         let channels = channels.as_raw();
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((procs, infos)),
@@ -481,7 +481,7 @@ impl CHost {
         let shown = shown!(done, shown_bytes(data));
         let (at, list, count, info, ninfo, data) =
             (source.0, procs.0, procs.1, infos.0, infos.1, shown.0);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((source, procs, infos, shown)),
@@ -506,7 +506,7 @@ impl CHost {
         let name = shown!(done, shown_text(Some(&asked.id)));
         let (list, count, info, ninfo, id) = (procs.0, procs.1, infos.0, infos.1, name.0);
         let operation = asked.operation.as_raw();
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((procs, infos, name)),
@@ -535,7 +535,7 @@ impl CHost {
         let function = slot!(self, fabric, done);
         let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo, operation) = (proc.0, infos.0, infos.1, operation.as_raw());
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, infos)),

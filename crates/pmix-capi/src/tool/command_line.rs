@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the infos and the application of `PMIx_Spawn` say about a launcher that a tool starts as its child: the command, its
-//! environment and its job info.
+//! The command line of a launcher that a tool starts as its child: the command, its environment and its job info,
+//! from the infos and the application of `PMIx_Spawn`.
 //!
-//! | attribute | what it does |
+//! | attribute | effect |
 //! | --- | --- |
-//! | `PMIX_LAUNCH_DIRECTIVES`, `PMIX_DEBUG_STOP_IN_INIT` | the launcher finds it in its job info |
-//! | `PMIX_SET_ENVAR` and its like, `PMIX_LAUNCHER_RENDEZVOUS_FILE` | the environment |
-//! | `PMIX_WDIR` | the directory |
-//! | `PMIX_FWD_STDIN` | the launcher reads what the tool would; otherwise it reads nothing |
-//! | `PMIX_SPAWN_TOOL`, `PMIX_FWD_STDOUT`, `PMIX_FWD_STDERR`, `PMIX_NOTIFY_COMPLETION`, `PMIX_PERSONALITY`, `PMIX_NON_PMI` | nothing: the launcher always writes to the output and errors of the tool, and its end is always told |
-//! | others | `PMIX_ERR_NOT_SUPPORTED` if they are required, else nothing |
+//! | `PMIX_LAUNCH_DIRECTIVES`, `PMIX_DEBUG_STOP_IN_INIT` | passed to the launcher in its job info |
+//! | `PMIX_SET_ENVAR` and the like, `PMIX_LAUNCHER_RENDEZVOUS_FILE` | changes the environment |
+//! | `PMIX_WDIR` | the working directory |
+//! | `PMIX_FWD_STDIN` | the launcher reads the standard input of the tool; without it, it reads nothing |
+//! | `PMIX_SPAWN_TOOL`, `PMIX_FWD_STDOUT`, `PMIX_FWD_STDERR`, `PMIX_NOTIFY_COMPLETION`, `PMIX_PERSONALITY`, `PMIX_NON_PMI` | none: the launcher always shares the standard output and error of the tool, and its exit is always reported |
+//! | others | `PMIX_ERR_NOT_SUPPORTED` if required, otherwise none |
 //!
 //! Source: PMIx Standard, chapter "Process Management", `PMIx_Spawn`, and chapter "Tools and Debuggers".
 
@@ -27,7 +27,7 @@ use pmix_types::{App, Envar, Info, InfoFlags, Status, Text, Value, keys};
 
 use crate::memory::Result;
 
-/// Variables that are about the process of the tool: beginnings of their names.
+/// Prefixes of the names of variables that describe the process of the tool, which a launcher must not inherit.
 const OF_TOOL: &[&str] = &[
     "PMIX_SERVER_URI",
     "PMIX_LAUNCHER_",
@@ -35,7 +35,7 @@ const OF_TOOL: &[&str] = &[
     "PMIXRS_",
 ];
 
-/// The attributes that ask for what holds for each launcher.
+/// The attributes that request behavior that every launcher has anyway.
 const GIVEN: &[&str] = &[
     keys::SPAWN_TOOL,
     keys::FWD_STDOUT,
@@ -45,7 +45,7 @@ const GIVEN: &[&str] = &[
     keys::NON_PMI,
 ];
 
-/// The attributes that change variables of the launcher's environment.
+/// The attributes that change the launcher's environment.
 const OF_VARIABLES: &[&str] = &[
     keys::SET_ENVAR,
     keys::ADD_ENVAR,
@@ -56,20 +56,20 @@ const OF_VARIABLES: &[&str] = &[
     keys::LAUNCHER_RENDEZVOUS_FILE,
 ];
 
-/// A launcher that is to be started.
+/// The command line of a launcher to start.
 pub(super) struct CommandLine {
-    /// What is started, if it is not the first of the words.
+    /// The program, if it is not the first word.
     program: Option<OsString>,
     words: Vec<OsString>,
     wdir: Option<PathBuf>,
     vars: BTreeMap<OsString, OsString>,
     reads: bool,
-    /// What the launcher finds in its job info.
+    /// The infos for the launcher's job.
     pub(super) job_info: Vec<Info<'static>>,
 }
 
 impl CommandLine {
-    /// Reads what is asked for. The variables of the server are those that its process needs.
+    /// Builds the command line from the arguments of `PMIx_Spawn`.
     pub(super) fn of(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Self> {
         let [app] = apps else {
             tracing::warn!("a tool without a server can start only one launcher at a time");
@@ -170,7 +170,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Sets a variable. One that cannot be passed on is not there.
+    /// Sets a variable. A variable that cannot be passed to a process is skipped.
     fn set(&mut self, name: &OsStr, value: &OsStr) {
         let has_end = |text: &OsStr| text.as_bytes().contains(&0);
         if !(name.is_empty() || has_end(name) || has_end(value)) {
@@ -178,7 +178,7 @@ impl CommandLine {
         }
     }
 
-    /// Whether the launcher is told to connect with the server of this address.
+    /// Returns `true` if the environment tells the launcher to connect to the server with this URI.
     pub(super) fn connects_with(&self, uri: &str) -> bool {
         let named = self.vars.get(OsStr::new("PMIX_LAUNCHER_RNDZ_URI"));
         let parsed = |text: &str| text.parse::<Uri>().ok();
@@ -187,10 +187,11 @@ impl CommandLine {
         })
     }
 
-    /// Returns the command, with variables that take the place of those of their names.
+    /// Returns the command. The variables in `more` replace variables of the same name.
     ///
     /// # Errors
-    /// Its directory is not there, or may not be entered.
+    /// Returns `PMIX_ERR_JOB_WDIR_NOT_FOUND` or `PMIX_ERR_JOB_WDIR_NOT_ACCESSIBLE` if the working directory does not
+    /// exist or may not be entered.
     pub(super) fn command(self, more: Vec<(OsString, OsString)>) -> Result<Command> {
         let name = self.words.first();
         let program = self.program.as_ref().or(name);
@@ -201,7 +202,7 @@ impl CommandLine {
         let args = self.words.iter().skip(1);
         command.args(args).env_clear().envs(self.vars).envs(more);
         if let Some(wdir) = self.wdir.filter(|wdir| !wdir.as_os_str().is_empty()) {
-            // Behind it stands what says whether it may be entered.
+            // The `.` makes the kernel check that the directory may be entered.
             match fs::metadata(wdir.join(".")).map_err(|error| error.kind()) {
                 Ok(_) => {}
                 Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -218,7 +219,7 @@ impl CommandLine {
     }
 }
 
-/// The variables of this process that are not about itself.
+/// Returns the variables of this process that do not describe the tool itself.
 fn inherited() -> BTreeMap<OsString, OsString> {
     let all = Environment::of_process().vars.into_iter();
     let is_of_tool = |name: &OsString| {
@@ -313,7 +314,7 @@ mod tests {
         assert_eq!(of("/"), None);
         assert_eq!(of("/no/such/place"), Some(Status::ERR_JOB_WDIR_NOT_FOUND));
         assert_eq!(of("/dev/null"), Some(Status::ERR_JOB_WDIR_NOT_FOUND));
-        // The system says of a path that is too long that it may not be entered.
+        // The kernel returns `ENAMETOOLONG` for a path that is too long, which counts as not accessible.
         let long: &'static str = "/a".repeat(4096).leak();
         assert_eq!(of(long), Some(Status::ERR_JOB_WDIR_NOT_ACCESSIBLE));
     }

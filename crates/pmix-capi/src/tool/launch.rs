@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Launchers that a tool without a server starts as its children, and that connect with its own server.
+//! Launchers that a tool without a server starts as its children, and that connect to the tool's own server.
 //!
-//! Such a launcher is a job of one process to the server of the tool. When it has its job info its connection goes over
-//! to the tool, which sends requests to it once it has made it its server (`PMIx_tool_set_server`).
+//! The server of the tool registers such a launcher as a job of one process. After the launcher has received its job
+//! info, its connection passes to the tool. The tool sends requests over it once it has selected the launcher as its
+//! server (`PMIx_tool_set_server`).
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `pfexec`, for the pipe by which
-//! a launcher knows that its tool is there.
+//! a launcher detects that its tool has exited.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -36,19 +37,19 @@ use crate::memory::Result;
 use crate::server::has_spawn;
 use crate::state::{changed, state};
 
-/// Names the descriptor of the write end of a pipe, which the launcher polls: when the read end is closed, its tool has
-/// ended.
+/// The variable with the descriptor of the write end of a pipe, which the launcher polls: when the read end is
+/// closed, its tool has exited.
 const KEEPALIVE: &str = "PMIX_KEEPALIVE_PIPE";
 
-/// Returns whether `PMIx_Spawn` of this process starts a launcher as a child: the process is a tool that has a server of
-/// its own, whose host has no function for spawns, and is connected to no server.
+/// Returns `true` if `PMIx_Spawn` of this process starts a launcher as a child. The condition is
+/// a tool that is not connected to a server, and whose own server has a host without a spawn function.
 pub(crate) fn starts_itself() -> bool {
     let state = state();
     let has_server = state.tool.as_ref().is_some_and(|own| own.has_server);
     has_server && state.connection().is_none() && !has_spawn()
 }
 
-/// Starts a launcher, and returns the name of the job that it is.
+/// Starts a launcher, and returns the namespace of its job.
 pub(crate) fn start(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Nspace<'static>> {
     let line = CommandLine::of(infos, apps)?;
     let (server, number) = {
@@ -61,13 +62,13 @@ pub(crate) fn start(infos: &[Info<'static>], apps: &[App<'static>]) -> Result<Ns
     let started = register(&server, &launcher, &line.job_info)
         .and_then(|environment| run(&server, &launcher, line, environment));
     if started.is_err() {
-        // What was not registered is gone already.
+        // An error means that the namespace was not registered.
         let _ = server.deregister_nspace(&launcher.nspace);
     }
     started.map(|()| launcher.nspace)
 }
 
-/// The name of a launcher: that of the server, with a number.
+/// Returns the name of a launcher: the namespace of the server with a number, and rank 0.
 fn name_of(server: &Proc<'_>, number: u64) -> Proc<'static> {
     let suffix = format!("@{number}");
     let name = server.nspace.as_bytes();
@@ -76,7 +77,7 @@ fn name_of(server: &Proc<'_>, number: u64) -> Proc<'static> {
     Proc::new([name, suffix.as_bytes()].concat(), Rank::new(0))
 }
 
-/// Makes the job known that a launcher is, and returns the variables that the launcher needs.
+/// Registers the job of a launcher, and returns the variables that the launcher needs.
 fn register(
     server: &Server,
     launcher: &Proc<'static>,
@@ -112,7 +113,7 @@ fn var(environment: &[(OsString, OsString)], wanted: &str) -> Option<String> {
         .map(|(_, value)| value.to_string_lossy().into_owned())
 }
 
-/// Starts the process of a launcher, and has its connection taken when it comes.
+/// Starts the process of a launcher, and arranges for its connection to pass to the tool.
 fn run(
     server: &Server,
     launcher: &Proc<'static>,
@@ -124,22 +125,24 @@ fn run(
         of_system(Some(error))
     };
     let (is_there, told) = pipe_with(PipeFlags::CLOEXEC).map_err(no_pipe)?;
-    // A program may have closed its standard streams, whose places those of the launcher take.
+    // If the program has closed its standard streams, the pipe may have got their descriptors, which the child
+    // overwrites.
     let behind = |fd: OwnedFd| fcntl_dupfd_cloexec(&fd, 3).map_err(no_pipe);
     let (is_there, told) = (behind(is_there)?, behind(told)?);
-    // Another child that is started now may inherit the write end. That is harmless, as the tool alone has the read end.
+    // Another child started at the same time may inherit the write end. That is harmless, because only the tool has
+    // the read end.
     fcntl_setfd(&told, FdFlags::empty()).map_err(no_pipe)?;
     let (own, of) = (server.proc().clone(), launcher.clone());
     let release = var(&environment, "PMIX_VERSION");
     let mut more = environment;
-    // Those of PRRTE call themselves, and with that their servers, as these say.
+    // Launchers of PRRTE take their own name, and that of their servers, from these variables.
     let nspace = OsStr::from_bytes(launcher.nspace.as_bytes()).to_owned();
     more.push(("PMIX_SERVER_NSPACE".into(), nspace));
     more.push(("PMIX_SERVER_RANK".into(), launcher.rank.to_string().into()));
     more.push((KEEPALIVE.into(), told.as_raw_fd().to_string().into()));
     let connects = line.connects_with(server.uri());
     let mut command = line.command(more)?;
-    // Others are clients of the server, and stay so.
+    // A launcher without the URI of the tool in its environment stays an ordinary client of the server.
     if connects {
         server.take_connection(launcher, move |stream, form| {
             match attached(own, of, release, stream, form) {
@@ -160,7 +163,7 @@ fn run(
     watch(server, launcher, child, is_there)
 }
 
-/// The status of what the system did not do: whether it had too little of something.
+/// Returns the status for an error of the system: a lack of resources, or a failed launch.
 fn of_system(error: Option<Errno>) -> Status {
     match error {
         Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
@@ -170,7 +173,7 @@ fn of_system(error: Option<Errno>) -> Status {
     }
 }
 
-/// Waits for the end of a launcher on a thread of its own.
+/// Starts a thread that waits for a launcher to exit.
 fn watch(
     server: &Server,
     launcher: &Proc<'static>,
@@ -188,7 +191,7 @@ fn watch(
     let (server, launcher, of) = (server.clone(), launcher.clone(), launcher.clone());
     let named = thread::Builder::new().name("pmix-launcher".to_owned());
     let begun = named.stack_size(128 << 10).spawn(move || {
-        // A program that takes all of its children itself leaves this one nothing to say.
+        // If the program reaps all its children itself, `waitid` fails and the exit status is unknown.
         let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(pid), ends) {}
         let code = process.reap(|| child.wait()).ok();
@@ -212,15 +215,15 @@ fn watch(
     Ok(())
 }
 
-/// A launcher has ended: its job is gone, and who listens is told.
+/// Handles the exit of a launcher: deregisters its job and notifies the event handlers.
 fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
-    // The server may have ended before.
+    // The server may have ended before the launcher, and its namespaces with it.
     let _ = server.deregister_nspace(&launcher.nspace);
     let (is_known, unused) = match &mut state().tool {
         Some(own) => (own.launchers.ended(launcher), own.launchers.take(launcher)),
         None => (false, None),
     };
-    // It may have been another tool's, which has ended.
+    // The launcher may belong to a previous tool role of this process, which has been finalized.
     if !is_known {
         return;
     }
@@ -240,14 +243,14 @@ fn ended(server: &Server, launcher: &Proc<'static>, code: Option<i32>) {
         source: launcher.clone(),
         infos,
     };
-    // A tool that ends meanwhile has no thread for it.
+    // If the tool is being finalized, no thread can deliver the event.
     let _ = later(move || events::tell(event));
     if let Some(unused) = unused {
         unused.close();
     }
 }
 
-/// The connection of the tool with its launcher.
+/// Makes the connection of the tool to its launcher from the accepted socket.
 fn attached(
     own: Proc<'static>,
     launcher: Proc<'static>,
@@ -266,7 +269,7 @@ fn attached(
     made.map_err(|error| error.to_string())
 }
 
-/// A launcher has connected, and may be made a server of the tool.
+/// Adds the connection of a launcher, which the tool can then select as its server.
 fn add(made: Attachment) {
     let unused = match &mut state().tool {
         Some(own) if !own.launchers.has_ended(made.server()) => {
@@ -277,7 +280,7 @@ fn add(made: Attachment) {
     };
     changed();
     if let Some(unused) = unused {
-        // Nothing may wait for an answer here.
+        // This runs on the thread of the server, which must not wait for a reply.
         unused.close();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the attributes of the functions for tools say.
+//! The attributes of the functions for tools.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", the attributes of `PMIx_tool_init` and
 //! `PMIx_tool_attach_to_server`.
@@ -12,29 +12,29 @@ use pmix_types::{Info, InfoFlags, Nspace, Proc, Rank, Status, Text, Value, keys}
 use crate::convert::check_required;
 use crate::memory::Result;
 
-/// How long to wait between two tries where nobody says so.
+/// The default delay between two attempts to connect.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// What a tool wishes.
+/// The attributes that a tool passes to a function.
 pub(super) struct Wishes {
-    /// Where to look for its server.
+    /// The search for the server.
     pub(super) search: Search,
-    /// Whether it wants a server at init.
+    /// `true` if init must connect to a server.
     pub(super) connects: bool,
-    /// Whether it goes on without one.
+    /// `true` if init succeeds without a server.
     pub(super) is_optional: bool,
-    /// Whether the server is to be primary.
+    /// `true` if the server becomes the primary server.
     pub(super) is_primary: bool,
-    /// Whether it waits until the server is there.
+    /// `true` if the function waits until the server exists.
     pub(super) waits: bool,
-    /// For how long a server may keep it waiting.
+    /// The time limit for the connection.
     pub(super) limit: Option<Duration>,
     pub(super) is_launcher: bool,
-    /// The name that it brings.
+    /// The name that the launcher of the tool assigned to it.
     pub(super) name: Option<Proc<'static>>,
 }
 
-/// Which of the attributes that name a server comes first: the most exact one.
+/// The attributes that name a server, the most specific first.
 const TARGETS: &[&str] = &[
     keys::SERVER_URI,
     keys::TOOL_ATTACHMENT_FILE,
@@ -47,7 +47,7 @@ const TARGETS: &[&str] = &[
 ];
 
 impl Wishes {
-    /// Reads the attributes of a function. An attribute that the function does not obey is passed over unless it is
+    /// Reads the attributes of a function. An attribute that the function does not support is ignored unless it is
     /// required.
     pub(super) fn of(function: &str, infos: &[Info<'_>]) -> Result<Self> {
         check_required(function, infos)?;
@@ -99,7 +99,7 @@ impl Wishes {
     }
 }
 
-/// How often a server is looked for within a time, or for as long as it takes.
+/// Returns the number of attempts to find a server within a time limit; without a limit, it tries forever.
 fn tries_within(limit: Option<Duration>, delay: Duration) -> u32 {
     let Some(limit) = limit else { return u32::MAX };
     let tries = limit.as_millis() / delay.as_millis().max(1);
@@ -121,15 +121,15 @@ fn target(infos: &[Info<'_>]) -> Result<Option<Target>> {
             keys::CONNECT_TO_SYS_CONTROLLER if flag(value)? => Target::Controller,
             keys::CONNECT_TO_SYSTEM if flag(value)? => Target::System,
             keys::CONNECT_SYSTEM_FIRST if flag(value)? => Target::SystemFirst,
-            // Who says no to it does not say which else.
+            // A value of `false` names no other server.
             _ => continue,
         }));
     }
     Ok(None)
 }
 
-/// What the server of a tool is told at its init: all but which server the tool looked for, under the
-/// tool's name. A launcher serves tools, too.
+/// Returns the infos for the init of the tool's server: those of the tool except the server to find, and the name of
+/// the tool. The server of a launcher accepts tools as well.
 pub(super) fn for_server(
     infos: Vec<Info<'static>>,
     name: Option<&Proc<'static>>,
@@ -140,7 +140,7 @@ pub(super) fn for_server(
     let is_of_server = |info: &Info<'_>| !TARGETS.iter().any(|key| info.key.is(*key));
     let mut told: Vec<_> = infos.into_iter().filter(is_of_server).collect();
     for info in &mut told {
-        // What the tool required was done when it became one.
+        // The init of the tool has already honored what it required.
         info.flags = info.flags.without(InfoFlags::REQD);
     }
     if let Some(name) = name {
@@ -182,7 +182,7 @@ fn rank_of(value: &Value<'_>) -> Result<Rank> {
     }
 }
 
-/// A time of the Standard: whole seconds.
+/// Reads a time: the Standard uses whole seconds.
 fn seconds(value: &Value<'_>) -> Result<Duration> {
     number(value).map(|seconds| Duration::from_secs(seconds.into()))
 }

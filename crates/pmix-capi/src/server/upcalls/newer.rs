@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Slots that not every release has. They are called where the host has said how large its module is.
+//! Slots that not every release has. They are called only if the host has passed the size of its module.
 
 use pmix_server::upcall::ToolConnected;
 use pmix_types::{Info, Proc, ResourceBlockDirective, ResourceUnit, Status, Text};
@@ -13,7 +13,7 @@ impl CHost {
         let infos = shown!(done, Shown::of(&asked.infos));
         let (info, ninfo) = (infos.0, infos.1);
         if let Some(function) = self.module().tool_connected2 {
-            // SAFETY: the host gave the function; the infos stay until it has answered.
+            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
             call(Answering::Tool(done), Box::new(infos), |cbdata| unsafe {
                 function(info, ninfo, Some(pending::tool), cbdata)
             });
@@ -21,7 +21,7 @@ impl CHost {
         }
         let function = slot!(self, tool_connected, done);
         call(Answering::Tool(done), Box::new(infos), |cbdata| {
-            // SAFETY: the host gave the function; what it sees stays until it has answered.
+            // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
             unsafe { function(info, ninfo, Some(pending::tool), cbdata) };
             Status::SUCCESS.as_raw()
         });
@@ -37,7 +37,7 @@ impl CHost {
         let function = slot!(self, session_control, done);
         let (proc, infos) = shown!(done, one(proc), Shown::of(directives));
         let (at, info, ninfo) = (proc.0, infos.0, infos.1);
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Infos(done),
             Box::new((proc, infos)),
@@ -59,7 +59,7 @@ impl CHost {
         let (name, units) = shown!(done, shown_text(Some(block)), Shown::of(units));
         let (at, block, list, count) = (proc.0, name.0, units.0, units.1);
         let (info, ninfo, directive) = (infos.0, infos.1, directive.as_raw());
-        // SAFETY: the host gave the function; what it sees stays until it has answered.
+        // SAFETY: the host declared `function` for this slot; `call` keeps its arguments until the host replies.
         call(
             Answering::Op(done),
             Box::new((proc, infos, name, units)),

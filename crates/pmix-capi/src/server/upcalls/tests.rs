@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls of a host for which there is no memory.
+//! Calls of a host when memory is short.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Mutex;
@@ -12,9 +12,9 @@ use crate::abi::*;
 use crate::memory::{Result, release, shortage};
 use crate::server::pending::To;
 
-/// The number of calls of the host's fence.
+/// The number of calls of the host's fence function.
 static CALLED: AtomicUsize = AtomicUsize::new(0);
-/// The status of each fence that has ended.
+/// The status of each completed fence.
 static ENDED: Mutex<Vec<Status>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn fence_nb(
@@ -56,7 +56,7 @@ fn a_fence_that_there_is_no_memory_for_fails_and_its_host_is_not_called() {
     };
     fence(usize::MAX, 1);
     assert_eq!(CALLED.load(Ordering::Relaxed), 1);
-    // No memory for the data, and none for the processes.
+    // Too little memory for the data, and too little for the processes.
     fence(999, 1);
     fence(2000, 100);
     assert_eq!(CALLED.load(Ordering::Relaxed), 1);
