@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries that the server answers from what it knows.
+//! Queries that the server can answer.
 //!
-//! | key | answer | without it the host |
+//! | key | answer of the server | role of the host |
 //! | --- | --- | --- |
-//! | namespaces and their infos | of the registered jobs | is asked for its own |
-//! | process sets and their members, groups and their members, resolved peers and nodes | from the registrations | is not asked |
-//! | status of a job, process tables, state of a process | as far as the connections tell | is asked first |
-//! | supported attributes and functions | the server's own | is asked for its own |
-//! | versions of the interface, the start of the server | the server's own | is not asked |
-//! | any key of the datastore | for the job and process that the qualifiers name | is asked for what is not there |
+//! | namespaces and their infos | the registered jobs | adds its own |
+//! | process sets and their members, groups and their members, resolved peers and nodes | the registrations | not asked |
+//! | status of a job, process tables, state of a process | the state of the connections | asked first |
+//! | supported attributes and functions | the server's own | adds its own |
+//! | versions of the interface, start time of the server | the server's own | not asked |
+//! | any key of the datastore | the value for the job and process in the qualifiers | asked for missing values |
 //!
-//! A process is told of the groups that it is in, a tool of those that have a member of a job which it may be told
-//! of. A tool that names no job asks about all such jobs, and a query that names several nodes about
-//! all of these. With `PMIX_QUERY_REFRESH_CACHE` the host is asked for values of the datastore, too, and knows
-//! better.
+//! A process receives its own groups, and a tool those with a member of a job that it may read. Without a job in its
+//! qualifiers, the query of a tool covers all such jobs; a query that names several nodes covers all of them. With
+//! `PMIX_QUERY_REFRESH_CACHE` the host is asked for values of the datastore, too, and its values take precedence.
 //!
-//! What belongs to another user's job is not known to a process, unless it is root's or the
-//! server's user's. Source: PMIx Standard, chapter "Query operations".
+//! A process cannot see the jobs of other users, unless it belongs to root or to the server's user.
+//!
+//! Source: PMIx Standard, chapter "Query operations".
 
 mod jobs;
 mod known;

@@ -299,7 +299,7 @@ fn who_asked_before_a_job_was_there_hears_it_only_if_it_may() {
     let may_read = |peer: PeerId, _: &Nspace<'_>| peer != PeerId::of(1);
     let peers = fixture.0.deliver(piece(0, OUT, b"x"), may_read);
     assert_eq!(peers, [PeerId::of(2)]);
-    // Nor does it get what was kept.
+    // Kept output is not delivered to it either.
     let mut fixture = Fixture::new();
     fixture.deliver(0, OUT, b"kept");
     let number = fixture.0.pull(PeerId::of(1), 0, all(), OUT, &[]).unwrap();

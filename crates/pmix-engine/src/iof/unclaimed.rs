@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output that no peer has pulled yet.
+//! Output without a pull.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use super::piece::Piece;
 use crate::config::OutputLimits;
 use crate::recount::Recount;
 
-/// Holds output that no peer has pulled yet, in the order in which it came, for the first pull that
-/// matches it.
+/// The output that no pull has matched yet, in order of arrival, for the first pull that does.
 #[derive(Debug, Default)]
 pub(super) struct UnclaimedOutput {
     pieces: VecDeque<Arc<Piece>>,
@@ -20,7 +19,8 @@ pub(super) struct UnclaimedOutput {
 }
 
 impl UnclaimedOutput {
-    /// Keeps a piece unless its stream has enough; what is oldest of all gives way to it.
+    /// Keeps a piece unless its stream has reached its limit. The oldest pieces of all streams are dropped to make
+    /// room.
     pub(super) fn keep(&mut self, piece: &Arc<Piece>, limits: &OutputLimits) {
         let weight = piece.weight();
         let stream = (piece.source.clone(), piece.channel);
@@ -40,7 +40,7 @@ impl UnclaimedOutput {
         self.pieces.push_back(Arc::clone(piece));
     }
 
-    /// Takes what is wanted, oldest first.
+    /// Removes and returns the selected pieces, oldest first.
     pub(super) fn take(&mut self, wanted: impl Fn(&Piece) -> bool) -> Vec<Arc<Piece>> {
         let pieces = std::mem::take(&mut self.pieces);
         let (taken, left): (VecDeque<_>, _) = pieces.into_iter().partition(|piece| wanted(piece));
@@ -62,17 +62,17 @@ impl UnclaimedOutput {
         }
     }
 
-    /// Lets go of the output of a job.
+    /// Drops the output of a job.
     pub(super) fn forget_nspace(&mut self, nspace: &Nspace<'_>) {
         self.take(|piece| piece.source.nspace == *nspace);
     }
 
-    /// How many bytes there are.
+    /// Returns the bytes of the pieces.
     pub(super) const fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Compares what is counted with what is kept.
+    /// Compares the counters with the pieces.
     pub(super) fn recount(&self, recount: &mut Recount) {
         let found = self.pieces.iter().map(|piece| piece.weight()).sum();
         recount.compare("bytes of output without a pull", self.weight, found);

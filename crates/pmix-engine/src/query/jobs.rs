@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The jobs that a member may be told of.
+//! The jobs that a member may query.
 
 use gds_hash::Request;
 use pmix_types::{Nspace, Proc, Rank, Text, Value};
@@ -7,12 +7,12 @@ use pmix_types::{Nspace, Proc, Rank, Text, Value};
 use crate::cx::Cx;
 use crate::peers::Member;
 
-/// Whether a member may be told of a job.
+/// Returns `true` if a member may query a job.
 pub(super) fn may_see(cx: &Cx, member: &Member, nspace: &Nspace<'_>) -> bool {
     cx.store.job(nspace).is_some() && cx.check_reads(member, nspace).is_ok()
 }
 
-/// The jobs that a member may be told of, in the order of their names.
+/// Returns the jobs that a member may query, sorted by name.
 pub(crate) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
     let mut nspaces = cx.store.nspaces();
     nspaces.retain(|nspace| may_see(cx, member, nspace));
@@ -20,8 +20,8 @@ pub(crate) fn visible(cx: &Cx, member: &Member) -> Vec<Nspace<'static>> {
     nspaces
 }
 
-/// The jobs that a query of a member is about: the one that it names, else the member's own, else, as a tool
-/// has none, all that it may be told of.
+/// Returns the jobs that a query covers: the named one, or else the member's own. A tool has no job of its own, so its
+/// query covers all jobs that it may read.
 pub(super) fn meant(
     cx: &Cx,
     member: &Member,
@@ -41,7 +41,7 @@ pub(super) fn of_job(cx: &Cx, nspace: &Nspace<'_>, key: &str) -> Option<Value<'s
     cx.store.get(nspace, &request).ok()
 }
 
-/// The processes of a job that a list of ranks names, such as `0,1,2`.
+/// Returns the processes of a job in a list of ranks such as `0,1,2`.
 pub(super) fn procs_of(nspace: &Nspace<'static>, ranks: &Text<'_>) -> Vec<Proc<'static>> {
     let ranks = ranks.as_str().unwrap_or_default().split(',');
     let ranks = ranks.filter_map(|rank| rank.parse().ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys that the server itself answers.
+//! The keys that the server itself can answer.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::infos::is_set;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
-/// The keys that are answered here, whatever is registered.
+/// The keys that do not depend on registered values.
 const OWN: &[&str] = &[
     keys::QUERY_ATTRIBUTE_SUPPORT,
     keys::QUERY_GROUP_MEMBERSHIP,
@@ -41,12 +41,12 @@ const OWN: &[&str] = &[
     keys::SERVER_START_TIME,
 ];
 
-/// What names a job, or a process of it.
+/// The qualifiers that select a job, or a process of it.
 const OF_JOB: &[&str] = &[keys::NSPACE, keys::PROCID];
 const OF_PROC: &[&str] = &[keys::NSPACE, keys::RANK, keys::PROCID];
 const OF_NODES: &[&str] = &[keys::NSPACE, keys::PROCID, keys::HOSTNAME, keys::NODEID];
 
-/// What qualifies a key of the datastore.
+/// The qualifiers of a key of the datastore.
 const OF_DATA: &[&str] = &[
     keys::NSPACE,
     keys::RANK,
@@ -56,23 +56,23 @@ const OF_DATA: &[&str] = &[
     keys::QUERY_REFRESH_CACHE,
 ];
 
-/// The name that the Standard has for [`keys::SERVER_START_TIME`]; released headers have another.
+/// The key of the Standard for [`keys::SERVER_START_TIME`]; released headers define another.
 const STANDARD_START_TIME: &str = "pmix.srvr.strtime";
 
-/// The groups that the asking process is in; of a tool those that processes of jobs are in which it may be told of.
+/// The groups of the requesting process; for a tool, those with processes of jobs that it may read.
 #[derive(Default)]
 pub(crate) struct OwnGroups {
-    /// What they are called.
+    /// The names of the groups.
     pub(crate) names: Vec<Text<'static>>,
-    /// The members of those whose members are asked for.
+    /// The members of the groups whose membership is requested.
     pub(crate) members: HashMap<Text<'static>, Vec<Proc<'static>>>,
 }
 
-/// What the server itself can say to a key of a query of a member.
+/// Returns the answer of the server for a key of a member's query.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_OUT_OF_RESOURCE` if the query names more nodes than one may.
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the query names too many nodes.
 pub(super) fn known(
     cx: &Cx,
     member: &Member,
@@ -130,7 +130,7 @@ pub(super) fn known(
     Ok(found.map_or(LocalAnswer::Unknown, LocalAnswer::Found))
 }
 
-/// Returns the answer to a key that the host may know more about, or `None` for other keys.
+/// Returns the answer for a key that the host may know more about, or `None` for other keys.
 fn completed_by_host(
     cx: &Cx,
     member: &Member,
@@ -161,7 +161,7 @@ fn completed_by_host(
     Ok(Some(tentative(found)))
 }
 
-/// The qualifiers of a key that is answered here, whatever is registered; none for other keys.
+/// Returns the qualifiers of a key that does not depend on registered values; `None` for other keys.
 fn own_qualifiers(key: &str) -> Option<&'static [&'static str]> {
     Some(match key {
         keys::QUERY_JOB_STATUS
@@ -189,8 +189,8 @@ fn nspace_names(cx: &Cx, member: &Member) -> Value<'static> {
     Value::String(Some(Text::new(names.join(&b','))))
 }
 
-/// Returns the name and the command line of each job, in this order, as the Standard lists them: programs read them by
-/// their place, each as a string.
+/// Returns the name and the command line of each job. The Standard fixes this order, and programs read both by position
+/// as strings.
 fn nspace_infos(
     cx: &Cx,
     member: &Member,
@@ -215,7 +215,7 @@ fn nspace_infos(
     Some(Value::from(infos))
 }
 
-/// Returns the command line of a job, or that of its first application; an empty text if the host registered neither.
+/// Returns the command line of a job, or that of its first application; empty if the host registered neither.
 fn command_line(cx: &Cx, nspace: &Nspace<'_>) -> Text<'static> {
     let text = |key| match of_job(cx, nspace, key) {
         Some(Value::String(text)) => text,
@@ -239,7 +239,7 @@ fn group_members(groups: &OwnGroups, qualifiers: &[Info<'_>]) -> Option<Value<'s
     Some(Value::from(members.clone()))
 }
 
-/// The process sets that a member may be told of: those that have a process of a job which it may read.
+/// Returns the process sets that a member may query: those with a process of a job that it may read.
 fn psets<'c>(
     cx: &'c Cx,
     member: &'c Member,
@@ -270,7 +270,7 @@ fn pset_members(cx: &Cx, member: &Member, qualifiers: &[Info<'_>]) -> Option<Val
     Some(Value::from(members.to_vec()))
 }
 
-/// How jobs are as far as their connections tell: success, or that a process left without notice.
+/// Returns the status of jobs according to their connections: an error if a process was lost, otherwise success.
 fn job_status(cx: &Cx, member: &Member, jobs: &[Nspace<'static>]) -> Option<Value<'static>> {
     let seen = jobs.iter().filter(|nspace| may_see(cx, member, nspace));
     let mut known = seen.filter_map(|nspace| cx.registry.job(nspace)).peekable();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nodes that a query is about. It may name several (`PMIX_NODEID`, `PMIX_HOSTNAME`), and is answered with
-//! what is on any of them.
+//! The nodes that a query covers. A query may name several (`PMIX_NODEID`, `PMIX_HOSTNAME`); its answer includes all of
+//! them.
 
 use std::collections::HashSet;
 
@@ -8,27 +8,28 @@ use pmix_types::{Info, Status, Value, keys};
 
 use crate::Error;
 
-/// The most nodes that one query may name.
+/// The limit of nodes in one query.
 const MOST_NODES: usize = 4096;
 
-/// The most other qualifiers of a query that names several nodes: they are looked at for each node.
+/// The limit of other qualifiers in a query with several nodes, because each lookup of a node processes them.
 const MOST_OTHERS: usize = 64;
 
-/// The qualifiers of a query, one node at a time.
+/// The qualifiers of a query, split by node.
 #[derive(Debug)]
 pub(super) struct Nodes<'q> {
-    /// All qualifiers, as they were given.
+    /// All qualifiers of the query.
     given: &'q [Info<'q>],
-    /// The nodes, each once, if there are several.
+    /// The distinct nodes, if there are several.
     several: Vec<&'q Info<'q>>,
 }
 
 impl<'q> Nodes<'q> {
-    /// Reads the qualifiers of a query.
+    /// Decodes the qualifiers of a query.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the query names more nodes than one may, or says more beside them.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the query names too many nodes, or has too many other qualifiers with
+    /// several nodes.
     pub(super) fn of(given: &'q [Info<'q>]) -> Result<Self, Error> {
         let named: Vec<_> = given.iter().filter(|info| is_node(info)).collect();
         if named.len() < 2 {
@@ -51,12 +52,12 @@ impl<'q> Nodes<'q> {
         Ok(Self { given, several })
     }
 
-    /// Whether any node is named.
+    /// Returns `true` if the query names a node.
     pub(super) fn are_named(&self) -> bool {
         self.given.iter().any(is_node)
     }
 
-    /// Asks once for each node, with the qualifiers that name it alone, and once if none is named.
+    /// Calls `ask` for each node, with the other qualifiers, or once if the query names no node.
     pub(super) fn ask<T>(&self, mut ask: impl FnMut(&[Info<'_>]) -> T) -> Vec<T> {
         let Some(first) = self.several.first() else {
             return vec![ask(self.given)];
@@ -74,18 +75,18 @@ impl<'q> Nodes<'q> {
     }
 }
 
-/// Whether a qualifier names a node; one without a name does not.
+/// Returns `true` if a qualifier names a node; a NULL name does not.
 fn is_node(info: &Info<'_>) -> bool {
     let is_named = !matches!(info.value, Value::String(None));
     is_named && (info.key.is(keys::NODEID) || info.key.is(keys::HOSTNAME))
 }
 
-/// How many nodes the qualifiers of a query name, each as often as it is named.
+/// Returns the number of qualifiers that name a node, including repetitions.
 pub(super) fn num_named(given: &[Info<'_>]) -> usize {
     given.iter().filter(|info| is_node(info)).count()
 }
 
-/// What tells a node from others: its number, or its name.
+/// Returns the number or the name that identifies a node.
 fn name<'i>(info: &'i Info<'_>) -> (Option<u32>, &'i [u8]) {
     match &info.value {
         Value::String(Some(name)) => (None, name.as_bytes()),

@@ -15,13 +15,13 @@ use crate::host::{Answer, Query};
 use crate::peers::{Member, Ticket};
 use crate::pending::Pending;
 
-/// The processes of a job, or of all jobs, on the nodes that are named; without a name on the node of this
-/// server. A node that a job is not on has none of its processes.
+/// Returns the processes of a job, or of all jobs, on the named nodes; without a name, on the node of this server. The
+/// result is empty for nodes without processes of the job.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_INVALID_NAMESPACE` if the job is not known, `PMIX_ERR_NO_PERMISSIONS` if it is
-/// that of another user.
+/// Returns `PMIX_ERR_INVALID_NAMESPACE` if the job is not registered, and `PMIX_ERR_NO_PERMISSIONS` if it belongs to
+/// another user.
 pub(super) fn peers_on(
     cx: &Cx,
     member: &Member,
@@ -35,7 +35,7 @@ pub(super) fn peers_on(
     Ok(procs)
 }
 
-/// The processes of a job on the nodes that are named, each once; without a name on the node of this server.
+/// Returns the distinct processes of a job on the named nodes; without a name, on the node of this server.
 pub(super) fn procs_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> Vec<Proc<'static>> {
     let on_one = |qualifiers: &[Info<'_>]| {
         let request = Request::new(Rank::WILDCARD, keys::LOCAL_PEERS).with(qualifiers);
@@ -49,11 +49,11 @@ pub(super) fn procs_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> 
     procs.filter(|proc| seen.insert(proc.rank)).collect()
 }
 
-/// The names of the nodes that a job, or all jobs, are on, with commas between them.
+/// Returns the comma-separated names of the nodes of a job, or of all jobs.
 ///
 /// # Errors
 ///
-/// As [`peers_on`].
+/// Returns the errors of [`peers_on`].
 pub(super) fn nodes_of(
     cx: &Cx,
     member: &Member,
@@ -74,7 +74,7 @@ pub(super) fn nodes_of(
     Ok(Text::new(names.join(&b',')))
 }
 
-/// The jobs that are asked about.
+/// Returns the jobs of a request.
 fn asked(
     cx: &Cx,
     member: &Member,
@@ -188,7 +188,7 @@ fn reply_nodes(cx: &mut Cx, ticket: Ticket, nodes: Text<'static>) {
     cx.reply_packed(ticket, packed);
 }
 
-/// A job that is named; an empty name is none.
+/// Returns the job of a request; `None` for an empty name.
 fn named(nspace: &Nspace<'_>) -> Option<Nspace<'static>> {
     (!nspace.is_empty()).then(|| nspace.clone().into_owned())
 }

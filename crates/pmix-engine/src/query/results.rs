@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a query found, on this server and by the host.
+//! The results of a query, from this server and from the host.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,82 +11,80 @@ use crate::host::Answer;
 use crate::infos::timeout;
 use crate::weight;
 
-/// The most keys that one request may ask for.
+/// The limit of keys in one request.
 const MOST_KEYS: usize = 4096;
 
-/// How often the keys of one request may be looked at for the nodes that it names.
+/// The limit of lookups in one request: keys times nodes.
 const MOST_LOOKS: usize = 65_536;
 
-/// The most bytes that the values of one answer may take: the process table of a job of half a
-/// million fits.
+/// The limit in bytes of the values in one reply. The process table of a job of half a million processes fits.
 const MOST_BYTES: usize = 256 << 20;
 
-/// How many keys are few.
+/// The greatest number of keys for [`MOST_BYTES`].
 const FEW_KEYS: usize = 64;
 
-/// The most bytes that the values of an answer to more keys than a few may take: each may bring the process table
-/// of every job, which is then made as often.
+/// The limit in bytes for more keys: each could return the process table of every job, which takes time to build.
 const MOST_BYTES_OF_MANY: usize = 16 << 20;
 
-/// The answer of this server to one key of a query.
+/// The answer of this server for one key of a query.
 #[derive(Debug, PartialEq)]
 pub(super) enum LocalAnswer {
-    /// This.
+    /// A final answer.
     Found(Value<'static>),
-    /// This, unless the host knows better: it sees processes where the server sees connections.
+    /// An answer unless the host has a better one: the host observes processes, the server only connections.
     Tentative(Value<'static>),
-    /// Nothing.
+    /// No answer.
     Unknown,
 }
 
-/// Collects what this server knows of a query, and what the host is to be asked for.
+/// The results of this server for a query, and the queries for the host.
 #[derive(Debug, Default)]
 pub(crate) struct QueryResults {
     pub(super) found: Vec<Info<'static>>,
-    /// What the host is asked.
+    /// The queries for the host.
     pub(super) open: Vec<Query<'static>>,
-    /// The answers of this server where the host has no better one.
+    /// The answers of this server, unless the host has better ones.
     tentative: Vec<Tentative>,
-    /// How many of the keys that the host is asked for the server does not know.
+    /// The number of keys in the host's queries without an answer of this server.
     pub(super) num_unknown: usize,
-    /// How many keys the server does not know and the host may not be asked for.
+    /// The number of keys without an answer that must not be passed to the host.
     pub(super) num_missing: usize,
-    /// How many keys were looked at.
+    /// The number of keys processed.
     num_keys: usize,
-    /// How often keys were looked at for a node that is named.
+    /// The number of lookups of keys for nodes.
     num_looks: usize,
-    /// How many bytes the values take that are found here.
+    /// The bytes of the values found here.
     weight: usize,
     /// The shortest `PMIX_TIMEOUT` of the queries.
     pub(super) time_limit: Option<Duration>,
-    /// When the request is answered without the host.
+    /// The time at which the reply is sent without the host.
     pub(crate) until: Option<Instant>,
 }
 
-/// An answer of this server that holds unless the host has a better one.
+/// An answer of this server that applies unless the host has a better one.
 #[derive(Debug)]
 struct Tentative {
     info: Info<'static>,
-    /// Whether the query requires a qualifier that this server does not obey, so that the host has to answer it.
+    /// `true` if the query requires a qualifier that this server does not support, so that the host must answer.
     needs_host: bool,
 }
 
-/// The part of one query that the host is to be asked for.
+/// The part of one query for the host.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// Whether the query requires a qualifier that this server does not obey.
+    /// `true` if the query requires a qualifier that this server does not support.
     pub(super) needs_host: bool,
     keys: Vec<Text<'static>>,
-    /// How many of the keys the server does not know.
+    /// The number of keys without an answer of this server.
     num_unknown: usize,
 }
 
 impl QueryResults {
-    /// Adds what is known of a key.
+    /// Adds the answer for a key.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if the request asks for more than one request may.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the request exceeds its limits.
     pub(super) fn add(
         &mut self,
         key: &Text<'_>,
@@ -116,7 +114,7 @@ impl QueryResults {
         Ok(())
     }
 
-    /// Counts what a request asks for, and what is found of it.
+    /// Counts keys and the bytes of their values, and checks the limits.
     pub(super) fn spend(&mut self, num_keys: usize, weight: usize) -> Result<(), Error> {
         self.num_keys += num_keys;
         self.weight += weight;
@@ -131,17 +129,18 @@ impl QueryResults {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// Takes the time limit that the qualifiers of a query state. The shortest one of a request holds, as it has one answer.
+    /// Applies the time limit in the qualifiers of a query. The shortest one of a request applies, as there is one
+    /// reply.
     pub(super) fn limit_time(&mut self, qualifiers: &[Info<'_>]) {
         let limits = [self.time_limit, timeout(qualifiers)];
         self.time_limit = limits.into_iter().flatten().min();
     }
 
-    /// Counts that so many keys are looked at for each of so many nodes.
+    /// Counts the lookups of keys for nodes.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` if that is more than one request may cost.
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the request exceeds its limit.
     pub(super) fn look(&mut self, num_keys: usize, num_nodes: usize) -> Result<(), Error> {
         let num = num_keys.saturating_mul(num_nodes);
         self.num_looks = self.num_looks.saturating_add(num);
@@ -152,7 +151,7 @@ impl QueryResults {
         Err(Error::new(Status::ERR_OUT_OF_RESOURCE, message))
     }
 
-    /// Leaves keys of a query for the host, unless it asks for what is known here alone.
+    /// Adds the remaining keys of a query to the host's queries, unless the query is restricted to local information.
     pub(super) fn leave(&mut self, query: &Query<'_>, open: Open) {
         let is_local =
             |info: &Info<'_>| info.key.is(keys::QUERY_LOCAL_ONLY) && info.truth().is_true();
@@ -167,26 +166,27 @@ impl QueryResults {
         }
     }
 
-    /// What is found in all, and what that is called.
+    /// Returns the merged results and their status.
     pub(super) fn with(self, answer: Option<Answer>) -> (Status, Vec<Info<'static>>) {
         let said = answer.as_ref().map(Answer::status);
         let mut more = match answer {
             Some(Answer::Infos(status, infos)) if has_infos(status) => infos,
             _ => Vec::new(),
         };
-        // A host that found all it was asked for may call it otherwise.
+        // A host may return an error status although it found all keys of its queries, so only success with infos
+        // counts.
         let all_there = said == Some(Status::SUCCESS) && !more.is_empty();
         let mut num_missing = match all_there {
             true => self.num_missing,
             false => self.num_missing + self.num_unknown,
         };
-        // A host that refuses a query has not obeyed what the query requires either.
+        // A host that refuses a query has not applied its required qualifiers either.
         let is_obeyed = said.is_some_and(has_infos);
         let (standing, refused): (Vec<_>, Vec<_>) =
             (self.tentative.into_iter()).partition(|tentative| is_obeyed || !tentative.needs_host);
         num_missing += refused.len();
         if said == Some(Status::ERR_TIMEOUT) {
-            // The host may know better, and has not had its say.
+            // The host might have had a better answer and did not reply in time.
             num_missing += standing.len();
         }
         let mut standing: Vec<_> = standing.into_iter().map(|one| one.info).collect();
@@ -214,9 +214,9 @@ impl QueryResults {
     }
 }
 
-/// Returns the value of an info with what the host adds, where both lists count; `None` where the host knows better.
+/// Returns the union of both answers for keys with lists; `None` if the host's answer replaces the server's.
 fn merged(info: &Info<'static>, host: &Value<'static>) -> Option<Value<'static>> {
-    // A key is supported by either, and a job is known to either.
+    // A key is supported if either supports it, and a job exists if either knows it.
     if info.key.is(keys::QUERY_SUPPORTED_KEYS) || info.key.is(keys::QUERY_NAMESPACES) {
         return joined(&info.value, host);
     }
@@ -226,7 +226,7 @@ fn merged(info: &Info<'static>, host: &Value<'static>) -> Option<Value<'static>>
     None
 }
 
-/// Returns the jobs that the host describes, and then those that this server alone knows.
+/// Returns the jobs that the host describes, followed by those that only this server knows.
 fn with_jobs_of_host(own: &Value<'static>, host: &Value<'static>) -> Option<Value<'static>> {
     let (Ok(own), Ok(host)) = (own.as_infos(), host.as_infos()) else {
         return None;
@@ -251,7 +251,7 @@ fn job_of<'i>(job: &'i Info<'_>) -> Option<&'i [u8]> {
     }
 }
 
-/// The words of two lists with commas between, each once; none if a value is no text.
+/// Returns the distinct words of two comma-separated lists; `None` if a value is not a text.
 fn joined(first: &Value<'_>, second: &Value<'_>) -> Option<Value<'static>> {
     let (Value::String(Some(first)), Value::String(Some(second))) = (first, second) else {
         return None;
@@ -267,7 +267,7 @@ fn joined(first: &Value<'_>, second: &Value<'_>) -> Option<Value<'static>> {
     Some(Value::String(Some(Text::new(words.join(&b',')))))
 }
 
-/// Whether infos belong to a status.
+/// Returns `true` if a reply with the status has infos.
 fn has_infos(status: Status) -> bool {
     status.is_success() || status == Status::ERR_PARTIAL_SUCCESS
 }
@@ -280,7 +280,7 @@ mod tests {
         Info::new(key, number)
     }
 
-    /// Returns an answer of a query that requires nothing.
+    /// Creates an answer to a query without required qualifiers.
     fn holds(info: Info<'static>) -> Tentative {
         Tentative {
             info,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries: what is known here, and what the host adds.
+//! Queries: the answers of this server and of the host.
 
 use pmix_proto::{is_about_support, request};
 use pmix_types::{Query, Status};
@@ -16,11 +16,11 @@ use crate::peers::Ticket;
 use crate::pending::Pending;
 use crate::{Error, obeyed, weight};
 
-/// A process asks. What is known here is answered here; the host is asked for the rest, and
-/// both answers are one. `groups` are those that the process is in, where it asks for them.
+/// Handles a query. The server answers the keys that it knows and passes the others to the host; both results form one
+/// reply. `groups` are the groups of the process, if the query needs them.
 ///
-/// The answer is one info for each key that was found, as all libraries up to 7.0 read it; the
-/// newest Standard puts the infos of each query into an array of their own.
+/// The reply has one info for each key that was found, in the form that all libraries up to 7.0 read. The newest
+/// Standard puts the infos of each query into an array of their own.
 pub(crate) fn query(cx: &mut Cx, ticket: Ticket, request: &request::Query<'_>, groups: &OwnGroups) {
     match look(cx, &ticket, &request.queries, groups) {
         Err(error) => cx.reply_error(ticket, &error),
@@ -49,7 +49,7 @@ fn look(
         if is_about_support(query) {
             let (found, open) = supported(query);
             results.spend(query.keys.len(), weight::infos(&found))?;
-            // Levels of others than server and host are nothing that is known here.
+            // The attributes of clients and tools are not known here.
             results.num_missing += usize::from(found.is_empty() && open.is_none());
             results.found.extend(found);
             results.num_unknown += usize::from(open.is_some());
@@ -69,7 +69,7 @@ fn look(
         let num_open = results.open.len();
         results.leave(query, open);
         if results.open.len() == num_open {
-            // The host is not asked, so that nothing else obeys what is required.
+            // The host does not receive the query, so required qualifiers must be supported here.
             obeyed::check_qualifiers(&query.qualifiers)?;
         }
     }

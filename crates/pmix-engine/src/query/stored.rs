@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of the datastore, for the jobs and nodes that a query is about.
+//! Values of the datastore for the jobs and nodes of a query.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use super::nodes::Nodes;
 use crate::cx::Cx;
 use crate::peers::Member;
 
-/// The value of a key. What lists processes lists those of all jobs and nodes that the query is about; any
-/// other value is that of all that have one, or none if they differ: one value cannot say which it is of.
+/// Returns the value of a key. Lists of processes are merged for all jobs and nodes of the query. Any other value is
+/// returned only if it is equal for all that have one, because the reply cannot say which job or node it belongs to.
 pub(super) fn stored(
     cx: &Cx,
     member: &Member,
@@ -27,7 +27,7 @@ pub(super) fn stored(
             let all = seen.flat_map(|nspace| values(cx, nspace, rank, key, nodes));
             procs(all)
         }
-        // Ranks alone say nothing of several jobs.
+        // Ranks are ambiguous for several jobs.
         keys::LOCAL_PEERS if jobs.len() == 1 => {
             let nspace = seen.next()?;
             ranks(values(cx, nspace, rank, key, nodes))
@@ -40,7 +40,7 @@ pub(super) fn stored(
     }
 }
 
-/// The value of a key for each node that has one.
+/// Returns the value of a key for each node that has one.
 fn values(
     cx: &Cx,
     nspace: &Nspace<'static>,
@@ -55,7 +55,7 @@ fn values(
     nodes.ask(one).into_iter().flatten()
 }
 
-/// All processes of lists, each once.
+/// Returns the distinct processes of lists.
 fn procs(lists: impl Iterator<Item = Value<'static>>) -> Option<Value<'static>> {
     let (mut all, mut seen) = (None::<Vec<Proc<'static>>>, HashSet::new());
     for list in lists {
@@ -68,7 +68,7 @@ fn procs(lists: impl Iterator<Item = Value<'static>>) -> Option<Value<'static>> 
     all.map(Value::from)
 }
 
-/// All ranks of lists such as `0,1`, each once.
+/// Returns the distinct ranks of lists such as `0,1`.
 fn ranks(lists: impl Iterator<Item = Value<'static>>) -> Option<Value<'static>> {
     let (mut all, mut seen) = (None::<Vec<u8>>, HashSet::new());
     for list in lists {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which attributes the server supports, for which functions.
+//! The attributes that the server supports, by function.
 
 use pmix_proto::SupportLevel;
 use pmix_types::{Info, IntoOwned as _, Query, Value};
 
 use crate::obeyed::SUPPORTED;
 
-/// What a query about support finds here, one info for each key of the server's level; and what is left of it
-/// for the host, if anything is. What clients and tools support they know themselves.
+/// Returns one info for each requested key at the level of the server, and the remaining query for the host. The levels
+/// of clients and tools are answered by their own libraries.
 pub(super) fn supported(query: &Query<'_>) -> (Vec<Info<'static>>, Option<Query<'static>>) {
     let found = SupportLevel::Server.answer(query, SUPPORTED);
     let mut left = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process tables, by which debuggers find the processes of a job.
+//! Process tables, which debuggers use to find the processes of a job.
 
 use gds_hash::{Registered, Request};
 use pmix_types::{DataArray, Nspace, Proc, ProcInfo, ProcState, Rank, Text, Value, keys};
@@ -11,9 +11,8 @@ use crate::cx::Cx;
 use crate::peers::Member;
 use crate::registry::ClientState;
 
-/// The process table of jobs: of all their processes, or of those on the nodes that a query names, which is
-/// the node of this server if it names none. Process ids are there if the host stated them when it
-/// registered the job.
+/// Returns the process table of jobs: of all processes, or of those on the named nodes (without a name, this node).
+/// Process ids are included if the host registered them with the job.
 pub(super) fn proc_table(
     cx: &Cx,
     member: &Member,
@@ -36,8 +35,8 @@ pub(super) fn proc_table(
     any.then_some(Value::DataArray(DataArray::ProcInfo(rows)))
 }
 
-/// The ranks of a job on some nodes, those of its map; on this node, where it has no map, those that are
-/// registered.
+/// Returns the ranks of a job on some nodes according to its map. Without a map, returns the registered clients of this
+/// node.
 fn ranks_on(cx: &Cx, nspace: &Nspace<'static>, nodes: &Nodes<'_>) -> Vec<Rank> {
     if nodes.are_named() || of_job(cx, nspace, keys::LOCAL_PEERS).is_some() {
         let procs = procs_on(cx, nspace, nodes);
@@ -66,7 +65,7 @@ fn row(cx: &Cx, known: &Registered, rank: Rank) -> ProcInfo<'static> {
     }
 }
 
-/// The state of a process.
+/// Returns the state of a process.
 pub(super) fn proc_state(
     cx: &Cx,
     member: &Member,
@@ -78,7 +77,7 @@ pub(super) fn proc_state(
     may_see.then(|| Value::ProcState(state_of(cx, nspace, rank)))
 }
 
-/// Where a process stands, as far as its connection tells; nothing is known of remote ones.
+/// Returns the state of a process according to its connection; undefined for remote processes.
 fn state_of(cx: &Cx, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
     let client = cx.registry.find(nspace, rank);
     match client.and_then(|id| cx.registry.client(id)) {
@@ -93,7 +92,7 @@ fn state_of(cx: &Cx, nspace: &Nspace<'static>, rank: Rank) -> ProcState {
     }
 }
 
-/// The first word of a command line: the program.
+/// Returns the program of a command line.
 fn first_word(argv: &Text<'_>) -> Text<'static> {
     let mut words = argv.as_bytes().split(|byte| *byte == b' ');
     Text::new(words.next().unwrap_or_default().to_vec())

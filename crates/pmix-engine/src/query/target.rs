@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job and process that a query is about.
+//! The job and process that a query selects.
 
 use pmix_types::{Info, IntoOwned, Nspace, Proc, Rank, Value, keys};
 
 use crate::Error;
 
-/// The job and process that the qualifiers of a query name.
+/// The job and process in the qualifiers of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryTarget {
-    /// The job; none if none is named.
+    /// The job, if one is named.
     pub(super) nspace: Option<Nspace<'static>>,
-    /// The process; the wildcard if none is named.
+    /// The process, or the wildcard.
     pub(super) rank: Rank,
 }
 
 impl QueryTarget {
-    /// Reads the qualifiers of a query (PMIx Standard, `PMIx_Query_info`).
+    /// Decodes the qualifiers of a query (PMIx Standard, `PMIx_Query_info`).
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` if a process is named both by `PMIX_PROCID` and in parts, and for a
-    /// name of another type.
+    /// Returns `PMIX_ERR_BAD_PARAM` if both `PMIX_PROCID` and its parts name a process, and for a name of a wrong type.
     pub(super) fn read(qualifiers: &[Info<'_>]) -> Result<Self, Error> {
         let find = |key| qualifiers.iter().find(|info| info.key.is(key));
         let whole = find(keys::PROCID);
@@ -53,7 +52,7 @@ impl QueryTarget {
     }
 }
 
-/// The job that an info names; an empty name is none.
+/// Returns the job that an info names; `None` for an empty name.
 fn name(info: &Info<'_>) -> Result<Option<Nspace<'static>>, Error> {
     let nspace = match &info.value {
         Value::String(None) => return Ok(None),
