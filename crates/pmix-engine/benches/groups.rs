@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers groups that the processes of a job make, and loses them as the processes end: `groups COUNT`. `cargo xtask
-//! bench server` counts the instructions of both inside of `counted_part`.
+//! Constructs groups of the processes of a job, and loses them as the processes end: `groups COUNT`. `cargo xtask bench
+//! server` counts the instructions of both inside of `counted_part`.
 #![allow(clippy::disallowed_methods, reason = "a run begins at some instant")]
 
 use std::error::Error;
@@ -18,12 +18,12 @@ use pmix_proto::{Header, Hello, Request, Role, Tag, request};
 use pmix_types::{Info, Proc, Rank, Status, Text, keys};
 use preg_core::Params;
 
-/// The processes that make the groups, each as many as the others: one may be in 4,096.
+/// The processes that construct equal shares of the groups; one process may be in 4,096.
 const PROCS: u32 = 32;
 
 const JOB: &str = "job";
 
-/// A credential that is believed.
+/// A security module that accepts every credential.
 struct Believed;
 
 impl Psec for Believed {
@@ -113,13 +113,13 @@ fn counted_part<T>(work: impl FnOnce() -> T) -> T {
     black_box(work())
 }
 
-/// Hands over bytes of a peer, and does everything that follows from them.
+/// Adds bytes of a peer and runs the engine.
 fn say(engine: &mut Engine, peer: PeerId, bytes: &[u8], now: Instant) {
     engine.queue_input(peer, bytes);
     drain(engine, now);
 }
 
-/// Runs the engine until nothing is left to do; its host grants everything.
+/// Runs the engine until it is idle; its host grants all requests.
 fn drain(engine: &mut Engine, now: Instant) {
     loop {
         let mut moved = engine.handle_queued(now).is_some();

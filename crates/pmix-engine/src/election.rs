@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The election of a leader in the place of one that is lost, of an invitation or of a group construct.
+//! The election of a new leader of an invitation or of a group construct, after the loss of the previous one.
 //!
-//! The processes that hear of the loss answer whether they lead. The first one that wants to, and takes part, leads. If
-//! all that take part have declined, or the time has passed, there is no leader. The server of the lost leader decides,
-//! so that no two processes are elected.
+//! Each process that is notified of the loss answers if it is willing to lead. The first willing process that
+//! participates becomes the leader. There is no leader if all participants have declined or the time has expired. The
+//! server of the lost leader decides, so that no two processes are elected.
 //!
 //! Source: the draft "PMIx Groups", "Group construct"; PMIx Standard, chapter "Process Sets and Groups".
 
@@ -15,23 +15,23 @@ use pmix_types::Proc;
 #[derive(Debug, Default)]
 pub(crate) struct Election {
     answered: HashSet<Proc<'static>>,
-    /// The processes that want to lead, in the order of their answers.
+    /// The willing processes, in the order of their answers.
     candidates: Vec<Proc<'static>>,
 }
 
 /// The outcome of the answers so far.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// This process leads.
+    /// This process is the leader.
     Elected(Proc<'static>),
-    /// All processes have answered, and none of them leads.
+    /// All processes have answered, and none is willing.
     NoLeader,
-    /// An answer is awaited.
+    /// More answers are required.
     Open,
 }
 
 impl Election {
-    /// Records an answer. Returns `false` if the process had answered before: its first answer counts.
+    /// Records an answer. Returns `false` if the process had answered before: only its first answer counts.
     pub(crate) fn answer(&mut self, proc: &Proc<'static>, leads: bool) -> bool {
         let is_first = self.answered.insert(proc.clone());
         if is_first && leads {
@@ -40,7 +40,7 @@ impl Election {
         is_first
     }
 
-    /// Removes the answer of a process that is lost, which no longer takes part.
+    /// Removes the answer of a lost process, which does not participate any more.
     pub(crate) fn forget(&mut self, proc: &Proc<'static>) {
         if self.answered.remove(proc) {
             self.candidates.retain(|candidate| candidate != proc);
@@ -58,7 +58,7 @@ impl Election {
         self.answered.len()
     }
 
-    /// Returns the number of names that are kept.
+    /// Returns the number of stored names.
     pub(crate) fn len(&self) -> usize {
         self.answered.len() + self.candidates.len()
     }
@@ -75,8 +75,8 @@ impl Election {
         if let Some(first) = candidates.clone().find(|proc| joined.contains(*proc)) {
             return Outcome::Elected(first.clone());
         }
-        // Between servers, the wish to lead may overtake the answer to the invitation: such a candidate keeps the election
-        // open.
+        // Between servers, an offer to lead may overtake the answer to the invitation. Such a candidate keeps the
+        // election open.
         let has_answered = |proc: &Proc<'static>| self.answered.contains(proc) || is_lost(proc);
         match candidates.next().is_none() && joined.iter().all(has_answered) {
             true => Outcome::NoLeader,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: processes that share a name.
+//! Groups: processes with a common name.
 //!
 //! ```text
 //! construct ── all members have called ── the host ── known ── destruct ── all have called ── the host ── forgotten
 //! invite, join (events between clients) ── CONSTRUCT_COMPLETE of the leader ──┘ └── leave ── one member less
 //! ```
 //!
-//! - Constructs and destructs are collectives like a fence: [`Collectives`](crate::collective::Collectives) gathers
-//!   the members, calls the host and answers all alike. It reports each end as a
+//! - Constructs and destructs are collectives like a fence: [`Collectives`](crate::collective::Collectives) collects
+//!   the calls of the members, calls the host and sends the same reply to all. It reports each end as a
 //!   [`GroupOutcome`](crate::collective::GroupOutcome), which is applied here.
-//! - A group is known by its name to its members only: other processes may use the same name for a group of their own.
-//! - In the requests of a member the name means the members, with their ranks in the group or the wildcard
-//!   ([`Groups::translate`]). Upcalls name processes only.
-//! - A group is removed when it is destructed, or when no process of this node is left in it.
+//! - A group name is valid for the members only: other processes may use the same name for another group.
+//! - In requests of a member, the name selects the members by their group ranks or the wildcard
+//!   ([`Groups::translate`]). Upcalls contain process names only.
+//! - A group is removed when it is destructed, or when it has no member on this node any more.
 
 mod construct;
 mod election;

@@ -83,7 +83,7 @@ fn listener(peer: u8) -> Listener {
     }
 }
 
-/// Returns the status of a code; 0 stands for the default handler in deregistrations.
+/// Returns the status of a code; code 0 deregisters the default handler.
 fn status(code: i8) -> Status {
     match code {
         0 => DEFAULT,

@@ -117,7 +117,7 @@ pub(super) struct PendingGet {
 }
 
 impl PendingGet {
-    /// Returns `true` if the get waits beyond `until`; `None` stands for no limit.
+    /// Returns `true` if the get waits beyond `until`; `None` means no limit.
     pub(super) fn outlasts(&self, until: Option<Instant>) -> bool {
         let own = self.until.map(|(at, _)| at);
         until.is_some_and(|until| own.is_none_or(|own| own > until))

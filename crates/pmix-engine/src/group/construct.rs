@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events about constructs that one of the members leads.
+//! The events about constructs with a leader.
 
 use pmix_types::{DataRange, Info, IntoOwned as _, Status, Value, keys};
 
@@ -39,8 +39,7 @@ pub(crate) fn announcement(said: Announcement) -> NotifyEvent {
     }
 }
 
-/// Returns the answer in the place of a leader of this node that has no handler for the question of another server: no
-/// decision.
+/// Returns the reply for a leader of this node without a handler for the question of another server: no decision.
 pub(crate) fn undecided(cx: &Cx, asked: &Notification) -> Option<NotifyEvent> {
     let leader = chosen(&asked.infos).filter(|_| asked.status == Status::GROUP_INVITE_FAILED)?;
     let about = value(&asked.infos, keys::EVENT_AFFECTED_PROC)?

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The election of a leader for an invitation whose leader is lost. The server of the lost leader decides:
+//! The election of a new leader for an invitation whose leader was lost. The server of the lost leader decides:
 //!
 //! ```text
 //! loss of the leader ── LEADER_FAILED to all ── each process that accepted reports it back, with PMIX_GROUP_LEADER
@@ -7,8 +7,8 @@
 //!     └── none does, or the time has passed ── LEADER_SELECTED without a leader
 //! ```
 //!
-//! The other servers learn the outcome by that event. They end the wait of their own processes if it does not come in
-//! twice the time.
+//! The other servers receive the outcome by that event. They end the wait of their own processes if it does not arrive
+//! in twice the time.
 
 use pmix_types::{DataArray, Info, IntoOwned as _, Nspace, Proc, Rank, Status, Value, keys};
 
@@ -25,8 +25,8 @@ use crate::infos::{is_set, value};
 use crate::timer::Timer;
 
 impl Groups {
-    /// Begins the election in the place of a lost leader, if any process has accepted its invitation; otherwise the
-    /// invitation ends. Returns the invited processes and the events that follow, or `None` if no invitation is open.
+    /// Begins the election of a new leader if any process has accepted the invitation of the lost one; otherwise ends
+    /// the invitation. Returns the invited processes and the events that follow, or `None` if no invitation is open.
     pub(super) fn leader_lost(
         &mut self,
         cx: &mut Cx,
@@ -41,7 +41,7 @@ impl Groups {
             return Some((list, Vec::new()));
         }
         let time = cx.config.leader_time;
-        // The server that decides may take all of its time before its outcome reaches the others.
+        // The deciding server may use all of its time before its outcome reaches the others.
         let time = time.saturating_mul(if decides { 1 } else { 2 });
         let until = cx.after(time);
         let id = self.invitations.begin_election(invitation, decides, until);
@@ -51,8 +51,8 @@ impl Groups {
         Some((list, self.settle(cx, key)))
     }
 
-    /// Records the answer of an invited process to the loss of the leader. A process of this node must have accepted; of
-    /// other nodes the answer may come before the acceptance.
+    /// Records the answer of an invited process to the loss of the leader. A process of this node must have accepted;
+    /// the answer of a process on another node may arrive before its acceptance.
     pub(super) fn leader_answer(
         &mut self,
         cx: &mut Cx,
@@ -60,7 +60,7 @@ impl Groups {
         source: &Proc<'static>,
         leads: bool,
     ) -> Vec<Notification> {
-        // The answer may come before the loss, while the invitation is open.
+        // The answer may arrive before the loss, while the invitation is open.
         let Some(invitation) = self.invitations.any_mut(key) else {
             return Vec::new();
         };
@@ -85,7 +85,7 @@ impl Groups {
         }
     }
 
-    /// Ends an election with a leader or without. Returns the event that reports it, and the events that follow.
+    /// Ends an election with or without a leader. Returns the event that reports it, and the events that follow.
     fn selected(
         &mut self,
         cx: &mut Cx,
@@ -120,8 +120,8 @@ impl Groups {
         told
     }
 
-    /// Ends an election. With a leader, the invitation is open under that leader, which is to invite again, if it still
-    /// concerns a process of this node. Returns the events that follow.
+    /// Ends an election. If there is a leader and the invitation concerns a process of this node, it is open under that
+    /// leader, which must invite again. Returns the events that follow.
     pub(super) fn election_ended(
         &mut self,
         cx: &mut Cx,
@@ -141,7 +141,7 @@ impl Groups {
         let new = (key.0.clone(), leader.clone());
         let mut list = old.list;
         list.retain(|proc| proc != leader && !old.gone.has(proc));
-        // An invitation of lost processes alone would stay: no job would remove it when it is deregistered.
+        // An invitation of lost processes only would remain forever: no deregistered job would remove it.
         if self.invitations.get(&new).is_none() && concerns_us(cx, leader, &list) {
             self.invitations.invite(&new, &list);
             if let Some(invitation) = self.invitations.get_mut(&new) {
@@ -152,8 +152,8 @@ impl Groups {
             }
             self.count_invitation(&new);
         }
-        // The elected process may have been lost, may be finalizing, or may have declined meanwhile. It still ends itself
-        // the other invitations that it leads while it finalizes.
+        // The elected process may have been lost, have finalized or have declined in the meantime. A finalizing process
+        // still ends the other invitations that it leads itself.
         match old.declined.contains(leader) || !absent(cx, leader).is_empty() {
             true => self.leader_gives_up(cx, &new, &key.1),
             false => Vec::new(),
@@ -205,7 +205,7 @@ impl Groups {
             }
             self.count_invitation(&key);
             told.extend(self.settle(cx, &key));
-            // The server that decides may be one that does not see this process.
+            // The deciding server may be on another node, which does not observe this process.
             let electing = self.invitations.electing(&key);
             if electing.is_some_and(|open| !open.decides()) && cx.registry.was_here(proc) {
                 let to = vec![key.1.clone()];
@@ -215,8 +215,8 @@ impl Groups {
         told
     }
 
-    /// Handles the report of another server that an invited process is lost. Returns the events that follow, or `None` if
-    /// there is no such election or the loss was known.
+    /// Handles the report of another server that an invited process is lost. Returns the events that follow, or `None`
+    /// without such an election or if the loss was known.
     pub(super) fn candidate_lost(
         &mut self,
         cx: &mut Cx,
@@ -232,7 +232,7 @@ impl Groups {
         Some(self.settle(cx, key))
     }
 
-    /// Ends an election whose time has passed, without a leader.
+    /// Ends an election without a leader after its time limit.
     pub(crate) fn election_expired(&mut self, cx: &mut Cx, id: ElectionId) -> Vec<Notification> {
         let expired = self.invitations.expire_election(id);
         expired.map_or_else(Vec::new, |key| self.selected(cx, &key, None))
@@ -249,7 +249,7 @@ impl Groups {
         }
     }
 
-    /// Counts the memory that an invitation takes, with a leader or without.
+    /// Updates the counted memory of an invitation, with or without a leader.
     pub(super) fn count_invitation(&mut self, key: &Key) {
         if let Some(invitation) = self.invitations.any_mut(key) {
             let (before, after) = invitation.count();
@@ -260,7 +260,7 @@ impl Groups {
     }
 }
 
-/// Returns `true` if a process that reports a lost leader leads itself.
+/// Returns `true` if a process that reports a lost leader is willing to lead.
 pub(super) fn leads(infos: &[Info<'_>]) -> bool {
     is_set(infos, keys::GROUP_LEADER)
 }

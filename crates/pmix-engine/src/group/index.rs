@@ -13,7 +13,7 @@ pub(super) struct ByProc {
 }
 
 impl ByProc {
-    /// Adds processes of a number, whole jobs included.
+    /// Adds processes, including whole jobs, under a number.
     pub(super) fn insert<'p>(
         &mut self,
         id: u64,
@@ -30,7 +30,7 @@ impl ByProc {
         }
     }
 
-    /// Removes processes of a number.
+    /// Removes processes from a number.
     pub(super) fn remove<'p>(
         &mut self,
         id: u64,

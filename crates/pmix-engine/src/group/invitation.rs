@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Invitations to groups, which are events between clients. The server carries the events, and keeps of each invitation
-//! only which processes it concerns: it notifies the leader of lost processes, and the others of a lost leader.
+//! Invitations to groups, which are events between clients. The server forwards the events and stores only the
+//! processes of each invitation. It notifies the leader of lost processes, and the others of a lost leader.
 //!
 //! | state | event | next state | events that follow |
 //! | --- | --- | --- | --- |
@@ -16,8 +16,8 @@
 //! | electing | `CONSTRUCT_ABORT` of any process that joined | ended | `CONSTRUCT_ABORT` |
 //! | open under an elected leader | it declines or is lost | as for a lost leader | `LEADER_FAILED` |
 //!
-//! The server of the leader notifies of the loss of the leader, and the server of each invited process of the loss of that
-//! process. Elections are in `election`. An event of another server may come late or early: an end that overtakes its
+//! The server of the leader reports the loss of the leader, and the server of each invited process the loss of that
+//! process. Elections are in `election`. Events of other servers may arrive out of order: an end that overtakes its
 //! invitation is remembered.
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
@@ -45,7 +45,7 @@ use crate::procs::Procs;
 /// The number of ended invitations that are remembered, and of ends that overtook their invitation.
 const MAX_OVERTAKEN: usize = 64;
 
-/// The time by which the end of an invitation may overtake it.
+/// The limit of the time between the end of an invitation and its late arrival.
 const OVERTAKES_BY: Duration = Duration::from_secs(60);
 
 impl Groups {
@@ -53,7 +53,7 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config) and
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config) and
     /// [`Config::invitations_per_process`](crate::Config); `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
     fn invited(
         &mut self,
@@ -67,12 +67,12 @@ impl Groups {
         let key = key_of(name, leader);
         let (joined, gone) = self.take_elected(&key);
         let known = self.invitations.get(&key);
-        // The leader has invited itself, and processes that are invited again were notified before.
+        // The leader is no candidate for its own invitation, and processes invited before have already been handled.
         let fresh = list.iter();
         let fresh =
             fresh.filter(|proc| *proc != leader && !known.is_some_and(|known| known.set.has(proc)));
         let mut fresh: Vec<_> = fresh.cloned().collect();
-        // A list may repeat a whole job, which is looked through once.
+        // Each entry of a whole job is expanded, so repeated ones are removed first.
         let mut seen = HashSet::new();
         fresh.retain(|proc| seen.insert(proc.clone()));
         let fresh = Proc::owned_list(&fresh);
@@ -105,7 +105,7 @@ impl Groups {
     }
 
     /// Removes the invitation that is open under an elected leader, which now invites all processes again. Returns the
-    /// processes that have joined, and the lost ones that the leader was notified of since its election.
+    /// processes that have joined, and the lost ones reported to the leader since its election.
     fn take_elected(&mut self, key: &Key) -> (HashSet<Proc<'static>>, Procs) {
         let known = self.invitations.get(key);
         if known.is_some_and(|known| known.in_place_of.is_some())
@@ -140,7 +140,7 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// `PMIX_GROUP_CONSTRUCT_ABORT` if no invitation is open, or the process was not invited.
+    /// Returns `PMIX_GROUP_CONSTRUCT_ABORT` if no invitation is open, or if the process was not invited.
     fn check_accepts(
         &self,
         name: &Text<'_>,
@@ -151,7 +151,7 @@ impl Groups {
             return Ok(());
         };
         let key = key_of(name, leader);
-        // The leader may have been lost right after inviting: another may be elected in its place.
+        // The leader may have been lost right after inviting; an election may follow.
         let electing = self.invitations.electing(&key);
         let invitation = self.invitations.get(&key).or(electing);
         match invitation.is_some_and(|invitation| invitation.set.has(source)) {
@@ -163,7 +163,7 @@ impl Groups {
         }
     }
 
-    /// Ends an invitation: its leader reports that the group is formed, or is not.
+    /// Ends an invitation after its leader reported the completion or the abort of the group.
     pub(super) fn invitation_ended(&mut self, name: &Text<'_>, leader: &Proc<'_>) {
         let key = key_of(name, leader);
         if let Some(invitation) = self.invitations.remove(&key) {
@@ -178,11 +178,11 @@ impl Groups {
         self.over.push_front(key);
     }
 
-    /// Handles the loss of a process. Returns the events that notify the processes that wait for it. If the process is of
-    /// another node, its server notifies the processes of the other nodes.
+    /// Handles the loss of a process. Returns the events for the processes that wait for it. The server of a process on
+    /// another node notifies the processes of the other nodes.
     pub(crate) fn lose_invited(&mut self, cx: &mut Cx, proc: &Proc<'static>) -> Vec<Notification> {
         let was_here = cx.registry.was_here(proc);
-        // Elections that end now open invitations, which are notified below only if they were open before.
+        // Elections that end now open new invitations, which must not be notified of this loss again.
         let concerned = self.invitations.open_of(proc);
         let mut told = self.lose_candidate(cx, proc);
         for key in concerned {
@@ -213,8 +213,8 @@ impl Groups {
         }
     }
 
-    /// Learns of an invitation from an event that the host brings. Returns the events that follow, or `None` if the
-    /// processes of this node were notified before.
+    /// Handles an event of the host about an invitation. Returns the events that follow, or `None` if the local
+    /// processes have been notified before.
     pub(super) fn learn_of_invitation(
         &mut self,
         cx: &mut Cx,
@@ -223,7 +223,8 @@ impl Groups {
         source: &Proc<'static>,
         infos: &[Info<'_>],
     ) -> Option<Vec<Notification>> {
-        // Servers report losses, which may be known here; the job of a process is known, that of a server is not.
+        // Servers report losses, which may be known here. Only processes have a registered job, so the source tells
+        // them apart.
         let is_server = cx.store.job(&source.nspace).is_none();
         let about = match value(infos, keys::EVENT_AFFECTED_PROC) {
             Some(Value::Proc(about)) if is_server => Some(about.clone().into_owned()),
@@ -232,7 +233,7 @@ impl Groups {
         if !is_server && let Some(follow) = self.record_answer(cx, status, name, source, infos) {
             return Some(follow);
         }
-        // Events about a construct that is led name the leader; they concern no invitation.
+        // Events about a construct with a leader name the leader; they concern no invitation.
         let is_construct = is_server && chosen(infos).is_some();
         let ended = match (status, &about) {
             (Status::GROUP_LEADER_FAILED, _) if is_construct => None,
@@ -270,7 +271,7 @@ impl Groups {
         Some(Vec::new())
     }
 
-    /// Learns of the invitation of a process of another node. Returns the events that follow.
+    /// Handles the invitation of a process on another node. Returns the events that follow.
     fn learn_invited(
         &mut self,
         cx: &Cx,
@@ -278,7 +279,7 @@ impl Groups {
         source: &Proc<'static>,
         infos: &[Info<'_>],
     ) -> Vec<Notification> {
-        // A process that is added to a construct is not invited to one.
+        // An invitation with added members belongs to a construct with a leader.
         let is_added = value(infos, keys::GROUP_ADD_MEMBERS).is_some();
         // The loss of the leader may overtake its invitation.
         let is_lost = self.invitations.electing(&key_of(name, source)).is_some();
@@ -293,8 +294,8 @@ impl Groups {
         })
     }
 
-    /// Learns from another server that an invited process is lost. Returns the events that follow, or `None` if it was
-    /// known.
+    /// Handles the report of another server that an invited process is lost. Returns the events that follow, or `None`
+    /// if the loss was known.
     fn learn_lost(
         &mut self,
         cx: &mut Cx,
@@ -327,7 +328,7 @@ impl Groups {
         }
     }
 
-    /// Returns `true` if the end of this invitation has overtaken it, and forgets that.
+    /// Returns `true` if the end of this invitation has overtaken it, and removes the record.
     fn take_overtaken(&mut self, cx: &Cx, name: &Text<'_>, source: &Proc<'_>) -> bool {
         let is_over = |((other, leader), at): &(Key, Option<Instant>)| {
             let age = cx.now.zip(*at).map(|(now, at)| now.duration_since(at));
@@ -340,8 +341,8 @@ impl Groups {
             .is_some()
     }
 
-    /// Returns `true` if an event of a process is for the leader of an invitation, so that it does not end an invitation of
-    /// that process.
+    /// Returns `true` if an event of a process is addressed to the leader of an invitation, so that it does not end an
+    /// invitation of that process.
     fn is_answer(&self, (name, source): &Key, to: &[Proc<'_>]) -> bool {
         let over: HashSet<_> = { self.over.iter() }
             .filter(|(other, leader)| other == name && leader != source)
@@ -354,11 +355,11 @@ impl Groups {
         })
     }
 
-    /// Handles an event about an invitation that a process of this node reports. Returns the events that follow.
+    /// Handles an event about an invitation from a process of this node. Returns the events that follow.
     ///
     /// # Errors
     ///
-    /// The reason for which the event goes no further.
+    /// Returns the reason why the event is not delivered.
     pub(super) fn handle_invitation_event(
         &mut self,
         cx: &mut Cx,
@@ -383,7 +384,7 @@ impl Groups {
             }
             Status::GROUP_INVITE_ACCEPTED => self.check_accepts(name, &source, infos)?,
             Status::GROUP_CONSTRUCT_ABORT => self.invitation_ended(name, &source),
-            // A process that could report this would decide which process leads.
+            // A process must not be able to determine the leader.
             Status::GROUP_LEADER_SELECTED => {
                 return Err(Error::denied("only servers can report the selected leader"));
             }
@@ -393,8 +394,8 @@ impl Groups {
         Ok(follow.unwrap_or_default())
     }
 
-    /// Records the answer of a process to an invitation, or to the loss of a leader. Returns the events that follow if it
-    /// concerns a lost leader.
+    /// Records the answer of a process to an invitation, or to the loss of a leader. Returns the events that follow, or
+    /// `None` if it does not concern a lost leader.
     fn record_answer(
         &mut self,
         cx: &mut Cx,
@@ -411,7 +412,7 @@ impl Groups {
                 let key = key_of(name, leader);
                 let is_lost = self.invitations.electing(&key).is_some();
                 let Some(known) = self.invitations.any_mut(&key) else {
-                    // An elected leader that declines the invitation of the lost one gives up.
+                    // An elected leader that declines the invitation of the lost one does not want to lead.
                     return match status == Status::GROUP_INVITE_DECLINED {
                         true => Some(self.leader_gives_up(cx, &key_of(name, source), &key.1)),
                         false => None,
@@ -443,11 +444,11 @@ impl Groups {
     }
 }
 
-/// Checks that every rank of a list is one of its job.
+/// Checks that every rank of a list exists in its job.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
+/// Returns `PMIX_ERR_NOT_FOUND` for a rank beyond its job.
 fn check_ranks(cx: &Cx, list: &[Proc<'_>]) -> Result<(), Error> {
     for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
         let size = { run.first() }.and_then(|proc| cx.job_size(&proc.nspace));
@@ -463,7 +464,7 @@ fn check_ranks(cx: &Cx, list: &[Proc<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the processes that an event is for.
+/// Returns the recipients of an event.
 fn targets<'i>(infos: &'i [Info<'_>]) -> &'i [Proc<'i>] {
     match value(infos, keys::EVENT_CUSTOM_RANGE) {
         Some(Value::Proc(proc)) => std::slice::from_ref(proc),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups that processes of this node are members of.
+//! The groups with members on this node.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::cx::Cx;
 use crate::recount::Recount;
 use crate::{EngineEvent, Error, GroupChange, Stats};
 
-/// The groups that processes of this node are members of, and the open invitations.
+/// The groups with members on this node, and the invitations that concern it.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     last: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Groups {
     by_name: HashMap<Text<'static>, Vec<u64>>,
     by_proc: ByProc,
     pub(super) invitations: Invitations,
-    /// The invitations whose end overtook their beginning, with the time of that.
+    /// The invitations whose end arrived before their beginning, with the time of arrival.
     pub(super) overtaken: VecDeque<(Key, Option<Instant>)>,
-    /// The invitations that ended last.
+    /// The most recently ended invitations.
     pub(super) over: VecDeque<Key>,
-    /// The last groups that lost their last member of this node, with the hash of their members: calls for them may
-    /// still be answered.
+    /// The groups that most recently lost their last member on this node, with the hash of their members; late replies
+    /// may still arrive for them.
     pub(super) deserted: VecDeque<(Text<'static>, u64)>,
-    /// The memory of groups and invitations in bytes, by the job of the process that made the group or leads the
+    /// The memory of groups and invitations in bytes, by the job of the process that constructed the group or leads the
     /// invitation.
     bytes: HashMap<Nspace<'static>, usize>,
 }
@@ -37,10 +37,10 @@ pub(crate) struct Groups {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: Text<'static>,
-    /// The job of the process that made it.
+    /// The job of the process that constructed it.
     pub(super) job: Nspace<'static>,
     pub(super) members: Members,
-    /// `true` if members are notified of lost members, and a destruct does not wait for these.
+    /// `true` if members are notified of lost members, and a destruct does not wait for lost members.
     pub(super) notifies: bool,
     /// `true` if the failure of the destruct was reported to the host.
     pub(super) destruct_failed: bool,
@@ -51,7 +51,7 @@ impl Known {
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` for a rank that none of its processes has.
+    /// Returns `PMIX_ERR_NOT_FOUND` for a rank that is not in the group.
     pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Result<Proc<'static>, Error> {
         let found = self.members.of_rank(cx, rank);
         found.ok_or_else(|| self.no_rank(rank))
@@ -61,14 +61,14 @@ impl Known {
         Error::not_found(format!("no process has rank {rank} in {}", self.name))
     }
 
-    /// Returns about how many bytes of memory the group takes.
+    /// Returns the estimated memory of the group in bytes.
     fn weight(&self) -> usize {
         weight(&self.name, self.members.list())
     }
 }
 
 impl Groups {
-    /// Returns `true` if there is no group and no invitation.
+    /// Returns `true` without groups and invitations.
     pub(super) fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.invitations.is_empty()
     }
@@ -79,7 +79,7 @@ impl Groups {
         stats.group_bytes = self.bytes.values().sum();
     }
 
-    /// Compares what is counted with the groups that are kept.
+    /// Compares the counters with the groups.
     pub(crate) fn recount(&self, recount: &mut Recount) {
         let named = self.by_name.values().map(Vec::len).sum();
         recount.compare("groups by their names", named, self.groups.len());
@@ -103,11 +103,11 @@ impl Groups {
         }
     }
 
-    /// Checks that processes of a job may make one more group.
+    /// Checks that processes of a job may construct one more group.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config).
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::group_bytes_per_job`](crate::Config).
     pub(super) fn check_room(
         &self,
         cx: &Cx,
@@ -129,11 +129,11 @@ impl Groups {
         }
     }
 
-    /// Checks that each of some processes may be in one more group.
+    /// Checks that each of some processes may join one more group.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::groups_per_process`](crate::Config).
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE` beyond [`Config::groups_per_process`](crate::Config).
     pub(super) fn check_memberships(
         &self,
         cx: &Cx,
@@ -152,12 +152,12 @@ impl Groups {
         }
     }
 
-    /// Adds a group, if there is room for it: other groups may have been added since its members called. A group
-    /// without a member of this node is not kept.
+    /// Adds a group. The limits are checked again, because other groups may have been added since its members called. A
+    /// group without a member on this node is not stored.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room) and
+    /// Returns `PMIX_ERR_OUT_OF_RESOURCE`, as [`check_room`](Self::check_room) and
     /// [`check_memberships`](Self::check_memberships).
     pub(super) fn add(&mut self, cx: &mut Cx, group: Known) -> Result<(), Error> {
         self.check_room(cx, &group.job, &group.name, group.members.list())?;
@@ -202,7 +202,7 @@ impl Groups {
         }
     }
 
-    /// Returns the groups that list a process, also if it has left them.
+    /// Returns the groups that list a process, even if it has left them.
     pub(super) fn naming(&self, proc: &Proc<'static>) -> Vec<u64> {
         self.by_proc.of(proc).into_iter().collect()
     }
@@ -212,12 +212,12 @@ impl Groups {
         self.by_proc.of_job(nspace)
     }
 
-    /// Returns the groups of a name, which have no common member.
+    /// Returns the groups with a name, which have no common member.
     pub(super) fn named(&self, name: &[u8]) -> &[u64] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the group of a name that a process is a member of.
+    /// Returns the group with a name that a process is a member of.
     pub(super) fn of(&self, name: &[u8], member: &Proc<'_>) -> Option<(u64, &Known)> {
         let ids = self.named(name).iter();
         let mut groups = ids.filter_map(|id| Some((*id, self.groups.get(id)?)));
@@ -232,7 +232,7 @@ pub(super) fn changed(cx: &mut Cx, name: &Text<'static>, change: GroupChange) {
     cx.driver_events.push_back(event);
 }
 
-/// Returns about how many bytes of memory a group takes.
+/// Returns the estimated memory of a group in bytes.
 fn weight(name: &Text<'_>, list: &[Proc<'_>]) -> usize {
     size_of::<Known>() + name.len() + members::weight(list)
 }

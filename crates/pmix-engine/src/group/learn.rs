@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events about groups: invitations, formed groups, members that left or are lost.
+//! The events about groups: invitations, formed groups, departed and lost members.
 
 use pmix_proto::request;
 use pmix_types::{DataArray, Info, IntoOwned, Proc, Status, Text, Value, keys};
@@ -16,8 +16,8 @@ use crate::peers::Ticket;
 use crate::procs::Procs;
 
 impl Groups {
-    /// Handles an event that a process of this node reports. Returns the ticket and the events that follow if the
-    /// event is delivered. Otherwise the process gets the status of its refusal.
+    /// Handles an event of a process of this node. Returns the ticket and the events that follow if the event should be
+    /// delivered. Otherwise replies to the process.
     pub(crate) fn learn_from_proc(
         &mut self,
         cx: &mut Cx,
@@ -65,7 +65,7 @@ impl Groups {
         let Some(list) = listed(&request.infos) else {
             return Ok(Vec::new());
         };
-        // A program may report the event that its library has reported for it.
+        // A program may report the completion that its library has already reported.
         let known = self.of(name.as_bytes(), source);
         if known.is_some_and(|(_, group)| group.members.list() == list) {
             return Ok(Vec::new());
@@ -90,8 +90,8 @@ impl Groups {
         Ok(self.gone_already(cx, &name, &list, notifies, &gone))
     }
 
-    /// Handles an event that the host brings from another server. Returns the events that follow, or `None` if the
-    /// event is known and no client is notified again.
+    /// Handles an event of the host from another server. Returns the events that follow, or `None` if the event is
+    /// known and clients must not receive it again.
     pub(crate) fn learn_from_host(
         &mut self,
         cx: &mut Cx,
@@ -109,9 +109,9 @@ impl Groups {
         }
         if status != Status::GROUP_CONSTRUCT_COMPLETE {
             let about = affected(infos).unwrap_or(&source);
-            // A process reports only its own leave; servers report losses.
+            // A process can only report its own departure; servers report losses.
             let is_process = cx.store.job(&source.nspace).is_some();
-            // This server sees the losses of its own processes itself.
+            // This server observes the losses of its own processes itself.
             let is_failed = status == Status::GROUP_MEMBER_FAILED && !cx.registry.was_here(about);
             if *about == source || (is_failed && !is_process) {
                 self.leaves(cx, name, &about.clone().into_owned(), status);
@@ -133,8 +133,8 @@ impl Groups {
         Some(follow)
     }
 
-    /// Adds a group that the host reports, if processes of this node are in it. Returns `true` if its members are
-    /// notified of lost members.
+    /// Adds a group that the host reports, if it has members on this node. Returns `true` if its members are notified
+    /// of lost members.
     fn brought(
         &mut self,
         cx: &mut Cx,
@@ -154,7 +154,7 @@ impl Groups {
         Ok(notifies)
     }
 
-    /// Refuses a group with members that are in another group of its name.
+    /// Checks that no member is in another group with the same name.
     fn check_free(&self, name: &Text<'_>, list: &[Proc<'_>]) -> Result<(), Error> {
         let mut procs = Procs::default();
         procs.extend(list);
@@ -174,14 +174,14 @@ impl Groups {
 
     fn leaves(&mut self, cx: &mut Cx, name: &Text<'_>, proc: &Proc<'static>, status: Status) {
         if let Some((id, _)) = self.of(name.as_bytes(), proc) {
-            // The event that reports the leave is delivered already.
+            // The caller delivers the event about the departure already.
             _ = self.member_leaves(cx, id, proc, status);
         }
     }
 }
 
 impl Known {
-    /// Creates a group that was formed by invitation.
+    /// Creates a group formed by invitation.
     fn completed(
         name: &Text<'_>,
         leader: &Proc<'static>,
@@ -198,7 +198,7 @@ impl Known {
     }
 }
 
-/// Returns `true` if a process that finalizes invites in the place of a lost leader: it counts as lost itself.
+/// Returns `true` if a finalizing process invites as the replacement of a lost leader: it counts as lost itself.
 fn is_too_late(cx: &Cx, ticket: &Ticket, request: &request::Notify<'_>) -> bool {
     let leads = request.status == Status::GROUP_INVITED && affected(&request.infos).is_some();
     let member = cx.member(ticket).ok().filter(|_| leads);
@@ -240,7 +240,7 @@ pub(super) fn affected<'i>(infos: &'i [Info<'_>]) -> Option<&'i Proc<'i>> {
     }
 }
 
-/// Returns the members that an event lists, or else the processes that it is for.
+/// Returns the members that an event lists, or else its recipients.
 fn listed<'i>(infos: &'i [Info<'_>]) -> Option<&'i [Proc<'i>]> {
     let named = value(infos, keys::GROUP_MEMBERSHIP);
     match named.or_else(|| value(infos, keys::EVENT_CUSTOM_RANGE))? {

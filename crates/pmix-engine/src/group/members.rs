@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The members of a group in the order of their ranks in it.
+//! The members of a group in the order of their group ranks.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::collective::each;
 use crate::cx::Cx;
 use crate::procs::Procs;
 
-/// The members of a group. A whole job is kept as one entry, so that a group of a large job takes little memory.
+/// The members of a group. A whole job is stored as one entry, so that a group of a large job takes little memory.
 #[derive(Debug)]
 pub(super) struct Members {
     list: Vec<Proc<'static>>,
     set: Procs,
-    /// The members that left.
+    /// The departed members.
     left: Procs,
-    /// The members that are lost.
+    /// The lost members.
     gone: Procs,
-    /// The members that got the failure of a destruct.
+    /// The members that received the failure of a destruct.
     released: Procs,
     /// `true` if whole jobs are among the members.
     has_jobs: bool,
@@ -39,11 +39,11 @@ impl Members {
         }
     }
 
-    /// Refuses a list that names a process twice, or none.
+    /// Checks that a list has members and names no process twice.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM`.
+    /// Returns `PMIX_ERR_BAD_PARAM`.
     pub(super) fn check(list: &[Proc<'_>]) -> Result<(), Error> {
         let mut named: HashMap<_, Vec<_>> = HashMap::new();
         for run in list.chunk_by(|a, b| a.nspace == b.nspace) {
@@ -53,7 +53,7 @@ impl Members {
         }
         for (nspace, mut ranks) in named {
             ranks.sort_unstable();
-            // A whole job has every rank in it.
+            // A whole job includes every rank.
             let twice = match ranks.contains(&Rank::WILDCARD) && ranks.len() > 1 {
                 true => ranks.first(),
                 false => { ranks.windows(2) }
@@ -71,23 +71,24 @@ impl Members {
         }
     }
 
-    /// Returns the members as they were listed.
+    /// Returns the listed members.
     pub(super) fn list(&self) -> &[Proc<'static>] {
         &self.list
     }
 
-    /// Returns `true` if a process is a member that has not left and is not lost.
+    /// Returns `true` if a process is a member that has neither left nor been lost nor received the failure of a
+    /// destruct.
     pub(super) fn has(&self, proc: &Proc<'_>) -> bool {
         let not_any_longer = [&self.left, &self.gone, &self.released];
         self.set.has(proc) && !not_any_longer.iter().any(|procs| procs.has(proc))
     }
 
-    /// Returns `true` if a process left the group, or got the failure of its destruct.
+    /// Returns `true` if a process left the group, or received the failure of its destruct.
     pub(super) fn is_done_with(&self, proc: &Proc<'_>) -> bool {
         self.left.has(proc) || self.released.has(proc)
     }
 
-    /// Removes a member that left or is lost. Returns `true` if it was a member.
+    /// Removes a departed or lost member. Returns `true` if it was a member.
     pub(super) fn remove(&mut self, proc: &Proc<'_>, has_left: bool) -> bool {
         let was_member = self.has(proc);
         let removed = match has_left {
@@ -100,12 +101,12 @@ impl Members {
         was_member
     }
 
-    /// Removes a member that got the failure of the destruct.
+    /// Removes a member that received the failure of the destruct.
     pub(super) fn release(&mut self, proc: &Proc<'_>) {
         self.released.extend(std::slice::from_ref(proc));
     }
 
-    /// Returns the process with a rank in the group, also if it is lost: ranks stay the same.
+    /// Returns the process with a rank in the group, even if it is lost: losses do not change ranks.
     pub(super) fn of_rank(&self, cx: &Cx, rank: Rank) -> Option<Proc<'static>> {
         let mut place = usize::try_from(rank.as_raw()).ok()?;
         if !self.has_jobs {
@@ -114,7 +115,7 @@ impl Members {
         for proc in &self.list {
             let (count, size) = match (proc.rank, cx.job_size(&proc.nspace)) {
                 (Rank::WILDCARD, Some(size)) => (usize::try_from(size).ok()?, Some(size)),
-                // The size of this job is not known: its processes of this node count.
+                // Without a known job size, only its processes on this node count.
                 (Rank::WILDCARD, None) => (each(cx, std::slice::from_ref(proc)).len(), None),
                 _ => (1, None),
             };
@@ -142,7 +143,7 @@ impl Members {
         self.set.meets(procs)
     }
 
-    /// Returns `true` if any of these processes is still a member; of a whole job any may be.
+    /// Returns `true` if any of these processes is still a member; a whole job counts if any of its processes does.
     pub(super) fn any_of(&self, procs: &Procs) -> bool {
         let is_one = |proc: &Proc<'_>| match proc.rank {
             Rank::WILDCARD => procs.names_job(&proc.nspace),
@@ -151,19 +152,19 @@ impl Members {
         self.set.meets(procs) && self.list.iter().any(is_one)
     }
 
-    /// Returns the members that left, and the lost ones if the others are notified of them.
+    /// Returns the departed members, and the lost ones if the others are notified of them.
     pub(super) fn done_without(&self, notifies: bool) -> Vec<Proc<'static>> {
         let lost = self.gone.procs().filter(|_| notifies);
         self.left.procs().chain(lost).collect()
     }
 
-    /// Returns `true` if a lost member was of this node.
+    /// Returns `true` if a lost member was a process of this node.
     pub(super) fn any_lost_here(&self, cx: &Cx) -> bool {
         let mut lost = self.gone.procs();
         lost.any(|proc| cx.registry.was_here(&proc))
     }
 
-    /// Returns the members that have not left, lost ones included.
+    /// Returns the members that have not left, including lost ones.
     pub(super) fn remaining(&self, cx: &Cx) -> Vec<Proc<'static>> {
         if self.left.is_empty() {
             return self.list.clone();
@@ -173,8 +174,8 @@ impl Members {
         each
     }
 
-    /// Returns the members to notify. A whole job stays one entry unless a process of it has left, so that a loss
-    /// costs as much as the list is long.
+    /// Returns the members to notify. A whole job remains one entry unless a process of it has left, so that the time
+    /// for a loss is proportional to the list.
     pub(super) fn present(&self, cx: &Cx) -> Vec<Proc<'static>> {
         let mut present = match self.has_jobs && self.left.len() + self.released.len() > 0 {
             true => each(cx, &self.list),
@@ -196,7 +197,7 @@ impl Members {
     }
 }
 
-/// Returns about how many bytes of memory a list takes, with its set and the index by processes.
+/// Returns the estimated memory of a list in bytes, with its set and the index by processes.
 pub(super) fn weight(list: &[Proc<'_>]) -> usize {
     let of_run = |run: &[Proc<'_>]| {
         let len = run.first().map_or(0, |proc| proc.nspace.as_bytes().len());
@@ -207,5 +208,5 @@ pub(super) fn weight(list: &[Proc<'_>]) -> usize {
         .sum()
 }
 
-/// The memory of a job in the set of a list in bytes, about, without its name.
+/// The estimated memory of a job in the set of a list in bytes, without its name.
 const OF_JOB: usize = 192;

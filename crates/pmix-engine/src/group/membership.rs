@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The formation and end of groups, and the members that leave them or are lost.
+//! The formation and end of groups, and the members that leave or are lost.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Groups {
                 self.release(cx, &name, &told);
                 Vec::new()
             }
-            // They concern a construct that is still open.
+            // These outcomes concern a construct that is still open.
             GroupOutcome::Led(_) | GroupOutcome::Announced(_) => Vec::new(),
             GroupOutcome::InviteFailed { name, procs, proc } => {
                 let event = event(cx, Status::GROUP_INVITE_FAILED, &name, procs, &proc);
@@ -68,7 +68,7 @@ impl Groups {
         let called = { ended.said.iter() }.filter_map(|(id, _)| cx.registry.client(*id));
         let called: Vec<_> = called.map(|client| client.proc.clone()).collect();
         let (name, notifies, lost) = (ended.name.clone(), ended.notifies(), ended.lost.clone());
-        // A late answer must not add a group again that has lost its last member of this node.
+        // A late reply must not add a group again after it has lost its last member on this node.
         let mut lost_now = called.iter().chain(&lost);
         let are_lost = lost_now.all(|proc| lost.contains(proc) || !absent(cx, proc).is_empty());
         let is_over = is_gathered(&ended.said)
@@ -87,8 +87,8 @@ impl Groups {
         told
     }
 
-    /// Notifies the members of members that were lost between their call, or acceptance, and the end of the construct,
-    /// when there was no group yet. A group without another member on this node is not kept.
+    /// Notifies the members of losses between the call (or the acceptance) and the end of the construct, when the group
+    /// did not exist yet. A group without another member on this node is not stored.
     pub(super) fn gone_already(
         &mut self,
         cx: &mut Cx,
@@ -101,7 +101,7 @@ impl Groups {
             return Vec::new();
         };
         let mut told = Vec::new();
-        // An earlier answer may have added the group, and a loss removed the process from it.
+        // An earlier reply may have added the group; then the loss removed the process from it.
         let is_kept = { self.named(name.as_bytes()).iter() }.any(|id| {
             let known = self.groups.get(id);
             known.is_some_and(|known| known.members.list() == members)
@@ -127,8 +127,8 @@ impl Groups {
         told
     }
 
-    /// Reports to the collectives that a group has no member of this node left, if it had one. The last member was of
-    /// `job`.
+    /// Reports to the collectives that a group has lost its last member on this node, if it had one. The last member
+    /// belonged to `job`.
     fn none_left(
         &mut self,
         cx: &mut Cx,
@@ -153,7 +153,7 @@ impl Groups {
             }));
     }
 
-    /// Returns `true` if a group has lately lost its last member of this node.
+    /// Returns `true` if a group has recently lost its last member on this node.
     fn was_deserted(&self, name: &Text<'_>, members: &[Proc<'static>]) -> bool {
         let mut known = Procs::default();
         known.extend(members);
@@ -162,13 +162,13 @@ impl Groups {
         deserted.any(|(other, members)| other == name && *members == number)
     }
 
-    /// Returns the groups of a name that these processes have constructed.
+    /// Returns the groups with a name that these processes have constructed.
     fn constructed_by(&self, cx: &Cx, name: &Text<'_>, participants: &Participants) -> Vec<u64> {
         let mut procs = Procs::default();
         procs.extend(&participants.to_procs());
         let size = |nspace: &Nspace<'_>| Ok(cx.job_size(nspace));
         let is_it = |id: &&u64| {
-            // A process that has left the group may be in another group of this name.
+            // A process that has left the group may be in another group with this name.
             self.groups.get(*id).is_some_and(|group| {
                 let list = group.members.list();
                 group.members.meet(&procs)
@@ -180,8 +180,8 @@ impl Groups {
         named.filter(is_it).copied().collect()
     }
 
-    /// Adds the group of a construct that all members have called, if there is room for it and it has not ended meanwhile,
-    /// and answers the callers.
+    /// Adds the group of a construct that all members have called, unless there is no room or it has already ended, and
+    /// replies to the callers.
     fn constructed(
         &mut self,
         cx: &mut Cx,
@@ -232,13 +232,13 @@ impl Groups {
         })
     }
 
-    /// Returns the group that an earlier answer to the same construct has added: the host answers the listed leaders of
-    /// a node, and each process that calls for itself, separately.
+    /// Returns the group that an earlier reply to the same construct has added: the host replies separately to the
+    /// listed leaders of a node and to each process that calls for itself.
     fn formed_before(&self, group: &Known, called: &[Proc<'static>]) -> Option<u64> {
         let is_it = |id: &&u64| {
             let known = self.groups.get(*id).map(|known| &known.members);
             known.is_some_and(|known| {
-                // A caller that has left a group, or destructed it, constructs another.
+                // A caller that has left or destructed a group constructs another one.
                 known.list() == group.members.list()
                     && !called.iter().any(|proc| known.is_done_with(proc))
             })
@@ -247,7 +247,7 @@ impl Groups {
         named.find(is_it).copied()
     }
 
-    /// Removes the group of a name that these processes have constructed.
+    /// Removes the group with a name that these processes have constructed.
     fn forget(&mut self, cx: &mut Cx, name: &Text<'static>, participants: &Participants) {
         for id in self.constructed_by(cx, name, participants) {
             if let Some(group) = self.remove(id) {
@@ -257,7 +257,8 @@ impl Groups {
         }
     }
 
-    /// Removes a group for the processes that got the failure of its destruct; the other members have not called yet.
+    /// Removes a group for the processes that received the failure of its destruct; the other members have not called
+    /// yet.
     fn release(&mut self, cx: &Cx, name: &Text<'_>, told: &[Proc<'static>]) {
         for proc in told {
             let Some((id, _)) = self.of(name.as_bytes(), proc) else {
@@ -272,7 +273,7 @@ impl Groups {
         }
     }
 
-    /// Removes a member that left a group or is lost. Returns the event that notifies the others.
+    /// Removes a departed or lost member from a group. Returns the event that notifies the others.
     pub(super) fn member_leaves(
         &mut self,
         cx: &mut Cx,
@@ -310,8 +311,8 @@ impl Groups {
         told.flatten()
     }
 
-    /// Handles the close of the last connection of a process, which is in no group from then on. Returns the events
-    /// that follow.
+    /// Handles the end of the last connection of a process, which leaves all of its groups. Returns the events that
+    /// follow.
     pub(crate) fn peer_left(&mut self, cx: &mut Cx, member: &Member) -> Vec<Notification> {
         let client = member.client.and_then(|id| cx.registry.client(id));
         if self.is_empty() || client.is_some_and(|client| !client.peers.is_empty()) {
@@ -331,7 +332,7 @@ impl Groups {
             .collect()
     }
 
-    /// Removes the groups without a process of this node after a job was deregistered.
+    /// Removes the groups without a member on this node after a job was deregistered.
     pub(crate) fn job_gone(&mut self, cx: &mut Cx, nspace: &Nspace<'_>) {
         for id in self.of_job(nspace) {
             let group = self.groups.get(&id);
@@ -344,7 +345,7 @@ impl Groups {
     }
 }
 
-/// Answers all callers of a construct alike. The reply is packed once for each form of peer.
+/// Sends the same reply to all callers of a construct, packed once for each form of peer.
 fn reply_to_all(cx: &mut Cx, tickets: Vec<Ticket>, group: &reply::Group<'_>) {
     let mut packed: Vec<(PeerForm, Arc<Vec<u8>>)> = Vec::new();
     for ticket in tickets {
@@ -369,20 +370,20 @@ fn reply_to_all(cx: &mut Cx, tickets: Vec<Ticket>, group: &reply::Group<'_>) {
     }
 }
 
-/// The members of a construct that has ended.
+/// The members of a completed construct.
 struct Constructed {
-    /// The members as they are listed.
+    /// The members as listed.
     members: Vec<Proc<'static>>,
-    /// The event that names the members to the callers, if some of the processes that they listed are missing.
+    /// The event with the final members for the callers, if some of the listed processes are not members.
     update: Option<Notification>,
-    /// `true` if no earlier answer has added the group.
+    /// `true` if no earlier reply has added the group.
     is_new: bool,
 }
 
-/// The number of groups without a member of this node that are remembered.
+/// The number of remembered groups that lost their last member on this node.
 const MAX_DESERTED: usize = 64;
 
-/// Returns the lost processes: those given, and the processes of this node in a list that are no longer connected.
+/// Returns the lost processes: those given, and the processes of this node in a list that have disconnected.
 pub(super) fn gone_of(
     cx: &Cx,
     among: &[Proc<'static>],
@@ -394,7 +395,7 @@ pub(super) fn gone_of(
     lost
 }
 
-/// Returns the members of a group in the end: those that the host lists, or else the listed ones, without absent
+/// Returns the final members of a group: those listed by the host, or else those listed by the callers, without absent
 /// processes.
 fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
     let (said, absent) = (&ended.said, &ended.absent);
@@ -407,8 +408,8 @@ fn final_members(cx: &Cx, ended: &EndedGroup) -> Vec<Proc<'static>> {
     }
 }
 
-/// Returns the event `PMIX_GROUP_MEMBERSHIP_UPDATE` for the callers of this node, if not all processes that they
-/// listed are members. Each server notifies its own processes.
+/// Returns the event `PMIX_GROUP_MEMBERSHIP_UPDATE` for the callers of this node, unless all processes that they listed
+/// are members. Each server notifies its own processes.
 fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Notification> {
     let named = each(cx, &ended.participants.to_procs());
     let adds_none = !is_gathered(&ended.said);
@@ -436,7 +437,7 @@ fn update(cx: &Cx, ended: &EndedGroup, members: &[Proc<'static>]) -> Option<Noti
     event.ok()
 }
 
-/// Returns the infos that members share: those of all nodes from the host, or else those of this node.
+/// Returns the infos that members share: those of all nodes if the host returned them, or else those of this node.
 fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
     let is_shared = |info: &&Info<'_>| info.key.is(keys::GROUP_INFO);
     let brought = ended.answered.iter().filter(is_shared).cloned();
@@ -448,7 +449,7 @@ fn shared(ended: &EndedGroup) -> Vec<Info<'static>> {
     own.filter(is_shared).cloned().collect()
 }
 
-/// Returns the member that shares infos, which is the first of them, and the infos.
+/// Returns the member that shares infos, which is the first info, and the remaining infos.
 fn of_member<'i>(info: &'i Info<'static>) -> Option<(&'i Proc<'static>, &'i [Info<'static>])> {
     let Value::DataArray(DataArray::Info(infos)) = &info.value else {
         return None;
@@ -486,7 +487,7 @@ fn share(cx: &mut Cx, proc: &Proc<'static>, infos: &[Info<'static>], context_id:
     }
 }
 
-/// Returns the event that notifies the members of a group of one of them.
+/// Returns the event that informs the members of a group about one of them.
 pub(super) fn event(
     cx: &Cx,
     status: Status,
@@ -501,7 +502,7 @@ pub(super) fn event(
     let name = Value::String(Some(name.clone().into_owned()));
     let infos = vec![
         Info::new(keys::EVENT_NON_DEFAULT, true),
-        // The event is only for the members of this moment.
+        // The event is for the current members, not for later ones.
         Info::new(keys::EVENT_DO_NOT_CACHE, true),
         Info::new(keys::EVENT_CUSTOM_RANGE, members),
         Info::new(keys::GROUP_ID, name),

@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use crate::peers::Ticket;
 use crate::query::{OwnGroups, visible};
 
-/// The number of processes that the group names in one request may mean.
+/// The limit of processes that the group names in one request expand to.
 const MAX_PROCS: usize = 1 << 20;
 
 /// The keys of queries about groups.
@@ -26,8 +26,8 @@ const ABOUT_GROUPS: [&str; 3] = [
 ];
 
 impl Groups {
-    /// Replaces the group names in a request by the members. Returns the request with its ticket, unless a name was
-    /// refused and the caller has its reply.
+    /// Replaces the group names in a request by the members. Returns the request with its ticket, or replies with an
+    /// error and returns `None`.
     pub(crate) fn translate<'r>(
         &self,
         cx: &mut Cx,
@@ -51,11 +51,11 @@ impl Groups {
         Some((ticket, request))
     }
 
-    /// Returns the process that a get names by its rank in a group, or `None` if it names a process otherwise.
+    /// Returns the process of a get that names it by group rank, or `None` if it does not.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` for a rank that no process of the group has.
+    /// Returns `PMIX_ERR_NOT_FOUND` for a rank that is not in the group.
     pub(crate) fn process_named(
         &self,
         cx: &Cx,
@@ -73,8 +73,9 @@ impl Groups {
         }
     }
 
-    /// Returns the groups of the caller if a query asks for groups, with the members of those that it asks for. A tool
-    /// is in no group: it gets the groups with members of its jobs, and of several with one name the oldest.
+    /// Returns the groups of the caller if a query needs them, with the members of those whose membership is requested.
+    /// A tool is in no group: it receives the groups with members of jobs that it may read. Of several groups with the
+    /// same name, it receives the members of the oldest.
     pub(crate) fn asked_for(
         &self,
         cx: &Cx,
@@ -119,8 +120,8 @@ impl Groups {
         found
     }
 
-    /// Replaces the names of groups of the caller by the members. Returns the ticket, unless a rank is not in its
-    /// group and the caller has its reply.
+    /// Replaces the names of the caller's groups by the members. Returns the ticket, or replies with an error and
+    /// returns `None`.
     fn resolve(&self, cx: &mut Cx, ticket: Ticket, procs: &mut Vec<Proc<'_>>) -> Option<Ticket> {
         if self.groups.is_empty() {
             return Some(ticket);
@@ -170,7 +171,7 @@ impl Groups {
         Ok(Some(resolved))
     }
 
-    /// Returns the processes that an event is for, if its range names a group.
+    /// Returns the recipients of an event, if they include a group name.
     fn targets<'i, 'a>(&self, infos: &'i mut [Info<'a>]) -> Option<&'i mut Vec<Proc<'a>>> {
         let is_named = |proc: &Proc<'_>| !self.named(proc.nspace.as_bytes()).is_empty();
         let mut infos = infos.iter_mut();
@@ -187,16 +188,16 @@ impl Groups {
     }
 }
 
-/// The members of a group that was named, so that many names of it in one request cost one lookup.
+/// The members of a group in a request, so that repeated names of it are expanded once.
 #[derive(Default)]
 struct Expanded {
-    /// `true` if all of its members were added.
+    /// `true` after all of its members were added.
     has_all: bool,
-    /// The members one by one, if whole jobs are among them and a rank was looked for.
+    /// The individual members, if the group has whole jobs and the request names a rank.
     each: Option<Vec<Proc<'static>>>,
 }
 
-/// Adds the processes of a rank in a group.
+/// Adds the process or processes of a group rank.
 fn resolve_one(
     cx: &Cx,
     group: &Known,

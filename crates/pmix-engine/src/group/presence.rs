@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of this node, as far as groups and invitations name them.
+//! The presence of processes on this node, for groups and invitations.
 
 use pmix_types::{Proc, Rank};
 
 use crate::cx::Cx;
 use crate::registry::ClientState;
 
-/// Returns `true` if any process of this node leads an invitation or was invited.
+/// Returns `true` if a process of this node leads an invitation or is invited.
 pub(super) fn concerns_us(cx: &Cx, leader: &Proc<'_>, list: &[Proc<'_>]) -> bool {
     let is_here = |proc: &Proc<'_>| match proc.rank {
         Rank::WILDCARD => cx.registry.job(&proc.nspace).is_some(),
@@ -23,7 +23,7 @@ pub(super) fn was_here(cx: &Cx, proc: &Proc<'_>) -> bool {
     }
 }
 
-/// Returns the processes of this node that a name means and that have been connected and no longer are.
+/// Returns the processes of this node with a name that were connected and have disconnected.
 pub(super) fn absent(cx: &Cx, proc: &Proc<'static>) -> Vec<Proc<'static>> {
     let Some(job) = cx.registry.job(&proc.nspace) else {
         return Vec::new();

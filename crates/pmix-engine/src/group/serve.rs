@@ -14,13 +14,13 @@ use crate::infos::{value, with_user};
 use crate::obeyed;
 use crate::peers::{Member, Ticket};
 
-/// The infos of a construct that the server states itself.
+/// The infos of a construct that the server sets itself.
 const OF_SERVER: [&str; 2] = [keys::GROUP_MEMBERSHIP, keys::PROCID];
 
-/// The directives of a destruct that were decided when the group was formed.
+/// The directives of a destruct that were decided at the construct.
 const DECIDED: [&str; 2] = [keys::GROUP_NOTIFY_TERMINATION, keys::GROUP_OPTIONAL];
 
-/// Refuses a required directive that the server drops.
+/// Checks that the server drops no required directive.
 fn check_dropped(function: &str, infos: &[Info<'_>], dropped: &[&str]) -> Result<(), Error> {
     let is_dropped = |info: &&Info<'_>| dropped.iter().any(|key| info.key.is(*key));
     let mut infos = infos.iter().filter(is_dropped);
@@ -28,8 +28,8 @@ fn check_dropped(function: &str, infos: &[Info<'_>], dropped: &[&str]) -> Result
 }
 
 impl Groups {
-    /// Handles GROUP_CONSTRUCT. A caller that does not list the other members calls the host for itself alone: the
-    /// host determines the membership.
+    /// Handles GROUP_CONSTRUCT. A caller that does not list the other members makes a separate call to the host, which
+    /// determines the membership.
     pub(crate) fn construct(
         &self,
         cx: &mut Cx,
@@ -111,7 +111,7 @@ impl Groups {
         Ok((name.clone().into_owned(), member.proc.clone(), member.user))
     }
 
-    /// Checks that a process may make a group of this name.
+    /// Checks that a process may construct a group with this name.
     pub(super) fn check_name<'n, 'a>(
         &self,
         cx: &Cx,
@@ -175,7 +175,7 @@ impl Groups {
         }
     }
 
-    /// Handles GROUP_LEAVE: the caller is answered, and the others are notified.
+    /// Handles GROUP_LEAVE: replies to the caller and notifies the others.
     pub(crate) fn leave(
         &mut self,
         cx: &mut Cx,
@@ -193,7 +193,7 @@ impl Groups {
         self.member_leaves(cx, id, &caller.ok()?, Status::GROUP_LEFT)
     }
 
-    /// Returns the group of a name that the caller is a member of.
+    /// Returns the group with a name that the caller is a member of.
     fn own(
         &self,
         cx: &Cx,
@@ -207,7 +207,7 @@ impl Groups {
     }
 }
 
-/// Returns `true` if a name is that of a job, which takes precedence over a group of that name.
+/// Returns `true` if a name is that of a job, which takes precedence over a group with that name.
 pub(super) fn is_job(cx: &Cx, name: &Nspace<'_>) -> bool {
     cx.store.job(name).is_some() || cx.registry.job(name).is_some()
 }
@@ -221,7 +221,7 @@ fn client<'c>(cx: &'c Cx, ticket: &Ticket) -> Result<&'c Member, Error> {
     }
 }
 
-/// Puts the name of a member before the infos that it shares.
+/// Puts the name of a member before its shared infos.
 fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
     if let Value::DataArray(DataArray::Info(infos)) = &mut info.value
         && info.key.is(keys::GROUP_INFO)
@@ -236,16 +236,16 @@ fn name_member(info: &mut Info<'static>, member: &Proc<'static>) {
 enum Role {
     /// A member that all callers list.
     Member,
-    /// One of a number of leaders that only know themselves.
+    /// A bootstrap leader, which does not list the other leaders.
     Leader,
     /// A process that leaders add.
     Added,
 }
 
-/// Returns the role that a process gives itself in a construct.
+/// Returns the role that a process requests in a construct.
 ///
-/// DEVIATION: a process that lists itself with `PMIX_GROUP_BOOTSTRAP` 0 waits to be added by leaders, as one
-/// with an empty list does in OpenPMIx 6; libraries up to 5.0 refuse an empty list before they ask the server;
+/// DEVIATION: a process that lists itself with `PMIX_GROUP_BOOTSTRAP` 0 waits to be added by leaders, as one with an
+/// empty list does in OpenPMIx 6; libraries up to 5.0 refuse an empty list before they send the request;
 /// `the_host_is_told_who_calls_for_itself`.
 fn role(request: &request::GroupConstruct<'_>) -> Role {
     let count = value(&request.infos, keys::GROUP_BOOTSTRAP);

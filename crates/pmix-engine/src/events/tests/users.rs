@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events and the users who may hear of them.
+//! Events and the users whose processes may receive them.
 
 use pmix_types::Value;
 
@@ -50,7 +50,7 @@ fn tools_that_may_read_all_hear_of_every_user() {
         let made = Notification::new(Reporter::Host, CODE, source, DataRange::GLOBAL, infos);
         made.map(|made| made.about_jobs_of(owners.to_vec()))
     };
-    // Of the jobs of others processes hear what the host tells, and tools only of those that they may read.
+    // Processes receive all events of the host; tools only those about jobs that they may read.
     for (owners, told) in [
         (&[][..], vec![1, 2, 3]),
         (&[100], vec![1, 3]),
@@ -58,7 +58,7 @@ fn tools_that_may_read_all_hear_of_every_user() {
     ] {
         assert_eq!(fixture.take(of_host(owners, vec![]).unwrap()), told);
     }
-    // What another server said of it stands.
+    // The restriction set by another server applies.
     let only = |value: Value<'static>| Info::new(ONLY_USER, value);
     let elsewhere = of_host(&[], vec![only(Value::Uint32(100)), said("k")]).unwrap();
     assert_eq!(elsewhere.infos, [said("k")]);

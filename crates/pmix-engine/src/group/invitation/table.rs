@@ -14,10 +14,10 @@ use crate::procs::Procs;
 use crate::recount::Recount;
 use crate::timer::Timer;
 
-/// The name of an invitation: the group and the leader.
+/// The key of an invitation: the group name and the leader.
 pub(in super::super) type Key = (Text<'static>, Proc<'static>);
 
-/// Returns the name of an invitation.
+/// Returns the key of an invitation.
 pub(in super::super) fn key_of(name: &Text<'_>, leader: &Proc<'_>) -> Key {
     (name.clone().into_owned(), leader.clone().into_owned())
 }
@@ -29,8 +29,8 @@ pub(in super::super) struct Invitations {
     all: BTreeMap<u64, Invitation>,
     /// The invitations in [`State::Open`].
     open: HashMap<Key, u64>,
-    /// The invitations in [`State::Electing`], under the lost leader. A leader that was elected elsewhere may have an open
-    /// invitation of the same name.
+    /// The invitations in [`State::Electing`], by their lost leader. A leader that was elected elsewhere may have an
+    /// open invitation of the same name.
     electing: HashMap<Key, u64>,
     /// The number of open invitations that each process leads.
     num_led: HashMap<Proc<'static>, usize>,
@@ -38,14 +38,14 @@ pub(in super::super) struct Invitations {
     by_proc: ByProc,
 }
 
-/// The state of an invitation. An invitation that has ended is not kept.
+/// The state of an invitation. Ended invitations are not stored.
 #[derive(Debug)]
 pub(in super::super) enum State {
     /// The leader waits for answers.
     Open,
-    /// The leader is lost, and another is to be elected.
+    /// The leader is lost, and a new one is being elected.
     Electing {
-        /// `true` if the leader was of this node, so that this server decides.
+        /// `true` if the leader was a process of this node, so that this server decides.
         decides: bool,
         /// The time at which the election ends without a leader.
         until: Option<Instant>,
@@ -59,22 +59,22 @@ pub(in super::super) struct Invitation {
     pub(in super::super) state: State,
     /// The invited processes.
     pub(in super::super) list: Vec<Proc<'static>>,
-    /// The memory of the list and its indexes, about. It is counted as the list grows, since each answer counts the whole
-    /// invitation again.
+    /// The estimated memory of the list and its indexes. It is updated as the list grows, because each answer updates
+    /// the count of the whole invitation.
     list_bytes: usize,
     /// The invited processes, for lookups.
     pub(in super::super) set: Procs,
-    /// The lost processes that the leader was notified of.
+    /// The lost processes reported to the leader.
     pub(in super::super) gone: Procs,
     /// The processes that have accepted.
     pub(in super::super) joined: HashSet<Proc<'static>>,
-    /// The processes that have declined, also after they had accepted.
+    /// The processes that have declined, possibly after they had accepted.
     pub(in super::super) declined: HashSet<Proc<'static>>,
-    /// The answers to the loss of the leader, which may come before the loss.
+    /// The answers to the loss of the leader, which may arrive before the loss.
     pub(in super::super) election: Election,
-    /// The lost leader in whose place the leader was elected, until it invites.
+    /// The lost leader that the leader replaces, until the leader invites.
     pub(in super::super) in_place_of: Option<Proc<'static>>,
-    /// The memory that was counted last, about.
+    /// The last counted memory, an estimate.
     pub(in super::super) bytes: usize,
 }
 
@@ -95,7 +95,7 @@ impl Invitation {
         }
     }
 
-    /// Returns about how many bytes of memory the invitation takes.
+    /// Returns the estimated memory of the invitation in bytes.
     fn weight(&self) -> usize {
         let (name, leader) = &self.key;
         let of_one = size_of::<Proc<'_>>() + leader.nspace.as_bytes().len();
@@ -104,7 +104,7 @@ impl Invitation {
         size_of::<Self>() + name.len() + self.list_bytes + more * of_one
     }
 
-    /// Counts the memory that the invitation takes. Returns the count before and after.
+    /// Updates the counted memory of the invitation. Returns the old and the new count.
     pub(in super::super) fn count(&mut self) -> (usize, usize) {
         let after = self.weight();
         (std::mem::replace(&mut self.bytes, after), after)
@@ -115,7 +115,7 @@ impl Invitation {
         self.gone.extend(std::slice::from_ref(proc));
     }
 
-    /// Returns `true` if the leader is lost and this server decides which process leads in its place.
+    /// Returns `true` if the leader is lost and this server decides the election.
     pub(in super::super) fn decides(&self) -> bool {
         matches!(self.state, State::Electing { decides: true, .. })
     }
@@ -135,7 +135,7 @@ impl Invitations {
         self.all.is_empty()
     }
 
-    /// Returns the open invitation of a name.
+    /// Returns the open invitation with a key.
     pub(in super::super) fn get(&self, key: &Key) -> Option<&Invitation> {
         self.all.get(self.open.get(key)?)
     }
@@ -144,7 +144,7 @@ impl Invitations {
         self.all.get_mut(self.open.get(key)?)
     }
 
-    /// Returns the invitation of a name whose leader is lost.
+    /// Returns the invitation with a key whose leader is lost.
     pub(in super::super) fn electing(&self, key: &Key) -> Option<&Invitation> {
         self.all.get(self.electing.get(key)?)
     }
@@ -153,7 +153,7 @@ impl Invitations {
         self.all.get_mut(self.electing.get(key)?)
     }
 
-    /// Returns the invitation of a name whose leader is lost, or else the open one.
+    /// Returns the invitation with a key whose leader is lost, or else the open one.
     pub(in super::super) fn any_mut(&mut self, key: &Key) -> Option<&mut Invitation> {
         let id = self.electing.get(key).or_else(|| self.open.get(key))?;
         self.all.get_mut(id)
@@ -216,7 +216,7 @@ impl Invitations {
         ElectionId(self.last)
     }
 
-    /// Removes an invitation whose leader is lost. Returns it with its timer, if that still runs.
+    /// Removes an invitation whose leader is lost. Returns it with its timer, if that is still active.
     pub(in super::super) fn end_election(
         &mut self,
         key: &Key,
@@ -232,7 +232,7 @@ impl Invitations {
         Some((invitation, timer))
     }
 
-    /// Returns the name of an invitation whose election has run out of time, and forgets the timer.
+    /// Returns the key of an invitation whose election has expired, and removes its deadline.
     pub(in super::super) fn expire_election(&mut self, id: ElectionId) -> Option<Key> {
         let invitation = self.all.get_mut(&id.0)?;
         let State::Electing { until, .. } = &mut invitation.state else {
@@ -247,12 +247,12 @@ impl Invitations {
         self.keys(self.by_proc.of(proc), true)
     }
 
-    /// Returns the invitations without a leader that a process is invited by.
+    /// Returns the invitations in an election that a process is invited by.
     pub(in super::super) fn electing_of(&self, proc: &Proc<'static>) -> Vec<Key> {
         self.keys(self.by_proc.of(proc), false)
     }
 
-    /// Returns the open invitations that concern any process of a job, or those without a leader.
+    /// Returns the open invitations that concern a process of a job, or those in an election.
     pub(in super::super) fn of_job(&self, nspace: &Nspace<'_>, is_open: bool) -> Vec<Key> {
         self.keys(self.by_proc.of_job(nspace).into_iter().collect(), is_open)
     }
@@ -263,7 +263,7 @@ impl Invitations {
         found.map(|invitation| invitation.key.clone()).collect()
     }
 
-    /// Returns about how many bytes of memory each invitation takes, by the job of its leader.
+    /// Returns the estimated memory of each invitation in bytes, by the job of its leader.
     pub(in super::super) fn weights(&self) -> impl Iterator<Item = (&Nspace<'static>, usize)> {
         let all = self.all.values();
         all.map(|invitation| (&invitation.key.1.nspace, invitation.weight()))

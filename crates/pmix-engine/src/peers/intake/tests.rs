@@ -13,7 +13,7 @@ fn messages_come_when_there_is_room_for_all_of_them_in_the_order_of_their_peers(
     let mut intake = Intake::new(4 * 2 * LONG);
     intake.announced(first, LONG, 0, 4);
     intake.announced(second, 2 * LONG, 0, 4);
-    // It would fit, but the second came before it.
+    // There is room for it, but the second message was announced before it.
     intake.announced(third, LONG, 0, 4);
     intake.announced(short, SHORT, 0, 4);
     let may_come = peers().map(|peer| intake.may_come(peer, SHORT));
@@ -57,10 +57,10 @@ fn a_message_that_is_longer_than_all_may_be_comes_alone() {
     assert!(intake.may_come(second, SHORT));
 }
 
-/// So many turns is how long a peer is given that hardly comes on.
+/// The number of turns with little progress before a peer is disconnected.
 const PATIENCE: u64 = 40;
 
-/// A turn begins and ends, in which each message comes on to so many bytes.
+/// Runs a turn in which each message grows from `before` bytes to `now`.
 fn turn(intake: &mut Intake, before: usize, now: impl Fn(PeerId) -> Option<usize>) -> Vec<PeerId> {
     intake.begin_turn(|_| Some(before));
     intake.end_turn(PATIENCE, now)
@@ -80,7 +80,7 @@ fn whose_message_does_not_come_on_goes_behind_the_others() {
     }
     let may_come = |intake: &Intake| peers().map(|peer| intake.may_come(peer, SHORT));
     assert_eq!(may_come(&intake), [true, true, false, false]);
-    // Nobody has looked yet how much of them there is.
+    // No turn has begun, so the progress is unknown.
     assert_eq!(intake.end_turn(PATIENCE, |_| Some(100)), []);
     assert_eq!(may_come(&intake), [true, true, false, false]);
     let one_comes = |peer| {
@@ -93,10 +93,10 @@ fn whose_message_does_not_come_on_goes_behind_the_others() {
     assert_eq!(turn(&mut intake, 0, one_comes), []);
     assert_eq!(may_come(&intake), [true, false, true, false]);
     assert_eq!(intake.poll_resumed(), Some(third));
-    // One that waits for the server has come.
+    // A complete message counts as progress, because it waits for the server.
     assert_eq!(turn(&mut intake, 0, |_| None), []);
     assert_eq!(may_come(&intake), [true, false, true, false]);
-    // It waits behind the one that has waited for longer.
+    // It waits for the message that has waited longer.
     intake.ended(first, 2 * LONG);
     assert_eq!(may_come(&intake), [true, false, true, true]);
     intake.ended(third, 2 * LONG);
@@ -115,7 +115,7 @@ fn a_message_whose_beginning_is_there_goes_before_those_that_are_only_announced(
     intake.announced(honest, 64 * LONG, 0, 1_001);
     assert!(intake.may_come(honest, 0) && !intake.may_come(honest, SHORT));
     intake.announced(honest, 64 * LONG, SHORT, 1_001);
-    // Whoever trickles has its turn, and then makes room for the honest one, however many there are.
+    // Each slow message has its turn and then makes room for the honest one, regardless of their number.
     assert_eq!(turn(&mut intake, 1, |_| Some(2)), []);
     assert!(intake.may_come(honest, SHORT));
     let received = |peer| Some(if peer == honest { 2 * LONG } else { 2 });
@@ -135,7 +135,7 @@ fn whoever_sends_much_and_then_no_more_delays_others_by_a_turn() {
     for peer in attackers.iter().chain([&honest]) {
         intake.announced(*peer, 64 * LONG, SHORT, 31);
     }
-    // Two MiB of each are there when it stops.
+    // Each message stops after two MiB.
     let mut num_turns = 0;
     while !intake.may_come(honest, SHORT) {
         assert_eq!(turn(&mut intake, 2 * LONG, |_| Some(2 * LONG)), []);
@@ -155,7 +155,7 @@ fn whoever_has_not_come_on_for_longest_is_refused_when_there_is_no_room() {
     let received = |_| Some(40 * LONG);
     assert_eq!(turn(&mut intake, 40 * LONG, received), []);
     assert!(intake.may_come(second, SHORT));
-    // There is no room for what is there of two, and none of them has had its time.
+    // There is no room for the received bytes of two messages, and neither has used up its patience.
     for _ in 2..PATIENCE {
         assert_eq!(turn(&mut intake, 40 * LONG, received), []);
         assert!(intake.may_come(second, SHORT) && is_consistent(&intake));
@@ -204,7 +204,7 @@ fn a_message_waits_behind_its_class_only_and_one_of_a_share_behind_none() {
     let room = SHARES * LONG;
     for num_peers in [SHARES, 2 * SHARES, 5 * SHARES] {
         let mut intake = Intake::new(4 * room);
-        // Half of all do what they can to fill the room for longer ones.
+        // Half of the peers try to fill the room of the longer classes.
         let lens = [room, LONG + 1, room / EIGHTH + 1, room / EIGHTH];
         let announce = |intake: &mut Intake, number: usize, len| {
             let peer = PeerId::of(u64::try_from(number).unwrap());
@@ -239,7 +239,7 @@ fn whoever_is_waited_for_in_another_class_has_its_time() {
     intake.announced(waiting, 64 * LONG, 0, 4);
     assert_eq!(turn(&mut intake, 0, |_| Some(0)), []);
     assert!(intake.may_come(middle, SHORT) && !intake.may_come(long, SHORT));
-    // Nobody waited for the other class when the turn began.
+    // No message of the other class waited when the turn began.
     intake.begin_turn(|_| Some(0));
     for number in 5..12 {
         intake.announced(PeerId::of(number), 8 * LONG, 0, 4);
