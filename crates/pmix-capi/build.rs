@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gives the library the name by which programs look for it.
+//! Sets the soname by which programs load the library.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

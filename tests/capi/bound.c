@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The threads of the library run on the processors that init names (PMIX_BIND_PROGRESS_THREAD), and a required binding
- * that cannot be made fails (PMIX_BIND_REQUIRED). The argument says who initializes: "client", "tool" or "server".
+ * The threads of the library run on the CPUs that init names (PMIX_BIND_PROGRESS_THREAD), and a required binding that
+ * cannot be made fails (PMIX_BIND_REQUIRED). The argument selects the init function: "client", "tool" or "server".
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -58,7 +58,7 @@ static void finalize(void)
     }
 }
 
-/* The only processor that a thread may run on, or -1. */
+/* Returns the only CPU that a thread may run on, or -1. */
 static int only_cpu(pid_t thread)
 {
     cpu_set_t set;
@@ -73,7 +73,7 @@ static int only_cpu(pid_t thread)
     return found;
 }
 
-/* Counts the threads beside this one, all of which have to run on one processor; -1 asks nothing of them. */
+/* Counts the other threads, all of which must run on `cpu` only. With -1 they may run anywhere. */
 static int threads_on(int cpu)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -93,7 +93,7 @@ static int threads_on(int cpu)
     return count;
 }
 
-/* Has the library call back, so that its threads have started. */
+/* Makes the library run a callback, so that its threads have started. */
 static void call_back(void)
 {
     pmix_status_t code = -4711;
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     }
     snprintf(list, sizeof list, "%d", last);
 
-    /* No machine has this one; a list that is none is told from it. */
+    /* No machine has this CPU. The status differs from that of an invalid list. */
     PMIX_INFO_LOAD(&infos[0], PMIX_BIND_PROGRESS_THREAD, "65535", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_BIND_REQUIRED, &yes, PMIX_BOOL);
     IS(PMIX_ERR_NOT_SUPPORTED, init(infos, 2));
@@ -138,10 +138,10 @@ int main(int argc, char **argv)
         IS(PMIX_ERR_NOT_SUPPORTED, init(infos, 3));
     }
 
-    /* Nothing is named that could not be bound to. */
+    /* PMIX_BIND_REQUIRED without a list requires nothing. */
     IS(PMIX_SUCCESS, init(&infos[1], 1));
     finalize();
-    /* It is not required. */
+    /* The binding is not required, so its failure is ignored. */
     PMIX_INFO_DESTRUCT(&infos[0]);
     PMIX_INFO_LOAD(&infos[0], PMIX_BIND_PROGRESS_THREAD, "65535", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_BIND_REQUIRED, &no, PMIX_BOOL);
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     IS(PMIX_SUCCESS, init(infos, 2));
     call_back();
     HOLDS(threads_on(last) > 0);
-    /* The caller stays where it was, and may ask for the same again but for nothing else. */
+    /* The binding of the caller is unchanged. Another init may request the same binding, but no other. */
     HOLDS(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
     IS(PMIX_SUCCESS, init(infos, 2));
     if (CPU_COUNT(&before) > 1) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads of a client that are cancelled while they wait in the library: each ends at its next
- * cancellation point after the call, and the client goes on. Another process never takes part.
+ * Threads of a client that are cancelled while they wait in the library. Each ends at its next cancellation point
+ * after the call, and the client continues. The other process of the job never takes part.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void *waits(void *place)
         PMIx_Fence(&other, 1, NULL, 0);
     }
     returned[number] = 1;
-    /* It is as it was before the call. */
+    /* The cancellation state is the one from before the call. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     returned[number] += state == PTHREAD_CANCEL_ENABLE;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -49,7 +49,7 @@ static void *waits(void *place)
     return NULL;
 }
 
-/* Who is not to be cancelled is not afterwards either. */
+/* A call leaves cancellation disabled if the caller has disabled it. */
 static void stays_as_it_was(void)
 {
     int state;
@@ -76,14 +76,14 @@ int main(void)
         IS(0, pthread_create(&threads[i], NULL, waits, (void *)i));
     }
     pthread_barrier_wait(&begun);
-    /* Some are in the call by then, others come to it cancelled: neither is unwound in it. */
+    /* Some threads are in the call by then, others enter it with a pending cancellation. The call unwinds neither. */
     for (i = 0; i < THREADS; i++) {
         IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
         IS(0, pthread_cancel(threads[i]));
     }
     IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
     IS(PMIX_SUCCESS, PMIx_Commit());
-    /* What waits ends with the client. */
+    /* Finalize ends the calls that still wait. */
     IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));
     for (i = 0; i < THREADS; i++) {
         void *end = NULL;

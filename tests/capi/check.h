@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Checks of the programs of this folder: each ends its program with 1, and says the line and what is not as it should
- * be. The program includes pmix.h, stdio.h and stdlib.h first.
+ * Checks for the programs in this directory. A failed check ends the program with 1, and prints the line and the
+ * difference. The program includes pmix.h, stdio.h and stdlib.h first.
  */
 #define IS(expected, call)                                                                        \
     do {                                                                                          \

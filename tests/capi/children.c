@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Children of forks while each lock of the library is held by a thread of the parent as often as it can be: what a
- * child calls is answered, and it may become a server itself. A child that waits for ever ends by its alarm.
+ * Children of forks, while threads of the parent hold each lock of the library as often as possible. Every call of a
+ * child returns, and the child may become a server itself. A child that hangs is ended by its alarm.
  */
 #include <pmix_server.h>
 #include <pmix_tool.h>
@@ -53,7 +53,7 @@ static void call(int kind)
     PMIX_LOAD_PROCID(&proc, "job", 0);
     PMIX_LOAD_NSPACE(nobody, "nobody");
     switch (kind) {
-    case 0: /* handlers */
+    case 0: /* event handlers */
         id = PMIx_Register_event_handler(&code, 1, NULL, 0, hears, NULL, NULL);
         if (id >= 0) {
             PMIx_Deregister_event_handler((size_t)id, NULL, NULL);
@@ -62,15 +62,15 @@ static void call(int kind)
     case 1: /* callbacks that wait for their thread */
         PMIx_server_deregister_nspace(nobody, is_done, (void *)&told);
         break;
-    case 2: /* words */
+    case 2: /* constant texts */
         for (i = 0; i < 100; i++) {
             HOLDS(PMIx_Data_type_string((pmix_data_type_t)i) != NULL && PMIx_Scope_string(PMIX_GLOBAL) != NULL);
         }
         break;
-    case 3: /* direct modexes that wait */
+    case 3: /* open direct modex requests */
         PMIx_server_dmodex_request(&proc, modex_came, NULL);
         break;
-    default: /* events that are told to their handlers */
+    default: /* events on the way to their handlers */
         PMIx_Notify_event(code, &proc, PMIX_RANGE_LOCAL, NULL, 0, is_done, (void *)&told);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A client as programs have them: init, put, commit, fence with data, get of every peer, a value
- * of the job, events, finalize. It prints one line for its rank and ends with 0 if all of it held.
+ * A typical client: init, put, commit, fence with data, get from every peer, a value of the job, events, finalize. It
+ * prints a line for its rank, and exits with 0 if every check held.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -63,7 +63,7 @@ static void told_of_handler(pmix_status_t status, void *cbdata)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waits until a number is not zero, for a minute at most. */
+/* Waits until a number is not zero, for at most a minute. */
 static int wait_for(const int *number)
 {
     struct timespec end;
@@ -80,7 +80,7 @@ static int wait_for(const int *number)
     return come;
 }
 
-/* Rank 0 tells all, then the last rank alone; handlers are registered without a callback. */
+/* Rank 0 notifies all processes, then only the last rank. Handlers are registered without a callback. */
 static void events(const pmix_proc_t *own, uint32_t size)
 {
     pmix_status_t codes[2] = {TO_ALL, TO_LAST}, id;
@@ -109,7 +109,7 @@ static void events(const pmix_proc_t *own, uint32_t size)
         exit(1);
     }
     must("deregister", PMIx_Deregister_event_handler((size_t)id, NULL, NULL));
-    /* Programs wait for the callback, also of a handler that is not there. */
+    /* Programs wait for the callback, even if the handler is not registered. */
     must("deregister again", PMIx_Deregister_event_handler((size_t)id, told_of_handler, NULL));
     if (wait_for(&told_of_handlers) != 1) {
         fprintf(stderr, "rank %u: nobody was told that a handler is gone\n", own->rank);

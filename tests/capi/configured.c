@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A host that encodes maps as the environment and files configure the encoders: prints the status and the map of a node
- * list and of a process map, twice, and the status of init.
+ * A host that encodes maps with the encoders that the environment and files configure. It prints the status and the
+ * map of a node list and of a process map, twice, and the status of init.
  */
 #include <pmix_server.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A client whose program makes the progress (PMIX_EXTERNAL_PROGRESS): every callback and event handler
- * is called by PMIx_Progress, and the process has one thread from beginning to end.
+ * A client whose program drives the library (PMIX_EXTERNAL_PROGRESS). Every callback and event handler runs in
+ * PMIx_Progress, and the process has one thread from start to end.
  */
 #include <dirent.h>
 #include <pmix.h>
@@ -24,7 +24,7 @@ static void must(const char *what, int holds)
     }
 }
 
-/* Callbacks come from PMIx_Progress, in the thread that calls it. */
+/* Checks that a callback runs in PMIx_Progress, on the thread that called it. */
 static void check_caller(void)
 {
     must("a callback comes from elsewhere", in_progress && pthread_equal(own_thread, pthread_self()));
@@ -51,7 +51,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 {
     (void)id, (void)source, (void)info, (void)ninfo;
     check_caller();
-    /* What the handler before this one returned. */
+    /* The result of the handler before this one. */
     must("one result", nresults == 1 && strcmp(results[0].key, "before") == 0);
     must("its status", results[0].value.type == PMIX_STATUS
                            && results[0].value.data.status == PMIX_EVENT_PARTIAL_ACTION_TAKEN);
@@ -59,7 +59,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* The handler that was registered last is told first. */
+/* The handler that was registered last is called first. */
 static void on_event_before(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
                             size_t ninfo, pmix_info_t *results, size_t nresults,
                             pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -139,7 +139,7 @@ int main(void)
         must("notify", PMIx_Notify_event(OURS, &own, PMIX_RANGE_GLOBAL, NULL, 0, NULL, NULL) == PMIX_SUCCESS);
     }
     progress_until(&heard);
-    /* A call that waits needs no help. */
+    /* A blocking call drives the library itself. */
     must("the last fence", PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     must("there are other threads", num_threads() == 1);
     must("finalize", PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A host that forks without exec while its other threads call the library, as slurmstepd does: the
- * child prepares the environment of a process, is otherwise not initialised, and the parent goes on.
+ * A host that forks without exec while its other threads call the library, as slurmstepd does. The child prepares the
+ * environment of a process and has no other role, and the parent continues.
  */
 #include <pmix_server.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ extern char **environ;
 static pmix_server_module_t module;
 static atomic_int ended;
 
-/* A call of a server without a callback is done when it returns. */
+/* A server function without a callback is complete when it returns. */
 static void must(const char *what, pmix_status_t status)
 {
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) {
@@ -28,7 +28,7 @@ static void must(const char *what, pmix_status_t status)
     }
 }
 
-/* Holds the locks of the library as often as it can. */
+/* Holds the locks of the library as often as possible. */
 static void *busy(void *unused)
 {
     pmix_proc_t proc;
@@ -96,7 +96,8 @@ int main(void)
             alarm(20);
             status = child(&proc);
             if (status == 0) {
-                /* As hosts do; what the stacks of the other threads had would count as leaked at an exit. */
+                /* Hosts exec as well. At an exit, memory referenced only from the stacks of the other threads
+                 * would count as leaked. */
                 execlp("true", "true", (char *)NULL);
                 status = 4;
             }

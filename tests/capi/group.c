@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Processes that make groups: all of them one, which the last leaves and the others take apart, and
- * again one of the same name. They fence by its name. Each prints one line for its rank and ends with 0
- * if all of it held.
+ * Processes that construct groups. All of them construct one, which the last process leaves and the others
+ * destruct, and then another one of the same name. They fence by its name. Each process prints a line for its
+ * rank, and exits with 0 if every check held.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ static void left(size_t id, pmix_status_t status, const pmix_proc_t *source, pmi
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* Waits until a member has left, for a minute at most. */
+/* Waits until a member has left, for at most a minute. */
 static void wait_until_left(void)
 {
     struct timespec end;
@@ -66,7 +66,7 @@ static void wait_until_left(void)
     }
 }
 
-/* What is said of each construct and destruct: that no host is needed, and a minute at most. */
+/* Loads the directives of each construct and destruct: no host is needed, and a timeout of a minute. */
 static void load(pmix_info_t directives[2])
 {
     bool yes = true;
@@ -82,7 +82,7 @@ static void unload(pmix_info_t directives[2])
     PMIX_INFO_DESTRUCT(&directives[1]);
 }
 
-/* All ranks in descending order: that is their order in the group. */
+/* Constructs the group with all ranks in descending order, which becomes their order in the group. */
 static void construct(const pmix_proc_t *own, uint32_t size)
 {
     pmix_proc_t procs[SIZE];
@@ -146,7 +146,7 @@ int main(void)
     }
     must("fence", PMIx_Fence(NULL, 0, NULL, 0));
     construct(&own, SIZE);
-    /* It has this rank of the group by itself. */
+    /* The rank of this process in the group follows from the order above. */
     fence(SIZE - 1 - own.rank);
     destruct(PMIX_SUCCESS);
     destruct(PMIX_ERR_NOT_FOUND);

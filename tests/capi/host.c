@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A host with one process of a job of two nodes, which answers as Slurm does: from within its own
- * function, under a lock that the release of the data takes, too. It is its own client when it is
- * given an argument.
+ * A host with one process of a job on two nodes. Like Slurm, it calls back from within its own function, under a lock
+ * that the release of the data takes as well. With an argument, the program is its own client.
  */
 #include <pmix_server.h>
 #include <pthread.h>
@@ -15,7 +14,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int answered, released, connected, finalized;
 
-/* A call of a server without a callback is done when it returns. */
+/* A server function without a callback is complete when it returns. */
 static void must(const char *what, pmix_status_t status)
 {
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A caller that does what the headers forbid: NULL, counts that are none, names without a NUL, calls
- * before init, after finalize and from callbacks. Each call has to be answered; none may wait for
- * ever, which ends the program by its alarm. With the argument "server" it is a server, else a client.
+ * A caller that does what the headers forbid: NULL, invalid counts, names without a NUL, calls before init, after
+ * finalize and from callbacks. Each call must return; a call that hangs is ended by the alarm. With the argument
+ * "server" the program is a server, otherwise a client.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Under a tool that keeps what is freed, fewer cycles and more memory. */
+/* A tool that keeps freed memory needs fewer cycles and a higher limit. */
 #ifndef CYCLES
 #define CYCLES 1000
 #define SERVER_CYCLES 250
@@ -43,7 +43,7 @@ static void refused(int line, const char *what, pmix_status_t status)
     }
 }
 
-/* An array without a NUL, behind which there is nothing to read. */
+/* Returns an array without a NUL, followed by a page that cannot be read. */
 static char *full(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -72,7 +72,7 @@ static int descriptors(void)
     return count;
 }
 
-/* Kilobytes of memory that this process has. */
+/* Returns the resident memory of this process in KiB. */
 static long resident(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -87,7 +87,7 @@ static long resident(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Names have the size that the headers say. */
+/* Names have the sizes that the headers define. */
 static pmix_nspace_t job = "job", nobody;
 static pmix_key_t own_key = "key", no_key, rank_key = PMIX_RANK;
 
@@ -104,7 +104,7 @@ static void done(pmix_status_t answer)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waits for the callback, and returns what the call in it was answered. */
+/* Waits for the callback, and returns the status of the call inside it. */
 static int wait_for_it(void)
 {
     int answer;
@@ -166,7 +166,7 @@ static void heard(size_t id, pmix_status_t status, const pmix_proc_t *source, pm
     done(PMIx_Deregister_event_handler(id, NULL, NULL));
 }
 
-/* What nobody may call who is neither a client nor a server. */
+/* Calls that fail in a process that is neither a client nor a server. */
 static void without_init(void)
 {
     pmix_proc_t proc;
@@ -201,7 +201,7 @@ static void without_init(void)
     PMIx_server_deregister_client(&proc, NULL, NULL);
 }
 
-/* Arguments that are missing, counts that are none. */
+/* Calls with missing arguments and invalid counts. */
 static void bad_arguments(void)
 {
     pmix_proc_t proc;
@@ -261,7 +261,7 @@ static void no_growth(int cycle, int cycles)
         memory = resident();
         open = descriptors();
     } else if (cycle == cycles - 1) {
-        /* An allocator may keep so much for itself. */
+        /* An allocator may keep this much memory for itself. */
         if (resident() > memory + KEPT_KB || descriptors() > open) {
             fprintf(stderr, "%ld KB and %d descriptors became %ld and %d\n", memory, open, resident(),
                     descriptors());
@@ -270,7 +270,7 @@ static void no_growth(int cycle, int cycles)
     }
 }
 
-/* What nobody wants is not made, or it would be lost; under a tool that is found. */
+/* A result without a place for it is not made, because it would leak; a leak checker would find it. */
 static void nowhere(void)
 {
     char *word = "text";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Processes that form groups by invitation: rank 0 leads. One joins from the handler of the event, one
- * waits; one leaves, one declines, one does not answer, one is lost. Each prints one line for its rank and ends with
- * 0 if all of it held.
+ * Processes that form groups by invitation, with rank 0 as the leader. One process joins from its event handler,
+ * one from its main thread. In other groups a process leaves, declines, does not answer, or is lost. Each process
+ * prints a line for its rank, and exits with 0 if every check held.
  */
 #include "members.h"
 
@@ -12,10 +12,10 @@
 #define SIZE 3
 
 static pmix_proc_t leader;
-/* Invitations that came, how many of them were taken, and the group of the last. */
+/* The number of invitations received, the number handled, and the group of the last one. */
 static int num_invited, num_taken;
 static char invited_to[PMIX_MAX_NSLEN + 1];
-/* Outcomes of joins from handlers, and the last. */
+/* The number of joins completed from handlers, and the result of the last one. */
 static int num_joined;
 static pmix_status_t joined;
 static size_t num_members;
@@ -48,7 +48,7 @@ static void on_joined(pmix_status_t status, pmix_info_t *info, size_t ninfo, voi
     }
 }
 
-/* Rank 1 accepts at once; it cannot wait here. */
+/* Rank 1 accepts in the handler, where it must not block. */
 static void on_invited(size_t id, pmix_status_t status, const pmix_proc_t *source,
                        pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
                        pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -88,7 +88,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* The group "smaller" is formed without who declines, any other is not. */
+/* The group "smaller" is formed without the process that declines; any other group is aborted. */
 static void on_declined(size_t id, pmix_status_t status, const pmix_proc_t *source,
                         pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
                         pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -133,7 +133,7 @@ static pmix_status_t invite(const char *name, int limit, size_t *found)
     return status;
 }
 
-/* Waits for the next invitation, which is to this group. */
+/* Waits for the next invitation, which must name this group. */
 static void take(const char *name)
 {
     wait_for("no invitation came", &num_invited, ++num_taken);
@@ -147,14 +147,14 @@ static pmix_status_t join(const char *name, size_t *found)
     size_t num_results = 0;
 
     take(name);
-    /* Who leads is known from the invitation. */
+    /* The library knows the leader from the invitation. */
     status = PMIx_Group_join(name, NULL, PMIX_GROUP_ACCEPT, NULL, 0, &results, &num_results);
     *found = members_among(results, num_results);
     PMIX_INFO_FREE(results, num_results);
     return status;
 }
 
-/* What the handler of rank 1 began. */
+/* Waits for the join that the handler of rank 1 started. */
 static pmix_status_t join_of_handler(const char *name, int number, size_t *found)
 {
     take(name);
@@ -191,7 +191,7 @@ static void all_join(void)
     fence(NULL);
 }
 
-/* Rank 2 declines: the group is formed without it, or not at all. */
+/* Rank 2 declines: the group is formed without it, or aborted. */
 static void one_declines(const char *name, int number, pmix_status_t led, pmix_status_t followed)
 {
     size_t found = 0;
@@ -248,7 +248,7 @@ static void what_is_wrong_is_refused(void)
             PMIx_Group_join("x", &other, (pmix_group_opt_t)7, NULL, 0, NULL, NULL));
 }
 
-/* Rank 2 is lost when it is invited. */
+/* Rank 2 is lost after it has been invited. */
 static void one_is_lost(void)
 {
     size_t found;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a process of a job learns of itself, without its server where that knows nothing or waits for its commit, and
- * events that came before their handler. Without an argument the program checks our library; with "4" or "5" what
- * OpenPMIx 4.2.2 and 5.0.11 do as well.
+ * The data that a process of a job knows about itself, also where its server knows nothing or waits for a commit, and
+ * events that arrive before their handler. Without an argument the program checks this library; with "4" or "5" it
+ * checks only what OpenPMIx 4.2.2 or 5.0.11 does as well.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void handler(size_t id, pmix_status_t code, const pmix_proc_t *source, pm
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* Whether an array of infos has a key. */
+/* Returns true if an array of infos has a key. */
 static bool has(const pmix_data_array_t *array, const char *key)
 {
     const pmix_info_t *infos = array->array;
@@ -69,7 +69,7 @@ static void check_gets(bool is_ours, bool is_4)
     PMIX_VALUE_RELEASE(value);
     IS(PMIX_SUCCESS, PMIx_Get(&self, NULL, NULL, 0, &value));
     HOLDS(value->type == PMIX_DATA_ARRAY && value->data.darray->type == PMIX_INFO);
-    /* 4.2.2 and 5.0.11 list the rank once it was asked for. */
+    /* 4.2.2 and 5.0.11 list the rank after a get of it. */
     HOLDS(!is_ours || (has(value->data.darray, PMIX_RANK) && has(value->data.darray, PMIX_SERVER_URI)));
     HOLDS(has(value->data.darray, PMIX_LOCAL_RANK) && has(value->data.darray, PMIX_HOSTNAME));
     PMIX_VALUE_RELEASE(value);
@@ -83,11 +83,11 @@ static void check_gets(bool is_ours, bool is_4)
     IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_RANK, NULL, 0, &value));
     HOLDS(value->data.rank == self.rank);
     PMIX_VALUE_RELEASE(value);
-    /* Memory of the caller stays the caller's. */
+    /* Memory of the caller is not replaced after an error. */
     PMIX_INFO_LOAD(&info, PMIX_GET_STATIC_VALUES, &yes, PMIX_BOOL);
     IS(PMIX_ERR_NOT_FOUND, PMIx_Get(&self, "pmix.nowhere", &info, 1, &fixed));
     HOLDS(fixed == &given);
-    /* The released libraries ask the server, which waits for the commit of this process. */
+    /* The OpenPMIx releases ask the server, which waits for the commit of this process. */
     PMIX_INFO_LOAD(&info, PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
     put.type = PMIX_UINT32;
     put.data.uint32 = 9;
@@ -105,7 +105,8 @@ static void check_gets(bool is_ours, bool is_4)
     PMIX_VALUE_RELEASE(value);
 }
 
-/* The reporter keeps its own event as its server does for the others; 5.0.11 does so for PMIX_RANGE_PROC_LOCAL alone. */
+/* The library keeps the process's own event for a later handler, as the server does for other processes; 5.0.11
+ * does so only for PMIX_RANGE_PROC_LOCAL. */
 static void check_events(bool is_5)
 {
     pmix_status_t code = EARLY;

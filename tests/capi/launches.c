@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool without a server that starts launchers itself. Its first argument says what comes of them, the others are the
+ * A tool without a server that starts launchers itself. The first argument selects the case, the others are the
  * command line of the launcher:
- *   connects   the launcher connects, and is asked which jobs it has until it ends
- *   ends       the launcher ends and never connects
+ *   connects   the launcher connects, and is queried for its jobs until it exits
+ *   ends       the launcher exits without connecting
  *   stays      the launcher runs when the tool ends
- *   leaves     the same, of a launcher that is its server
- *   stopped    the same, of one that is stopped and answers nothing
- *   client     what is started is this program as a client, which the address of the tool is not told
- *   refused    what is asked for is no launcher that can be started
+ *   leaves     as "stays", with the launcher as the server of the tool
+ *   stopped    as "leaves", with a launcher that is stopped and does not reply
+ *   client     this program is started as a client, without the URI of the tool
+ *   refused    the arguments do not describe a launcher that can be started
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
@@ -58,7 +58,8 @@ static void registered(pmix_status_t status, size_t reference, void *cbdata)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The limit of time is that of the test. What is heard is of the launcher, whose name the handler may not know yet. */
+/* Waits without a limit, since the test has one. The event must come from the launcher, whose name the handler may
+ * not know yet. */
 static void wait_for(const int *number)
 {
     pthread_mutex_lock(&mutex);
@@ -76,7 +77,7 @@ static void listen_for_ends(void)
     wait_for(&num_registered);
 }
 
-/* Starts what the words say as a launcher that is to connect with this tool. */
+/* Starts the words as a launcher that connects to this tool. */
 static pmix_status_t start(char **words, int maxprocs, pmix_info_t *more)
 {
     pmix_value_t *uri = NULL;
@@ -147,7 +148,7 @@ static void connects(char **words)
     HOLDS(1 == count && 0 == strcmp(found[0].value.data.string, "launched"));
     PMIX_INFO_FREE(found, count);
     PMIX_QUERY_DESTRUCT(&query);
-    /* An event of this tool reaches the server that the launcher is. */
+    /* An event of this tool reaches its server, the launcher. */
     pmix_data_array_t range = {.type = PMIX_PROC, .size = 1, .array = &launcher};
     pmix_info_t infos[2];
     PMIX_INFO_LOAD(&infos[0], PMIX_EVENT_CUSTOM_RANGE, &range, PMIX_DATA_ARRAY);
@@ -160,7 +161,7 @@ static void connects(char **words)
     IS(PMIX_ERR_UNREACH, make_server());
 }
 
-/* Stops the launcher, which has written its number. */
+/* Stops the launcher, which has written its pid to a file. */
 static void stop(void)
 {
     FILE *file = fopen("launcher.pid", "r");
@@ -171,7 +172,7 @@ static void stop(void)
     HOLDS(0 == kill(pid, SIGSTOP) && 0 == waitid(P_PID, pid, &info, WSTOPPED | WNOWAIT));
 }
 
-/* A host that starts jobs, whose functions the tool has later than its server. */
+/* The spawn function of a host, which the tool passes to its server after init. */
 static pmix_status_t spawns(const pmix_proc_t *proc, const pmix_info_t infos[], size_t num_infos,
                             const pmix_app_t apps[], size_t num_apps, pmix_spawn_cbfunc_t done, void *cbdata)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Processes that construct groups which one of them leads: the leader is lost and another leads, a member is lost and
- * the leader goes on without it, or gives up. What handlers give back decides. Each prints one line for its rank
- * and ends with 0 if all of it held.
+ * Processes that construct groups with a leader. The leader is lost and another process leads, or a member is lost
+ * and the leader continues without it or aborts. The results of the event handlers decide. Each process prints a
+ * line for its rank, and exits with 0 if every check held.
  */
 #include "members.h"
 
@@ -46,7 +46,7 @@ static int is_named(const char *name, const pmix_info_t *info, size_t ninfo)
     return 0;
 }
 
-/* Rank 0 leads in the place of one that is lost; the others do not. */
+/* Rank 0 becomes the leader in place of the lost one; the other processes do not. */
 static void on_leader_failed(size_t id, pmix_status_t status, const pmix_proc_t *source,
                              pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
                              pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -77,7 +77,7 @@ static void on_selected(size_t id, pmix_status_t status, const pmix_proc_t *sour
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* The group "smaller" is formed without who is lost, any other is not. */
+/* The group "smaller" is formed without the lost process; any other group is aborted. */
 static void on_failed(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
                       size_t ninfo, pmix_info_t *results, size_t nresults,
                       pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -126,7 +126,7 @@ static void end_well(void)
     fflush(stdout);
 }
 
-/* Rank 2 leads and is lost when rank 0 has called, which leads from then on. */
+/* Rank 2 leads and is lost after rank 0 has called, which becomes the leader. */
 static void leader_is_lost(void)
 {
     pmix_proc_t first;
@@ -159,7 +159,7 @@ static void leader_is_lost(void)
     destruct("left");
 }
 
-/* Rank 0 leads, and is told that rank 2 is gone: it goes on without it, or ends it. */
+/* Rank 0 leads and is notified that rank 2 is lost: it continues without it, or aborts. */
 static void member_is_gone(const char *name, int number, pmix_status_t expected)
 {
     if (own.rank == 0) {

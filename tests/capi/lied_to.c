@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A process whose server may lie: it inits, gets what rank 1 put, and prints the statuses of both and
- * the most memory that it had, in KiB. Whatever the server says, it is to be over within a minute.
+ * A process whose server may send wrong data. It initializes, gets a value of rank 1, and prints the statuses of both
+ * and its peak memory in KiB. It must exit within a minute whatever the server sends.
  */
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The most memory that this process had, in KiB. */
+/* Returns the peak memory of this process in KiB. */
 static long peak(void)
 {
     FILE *file = fopen("/proc/self/status", "r");

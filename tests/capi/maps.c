@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Encoded maps (PMIX_REGEX): a `char *` that its NUL or the length in its frame ends, in every function that takes or
- * gives one. The bytes are those that OpenPMIx 4.2.2 and 5.0.11 pack.
+ * Encoded maps (PMIX_REGEX): a `char *` that ends at its NUL or at the length in its frame, in every function that
+ * takes or returns one. The bytes are those that OpenPMIx 4.2.2 and 5.0.11 pack.
  */
 #include <pmix_server.h>
 #include <pmix_extend.h>
@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-/* A map and how many bytes it has, with the NUL of a text. */
+/* A map and its size in bytes, which includes the NUL of a text. */
 typedef struct {
     char *bytes;
     size_t size;
@@ -26,7 +26,7 @@ static map_t text(const char *map)
     return made;
 }
 
-/* The frame in which OpenPMIx 5 compresses long lists, around the list of names. */
+/* Returns the list of names in the frame in which OpenPMIx 5 compresses long lists. */
 static map_t blob(void)
 {
     uint8_t *payload = NULL;
@@ -40,7 +40,7 @@ static map_t blob(void)
     }
     HOLDS(PMIx_Data_compress((uint8_t *)names, strlen(names), &payload, &size));
     len = snprintf(head, sizeof(head), "blob:%ccomponent=zlib:%csize=%zu:", 0, 0, size) + 1;
-    /* Exactly as many bytes, so that valgrind sees a read behind them. */
+    /* Allocates exactly this size, so that valgrind detects a read past the end. */
     made.size = (size_t)len + size;
     made.bytes = malloc(made.size);
     memcpy(made.bytes, head, (size_t)len);
@@ -142,7 +142,7 @@ static void in_arrays(const map_t *map)
     PMIX_INFO_DESTRUCT(&info);
 }
 
-/* A job whose nodes are given as a map. */
+/* Registers a job with a map as its node list. */
 static void registered(const map_t *map, const char *hosts, bool without_nul)
 {
     pmix_info_t infos[2];
@@ -162,7 +162,7 @@ static void registered(const map_t *map, const char *hosts, bool without_nul)
     IS(PMIX_SUCCESS, PMIx_Info_load(&infos[0], PMIX_NODE_MAP, map->bytes, PMIX_REGEX));
     HOLDS(infos[0].value.data.bo.size == map->size);
     if (without_nul && map->size == strlen(map->bytes) + 1) {
-        /* A host that fills in the object itself may leave it out. */
+        /* A host that fills in the object itself may not count the NUL. */
         infos[0].value.data.bo.size -= 1;
     }
     IS(PMIX_SUCCESS, PMIx_Info_load(&infos[1], PMIX_PROC_MAP, ranks, PMIX_STRING));
@@ -176,7 +176,7 @@ static void registered(const map_t *map, const char *hosts, bool without_nul)
     PMIX_INFO_DESTRUCT(&infos[1]);
 }
 
-/* What begins like a frame and is none, and nothing at all. */
+/* Checks that bytes that begin like a frame, and NULL, are rejected. */
 static void damaged(void)
 {
     pmix_value_t value = PMIX_VALUE_STATIC_INIT;
@@ -207,7 +207,7 @@ int main(void)
         registered(&maps[2], names, without_nul);
     }
     damaged();
-    /* A text that no encoder owns, which OpenPMIx cannot pack. */
+    /* A text that no encoder recognizes, which OpenPMIx cannot pack. */
     IS(PMIX_SUCCESS, PMIx_Data_copy((void **)&regex, (void *)"n1,n2", PMIX_REGEX));
     HOLDS(strcmp(regex, "n1,n2") == 0);
     free(regex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What members of groups have in common: each checks its own answers and ends with 1 where one is wrong, with a line
- * for its rank, and counts what its handlers are told. Included by led.c and invite.c.
+ * Common code of the members of groups. A member ends with 1 after a failed check, and prints a line for its rank.
+ * Handlers count the events that they receive. Included by led.c and invite.c.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static inline void must_hold(const char *what, int holds)
     }
 }
 
-/* Waits until so many have been counted or more, for a minute at most. Returns how many there are then. */
+/* Waits until a count is at least `expected`, for at most a minute. Returns the count. */
 static inline int wait_for_at_least(const char *what, const int *count, int expected)
 {
     struct timespec end;
@@ -52,7 +52,7 @@ static inline int wait_for_at_least(const char *what, const int *count, int expe
     return found;
 }
 
-/* The same of so many and no more. */
+/* Waits until a count is `expected`, and checks that it is not larger. */
 static inline void wait_for(const char *what, const int *count, int expected)
 {
     must_hold(what, wait_for_at_least(what, count, expected) == expected);
@@ -73,7 +73,7 @@ static inline void expect(pmix_status_t status, pmix_notification_fn_t handler)
     must_hold("a handler is not registered", id >= 0);
 }
 
-/* Of a group by its name, or of the job where that is NULL. */
+/* Fences the members of a group, or of the job if the name is NULL. */
 static inline void fence(const char *name)
 {
     pmix_proc_t group;

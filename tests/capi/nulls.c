@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Calls every function with good arguments, and with NULL or 0 for each of them in turn, each call in a
- * process of its own that is what the first argument says: nothing yet, a tool, a server, a client, or
- * something that has ended. The calls are in nulls_calls.h, which the test makes of the table of functions.
- * For each it prints the function, the argument, and how it went: "returned STATUS" or "killed SIGNAL".
+ * Calls every function with valid arguments, and with NULL or 0 for each of them in turn. Each call runs in a process
+ * of its own, whose state is the first argument: nothing yet, a tool, a server, a client, or one of these after its
+ * finalize. The calls are in nulls_calls.h, which the test generates from the table of functions. For each call the
+ * program prints the function, the argument and the result: "returned STATUS" or "killed SIGNAL".
  *
- * With RANDOM defined, it calls every function with random arguments instead, of a seed and so often as further
- * arguments say, all calls of a function in one process; the status is the number of the last call then.
+ * With RANDOM defined, it calls every function with random arguments instead. Further arguments give the seed and the
+ * number of calls of each function, which run in one process; the status is then the number of the last call.
  */
 #define _GNU_SOURCE
 #include <pmix_extend.h>
@@ -29,11 +29,11 @@ typedef struct {
     const char *argument;
     int without;
     long (*call)(int without);
-    /* How long a call may take that nobody answers. */
+    /* The time limit of a call that no other process completes. */
     unsigned milliseconds;
 } call_t;
 
-/* Of a call without any argument. */
+/* A call with all arguments missing. */
 #define ALL (-2)
 
 static int lacks(int without, int place)
@@ -41,7 +41,7 @@ static int lacks(int without, int place)
     return without == place || without == ALL;
 }
 
-/* Good arguments. Each is new: functions free what they are given. */
+/* Valid arguments. Each is newly allocated, because functions free what they are given. */
 
 static void *object(size_t size)
 {
@@ -52,7 +52,7 @@ static void *object(size_t size)
     return made;
 }
 
-/* The job of this process, or the one that it serves. */
+/* The job of this process, or the job that it serves. */
 static char job[PMIX_MAX_NSLEN + 1] = "job";
 
 static char *text(void)
@@ -158,7 +158,7 @@ static void *list(void)
     return made;
 }
 
-/* Functions that are called back. What they may release, they do. */
+/* Callbacks. They release what they receive, if they may. */
 
 static void op_done(pmix_status_t status, void *cbdata)
 {
@@ -253,7 +253,7 @@ static void output_came(size_t id, pmix_iof_channel_t channel, pmix_proc_t *sour
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* A call of a server without a callback is done when it returns. */
+/* A server function without a callback is complete when it returns. */
 static void must(const char *what, pmix_status_t status)
 {
     if (PMIX_SUCCESS != status && PMIX_OPERATION_SUCCEEDED != status) {
@@ -262,7 +262,7 @@ static void must(const char *what, pmix_status_t status)
     }
 }
 
-/* A host that does what it is asked for at once. */
+/* A host that completes every request at once. */
 
 static pmix_status_t aborts(const pmix_proc_t *who, void *server_object, int status, const char msg[],
                             pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *cbdata)
@@ -370,7 +370,7 @@ static void become(const char *what, size_t number)
     }
 }
 
-/* What is to be called back is called before the last of these returns. */
+/* All callbacks run before the last of these calls returns. */
 static void end_all(void)
 {
     int i;
@@ -390,7 +390,7 @@ static void time_is_over_in(unsigned milliseconds)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* The seed of random calls, and how many there are of each function. */
+/* The seed of random calls, and the number of calls of each function. */
 static unsigned long long seed;
 static long rounds = 1;
 
@@ -444,7 +444,7 @@ int main(int argc, char **argv)
             fflush(stdout);
             pids[begun] = fork();
             if (0 == pids[begun]) {
-                /* What functions print is not to be read as ours. */
+                /* The output of the functions must not be mixed with that of this program. */
                 if (NULL == freopen("/dev/null", "w", stdout)) {
                     _exit(101);
                 }

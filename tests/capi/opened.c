@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A program that opens the library, is a client, and closes it, again and again: nothing stays of a cycle, no
- * thread, no descriptor and no memory, and no signal, mask or environment is changed. Arguments: the library,
- * how many cycles.
+ * A program that loads the library, is a client, and unloads it, again and again. A cycle leaves no thread,
+ * descriptor or memory behind, and changes no signal, mask or environment. Arguments: the library and the number of
+ * cycles.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,7 +39,7 @@ static int entries(const char *folder)
     return count;
 }
 
-/* Kilobytes of memory that this process has written to. */
+/* Returns the private dirty memory of this process in KiB. */
 static long private_kb(void)
 {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
@@ -61,7 +61,7 @@ static void *symbol(void *library, const char *name)
     HOLDS(NULL != found);
     return found;
 }
-/* What a cycle calls, found anew in each. */
+/* The functions that a cycle calls, looked up again in each cycle. */
 typedef struct {
     __typeof__(&PMIx_Init) init;
     __typeof__(&PMIx_Put) put;
@@ -105,7 +105,7 @@ static void cycle(const char *path, int number)
     value.data.uint32 = (uint32_t) number;
     HOLDS(PMIX_SUCCESS == of.put(PMIX_GLOBAL, "cycle", &value));
     HOLDS(PMIX_SUCCESS == of.commit());
-    /* With data a thread of the library's reads; its end is the library's, too. */
+    /* A thread of the library reads the data of this event and must end before the library is unloaded. */
     HOLDS(PMIX_SUCCESS == of.notify(-50000, NULL, PMIX_RANGE_PROC_LOCAL, NULL, 0, NULL, NULL));
     HOLDS(PMIX_SUCCESS == of.get(&own, "cycle", NULL, 0, &found));
     HOLDS(found->data.uint32 == (uint32_t) number);
@@ -126,7 +126,7 @@ static void *cycle_of_a_thread(void *given)
     return NULL;
 }
 
-/* Every second cycle is in a thread of its own: what the main thread has used stays for its end. */
+/* Every second cycle runs on a thread of its own, because thread-local data of the main thread stay until exit. */
 static void cycle_somewhere(const char *path, int number)
 {
     cycle_t what = {path, number};
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
         }
     }
     HOLDS(entries("/proc/self/task") == threads && entries("/proc/self/fd") == descriptors);
-    /* Of each cycle less than one page of memory. */
+    /* A cycle may leak less than one page of memory. */
     if (private_kb() - kb > cycles / 2 * 4) {
         fprintf(stderr, "%ld KB became %ld\n", kb, private_kb());
         return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The process of a server asks for itself: it reads what was registered and what it put, and its host
- * serves the rest. With "all" it asks for what the releases of OpenPMIx do not serve, too.
+ * Requests of the process of a server: it reads what was registered and what it put, and its host handles the rest.
+ * With "all" the program also makes the requests that the OpenPMIx releases do not handle.
  */
 #include <pmix_server.h>
 #include <pmix_tool.h>
@@ -229,7 +229,7 @@ static void registers(void)
     free(ranks);
 }
 
-/* Asks for the processes of a job on a node, which are as many as expected where the call succeeds. */
+/* Resolves the processes of a job on a node, and checks their number. */
 static void peers(pmix_status_t expected, size_t count, const char *node, const char *nspace)
 {
     pmix_proc_t *procs = (pmix_proc_t *) &own;
@@ -242,7 +242,7 @@ static void peers(pmix_status_t expected, size_t count, const char *node, const 
     PMIX_PROC_FREE(procs, nprocs);
 }
 
-/* Asks for the nodes of a job: NULL where nothing is expected. */
+/* Resolves the nodes of a job; NULL expects none. */
 static void nodes(pmix_status_t expected, const char *names, const char *nspace)
 {
     char *list = (char *) &own;
@@ -254,7 +254,7 @@ static void nodes(pmix_status_t expected, const char *names, const char *nspace)
     free(list);
 }
 
-/* A server that has no job has no processes on any node: the one case where nothing is a success. */
+/* A server without jobs has no processes on any node: the only case in which an empty result is a success. */
 static void resolves_nothing(void)
 {
     peers(PMIX_SUCCESS, 0, NULL, NULL);
@@ -262,7 +262,7 @@ static void resolves_nothing(void)
     nodes(PMIX_SUCCESS, NULL, NULL);
 }
 
-/* About jobs that it has 5.0.11 asks the host, too. */
+/* For the jobs that the server has registered, 5.0.11 also calls the host. */
 static void resolves(void)
 {
     pmix_info_t info;
@@ -276,7 +276,7 @@ static void resolves(void)
     peers(PMIX_SUCCESS, 0, "n3", NULL);
     peers(PMIX_ERR_NOT_FOUND, 0, "n1", "nobody");
     nodes(PMIX_ERR_NOT_FOUND, NULL, "nobody");
-    /* A list without names is no list of nodes. */
+    /* An empty list is not a list of nodes. */
     PMIX_INFO_LOAD(&info, PMIX_NODE_LIST, "", PMIX_STRING);
     pmix_nspace_t bare = "bare";
     IS(PMIX_SUCCESS, PMIx_server_register_nspace(bare, 0, &info, 1, is_done, NULL));
@@ -331,7 +331,7 @@ static void value_is_done(pmix_status_t status, pmix_value_t *value, void *cbdat
     is_done(status, cbdata);
 }
 
-/* Without a key all is read that is known of a process, as the releases have it, or of a job. */
+/* A get without a key returns all data of a process or a job, as in the releases. */
 static void reads_all(bool ours)
 {
     pmix_proc_t proc;
@@ -391,7 +391,7 @@ static void modex_is_ended(pmix_status_t status, char *data, size_t size, void *
     is_ended(status, cbdata);
 }
 
-/* The host never answers that. */
+/* The host never replies to this directive. */
 static pmix_status_t allocates(const pmix_proc_t *proc, pmix_alloc_directive_t directive,
                                const pmix_info_t data[], size_t ndata, pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
@@ -400,7 +400,7 @@ static pmix_status_t allocates(const pmix_proc_t *proc, pmix_alloc_directive_t d
     return PMIX_ALLOC_EXTEND == directive ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED;
 }
 
-/* A fabric with an index and a vendor; an update says how often it was asked. */
+/* A fabric with an index and a vendor; an update returns the number of updates. */
 static pmix_status_t fabric_asked(const pmix_proc_t *proc, pmix_fabric_operation_t operation,
                                   const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc,
                                   void *cbdata)
@@ -440,7 +440,7 @@ static void fabric_is_told(pmix_status_t status, void *cbdata)
     fabric_told = 1;
 }
 
-/* A fabric is described, asked about again, and forgotten. */
+/* Registers, updates and deregisters a fabric. */
 static void asks_about_fabrics(void)
 {
     pmix_fabric_t fabric;
@@ -464,7 +464,7 @@ static void asks_about_fabrics(void)
     IS(PMIX_ERR_BAD_PARAM, PMIx_Fabric_register(NULL, NULL, 0));
 }
 
-/* What is still open when the server ends is answered then. */
+/* Checks that the end of the server completes all open requests. */
 static void leaves_open(void)
 {
     pmix_proc_t first;
@@ -561,7 +561,7 @@ static void forwards(void)
        PMIx_server_IOF_deliver(&other, PMIX_FWD_STDOUT_CHANNEL, &line, NULL, 0, NULL, NULL));
     IS(PMIX_OPERATION_SUCCEEDED,
        PMIx_server_IOF_deliver(&source, PMIX_FWD_STDERR_CHANNEL, &line, NULL, 0, NULL, NULL));
-    /* Callbacks come in their order, so those of the output come before the last. */
+    /* Callbacks run in order, so those for the output precede the last one. */
     IS(PMIX_SUCCESS,
        PMIx_server_IOF_deliver(&source, PMIX_FWD_STDOUT_CHANNEL, &line, NULL, 0, is_done, NULL));
     IS(PMIX_SUCCESS, wait_for_it());
@@ -576,7 +576,7 @@ static void forwards(void)
     HOLDS(pulls == 0);
 }
 
-/* What 4.2.2 and 5.0.11 refuse or do not come back from. */
+/* Requests that 4.2.2 and 5.0.11 reject, or that hang there. */
 static void asks_more(void)
 {
     pmix_info_t info;
@@ -627,13 +627,13 @@ static void asks_more(void)
 
     IS(PMIX_ERR_NOT_SUPPORTED, PMIx_Allocation_request(PMIX_ALLOC_NEW, NULL, 0, &results, &nresults));
 
-    /* Nobody else takes part in what needs a server of its own. */
+    /* Collectives need a connection to a server, which this process does not have. */
     IS(PMIX_ERR_UNREACH, PMIx_Fence(NULL, 0, NULL, 0));
     IS(PMIX_ERR_UNREACH, PMIx_Connect(&own, 1, NULL, 0));
     IS(PMIX_ERR_NOT_SUPPORTED, PMIx_Abort(3, "why", NULL, 0));
 }
 
-/* The version of the interface needs no init. */
+/* The version of the interface can be queried before init. */
 static void asks_before_init(void)
 {
     pmix_query_t queries[2];
@@ -654,7 +654,7 @@ static void asks_before_init(void)
     PMIX_QUERY_DESTRUCT(&queries[1]);
 }
 
-/* What a host says it supports is the answer to queries for it. */
+/* Checks that the attributes registered by a host are the reply to queries for them. */
 static void supports(void)
 {
     char *names[] = {"PMIX_COLLECT_DATA", "PMIX_TIMEOUT", "PMIX_OF_NOBODY", NULL};
@@ -685,7 +685,7 @@ static void supports(void)
 #ifdef PMIXRS_SERVER_MODULE_SIZE
 static int num_newer;
 
-/* The slots behind those that every release has. */
+/* The slots after those that every release has. */
 static pmix_status_t logs2(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
                            const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
@@ -718,7 +718,7 @@ static pmix_status_t block(const pmix_proc_t *proc, pmix_resource_block_directiv
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* So many of the three functions are in slots that may be read. */
+/* Checks that `count` of the three functions are in slots that the library reads. */
 static void newer_slots_are_called(int count)
 {
     pmix_info_t line, ends;
@@ -738,7 +738,7 @@ static void newer_slots_are_called(int count)
     PMIX_INFO_DESTRUCT(&line);
 }
 
-/* Becomes a server whose module has so many bytes; 0: it does not say. */
+/* Initializes a server whose module has the given size; 0 passes no size. */
 static void becomes(pmix_status_t expected, pmix_server_module_t *module, size_t bytes)
 {
     pmix_info_t infos[3];

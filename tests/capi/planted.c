@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Programs with a fault in the use of the library, which the tools that look for such have to find: that they
- * find none elsewhere means something then. The argument says which.
+ * Programs that use the library wrongly, and in which the tools must find the fault. Only then does a clean run of
+ * other programs mean anything. The argument selects the fault.
  */
 #include <pmix.h>
 #include <pthread.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool that pulls the output of the job `one.job`, of the server below a directory. It says that it has its pull by
- * the line `ready`, and ends when it reads a line. Its first argument says what it does:
- *   shows A K...     has the library show the output, in the form that the keys ask for
- *   gathers A N T    has a function called, for N bytes or after T seconds; it writes a line for each call
- *   keeps A N new    has the server keep N bytes while the tool reads nothing, and drop what is new; or `old`. It
- *                    writes the number of the first piece, of the first behind the last gap (-1 without any), and of the last
- *   refused A        asks for what is required and not obeyed
+ * A tool that pulls the output of the job `one.job` from the server below a directory. It prints the line `ready` when
+ * the pull is active, and ends when it reads a line. The first argument selects the case:
+ *   shows A K...     the library writes the output in the format that the keys request
+ *   gathers A N T    a callback receives N bytes at once, or fewer after T seconds; it prints a line for each call
+ *   keeps A N new    the server keeps N bytes while the tool does not read, and drops new output; or `old`. The tool
+ *                    prints the numbers of the first piece, of the first after the last gap (-1 without one), and of
+ *                    the last
+ *   refused A        the pull requires a directive that is not supported
  */
 #define _GNU_SOURCE
 #include <pmix_tool.h>
@@ -93,7 +94,7 @@ static void shows(int count, char **keys)
     waits();
 }
 
-/* What is gathered and not handed out comes when the pull ends. */
+/* Buffered output that was not delivered arrives when the pull ends. */
 static void gathers(uint32_t size, uint32_t time)
 {
     pmix_info_t infos[2];
@@ -126,7 +127,7 @@ static void refused(void)
     bool yes = true;
     uint32_t some = 7;
 
-    /* Output is shown in a form where there is no function, and gathered where there is one. */
+    /* A format needs a pull without a callback, and buffering needs one with a callback. */
     PMIX_INFO_LOAD(&info, PMIX_IOF_TAG_OUTPUT, &yes, PMIX_BOOL);
     PMIX_INFO_REQUIRED(&info);
     IS(PMIX_ERR_NOT_SUPPORTED, PMIx_IOF_pull(&all, 1, &info, 1, PMIX_FWD_STDOUT_CHANNEL, says, NULL, NULL));
@@ -136,7 +137,7 @@ static void refused(void)
     PMIX_INFO_LOAD(&info, PMIX_IOF_BUFFERING_SIZE, "many", PMIX_STRING);
     IS(PMIX_ERR_BAD_PARAM, PMIx_IOF_pull(&all, 1, &info, 1, PMIX_FWD_STDOUT_CHANNEL, says, NULL, NULL));
     PMIX_INFO_DESTRUCT(&info);
-    /* The host has the last word on what is left. */
+    /* The host decides about the other directives. */
     PMIX_INFO_LOAD(&info, PMIX_IOF_REDIRECT, &yes, PMIX_BOOL);
     PMIX_INFO_REQUIRED(&info);
     IS(PMIX_ERR_NOT_SUPPORTED, PMIx_IOF_pull(&all, 1, &info, 1, PMIX_FWD_STDOUT_CHANNEL, says, NULL, NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Random arguments of every type of the interface, each what its type says it is: strings end, arrays have
- * MOST elements, and counts are at most as many, or more than any array can have. Included by nulls.c.
+ * Random arguments of every type of the interface, each valid for its type: strings end with a NUL, and arrays
+ * have MOST elements. Counts are at most MOST, or larger than any array can be. Included by nulls.c.
  */
 #include <limits.h>
 
@@ -24,7 +24,7 @@ static uint64_t below(uint64_t bound)
     return next_random() % bound;
 }
 
-/* Mostly a small number, at times any. */
+/* Returns a small number mostly, and sometimes any number. */
 static int64_t any_number(void)
 {
     static const int64_t ends[] = {-1, INT_MAX, INT_MIN, 0x7fff, 0x8000, UINT32_MAX, INT64_MAX, INT64_MIN};
@@ -44,7 +44,7 @@ static size_t any_count(void)
     return 0 == below(8) ? huge[below(4)] : below(MOST + 1);
 }
 
-/* Of bytes at a place that has some thousands. */
+/* Returns a number of bytes for a place that has some thousands. */
 static size_t any_size(void)
 {
     return 0 == below(8) ? SIZE_MAX - below(9) : below(4096);
@@ -66,7 +66,7 @@ static const char *const words[] = {
     PMIX_CPUSET, PMIX_LOCALITY_STRING, PMIX_NUM_NODES, PMIX_JOB_CTRL_KILL, PMIX_MONITOR_HEARTBEAT,
 };
 
-/* A string in so much memory that it may be taken for a name or a key. */
+/* Returns a string in enough memory for a name or a key. */
 static char *any_text(void)
 {
     char *made = object(4096);
@@ -77,7 +77,7 @@ static char *any_text(void)
         case 1:
             length = 0 == below(4) ? 200 + below(600) : below(24);
             for (i = 0; i < length; i++) {
-                /* Of the path that it may be taken for, this is one file in the working directory. */
+                /* If it is used as a path, the string is a single file in the working directory. */
                 made[i] = (char) (1 + below(255));
                 made[i] = '/' == made[i] || '.' == made[i] ? '_' : made[i];
             }
@@ -209,7 +209,7 @@ static void fill_any_value(pmix_value_t *value, int depth)
         case PMIX_POINTER:
             break;
         default:
-            /* A number, or of a type that has none of it: nothing behind a pointer. */
+            /* A number, or a type without one. No pointer may lead to random memory. */
             if (value->type < PMIX_TIMEVAL) {
                 value->data.uint64 = (uint64_t) any_number();
             }
@@ -302,7 +302,7 @@ static pmix_data_buffer_t *any_buffer(void)
     return made;
 }
 
-/* MOST data of a type; of those that are not made here, zeros, which is what has nothing behind it. */
+/* Returns MOST data of a type. Other types than these get zeros, which contain no pointers. */
 static void *any_data(pmix_data_type_t type, int depth)
 {
     switch (type) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A host whose call is refused: why is for who runs it, and only if the environment asks for it.
+ * A host whose call is rejected. The reason is logged only if the environment asks for it.
  */
 #include <pmix_server.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Calls with each attribute that there is, marked as required. `required FILE ROLE`: each line of the file has the key of
- * an attribute and, after a blank each, the functions that obey it. All other functions have to answer
- * PMIX_ERR_NOT_SUPPORTED, and to obey it is never that for the library's own functions. The role is "client", "tool" or
- * "server"; the host of the server serves nothing.
+ * Calls with each existing attribute marked as required. `required FILE ROLE`: each line of the file has the key of
+ * an attribute, followed by the functions that support it, with blanks between. All other functions must return
+ * PMIX_ERR_NOT_SUPPORTED, and the library's own functions must not return it for an attribute that they support. The
+ * role is "client", "tool" or "server"; the host of the server has no functions.
  */
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -159,7 +159,7 @@ static pmix_status_t register_fabric(pmix_info_t *info)
     return PMIx_Fabric_register(&fabric, info, 1);
 }
 
-/* The status that a callback was called with, once it was. */
+/* The status passed to the callback, and a semaphore that it posts. */
 static sem_t answered;
 static pmix_status_t answer;
 
@@ -190,7 +190,7 @@ static void set_up(pmix_status_t status, pmix_info_t info[], size_t ninfo, void 
     done(status, provided);
 }
 
-/* The status of a call that calls back if it returns success. */
+/* Returns the final status of a call: that of its callback if the function returned success. */
 static pmix_status_t in_the_end(pmix_status_t status)
 {
     if (PMIX_SUCCESS != status) {
@@ -229,11 +229,11 @@ static pmix_status_t stop_input(pmix_info_t *info)
 struct call {
     const char *name;
     pmix_status_t (*call)(pmix_info_t *info);
-    /* Without a host the library serves it, so that an attribute which another layer has obeyed is no obstacle. */
+    /* The library needs no host for it, so it succeeds with an attribute that another layer has processed. */
     bool is_own;
 };
 
-/* The first one is for tools alone; to a client it is PMIX_ERR_INIT. */
+/* The first function is for tools only; a client gets PMIX_ERR_INIT. */
 static const struct call calls[] = {
     {"PMIx_tool_set_server", set_server, true},
     {"PMIx_Init", init, false},
@@ -270,7 +270,7 @@ static const struct call calls_of_servers[] = {
     {NULL, NULL, false},
 };
 
-/* Whether a word is among the words of a line. */
+/* Returns true if a word is among the words of a line. */
 static bool has(const char *line, const char *word)
 {
     size_t len = strlen(word);
@@ -285,7 +285,7 @@ static bool has(const char *line, const char *word)
     return false;
 }
 
-/* Begins the role of this process. Returns the calls that it makes. */
+/* Initializes the role of this process, and returns the calls for it. */
 static const struct call *begin(const char *role)
 {
     static pmix_server_module_t module;
@@ -342,7 +342,7 @@ int main(int argc, char **argv)
                 fprintf(stderr, "%s with %s: %s\n", one->name, key, PMIx_Error_string(status));
                 wrong++;
             }
-            /* Where another layer has done what is required, there is nothing to refuse. */
+            /* An attribute that another layer has processed must not be rejected. */
             if (one->is_own) {
                 PMIX_INFO_PROCESSED(&info);
                 status = one->call(&info);

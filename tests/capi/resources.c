@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A host that registers resources, collects and delivers inventories, collects the information of its jobs, and
- * has the input of its process wait. Given a descriptor it is its own client, which writes to it when its input has
- * come to the server.
+ * pauses the input of its process. With a descriptor as its argument, the program is its own client, which writes to
+ * the descriptor when its input has reached the server.
  */
 #include <pmix_server.h>
 #include <pmix_tool.h>
@@ -22,7 +22,7 @@ static pmix_info_t *inventory;
 static size_t num_inventory;
 static atomic_int num_pushes;
 
-/* A call of a server without a callback is done when it returns. */
+/* A server function without a callback is complete when it returns. */
 static void must(const char *what, pmix_status_t status)
 {
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) {
@@ -39,7 +39,7 @@ static void require(const char *what, int holds)
     }
 }
 
-/* A directive that nobody knows and that has to be obeyed. */
+/* Loads an unknown directive that is required. */
 static void required(pmix_info_t *info)
 {
     PMIX_INFO_LOAD(info, "nobody.knows", NULL, PMIX_BOOL);
@@ -72,7 +72,7 @@ static void collected(pmix_status_t status, pmix_info_t *infos, size_t ninfos, v
     answer(status, cbdata);
 }
 
-/* Waits for the answer to a request that calls back. */
+/* Waits for the callback of a request. */
 static void called_back(const char *what, pmix_status_t asked)
 {
     must(what, asked);
@@ -104,7 +104,7 @@ static pmix_status_t push_stdin(const pmix_proc_t *source, const pmix_proc_t tar
                                 pmix_op_cbfunc_t done, void *cbdata)
 {
     (void)source, (void)targets, (void)ntargets, (void)directives, (void)ndirs;
-    /* What comes first is taken, and no more is. */
+    /* The first input is accepted, and the rest is paused. */
     atomic_fetch_add(&num_pushes, 1);
     done(bo->size == 1 && bo->bytes[0] == '1' ? PMIX_ERR_IOF_XOFF : PMIX_SUCCESS, cbdata);
     return PMIX_SUCCESS;
@@ -143,7 +143,7 @@ static int client(int descriptor)
     must("input", PMIx_IOF_push(&own, 1, &bo, NULL, 0, NULL, NULL));
     bo.bytes = "2";
     must("more input", PMIx_IOF_push(&own, 1, &bo, NULL, 0, answer, NULL));
-    /* The server has the push when it answers what is asked after it. */
+    /* The server processes messages in order, so it has the push when it replies to the fence. */
     must("fence", PMIx_Fence(NULL, 0, NULL, 0));
     require("an answer that waits", num_answers == 0);
     require("a pipe", write(descriptor, "x", 1) == 1);
@@ -152,7 +152,7 @@ static int client(int descriptor)
     return 0;
 }
 
-/* Starts the client, resumes its input when it says so, and waits for it. */
+/* Starts the client, resumes its input when the client signals a pause, and waits for the client to exit. */
 static int runs(const char *self, const pmix_proc_t *proc)
 {
     char **env = NULL, number[16], letter;
@@ -190,7 +190,7 @@ static int runs(const char *self, const pmix_proc_t *proc)
     return status;
 }
 
-/* What is collected has this node, its topology and its name. */
+/* Checks that the inventory contains this node, its topology and its name. */
 static void check_inventory(void)
 {
     pmix_info_t *about;
@@ -229,7 +229,7 @@ static void deliver(void)
     PMIX_INFO_FREE(about, 2);
 }
 
-/* What is collected of the job is that of the job alone, and can be taken. */
+/* Checks that the collected information is that of one job only, and that it can be unpacked. */
 static void check_job_info(pmix_proc_t *proc)
 {
     pmix_data_buffer_t buffer, inner;
@@ -247,7 +247,7 @@ static void check_job_info(pmix_proc_t *proc)
     require("one job", PMIx_Data_unpack(NULL, &buffer, &again, &count, PMIX_BYTE_OBJECT)
                            == PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER);
     PMIX_DATA_BUFFER_CONSTRUCT(&inner);
-    /* It is 0 after an error. */
+    /* The number is 0 after an error. */
     count = 1;
     must("its bytes", PMIx_Data_load(&inner, &packed));
     must("its name", PMIx_Data_unpack(NULL, &inner, &name, &count, PMIX_STRING));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Counts the callbacks that come before the call that they belong to has returned, of each function that has one:
- * "returned server|client|tool CALLS [DIRECTORY]". Half of the calls wait for their callback, the others follow each
- * other at once. Each call has a flag that is set right after the function has returned, so a callback that finds the
- * flag unset came early. Prints one line for each function: its name, and the numbers of calls, of callbacks and of
- * early ones. A function that a release does not have is left out.
+ * Counts, for each function with a callback, the callbacks that run before the call has returned: "returned
+ * server|client|tool CALLS [DIRECTORY]". Half of the calls wait for their callback, the others follow each other
+ * at once. Each call has a flag that is set right after the function has returned, so a callback that finds the
+ * flag unset came early. The program prints a line for each function: its name, and the numbers of calls, of
+ * callbacks and of early ones. A function that a release does not have is skipped.
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
@@ -174,7 +174,7 @@ static void print(const char *name)
     fflush(stdout);
 }
 
-/* The function returns a status, which says whether its callback will come. */
+/* The function returns a status, which tells if its callback will run. */
 #define COUNT(name, call)                                                           \
     do {                                                                            \
         int i, due = 0;                                                             \
@@ -198,10 +198,10 @@ static void print(const char *name)
         print(name);                                                                \
     } while (0)
 
-/* The same of a function that returns nothing. */
+/* As COUNT, for a function without a result. */
 #define COUNT_VOID(name, call) COUNT(name, ((call), PMIX_SUCCESS))
 
-/* The name of a job or group, in an array that the headers ask for. */
+/* Returns the name of a job or group, in an array as the headers require. */
 static char *numbered(const char *prefix, int number)
 {
     static pmix_nspace_t name;
@@ -216,7 +216,7 @@ static pmix_proc_t *proc_of(const char *nspace, pmix_rank_t rank)
     return &proc;
 }
 
-/* The functions that clients, tools and servers have. */
+/* The functions for clients, tools and servers. */
 static void all_have(void)
 {
     pmix_status_t code = -4000;
@@ -278,7 +278,7 @@ static void all_have(void)
     PMIX_QUERY_DESTRUCT(&query);
 }
 
-/* The functions of clients that their server answers. */
+/* The functions for clients that their server completes. */
 static void clients_have(void)
 {
     pmix_info_t info;
@@ -307,7 +307,7 @@ static void clients_have(void)
     PMIX_INFO_DESTRUCT(&info);
 }
 
-/* The functions that servers alone have. */
+/* The functions for servers only. */
 static void servers_have(void)
 {
     pmix_info_t info, setting;
@@ -342,7 +342,7 @@ static void servers_have(void)
     PMIX_INFO_DESTRUCT(&setting);
 }
 
-/* A host that answers each request before its function returns. */
+/* A host that completes each request before its function returns. */
 static pmix_status_t published(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                                pmix_op_cbfunc_t cbfunc, void *cbdata)
 {

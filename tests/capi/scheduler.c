@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A scheduler and the runtime environment. Its first argument says what it does, the second one is the directory of the
- * system:
- *   tool        is a tool of the scheduler
- *   controlled  is a tool of the controller of the system
- *   rte         is a server that attaches to the scheduler
- *   second      is a second scheduler of the node
+ * A scheduler and the runtime environment. The first argument selects the role, the second is the system directory:
+ *   tool        a tool of the scheduler
+ *   controlled  a tool of the system controller
+ *   rte         a server that connects to the scheduler
+ *   second      a second scheduler on the node
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
@@ -34,7 +33,7 @@ static void tool(const char *key, const char *top)
     PMIX_INFO_LOAD(&info, key, &yes, PMIX_BOOL);
     IS(PMIX_SUCCESS, below(top, &info, &own, NULL, 1));
     IS(PMIX_SUCCESS, control());
-    /* A process that is its own server asks its own host, and this one has none. */
+    /* A process that is its own server uses its own host, and this process has none. */
     IS(PMIX_SUCCESS, PMIx_tool_set_server(&own, NULL, 0));
     HOLDS(!PMIx_tool_is_connected());
     IS(PMIX_ERR_UNREACH, control());
@@ -61,7 +60,7 @@ static void rte(const char *top)
     IS(PMIX_SUCCESS, PMIx_server_init(&module, NULL, 0));
     IS(PMIX_ERR_NOT_SUPPORTED, control());
     IS(PMIX_SUCCESS, below(top, &info, &own, &scheduler, 0));
-    /* Its own host serves it until it chooses another server. */
+    /* Its own host handles its requests until it selects another server. */
     IS(PMIX_ERR_NOT_SUPPORTED, control());
     IS(PMIX_SUCCESS, PMIx_tool_set_server(&scheduler, NULL, 0));
     IS(PMIX_SUCCESS, control());

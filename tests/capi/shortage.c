@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Makes calls with large arguments while the process may have little more memory than it has: each ends with
- * success or an error. A signal ends the program with 1. Every call is made in a child of its own, whose limit
- * (RLIMIT_AS) is set after its init. Without a limit each call succeeds.
+ * Makes calls with large arguments while the process can allocate little memory. Each call must end with success
+ * or an error; a signal ends the program with 1. Every call runs in a child of its own, whose limit (RLIMIT_AS) is
+ * set after its init. Without a limit each call succeeds.
  *
  * The environment is that of the only process of a job whose job info has the key "app.large".
  */
@@ -21,17 +21,17 @@
 #include "check.h"
 
 #define MIB ((size_t) 1 << 20)
-/* The bytes of a large argument, and the members of a long one. */
+/* The size of a large argument in bytes, and the number of elements of a long one. */
 #define LARGE (4 * MIB)
 #define MANY 20000
 
-/* How much memory a child may have beyond what it has, in KiB; RLIM_INFINITY comes last. */
+/* The memory in KiB that a child may allocate; RLIM_INFINITY comes last. */
 static const size_t ROOMS[] = {1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768};
 #define NUM_ROOMS (sizeof(ROOMS) / sizeof(ROOMS[0]))
 
 static struct rlimit before;
 
-/* Leaves the process a number of bytes beyond what it has. */
+/* Limits the memory that the process can still allocate to `room` bytes. */
 static void limit(size_t room)
 {
     unsigned long pages = 0;
@@ -58,7 +58,7 @@ static void unlimited(void)
 static size_t room;
 static pmix_proc_t self;
 
-/* Arguments, which are made before there is a limit. */
+/* Arguments, which are made before the limit is set. */
 static char *text;
 static pmix_byte_object_t object;
 static pmix_proc_t *procs;
@@ -459,7 +459,7 @@ static pmix_status_t get_committed(void)
     return status;
 }
 
-/* Some calls are refused by a server without a host: what matters is that they come back. */
+/* Some calls are rejected by a server without a host; it matters only that they return. */
 static pmix_status_t any(pmix_status_t status)
 {
     unlimited();
@@ -679,7 +679,7 @@ static const struct {
 
 static pmix_server_module_t module;
 
-/* The child: 0 if the call succeeds, 1 if it returns an error. */
+/* Runs in the child. Returns 0 if the call succeeds, and 1 if it returns an error. */
 static int one(size_t at)
 {
     pmix_status_t status;
@@ -734,7 +734,7 @@ int main(int argc, char **argv)
             refused += WIFEXITED(status) && WEXITSTATUS(status) == 1;
         }
     }
-    /* The limits are ones that most of the calls meet. */
+    /* Most calls must fail within some limit; otherwise the limits test nothing. */
     HOLDS(argc > 1 || refused > NUM_CALLS);
     HOLDS(failures == 0);
     printf("shortage: ok\n");

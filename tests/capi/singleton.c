@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A process that no launcher started: PMIx_Init says PMIX_ERR_UNREACH, and the process is a job of one. Without an
- * argument the program checks what OpenPMIx 4.2.2 and 5.0.11 do, with "all" also what our library alone does.
+ * A process that no launcher started: PMIx_Init returns PMIX_ERR_UNREACH, and the process is a job of one. Without an
+ * argument the program checks what OpenPMIx 4.2.2 and 5.0.11 do; with "all" it also checks what only this library
+ * does.
  */
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -15,13 +16,13 @@
 
 #include "check.h"
 
-/* Whether the library is ours. */
+/* True if the program checks this library. */
 static bool all;
 
 static pmix_proc_t self;
 static pmix_proc_t job;
 
-/* The last callback, and how many there were. */
+/* The result of the last callback, and the number of callbacks. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int answered;
@@ -50,7 +51,7 @@ static pmix_status_t wait_for_answer(void)
     return answer;
 }
 
-/* Waits until the event handler was called, and returns with which code. */
+/* Waits until the event handler has run, and returns the code of its event. */
 static pmix_status_t wait_for_event(void)
 {
     pthread_mutex_lock(&lock);
@@ -99,7 +100,7 @@ static void handler(size_t id, pmix_status_t code, const pmix_proc_t *source, pm
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* The number that a value is, whatever its type. */
+/* Returns the value as a number, whatever its type is. */
 static long number(const pmix_value_t *value)
 {
     switch (value->type) {
@@ -117,7 +118,7 @@ static long number(const pmix_value_t *value)
     }
 }
 
-/* A key of the job or of the process. `in_5` says whether OpenPMIx 5.0.11 has it, too. */
+/* A key of the job or of the process. `in_4` and `in_5` are true if OpenPMIx 4.2.2 and 5.0.11 have it as well. */
 struct key {
     const char *key;
     bool of_job;
@@ -187,7 +188,7 @@ static void check_keys(bool is_4)
     IS(PMIX_ERR_NOT_FOUND, wait_for_answer());
 }
 
-/* Gets that fail leave no value, and own data are known without a server. */
+/* A failed get leaves no value, and own data are found without a server. */
 static void check_gets(void)
 {
     static pmix_value_t mark;
@@ -208,7 +209,7 @@ static void check_gets(void)
     }
     IS(PMIX_SUCCESS, PMIx_Get_nb(&self, NULL, NULL, 0, value_done, NULL));
     IS(PMIX_SUCCESS, wait_for_answer());
-    /* 4.2.2 does not find the rank, and 5.0.11 waits for ever where data are to be fresh. */
+    /* 4.2.2 does not find the rank, and 5.0.11 waits forever if data must be refreshed. */
     memcpy(&proc, &self, sizeof(proc));
     proc.rank = PMIX_RANK_INVALID;
     IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_RANK, NULL, 0, &value));
@@ -254,7 +255,7 @@ static void check_data(void)
     IS(PMIX_SUCCESS, PMIx_Fence(NULL, 0, &info, 1));
 }
 
-/* What only our library does: calls with a callback, and no success with processes that do not exist. */
+/* Only this library has these: calls with a callback, and an error for processes that do not exist. */
 static void check_more_fences(void)
 {
     pmix_proc_t others[2];
@@ -276,7 +277,7 @@ static void check_more_fences(void)
     IS(PMIX_ERR_UNREACH, PMIx_Disconnect(others, 1, NULL, 0));
 }
 
-/* What only a server can answer fails at once. */
+/* Requests that need a server fail at once. */
 static void check_requests(void)
 {
     int one = 1;
@@ -321,7 +322,7 @@ static void check_requests(void)
     PMIx_Heartbeat();
     if (all) {
         pmix_byte_object_t bytes = {"x", 1};
-        /* The released libraries wait for ever here, or answer with another status. */
+        /* The released libraries wait forever here, or return another status. */
         IS(PMIX_ERR_UNREACH, PMIx_IOF_push(&self, 1, &bytes, NULL, 0, NULL, NULL));
         IS(PMIX_ERR_UNREACH, PMIx_IOF_push(&self, 1, &bytes, NULL, 0, op_done, NULL));
         IS(PMIX_ERR_UNREACH, PMIx_Get_credential(NULL, 0, &bytes));
@@ -355,7 +356,7 @@ static void check_events(void)
     }
     IS(PMIX_SUCCESS, PMIx_Deregister_event_handler(registered, op_done, NULL));
     IS(PMIX_SUCCESS, wait_for_answer());
-    /* An event that no handler took waits for the next one, here a default handler. */
+    /* An event without a handler is kept for the next handler, which is a default handler here. */
     IS(PMIX_SUCCESS, PMIx_Notify_event(code, &self, PMIX_RANGE_PROC_LOCAL, NULL, 0, NULL, NULL));
     if (all) {
         IS(PMIX_SUCCESS, PMIx_Notify_event(code, &self, PMIX_RANGE_NAMESPACE, NULL, 0, NULL, NULL));
@@ -400,7 +401,7 @@ int main(int argc, char **argv)
             HOLDS(count == 1 && PMIX_CHECK_PROCID(&peers[0], &self));
             PMIX_PROC_FREE(peers, count);
         }
-        /* A second init says the same, and the first finalize ends nothing. */
+        /* A second init returns the same status, and the first finalize only decrements the init count. */
         IS(PMIX_ERR_UNREACH, PMIx_Init(&other, NULL, 0));
         HOLDS(PMIX_CHECK_PROCID(&other, &self));
         IS(PMIX_SUCCESS, PMIx_Finalize(NULL, 0));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A client of which many threads call everything at once: each initialises, puts, commits, gets, registers a
- * handler, hears an event, takes the handler back and finalizes, again and again, while the main thread forks
- * children that are not initialised. Arguments: how many threads, rounds of each, forks.
+ * A client in which many threads call the library at once. Each thread initializes, puts, commits, gets, registers
+ * an event handler, receives an event, deregisters the handler and finalizes, again and again. Meanwhile the main
+ * thread forks children without a role. Arguments: the number of threads, of rounds for each, and of forks.
  */
 #define _GNU_SOURCE
 #include <pmix.h>
@@ -30,7 +30,7 @@ static void must_be(int line, const char *what, pmix_status_t status, pmix_statu
 }
 #define MUST(call) must_be(__LINE__, #call, call, PMIX_SUCCESS)
 
-/* What one thread has heard; the handler knows it by its code. */
+/* The events received for one thread, which the handler finds by their code. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -63,7 +63,7 @@ static void is_registered(pmix_status_t status, size_t id, void *cbdata)
     pthread_mutex_unlock(&ear->lock);
 }
 
-/* Waits until a count is not 0 and makes it 0. */
+/* Waits until a count is not 0, and resets it. */
 static void wait_for(ear_t *ear, int *count)
 {
     struct timespec until;
@@ -125,7 +125,7 @@ static void *acts(void *given)
     return NULL;
 }
 
-/* Nothing is initialised in the child of a fork, whatever the parent's threads were in. */
+/* The child of a fork is not initialized, whatever the threads of the parent were doing. */
 static int child(void)
 {
     pmix_proc_t own;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool and its servers. Its first argument says what it does:
- *   alone        is a tool without a server
- *   two A B      is a tool of the two servers that have their files below A and below B
- *   several A    finds several servers below A
- *   ways A B U   finds the server of the system and of a session below A, whose address is U, in each way that there
- *                is, and what of that there is below B, where one of a session is
- *   loses A B    loses the server whose file is below A when it asks for that
- *   started      is a tool that a server started
+ * A tool and its servers. The first argument selects the case:
+ *   alone        a tool without a server
+ *   two A B      a tool of the two servers that have their files below A and B
+ *   several A    the search finds several servers below A
+ *   ways A B U   finds the system server and the server of a session below A, whose URI is U, in every possible way,
+ *                and as far as possible the server of a session below B
+ *   loses A B    loses the connection to the server below A, which ends when the tool asks for it
+ *   started      a tool that a server started
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
@@ -83,7 +83,7 @@ static void alone(const char *empty)
     PMIX_INFO_LOAD(&infos[2], PMIX_TOOL_RANK, &rank, PMIX_PROC_RANK);
     IS(PMIX_SUCCESS, PMIx_tool_init(&proc, infos, 3));
     HOLDS(0 == strcmp(proc.nspace, "my.tool") && proc.rank == 7);
-    /* Inits are counted, and each call of another kind is one, too. */
+    /* Inits are counted, and PMIx_Init counts as well. */
     IS(PMIX_SUCCESS, PMIx_tool_init(NULL, infos, 3));
     IS(PMIX_SUCCESS, PMIx_Init(&proc, NULL, 0));
     HOLDS(0 == strcmp(proc.nspace, "my.tool") && proc.rank == 7);
@@ -109,7 +109,7 @@ static void two(const char *first, const char *second)
     one = servers[0];
     PMIX_PROC_FREE(servers, count);
     asks("one.job");
-    /* What is said of a server that is attached is that it is. */
+    /* The second connection to a server is an error. */
     IS(PMIX_ERR_EXISTS, below(first, NULL, NULL, &other, 0));
 
     IS(PMIX_SUCCESS, below(second, NULL, &again, &other, 0));
@@ -135,7 +135,7 @@ static void two(const char *first, const char *second)
     HOLDS(!PMIx_tool_is_connected());
     IS(PMIX_ERR_NOT_FOUND, PMIx_tool_disconnect(&other));
 
-    /* The deprecated form leaves the server that was primary. */
+    /* The deprecated function disconnects from the previous primary server. */
     IS(PMIX_SUCCESS, below(first, NULL, NULL, NULL, 0));
     PMIX_LOAD_PROCID(&none, "none", 0);
     PMIX_INFO_LOAD(&uri, PMIX_SERVER_TMPDIR, second, PMIX_STRING);
@@ -150,7 +150,7 @@ static void two(const char *first, const char *second)
     HOLDS(!PMIx_Initialized() && !PMIx_tool_is_connected());
 }
 
-/* What comes of looking below a directory with one attribute; one that succeeds asks its server. */
+/* Searches below a directory with one attribute; after a success, queries the server. */
 static void by(const char *directory, pmix_info_t *info, pmix_status_t expected, const char *job)
 {
     pmix_proc_t own;
@@ -194,7 +194,7 @@ static void ways(const char *first, const char *second, const char *uri)
     by(first, &info, PMIX_ERR_UNREACH, NULL);
     PMIX_INFO_LOAD(&info, PMIX_CONNECT_TO_SYS_CONTROLLER, &yes, PMIX_BOOL);
     by(first, &info, PMIX_ERR_UNREACH, NULL);
-    /* However often it looks, it ends. */
+    /* A search with a number of retries ends. */
     PMIX_INFO_LOAD(&infos[0], PMIX_SERVER_TMPDIR, "/no/such/directory", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_SYSTEM_TMPDIR, "/no/such/directory", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[2], PMIX_CONNECT_MAX_RETRIES, &retries, PMIX_UINT32);
@@ -226,7 +226,8 @@ static void waits_for(pmix_status_t status)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The handler is registered with one server; the other learns of it when it becomes primary. */
+/* The handler is registered with one server. The other server receives the registration when it becomes the
+ * primary server. */
 static void loses(const char *first, const char *second)
 {
     pmix_status_t codes[2] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_PROC_RESTART};
@@ -255,7 +256,7 @@ static void loses(const char *first, const char *second)
     fflush(stdout);
     HOLDS(NULL != fgets(line, sizeof(line), stdin));
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
-    /* A server that is left is not lost. */
+    /* A server from which the tool disconnects is not lost. */
     HOLDS(heard == 0);
 }
 
@@ -275,7 +276,7 @@ static void started(void)
     IS(PMIX_SUCCESS, PMIx_tool_get_servers(&servers, &count));
     HOLDS(count == 1);
     PMIX_PROC_FREE(servers, count);
-    /* It is a process of its job, and does what clients do. */
+    /* The tool is a process of its job, and can do what clients do. */
     PMIX_LOAD_PROCID(&job, own.nspace, PMIX_RANK_WILDCARD);
     IS(PMIX_SUCCESS, PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &found));
     HOLDS(PMIX_UINT32 == found->type && 1 == found->data.uint32);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool that asks its server, which has its files below A, about the job `one.job`. Its first argument says what:
+ * A tool that queries its server, which has its files below A, about the job `one.job`. The first argument selects the
+ * case:
  *   queries A    all that the server and this library know
- *   resolves A   which processes of the job are on the tool's own node
+ *   resolves A   the processes of the job on the tool's own node
  */
 #define _GNU_SOURCE
 #include "tools.h"
 
-/* The value of one key, with so many qualifiers. */
+/* Queries one key with qualifiers. */
 static pmix_status_t answer_to(const char *key, const pmix_info_t *qualifiers, size_t nqual, pmix_value_t *value)
 {
     pmix_query_t query;
@@ -37,7 +38,7 @@ static pmix_status_t answer_to(const char *key, const pmix_info_t *qualifiers, s
     return status;
 }
 
-/* What is supported at a level for a function is told by the function's name. */
+/* Checks that the reply about a function's attributes at a level has the function's name as its key. */
 static void supports(const char *level, const char *function)
 {
     pmix_info_t qualifier;
@@ -54,7 +55,7 @@ static void supports(const char *level, const char *function)
     PMIX_INFO_DESTRUCT(&qualifier);
 }
 
-/* The server has one job of three processes on two nodes, and a host that knows nothing. */
+/* The server has a job of three processes on two nodes, and a host without functions. */
 static void queries(const char *directory)
 {
     pmix_proc_t own, asked;
@@ -113,7 +114,7 @@ static void queries(const char *directory)
     PMIX_INFO_LOAD(&now, PMIX_QUERY_REFRESH_CACHE, &yes, PMIX_BOOL);
     IS(PMIX_SUCCESS, answer_to(PMIX_JOB_SIZE, &now, 1, &value));
     HOLDS(PMIX_UINT32 == value.type && 3 == value.data.uint32);
-    /* Of several nodes, as the RFC has it. */
+    /* Several nodes, as the RFC allows. */
     for (id = 0; id < 2; id++) {
         PMIX_INFO_LOAD(&nodes[id], PMIX_NODEID, &id, PMIX_UINT32);
     }
@@ -124,7 +125,7 @@ static void queries(const char *directory)
     IS(PMIX_SUCCESS, answer_to(PMIX_LOCAL_PROCS, &nodes[1], 1, &value));
     HOLDS(1 == value.data.darray->size && 2 == ((pmix_proc_t *) value.data.darray->array)->rank);
     PMIX_VALUE_DESTRUCT(&value);
-    /* Of a process, by its name. */
+    /* A process, by its name. */
     PMIX_LOAD_PROCID(&asked, "one.job", 2);
     PMIX_INFO_LOAD(&none, PMIX_PROCID, &asked, PMIX_PROC);
     IS(PMIX_SUCCESS, answer_to(PMIX_NODEID, &none, 1, &value));
@@ -135,7 +136,7 @@ static void queries(const char *directory)
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
-/* Without a node the processes are those of the node that the tool is on. */
+/* Without a node, the processes are those on the node of the tool. */
 static void resolves(const char *directory)
 {
     pmix_nspace_t all_jobs = {0}, job = "one.job";

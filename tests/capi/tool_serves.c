@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A tool that is a server, too. Its first argument says what it does:
- *   serves A F   is a tool of the server below A, and a launcher with a job of its own, whose file is F
- *   finds F      is a tool of the launcher whose file is F
- *   client       is the process of that job
+ * A tool that is also a server. The first argument selects the role:
+ *   serves A F   a tool of the server below A, and a launcher with a job of its own, whose file is F
+ *   finds F      a tool of the launcher whose file is F
+ *   client       the process of that job
  */
 #define _GNU_SOURCE
 #include <pmix_server.h>
@@ -37,7 +37,7 @@ static pmix_status_t aborts(const pmix_proc_t *proc, void *object, int status, c
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* A tool of the launcher: the file names the launcher, by what it is called as a tool of its own server. */
+/* A tool of the launcher. The file names the launcher, under its name as a tool of its own server. */
 static void finds(const char *file)
 {
     pmix_proc_t own;
@@ -49,7 +49,7 @@ static void finds(const char *file)
     IS(PMIX_SUCCESS, PMIx_tool_finalize());
 }
 
-/* Runs this program as a process of its own, which does something else. */
+/* Runs this program as another process with another role. */
 static void runs(const char *self, const char *what, const char *with, char **env)
 {
     int status = -1;
@@ -84,7 +84,7 @@ static void serves(const char *self, const char *directory, const char *file)
     for (n = 0; n < 4; n++) {
         PMIX_INFO_DESTRUCT(&infos[n]);
     }
-    /* Nobody is to ask before there are functions that answer. */
+    /* No client may connect before there are functions that handle its requests. */
     HOLDS(0 != access(file, F_OK));
     memset(&module, 0, sizeof(module));
     module.abort = aborts;
@@ -102,7 +102,7 @@ static void serves(const char *self, const char *directory, const char *file)
     HOLDS(0 == access(file, R_OK));
     runs(self, "finds", file, NULL);
     PMIX_ARGV_FREE(env);
-    /* Of its own job it knows itself, of others its server does. */
+    /* The tool knows the job that it registered; for other jobs its server is asked. */
     proc.rank = PMIX_RANK_WILDCARD;
     IS(PMIX_SUCCESS, PMIx_Get(&proc, PMIX_JOBID, NULL, 0, &found));
     HOLDS(0 == strcmp(found->data.string, "hello"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What tools have in common: finding the server that has its files below a directory, and asking which jobs the primary
- * one has. Included by tool.c, tool_asks.c and tool_serves.c, which define _GNU_SOURCE first.
+ * Common code of tools: finds the server that has its files below a directory, and queries the jobs of the primary
+ * server. Included by tool.c, tool_asks.c, tool_serves.c and scheduler.c, which define _GNU_SOURCE first.
  */
 #include <pmix_tool.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static inline pmix_status_t below(const char *directory, const pmix_info_t *more
     return status;
 }
 
-/* The first job that the primary server says it has. */
+/* Checks the first job that the primary server reports. */
 static inline void asks(const char *expected)
 {
     pmix_query_t query;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a node is made of, by the interface for C: sets, their strings and places, what processes
- * share, how far devices are; whatever it is given. As a server, or as the client that the
- * environment says. HWLOC_XMLFILE or the server describes a machine of four cores in two packages,
+ * The topology functions of the C interface: CPU sets, their strings and localities, the relative locality of
+ * processes, and distances of devices, with valid and invalid arguments. The program is a server, or the client
+ * that the environment describes. HWLOC_XMLFILE or the server describes a machine of four cores in two packages,
  * with a network interface in the second.
  */
 
@@ -78,7 +78,7 @@ static void sets(void)
     MUST(strcmp(text, "SK0-1:CR0,2-3:HT0,2-3:NM0") == 0);
     free(text);
 
-    /* In a value and in packed data it is copied, and each copy is freed. */
+    /* It is copied to a value and to packed data, and each copy is freed. */
     MUST(PMIx_Value_load(&value, &cpus, PMIX_PROC_CPUSET) == PMIX_SUCCESS);
     MUST(PMIx_Value_xfer(&again, &value) == PMIX_SUCCESS);
     PMIx_Value_destruct(&value);
@@ -99,7 +99,7 @@ static void sets(void)
     PMIx_Cpuset_destruct(&cpus);
     MUST(cpus.source == NULL && cpus.bitmap == NULL);
 
-    /* Who is not bound is nowhere in particular. */
+    /* A process that is not bound has no locality. */
     text = "kept";
     MUST(PMIx_Parse_cpuset_string("hwloc:0-", &cpus) == PMIX_SUCCESS);
     MUST(PMIx_server_generate_locality_string(&cpus, &text) == PMIX_SUCCESS && text == NULL);
@@ -169,7 +169,7 @@ static void devices(void)
     MUST(PMIx_Compute_distances(&topo, &cpus, NULL, 0, NULL, &count) == PMIX_ERR_BAD_PARAM);
     MUST(PMIx_Compute_distances(&topo, &cpus, NULL, 0, &found, &count) == PMIX_SUCCESS);
     MUST(count == 1 && strcmp(found[0].uuid, "ipv4://02:00:00:00:00:11") == 0);
-    /* Machine, package, core, thread: both are in a package. */
+    /* The levels are machine, package, core and thread; both are in the same package. */
     MUST(found[0].type == PMIX_DEVTYPE_NETWORK && found[0].mindist == 3 && found[0].maxdist == 3);
     PMIx_Device_distance_free(found, count);
     MUST(PMIx_Info_load(&info, PMIX_DEVICE_TYPE, &types, PMIX_DEVTYPE) == PMIX_SUCCESS);
@@ -188,7 +188,7 @@ static void devices(void)
     MUST(PMIx_Compute_distances(&topo, &cpus, &info, 1, &found, &count) == PMIX_ERR_NOT_FOUND);
     MUST(found == NULL && count == 0);
     PMIx_Info_destruct(&info);
-    /* What is not ours is not looked at. */
+    /* The topology of another library is not dereferenced. */
     other.topology = &other;
     MUST(PMIx_Compute_distances(&other, &cpus, NULL, 0, &found, &count) == PMIX_ERR_BAD_PARAM);
     other.source = "hwloc:2.9.0";
@@ -198,7 +198,7 @@ static void devices(void)
     PMIx_Topology_destruct(&topo);
 }
 
-/* The topology of another library stays the host's, and a host that requires its use is refused. */
+/* The topology of another library belongs to the host, and a host that requires its use gets an error. */
 static void given_by_the_host(void)
 {
     pmix_topology_t theirs = {.source = "hwloc:2.9.0", .topology = &theirs};

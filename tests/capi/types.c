@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Every data type in every function that takes data of any type. The rows are in types.h, which is made from
+ * Every data type in every function that takes data of any type. The rows are in types.h, which is generated from
  * data/data_types.tsv:
- *     ROW(PMIX_PROC, pmix_proc_t, true) is a type, its C type, and whether a value has a pointer to it.
+ *     ROW(PMIX_PROC, pmix_proc_t, true) is a type, its C type, and true if a value has a pointer to it.
  *
- * Each line of the output is a cell: the type, the operation, the status and what came of it, with tabs between. With the
- * argument `apart` each cell is a process of its own, as a library may crash in it; with `together` all are one process,
- * which frees what it has, for memcheck.
+ * Each line of the output is a cell: the type, the operation, the status and the result, separated by tabs. With the
+ * argument `apart` each cell is a process of its own, since a library may crash in it. With `together` all cells are in
+ * one process, which frees all data, for memcheck.
  */
 #include <pmix_server.h>
 #include <pmix_extend.h>
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A program around a release that lacks functions defines MAY_LACK. */
+/* A program that runs with a release without some of the functions defines MAY_LACK. */
 #ifdef MAY_LACK
 #pragma weak PMIx_Data_array_create
 #pragma weak PMIx_Data_array_destruct
@@ -44,11 +44,11 @@ static const row_t rows[] = {
 #include "types.h"
 };
 
-/* Whether what was made is freed: a process of its own for each cell leaves it to its end. */
+/* True if data are freed. A process of its own for each cell leaves that to its exit. */
 static bool frees;
 
-/* The topology of this node and sets of its processors, which no child of a fork can make: that is no client, and the
- * thread of the library is not there. */
+/* The topology of this node and sets of its CPUs. They are made before the fork, because a child has no client and
+ * no thread of the library. */
 static pmix_topology_t topology;
 static pmix_cpuset_t cpusets[2];
 
@@ -106,7 +106,7 @@ static void proc(pmix_proc_t *at, int which)
     at->rank = (pmix_rank_t)which + 3;
 }
 
-/* A float that text of six digits has exactly: floats are packed as text. */
+/* Returns a float that six digits of text represent exactly, since floats are packed as text. */
 static float measure(int which)
 {
     return 1.5f + (float)which;
@@ -138,7 +138,7 @@ static void node(pmix_node_stats_t *at, int which)
     net(at->netstats = room(sizeof(*at->netstats)), which);
 }
 
-/* A copy of a set: the bitmap of hwloc has 24 bytes, the address of its words at the second of three. */
+/* Copies a set. The bitmap of hwloc has 24 bytes, with the address of its words in the second of three parts. */
 static bool cpuset(pmix_cpuset_t *to, int which)
 {
     uint64_t *from = cpusets[which].bitmap, *bitmap = room(3 * sizeof(*bitmap)), **words;
@@ -148,14 +148,14 @@ static bool cpuset(pmix_cpuset_t *to, int which)
     from = *words;
     *words = room((uint32_t)bitmap[0] * sizeof(**words) + 64);
     memcpy(*words, from, (uint32_t)bitmap[0] * sizeof(**words));
-    /* As many words as there are room. */
+    /* The copy has room for exactly its words. */
     ((uint32_t *)(void *)bitmap)[1] = (uint32_t)bitmap[0];
     to->source = strdup(cpusets[which].source);
     to->bitmap = bitmap;
     return true;
 }
 
-/* Writes one of two data of a type into zeros; `false` if there is none of the type. */
+/* Writes one of two data of a type to zeroed memory. Returns false if there is none for the type. */
 static bool sample(const row_t *row, void *room_for_one, int which)
 {
     union {
@@ -358,7 +358,7 @@ static bool sample(const row_t *row, void *room_for_one, int which)
         memcpy(to.regex2->bytes, which ? "n1,n3" : "n1,n2", 6);
         return true;
     default:
-        /* Numbers of any width; nothing else is so short. */
+        /* Numbers of any width; no other datum is so short. */
         if (row->size > sizeof(number)) {
             return false;
         }
@@ -391,7 +391,7 @@ static void drop_buffer(pmix_data_buffer_t *buffer)
     }
 }
 
-/* A string and a map are their own address in the functions of one datum. */
+/* In the functions of one datum, a string or a map is its own address. */
 static bool is_text(const row_t *row)
 {
     return row->type == PMIX_STRING || row->type == PMIX_REGEX;
@@ -426,7 +426,7 @@ static void hex(const pmix_data_buffer_t *buffer)
     }
 }
 
-/* Whether data are packed as the buffer is. */
+/* Returns true if the data are packed to the same bytes as in the buffer. */
 static bool as_packed(const pmix_data_buffer_t *buffer, void *at, int32_t count, pmix_data_type_t type)
 {
     pmix_data_buffer_t again = PMIX_DATA_BUFFER_STATIC_INIT;
@@ -438,7 +438,7 @@ static bool as_packed(const pmix_data_buffer_t *buffer, void *at, int32_t count,
     return same;
 }
 
-/* Packs data, shows the bytes, and with `back` unpacks and packs them again. */
+/* Packs data, prints the bytes if `show` is true, and with `back` unpacks and packs them again. */
 static void through(void *at, int32_t count, pmix_data_type_t type, size_t size, bool show, bool back)
 {
     pmix_data_buffer_t buffer = PMIX_DATA_BUFFER_STATIC_INIT;
@@ -451,7 +451,7 @@ static void through(void *at, int32_t count, pmix_data_type_t type, size_t size,
         hex(&buffer);
     }
     if (status == PMIX_SUCCESS && back) {
-        /* With room behind, as 4.2.2 writes wider numbers than it reads. */
+        /* Leaves room after the data, because 4.2.2 writes wider numbers than it reads. */
         got = room((size_t)count * size + 64);
         status = PMIx_Data_unpack(NULL, &buffer, got, &count, type);
         printf(" %d %d", status, count);
@@ -527,7 +527,7 @@ static void print(const row_t *row)
     }
 }
 
-/* A value with a copy of a datum; `false` if there is none. */
+/* Loads a value with a copy of a datum. Returns false if there is none. */
 static bool value_of(const row_t *row, int which, pmix_value_t *value)
 {
     void *at = one(row, which);
@@ -635,7 +635,7 @@ static void info_load(const row_t *row)
     if (HAS(PMIx_Info_load)) {
         status = PMIx_Info_load(made, "a.key", row->type == PMIX_POINTER ? *(void **)at : own(row, at), row->type);
     } else {
-        /* As the macro of 4.2.2 loads it. */
+        /* The macro of 4.2.2 loads an info like this. */
         strcpy(made->key, "a.key");
         status = PMIx_Value_load(&made->value, row->type == PMIX_POINTER ? *(void **)at : own(row, at), row->type);
     }
@@ -655,7 +655,7 @@ static pmix_data_array_t *array_of(const row_t *row)
     if (HAS(PMIx_Data_array_create)) {
         made = PMIx_Data_array_create(2, row->type);
     } else {
-        /* As the macro of 4.2.2 makes it. */
+        /* The macro of 4.2.2 makes an array like this. */
         made = room(sizeof(*made));
         made->type = row->type;
         made->size = 2;
@@ -745,7 +745,7 @@ static void apart(const row_t *row, void (*run)(const row_t *row))
     pid = fork();
     if (pid == 0) {
         alarm(20);
-        /* What a library says of itself is no result. */
+        /* Messages of a library are not part of the result. */
         if (freopen("/dev/null", "w", stderr) != NULL) {
             run(row);
         }
@@ -772,7 +772,7 @@ int main(int argc, char **argv)
     }
     frees = strcmp(argv[1], "together") == 0;
     for (int which = 0; which < 2; which++) {
-        /* Releases write into the string. */
+        /* Releases write to the string. */
         char list[] = "hwloc:0-1";
 
         list[7] = which ? '\0' : '-';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Data that no message can carry. Arrays in one another that are too deep are refused wherever they are
- * read or copied, and freed wherever they are given to be freed; a value that a message of a commit has
- * no room for is refused when it is put, and the client goes on.
+ * Data that no message can carry. Arrays that are nested too deeply are rejected by every function that reads or
+ * copies them, and freed by every function that frees them. A value that is too large for the message of a commit
+ * is rejected by the put, and the client continues.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 #define MOST 64
 #define MANY 10000
-/* Twice as much, as global data travel, is more than a message of 64 MiB. */
+/* Too large for a message of 64 MiB twice; global data are sent twice. */
 #define LONG ((size_t)33 << 20)
-/* One alone is. */
+/* Too large for a message once. */
 #define LONGER ((size_t)64 << 20)
 #define IS(expected, found) is(__LINE__, #found, expected, found)
 
@@ -35,7 +35,7 @@ static void *room(size_t size)
     return made;
 }
 
-/* An info with so many arrays in one another, all in memory that may be freed. */
+/* Returns an info with `depth` nested arrays, all in memory that may be freed. */
 static pmix_info_t *nested(int depth)
 {
     pmix_info_t *info = room(sizeof(*info));
@@ -69,7 +69,7 @@ static void copies(void)
     IS(PMIX_ERR_BAD_PARAM, PMIx_Value_xfer(&value, &more->value));
     IS(PMIX_ERR_BAD_PARAM, PMIx_Value_xfer(&value, &many->value));
     IS(PMIX_ERR_BAD_PARAM, PMIx_Info_xfer(&info, many));
-    /* What was refused leaves nothing behind that counts. */
+    /* A rejected copy does not change the counted depth. */
     IS(PMIX_SUCCESS, PMIx_Value_xfer(&value, &most->value));
     PMIx_Value_destruct(&value);
     PMIx_Info_free(most, 1);
@@ -94,7 +94,7 @@ static void puts_and_sends(void)
     IS(PMIX_ERR_BAD_PARAM, PMIx_Publish(more, 1));
     IS(PMIX_ERR_BAD_PARAM, PMIx_Notify_event(-4711, &own, range, many, 1, NULL, NULL));
     IS(PMIX_ERR_BAD_PARAM, PMIx_Fence(&own, 1, many, 1));
-    /* What was refused was not put. */
+    /* The rejected data were not put. */
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "small", &small->value));
     IS(PMIX_SUCCESS, PMIx_Commit());
     IS(PMIX_SUCCESS, PMIx_Fence(&own, 1, NULL, 0));
@@ -118,10 +118,10 @@ static void commits(void)
     value.data.bo.size = LONGER;
     IS(PMIX_SUCCESS, PMIx_Init(&own, NULL, 0));
     IS(PMIX_ERR_OUT_OF_RESOURCE, PMIx_Put(PMIX_LOCAL, "long", &value));
-    /* What was refused was not put. */
+    /* The rejected value was not put. */
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "long", &number));
     IS(PMIX_SUCCESS, PMIx_Commit());
-    /* For both sides it travels twice, and beside another one: each commit is several messages. */
+    /* Global data are sent twice, and another large value is sent as well, so each commit is several messages. */
     value.data.bo.size = LONG;
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_GLOBAL, "both", &value));
     IS(PMIX_SUCCESS, PMIx_Put(PMIX_REMOTE, "more", &value));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A client in a process that has no room for another thread: a call with a callback is refused for want
- * of it, others are served, and so is the same call when there is room again.
+ * A client in a process that cannot start another thread. A call with a callback fails, other calls succeed, and
+ * the same call succeeds when a thread can be started again.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -48,7 +48,7 @@ int main(void)
         return 2;
     }
     fclose(file);
-    /* There is room for what a call needs, and not for a stack. */
+    /* There is enough memory for a call, but not for the stack of a thread. */
     small = before;
     small.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (256 << 10);
     IS(0, setrlimit(RLIMIT_AS, &small));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What programs do with data without any server: values, infos, lists, arrays of strings, buffers.
- * It ends with 0 if all of it held; the first check that did not is named.
+ * The functions for data that need no server: values, infos, lists, arrays of strings and buffers. The program
+ * exits with 0 if every check held, and prints the first that did not.
  */
 #include <pmix_extend.h>
 #include <stdio.h>
@@ -151,7 +151,7 @@ static int strings(void)
 
 extern char **environ;
 
-/* Arrays that the caller did not allocate: the environment of the process, what is on its stack. */
+/* Arrays that the caller did not allocate: the environment of the process, and arrays on its stack. */
 static int borrowed(char **argv, char **envp)
 {
     char *words[] = {(char *)"A=1", (char *)"B=2", NULL}, **list = words, **before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things are, and compilers.
+//! Paths of the repository and the build, and compilers.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The top of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The folder where cargo put the library, beside this test.
+/// Returns the directory of this test, where cargo puts the library.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("a test is in a folder").to_owned()
 }
 
-/// The shared library: the one that was built, or the one that a tool looks at.
+/// Returns the path of the shared library: the one under test by a tool, or else the one that cargo built.
 pub(crate) fn shared() -> PathBuf {
     match variable("PMIX_TEST_LIBRARY") {
         Some(path) => PathBuf::from(path),
@@ -26,33 +26,33 @@ pub(crate) fn shared() -> PathBuf {
     }
 }
 
-/// Returns whether `cargo xtask sanitize` runs the tests, under valgrind or a sanitizer.
+/// Returns `true` if `cargo xtask sanitize` runs the tests, under valgrind or a sanitizer.
 pub(crate) fn is_under_tool() -> bool {
     variable("PMIX_TEST_LIBRARY").is_some()
 }
 
-/// A variable of the environment, by which a test is told what to do.
+/// Returns a variable of the environment that configures the tests.
 #[expect(clippy::disallowed_methods, reason = "a tool looks at the same tests")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The words of a variable that a tool has set.
+/// Returns the words of a variable that a tool has set.
 fn words(variable: &str) -> Vec<String> {
     let text = self::variable(variable).unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Names the ways in which a program is linked with the library.
+/// The ways in which a program is linked with the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linked {
     Shared,
     Statically,
-    /// It opens it itself.
+    /// Not linked: the program opens the library itself.
     Not,
 }
 
-/// Compiles a program of one file; the folder has the library then.
+/// Compiles a program of one source file. The directory contains the library afterwards.
 pub(crate) fn cc(source: &Path, folder: &Path, flags: &[&str], linked: Linked) -> PathBuf {
     let name = source.file_stem().expect("a source has a name");
     let to = folder.join(name).with_extension(format!("{linked:?}"));
@@ -77,7 +77,7 @@ pub(crate) fn cc(source: &Path, folder: &Path, flags: &[&str], linked: Linked) -
     under_tool(to)
 }
 
-/// The program, or a script that runs it under the tool.
+/// Returns the program, or a script that runs it under the tool.
 fn under_tool(program: PathBuf) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let words = words("PMIX_TEST_UNDER");
@@ -93,12 +93,12 @@ fn under_tool(program: PathBuf) -> PathBuf {
     script
 }
 
-/// The static library.
+/// Returns the path of the static library.
 pub(crate) fn archive() -> PathBuf {
     built().join("libpmix_capi.a")
 }
 
-/// The rows of a table: those of the columns that are named.
+/// Returns a column of a table in `data`.
 pub(crate) fn column(table: &str, name: &str) -> Vec<String> {
     let path = root().join("data").join(format!("{table}.tsv"));
     let text = std::fs::read_to_string(&path).expect("the tables are there");
@@ -113,10 +113,10 @@ pub(crate) fn column(table: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// How long a program of a test may take; a compiler may take longer than its C program.
+/// The time limit for a program of a test, which also covers a slow compiler.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Runs a command to its end, which must come within the limit.
+/// Runs a command until it exits. Panics after the time limit.
 pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -124,7 +124,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     ended(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
 }
 
-/// What a process printed, which must end within the limit; it is killed if it does not.
+/// Waits for a process and returns its output. Kills it and panics after the time limit.
 pub(crate) fn ended(mut child: Child) -> Output {
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let begun = Instant::now();
@@ -150,7 +150,7 @@ pub(crate) fn ended(mut child: Child) -> Output {
     }
 }
 
-/// Reads all that a process prints, while others wait for its end.
+/// Reads all output of a process on a thread of its own, so that the caller can wait for the process.
 fn read(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut said = Vec::new();
@@ -161,7 +161,7 @@ fn read(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// Runs a command that must succeed, and returns what it printed.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn must(command: &mut Command) -> String {
     let output = run(command);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -173,7 +173,7 @@ pub(crate) fn must(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The C compilers of this machine; one must be there, others are tried if they are.
+/// Returns the installed compilers among `names`; at least one must be.
 pub(crate) fn compilers(names: &[&'static str]) -> Vec<&'static str> {
     let there = |name: &&&'static str| Command::new(name).arg("--version").output().is_ok();
     let found: Vec<_> = names.iter().filter(there).copied().collect();
@@ -181,7 +181,7 @@ pub(crate) fn compilers(names: &[&'static str]) -> Vec<&'static str> {
     found
 }
 
-/// A folder with the library under the name by which programs look for it.
+/// Adds the library to a directory under the names by which programs load it.
 pub(crate) fn library(folder: &Path) -> &Path {
     for name in ["libpmix.so.2", "libpmix.so"] {
         let link = folder.join(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps that a host in C encodes, as the environment and files configure the encoders.
+//! Maps that a C host encodes, with the encoders configured by the environment and files.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::build::{is_under_tool, must, root, run};
 use crate::programs::each;
 
-/// The lists that are encoded: nodes, and ranks of each.
+/// The encoded lists: nodes, and the ranks of each node.
 const NODES: &str = "n1,n1,n1,n2";
 const RANKS: &str = "0,1,2,3;4,5,6,7";
 
-/// The program in a folder of its own, with settings alone.
+/// Returns the command of the host in a directory of its own, with only the given settings.
 fn host(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> Command {
     let mut command = Command::new(program);
     command.args([NODES, RANKS]).current_dir(folder);
@@ -23,7 +23,7 @@ fn host(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> Command {
     command
 }
 
-/// The two maps that the host prints, the same both times, before an init that succeeds.
+/// Returns the two maps that the host prints. They must be the same both times, before an init that succeeds.
 fn maps(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> [String; 2] {
     let said = must(&mut host(program, folder, vars));
     let lines: Vec<_> = said.lines().collect();
@@ -50,7 +50,7 @@ fn maps_of_text_obey_the_settings_that_the_command_obeys() {
         assert_eq!(of(&[]), raw);
         assert_eq!(of(&[("PMIX_MCA_preg", "^native")]), raw);
         assert_eq!(of(&[("PMIX_MCA_preg_native_priority", "60")]), native);
-        // What holds a NUL is no text: the list itself goes out where nothing else may encode it.
+        // An encoding that contains a NUL is not a text: if no other encoder is allowed, the list itself is returned.
         assert_eq!(
             of(&[
                 ("PMIX_MCA_preg", "compress"),
@@ -58,7 +58,7 @@ fn maps_of_text_obey_the_settings_that_the_command_obeys() {
             ]),
             [NODES, RANKS]
         );
-        // A loaded component, from the environment and from a file in the directory of the host.
+        // A component of a plugin, configured by the environment and by a file in the directory of the host.
         let path = plugin.to_str().expect("text");
         let loaded = ["rle:n1*3,n2", raw[1]];
         let least = ("PMIX_MCA_preg_rle_priority", "200");
@@ -87,7 +87,7 @@ fn shared_object(source: &Path, folder: &Path) -> std::path::PathBuf {
 
 #[test]
 fn a_setting_that_leaves_no_encoder_is_reported_once() {
-    // A tool writes to standard error, too.
+    // The tool itself writes to standard error.
     if is_under_tool() {
         return;
     }

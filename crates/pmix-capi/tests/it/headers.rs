@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The headers, in every standard of C and C++ that programs use.
+//! The headers, compiled as every standard of C and C++ that programs use.
 
 use std::fs;
 use std::process::Command;
@@ -16,7 +16,7 @@ const HEADERS: [&str; 7] = [
     "pmix_extend.h",
 ];
 
-/// Compiles a text as a language.
+/// Compiles a text in a standard of a language.
 fn compile(compiler: &str, standard: &str, text: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let end = if standard.contains("++") { "cc" } else { "c" };
@@ -64,7 +64,7 @@ fn structures_have_the_layout_of_all_releases() {
 #[test]
 fn every_name_of_the_tables_is_there() {
     let mut text = String::from("#include <pmix_extend.h>\n");
-    // What only the Standard has is in no header.
+    // Attributes that only the Standard defines are in no header.
     let sources = column("attributes", "type_source");
     let attributes = column("attributes", "name").into_iter().zip(sources);
     let standard: Vec<_> = attributes
@@ -77,11 +77,12 @@ fn every_name_of_the_tables_is_there() {
         ("data_types", "name"),
     ] {
         for name in column(table, names) {
-            // A function in newer releases, and guards of files that are not these.
+            // Skips a macro that is a function in newer releases, include guards of other files, and names of the
+            // Standard only.
             let other = name == "PMIx_Heartbeat"
                 || name.ends_with("_H")
                 || standard.iter().any(|(known, _)| *known == name);
-            // What the monitors of 5 had is not among the newest names of the macros.
+            // Names of the monitors of release 5 are not in the newest table of macros.
             if !other {
                 text.push_str(&format!("#ifndef {name}\n#error {name}\n#endif\n"));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools in C that start launchers themselves; the launcher is this very program.
+//! C tools that start launchers themselves. The launcher is this test program.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use pmix_types::{DataArray, Info, Status, Value, keys};
 use crate::build::{is_under_tool, must};
 use crate::programs::each;
 
-/// Has a tool start a launcher, and returns what both say.
+/// Runs a tool that starts a launcher, and returns the output of both.
 fn launched(program: &Path, library: &Path, what: &str, launcher: &[&str]) -> String {
     let mut command = Command::new(program);
     command
@@ -28,18 +28,18 @@ fn launched(program: &Path, library: &Path, what: &str, launcher: &[&str]) -> St
     must(&mut command)
 }
 
-/// A host that hears of one event.
+/// A host that waits for one event.
 struct Hears(mpsc::Sender<Status>);
 
 impl Host for Hears {
     fn notify_event(&self, call: NotifyEvent, done: Completion<()>) {
-        // The launcher may have heard enough.
+        // The receiver may have been dropped after the first event.
         let _ = self.0.send(call.status);
         done.succeed(());
     }
 }
 
-/// Connects with the tool that started it, has its server take the connection, and ends with 3 when it is released.
+/// Connects to the tool that started it, passes the connection to its server, and exits with 3 when it is released.
 #[test]
 #[ignore = "a launcher that the tools of the other tests start"]
 fn launcher() {
@@ -57,7 +57,7 @@ fn launcher() {
         made.job_info(keys::PARENT_ID),
         Some(Value::Proc(made.tool.clone()))
     );
-    // By these those of PRRTE learn their names.
+    // Launchers of PRRTE learn their names from these variables.
     for (name, value) in [
         ("PMIX_SERVER_NSPACE", made.launcher.nspace.to_string()),
         ("PMIX_SERVER_RANK", made.launcher.rank.to_string()),
@@ -98,10 +98,10 @@ fn a_tool_starts_a_launcher_and_asks_it_over_the_connection_that_it_made() {
     each("launches.c", |program, library| {
         let said = launched(program, library, "connects", &words);
         assert!(said.ends_with("connects: ok\n"), "{said}");
-        // One that waits for its release ends with its tool.
+        // A launcher that waits for its release exits with its tool.
         let said = launched(program, library, "leaves", &words);
         assert!(said.ends_with("leaves: ok\n"), "{said}");
-        // And so does one that does not answer.
+        // A launcher that does not reply exits as well.
         let numbered = r#"echo $$ >launcher.pid; exec "$0" "$@""#;
         let numbered = [&["sh", "-c", numbered], &words[..]].concat();
         let said = launched(program, library, "stopped", &numbered);
@@ -114,14 +114,14 @@ fn a_launcher_that_ends_is_waited_for_no_longer_and_one_that_runs_ends_with_its_
     each("launches.c", |program, library| {
         let said = launched(program, library, "ends", &["true"]);
         assert_eq!(said, "ends: ok\n");
-        // It has the output of its tool, which is read to the end.
+        // The launcher shares the output of its tool, which is read until both have closed it.
         let said = launched(program, library, "stays", &["sleep", "1000"]);
         assert_eq!(said, "stays: ok\n");
-        // One that is a client of its server stays so.
+        // A launcher that is a client of the server stays a client.
         let said = launched(program, library, "client", &["client"]);
         assert_eq!(said, "client: ok\n");
-        // What is no launcher that can be started is refused by its status. Under valgrind the system does not say of a
-        // program that it is not there (posix_spawn).
+        // A command line that cannot be started fails with its status. Under valgrind, posix_spawn does not report a
+        // missing program.
         if !is_under_tool() {
             let said = launched(program, library, "refused", &["true"]);
             assert_eq!(said, "refused: ok\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the library reports to who runs a program in C.
+//! The messages of the library for the user who runs a C program.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::build::is_under_tool;
 use crate::programs::each;
 
-/// Runs the host with variables of the environment; returns what it wrote to standard error.
+/// Runs the host with variables of the environment, and returns its standard error.
 fn reported(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> String {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", folder);
@@ -23,7 +23,7 @@ fn reported(program: &Path, folder: &Path, vars: &[(&str, &str)]) -> String {
 
 #[test]
 fn why_a_call_of_a_host_was_refused_is_reported_where_the_environment_asks_for_it() {
-    // A tool writes to standard error, too.
+    // The tool itself writes to standard error.
     if is_under_tool() {
         return;
     }
@@ -61,7 +61,7 @@ fn why_a_call_of_a_host_was_refused_is_reported_where_the_environment_asks_for_i
         }
         std::fs::remove_file(&at).expect("the log");
 
-        // What cannot be appended to, as a link that another user made, is left alone.
+        // A file that cannot be appended to safely, such as a link of another user, is left alone.
         std::os::unix::fs::symlink("elsewhere", &at).expect("a link");
         assert!(is_why(&of(&file)));
         assert!(!folder.join("elsewhere").exists());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The library as C sees it: its symbols, its headers, and programs that are linked with it.
+//! Tests of the library from C: its symbols, its headers, and programs that are linked with it.
 
 mod build;
 mod configured;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every function of the table with NULL or 0 for each argument in turn, in every state of a process:
-//! none crashes, and what may not be missing is an error.
+//! Calls of every function in the table with NULL or 0 for each argument in turn, in every state of a process. No
+//! call may crash, and a missing required argument must be an error.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ pub(crate) struct Function {
     pub(crate) args: Vec<Arg>,
 }
 
-/// An argument: its type without `const`, an array being a pointer, and its name.
+/// An argument: its type without `const`, with arrays as pointers, and its name.
 pub(crate) struct Arg {
     pub(crate) c_type: String,
     pub(crate) name: String,
 }
 
-/// What is said of a call in which no argument is missing, and of one in which all are.
+/// The names of calls without a missing argument, and with all arguments missing.
 const NONE: &str = "-";
 const ALL: &str = "*";
-/// Any of them.
+/// Any argument.
 const ANY: &str = "any";
 
-/// How a call went.
+/// The result of a call.
 pub(crate) struct Call {
     pub(crate) function: String,
     argument: String,
     pub(crate) went: String,
 }
 
-/// Every function of the table.
+/// Returns the functions of the table.
 pub(crate) fn functions() -> Vec<Function> {
     column("functions", "signature")
         .iter()
@@ -79,11 +79,11 @@ fn arg(text: &str) -> Arg {
     }
 }
 
-/// A good argument, in C.
+/// Returns a valid argument as C text.
 pub(crate) fn sample(function: &str, arg: &Arg) -> String {
     let made = match (&*arg.c_type, &*arg.name) {
         ("void*", "ptr") => "list()",
-        // The first info of a list comes after none.
+        // NULL as `prev` names the first info of a list.
         ("void*", "prev") => "NULL",
         ("void*", "src") if function == "PMIx_Data_pack" => "strings()",
         ("void*" | "char*" | "pmix_nspace_t" | "pmix_key_t" | "uint8_t*", _) => "(void *) text()",
@@ -121,20 +121,20 @@ pub(crate) fn sample(function: &str, arg: &Arg) -> String {
             let pointed = pointer.strip_suffix('*').unwrap_or_default();
             return format!("object(sizeof({pointed}))");
         }
-        // The numbers of the interface's own types.
+        // The numeric types of the interface.
         (number, _) if number.starts_with("pmix_") && !number.ends_with("func_t") => "1",
         (other, name) => panic!("no sample of {other} {name} of {function}"),
     };
     made.to_owned()
 }
 
-/// How long a call may take: what others have to take part in, or to put, is not waited for here.
+/// Returns the time limit for a call. Calls that need other processes time out soon.
 fn milliseconds(function: &str) -> u32 {
     let waits = WAITING.iter().any(|part| function.contains(part));
     if waits { 1500 } else { 60_000 }
 }
 
-/// Parts of the names of functions that wait for others.
+/// Parts of the names of functions that wait for other processes.
 pub(crate) const WAITING: &[&str] = &[
     "PMIx_Fence",
     "PMIx_Connect",
@@ -144,7 +144,7 @@ pub(crate) const WAITING: &[&str] = &[
     "PMIx_server_dmodex_request",
 ];
 
-/// The calls, in C.
+/// Returns the calls as C text.
 fn calls(functions: &[Function]) -> String {
     let mut text = String::new();
     let mut table = String::from("static const call_t calls[] = {\n");
@@ -181,7 +181,7 @@ fn calls(functions: &[Function]) -> String {
 }
 
 impl Arg {
-    /// Whether it is a number, not a place, a function or a name.
+    /// Returns `true` if the type is a number, not a pointer, a function or a name.
     pub(crate) fn is_number(&self) -> bool {
         let c_type = &*self.c_type;
         let is_function = c_type.ends_with("func_t") || c_type.ends_with("fn_t");
@@ -190,7 +190,7 @@ impl Arg {
     }
 }
 
-/// The program with these calls: `nulls` or `random`.
+/// Compiles the program with these calls: `nulls` or `random`.
 pub(crate) fn compile(calls: &str, name: &str, folder: &Path) -> PathBuf {
     std::fs::write(folder.join(format!("{name}_calls.h")), calls).expect("a file");
     let kind = format!("-D{}", name.to_uppercase());
@@ -212,7 +212,7 @@ pub(crate) fn compile(calls: &str, name: &str, folder: &Path) -> PathBuf {
     )
 }
 
-/// Runs the program as what it is to be, a process of the server's jobs if there is one.
+/// Runs the program in a state, as a process of the server's jobs if a server is given.
 pub(crate) fn run(
     program: &Path,
     what: &str,
@@ -245,7 +245,7 @@ pub(crate) fn run(
     said.lines().map(call).collect()
 }
 
-/// A server of as many jobs of one process as there are calls.
+/// Starts a server with as many jobs of one process as there are calls.
 pub(crate) fn serve(number: usize, folder: &Path) -> Server {
     let server = Server::builder().host(NoHost).hostname("localhost").build();
     let server = server.expect("a server");
@@ -265,7 +265,7 @@ pub(crate) fn serve(number: usize, folder: &Path) -> Server {
     server
 }
 
-/// What the process of a call can be.
+/// The states of the process that makes a call.
 pub(crate) const STATES: [&str; 6] = [
     "nothing",
     "ended-server",
@@ -314,7 +314,7 @@ fn no_function_crashes_without_an_argument() {
             server.finalize().expect("the server ends");
         }
     }
-    // Calls in which nothing is missing reach what they ask for.
+    // Enough calls with all arguments succeed, so the calls get beyond the checks of arguments.
     let least = |what: &str| match what {
         "server" | "client" => 175,
         _ => 100,
@@ -329,7 +329,7 @@ fn no_function_crashes_without_an_argument() {
     );
 }
 
-/// What is wrong with how a call went.
+/// Returns the fault in the result of a call, if any.
 fn fault(functions: &[Function], call: &Call) -> Option<&'static str> {
     let (function, argument) = (&*call.function, &*call.argument);
     let Some(status) = call.went.strip_prefix("returned ") else {
@@ -346,11 +346,10 @@ fn fault(functions: &[Function], call: &Call) -> Option<&'static str> {
     is_fault.then_some("what may not be missing is no error")
 }
 
-/// Calls of a client that wait: a get of what the process has not put yet, and an answer to an invitation that
-/// has not come.
+/// Calls of a client that wait: a get of a value that the process has not put, and a join without an invitation.
 const WAITING_FOR_OTHERS: &[(&str, &str)] = &[("PMIx_Get", ANY), ("PMIx_Group_join", ANY)];
 
-/// Whether an interface says that an argument may be NULL or 0, or means something if it is.
+/// Returns `true` if the headers allow an argument to be NULL or 0, or define a meaning for it.
 fn may_be_missing(function: &str, argument: &str) -> bool {
     let (_, where_) = MAY_BE_MISSING
         .iter()
@@ -361,9 +360,9 @@ fn may_be_missing(function: &str, argument: &str) -> bool {
     where_.iter().any(|known| *known == "*" || *known == short)
 }
 
-/// Arguments that may be missing, and of which functions; `*` are all.
+/// The arguments that may be missing, with the functions that allow it; `*` means all functions.
 const MAY_BE_MISSING: &[(&str, &[&str])] = &[
-    // Nothing said, nobody to tell, nothing to tell it.
+    // No attributes, no callback data.
     ("info", &["*"]),
     ("ninfo", &["*"]),
     ("directives", &["*"]),
@@ -376,7 +375,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
     ("server_object", &["server_register_client"]),
     ("sessionID", &["Session_control"]),
     ("prefix", &["Data_print"]),
-    // A request whose answer nobody wants to hear, or a form that waits then.
+    // Callbacks of functions that need none, or that block without one.
     (
         "cbfunc",
         &[
@@ -414,14 +413,14 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
         ],
     ),
     ("regcbfunc", &["IOF_pull"]),
-    // Results that nobody wants.
+    // Results that the caller does not want.
     ("results", &["*"]),
     ("nresults", &["*"]),
     (
         "proc",
         &["Init", "tool_init", "Get", "Get_nb", "Store_internal"],
     ),
-    // All of the own job, everybody, the own process, the own node, all jobs, all keys.
+    // The default of the function: the own job, all processes, the own process, the own node, all jobs or all keys.
     (
         "procs",
         &["Abort", "Fence", "Fence_nb", "Group_construct_nb"],
@@ -436,7 +435,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
         "source",
         &["Notify_event", "Data_unpack", "server_IOF_flow_control"],
     ),
-    // Input is resumed.
+    // 0 resumes the input.
     ("xoff", &["*"]),
     ("target", &["Data_pack", "Data_unpack"]),
     ("nodename", &["Resolve_peers"]),
@@ -446,9 +445,9 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
     ("codes", &["Register_event_handler"]),
     ("ncodes", &["Register_event_handler"]),
     ("msg", &["Abort"]),
-    // The end of the input.
+    // NULL is the end of the input.
     ("bo", &["IOF_push"]),
-    // Numbers for which 0 is one of the values.
+    // Numbers for which 0 is a valid value.
     ("evhdlr_ref", &["Deregister_event_handler"]),
     (
         "directive",
@@ -464,7 +463,7 @@ const MAY_BE_MISSING: &[(&str, &[&str])] = &[
     ("range", &["Notify_event"]),
     ("ref", &["Get_cpuset"]),
     ("status", &["Abort", "Notify_event"]),
-    // A value that is undefined, empty text, true.
+    // 0 is the type of an undefined value; NULL is an empty text or `true`.
     (
         "type",
         &[

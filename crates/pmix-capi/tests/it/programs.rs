@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs in C, linked with the shared and with the static library.
+//! C programs, linked with the shared and with the static library.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use pmix_types::{Info, Proc, Rank, keys};
 
 use crate::build::{Linked, cc, ended, is_under_tool, library, must, root};
 
-/// Compiles a program against the headers and a library.
+/// Compiles a program with the headers and a library.
 fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
     let strict = [
         "-std=c11",
@@ -29,17 +29,17 @@ fn program(name: &str, folder: &Path, linked: Linked) -> PathBuf {
     )
 }
 
-/// Has a program checked as it is linked with the shared and with the static library.
+/// Runs a check with a program linked with the shared library, and again with the static library.
 pub(crate) fn each(name: &str, check: impl Fn(&Path, &Path)) {
     each_with(name, |_| {}, check);
 }
 
-/// As [`each`], with files in the folder that the program includes.
+/// Runs [`each`], with files in the directory that the program includes.
 pub(crate) fn each_with(name: &str, write: impl Fn(&Path), check: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path());
     for linked in [Linked::Shared, Linked::Statically] {
-        // Under a tool there is the shared library alone.
+        // A tool provides only the shared library.
         if linked == Linked::Shared || !is_under_tool() {
             check(&program(name, folder.path(), linked), folder.path());
         }
@@ -67,7 +67,7 @@ fn a_host_may_prepare_a_process_in_the_child_of_a_fork() {
 
 #[test]
 fn a_child_of_a_fork_waits_for_no_lock_of_its_parent() {
-    // The thread sanitizer lets no child of several threads begin another.
+    // The thread sanitizer does not let the child of a process with several threads start another process.
     if is_under_tool() {
         return;
     }
@@ -124,12 +124,12 @@ fn a_process_that_no_launcher_started_is_a_job_of_one() {
     });
 }
 
-/// The server of a job whose processes are programs in C.
+/// Starts a server with a job for C programs.
 fn serve(size: u32) -> Server {
     serve_with(size, Vec::new())
 }
 
-/// The server of a job of which the host states more.
+/// Starts a server with a job for C programs and more job info.
 fn serve_with(size: u32, more: Vec<Info<'static>>) -> Server {
     let server = Server::builder()
         .hostname("localhost")
@@ -175,7 +175,7 @@ fn num_counted() -> String {
     calls.to_string()
 }
 
-/// Checks what `returned.c` says of each function: how many callbacks came before their calls had returned.
+/// Checks the output of `returned.c`, which counts for each function the callbacks that ran before the call returned.
 #[track_caller]
 fn none_is_early(said: &str, least: usize) {
     let mut num_functions = 0;
@@ -215,24 +215,24 @@ fn no_callback_comes_before_its_call_has_returned() {
     });
 }
 
-/// A server of a job of one process, and the environment of that.
+/// Starts a server with a job of one process, and returns the environment of the process.
 fn serve_one(folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
     serve_first(1, folder)
 }
 
-/// A server of a job of so many processes, and the environment of the first.
+/// Starts a server with a job of `size` processes, and returns the environment of the first.
 pub(crate) fn serve_first(size: u32, folder: &Path) -> (Server, Vec<(OsString, OsString)>) {
     serve_first_with(size, folder, Vec::new())
 }
 
-/// The same for a job of which the host states more.
+/// Starts a server with a job of `size` processes and more job info, and returns the environment of the first.
 fn serve_first_with(
     size: u32,
     folder: &Path,
     more: Vec<Info<'static>>,
 ) -> (Server, Vec<(OsString, OsString)>) {
     let server = serve_with(size, more);
-    // A fence waits until all are registered.
+    // A fence waits until all processes are registered.
     for rank in 0..size {
         let proc = Proc::new("job@1", Rank::new(rank));
         let made = server.register_client(&proc, user_of(folder), HostObject(0));
@@ -257,7 +257,7 @@ fn threads_initialise_put_get_hear_and_finalize_at_once_while_others_fork() {
     });
 }
 
-/// Runs a program as the first process of a job of so many.
+/// Runs a program as the first process of a job with `size` processes.
 fn first_of(name: &str, size: u32) {
     each(&format!("{name}.c"), |program, folder| {
         let (server, environment) = serve_first(size, folder);
@@ -275,7 +275,7 @@ fn a_cancelled_thread_ends_behind_the_call_that_it_is_in() {
 
 #[test]
 fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
-    // A tool takes memory of its own.
+    // A tool needs memory of its own.
     if !is_under_tool() {
         first_of("unthreaded", 1);
     }
@@ -283,7 +283,7 @@ fn a_call_that_there_is_no_thread_for_is_refused_and_the_client_goes_on() {
 
 #[test]
 fn a_call_that_there_is_no_memory_for_is_refused() {
-    // A tool takes memory of its own, and ends a process that asks for too much.
+    // A tool needs memory of its own, and ends a process that requests too much.
     if is_under_tool() {
         return;
     }
@@ -336,7 +336,7 @@ fn the_library_may_be_loaded_before_all_others_and_bound_at_once() {
         with(&mut command, folder);
         assert_eq!(must(&mut command), "threads: ok\n", "{name}");
         server.finalize().expect("the server ends");
-        // What has nothing to do with it runs as before.
+        // A program that does not use the library runs as before.
         let mut command = Command::new("sh");
         command.args(["-c", "echo $(printf 17)"]);
         with(&mut command, folder);
@@ -344,7 +344,7 @@ fn the_library_may_be_loaded_before_all_others_and_bound_at_once() {
     }
 }
 
-/// Two packages of two cores, and a network interface in the second.
+/// A machine with two packages of two cores each, and a network interface in the second package.
 const MACHINE: &str = r#"<topology version="2.0">
 <object type="Machine" cpuset="0xf">
  <object type="NUMANode" os_index="0" cpuset="0xf"/>
@@ -378,7 +378,7 @@ fn a_program_learns_what_its_node_is_made_of() {
                 .arg("server")
                 .env("HWLOC_XMLFILE", &description),
         );
-        // A client learns it from its server.
+        // A client receives it from its server.
         let server = serve(1);
         let about = [
             Info::new(keys::NODE_MAP, "localhost"),
@@ -400,7 +400,7 @@ fn a_program_learns_what_its_node_is_made_of() {
                 .env("HWLOC_XMLFILE", &missing),
         );
         server.finalize().expect("the server ends");
-        // Of one that tells all jobs, too.
+        // A server can also share its topology with all jobs.
         let topology = Topology::of_xml(MACHINE.to_owned()).expect("a machine");
         let server = Server::builder()
             .hostname("localhost")
@@ -442,7 +442,7 @@ fn threads_of_the_library_run_on_the_processors_that_init_names() {
     });
 }
 
-/// Who owns a file of this process, and so who its children are.
+/// Returns the owner of a file of this process, who is also the user of its children.
 pub(crate) fn user_of(file: &Path) -> Credentials {
     use std::os::unix::fs::MetadataExt as _;
     let file = std::fs::metadata(file).expect("the file");
@@ -479,7 +479,7 @@ fn handlers_decide_about_the_construction_of_groups() {
     three_processes_hold("led.c");
 }
 
-/// Runs a program as the three processes of a job, each of which says that all of it held.
+/// Runs a program as the three processes of a job, each of which must report success.
 fn three_processes_hold(name: &str) {
     each(name, |program, folder| {
         let server = serve(3);

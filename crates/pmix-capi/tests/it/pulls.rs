@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output that a tool in C pulls from a server of this process.
+//! Output that a C tool pulls from a server in this process.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -18,7 +18,7 @@ use crate::tools::server_of;
 const OUT: IofChannel = IofChannel::STDOUT_CHANNEL;
 const ERR: IofChannel = IofChannel::STDERR_CHANNEL;
 
-/// A host that forwards output, and obeys nothing that a pull requires of it.
+/// A host that forwards output, and supports no required directive of a pull.
 struct Forwards;
 
 impl Host for Forwards {
@@ -31,7 +31,7 @@ impl Host for Forwards {
     }
 }
 
-/// A server with the job whose output is pulled.
+/// Starts a server with the job whose output is pulled.
 fn server() -> (Server, TempDir) {
     let top = tempfile::tempdir().expect("a folder");
     let server = server_of(Forwards, "one", 2, top.path());
@@ -44,7 +44,7 @@ fn deliver(server: &Server, rank: u32, channel: IofChannel, data: impl Into<Vec<
     delivered.expect("output is taken");
 }
 
-/// A tool that has its pull.
+/// A tool with an active pull.
 struct Tool {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -83,7 +83,7 @@ impl Tool {
         assert!(sent.expect("kill is there").success());
     }
 
-    /// The tool ends well, and this is all that it wrote until then.
+    /// Ends the tool, and returns all output that was not read before.
     fn end(mut self) -> Vec<String> {
         self.go_on();
         let mut lines: Vec<_> = self.lines.map(|line| line.expect("text")).collect();
@@ -162,11 +162,11 @@ fn output_is_gathered_for_a_function() {
         deliver(&server, 1, OUT, "");
         assert_eq!(tool.line(), "1 out 3:xyz");
         assert_eq!(tool.line(), "1 out 0:");
-        // What is left comes when the pull ends.
+        // The remaining bytes arrive when the pull ends.
         tool.go_on();
         assert_eq!(tool.line(), "1 err 3:err");
         assert_eq!(tool.end(), [""; 0]);
-        // Less than is gathered comes when it is time.
+        // Less than the buffer size arrives after the time limit.
         let mut tool = Tool::start(program, library, "gathers", &top, &["100", "1"]);
         deliver(&server, 0, OUT, "abc");
         assert_eq!(tool.line(), "0 out 3:abc");
@@ -178,7 +178,7 @@ fn output_is_gathered_for_a_function() {
     });
 }
 
-/// So many pieces are more than a connection and the server hold for a tool that reads nothing.
+/// More pieces than a connection and the server hold for a tool that does not read.
 const NUM_PIECES: u32 = 1024;
 
 #[test]
@@ -200,13 +200,13 @@ fn what_a_tool_does_not_read_is_kept_and_dropped_as_it_asks() {
             numbers.collect::<Vec<i64>>()
         };
         let newest = i64::from(NUM_PIECES) - 1;
-        // What has waited longest makes room: the last eight pieces are there at most, and the very last is.
+        // The oldest pieces are dropped: at most the last eight pieces are present, and the very last one is.
         let [first, behind_gap, last] = numbers("old")[..] else {
             panic!("three numbers")
         };
         assert_eq!((first, last), (0, newest));
         assert!(behind_gap >= newest - 8, "{behind_gap}");
-        // What comes is dropped, and the last piece came when there was no room.
+        // The newest pieces are dropped: the last one arrived when there was no room.
         let [first, _, last] = numbers("new")[..] else {
             panic!("three numbers")
         };

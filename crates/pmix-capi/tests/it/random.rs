@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every function of the table with random arguments of its types, in every state of a process: none
-//! crashes. The seed is printed; `PMIX_SEED` sets it, and `PMIX_ROUNDS` how many calls there are of each.
+//! Calls of every function in the table with random arguments of its types, in every state of a process. No call may
+//! crash. The seed is printed; `PMIX_SEED` sets it, and `PMIX_ROUNDS` sets the number of calls of each function.
 
 use crate::nulls::{Arg, Call, Function, STATES, WAITING, compile, functions, run, sample, serve};
 use std::fmt::Write as _;
 
-/// How many calls of each function there are in each state of a process.
+/// The number of calls of each function in each state of a process.
 const ROUNDS: u64 = 24;
 
-/// A random argument, in C.
+/// Returns a random argument as C text.
 fn any(function: &Function, arg: &Arg) -> String {
     let has = |c_type: &str| function.args.iter().any(|arg| arg.c_type == c_type);
     let made = match (&*arg.c_type, &*arg.name) {
         ("void*", "ptr") => "any_list()",
-        // The first info of a list comes after none.
+        // NULL as `prev` names the first info of a list.
         ("void*", "prev") => "NULL",
         ("void*", _) if has("pmix_data_type_t") => "any_data(random_type, 0)",
         ("void*" | "char*" | "pmix_nspace_t" | "pmix_key_t" | "uint8_t*", _) => {
@@ -31,7 +31,7 @@ fn any(function: &Function, arg: &Arg) -> String {
         ("pmix_data_buffer_t*", _) => "any_buffer()",
         ("pmix_data_type_t", _) => "random_type",
         ("int32_t*", _) => "any_place_of_count()",
-        // Of bytes, as many may be said as there can be at all.
+        // The number of bytes may be anything that a `size_t` can hold.
         ("size_t", "size" | "sz") => "any_size()",
         ("size_t", _) if has("uint8_t*") => "any_size()",
         ("size_t" | "int32_t", _) => "any_count()",
@@ -42,13 +42,13 @@ fn any(function: &Function, arg: &Arg) -> String {
             let pointed = pointer.strip_suffix('*').unwrap_or_default();
             return format!("object(MOST * sizeof({pointed}))");
         }
-        // A function that is called back.
+        // A callback.
         _ => return format!("0 == below(8) ? NULL : {}", sample(&function.name, arg)),
     };
     made.to_owned()
 }
 
-/// The calls, in C.
+/// Returns the calls as C text.
 fn calls(functions: &[Function]) -> String {
     let mut text = String::new();
     let mut table = String::from("static const call_t calls[] = {\n");
@@ -68,7 +68,7 @@ fn calls(functions: &[Function]) -> String {
     format!("{text}{table}}};\n")
 }
 
-/// How long all calls of one function may take, waiting ones among them.
+/// The time limit for all calls of a function, including those that wait.
 const LIMIT_MS: u32 = 10_000;
 
 fn number_of(variable: &str) -> Option<u64> {
@@ -93,7 +93,7 @@ fn no_function_crashes_with_random_arguments() {
         });
         assert_eq!(calls.len(), functions.len(), "{what}");
         for Call { function, went, .. } in &calls {
-            // A call may wait for others; a function that does not may not.
+            // Only calls of functions that wait for other processes may time out.
             let waits = WAITING.iter().any(|part| function.contains(part));
             let is_over = went.starts_with("killed 14");
             let may_be = went.starts_with("returned") || (waits && is_over);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each attribute of the headers, marked as required, in each call: what the documents do not list as obeyed is
-//! refused.
+//! Calls with each attribute of the headers marked as required. A function must reject all attributes that the
+//! documents do not list as supported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use pmix_types::Attribute;
 use crate::build::{must, root};
 use crate::programs::{each, serve_first};
 
-/// The functions that obey each attribute, by its key, as the tables of the documents have them. An attribute that no
-/// function obeys is there, too.
+/// Returns the functions that support each attribute, by its key, from the tables of the documents. Attributes that
+/// no function supports are included.
 fn documented() -> BTreeMap<&'static str, BTreeSet<String>> {
     let attributes = fs::read_to_string(root().join("data/attributes.tsv")).expect("attributes");
     let names = attributes.lines().skip(1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the library exports and needs.
+//! The symbols that the library exports and needs.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::build::{archive, column, must, shared};
 
-/// Every function of the table, and the array that Open MPI 5 looks for.
+/// Returns the functions of the table, and the array that Open MPI 5 looks up.
 fn expected() -> BTreeSet<String> {
     let mut names: BTreeSet<_> = column("functions", "function").into_iter().collect();
     assert_eq!(names.len(), 324);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tools in C at servers of this process.
+//! C tools that connect to servers in this process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -15,12 +15,12 @@ use tempfile::TempDir;
 use crate::build::{must, run};
 use crate::programs::{each, user_of};
 
-/// A server that takes tools and has a job of one process.
+/// Starts a server that accepts tools, with a job of one process.
 fn server(name: &'static str, top: &Path) -> Server {
     server_of(NoHost, name, 1, top)
 }
 
-/// A server that takes tools and has a job of so many processes: the host, its name, the directory of its files.
+/// Starts a server that accepts tools, with a job of `num_procs` processes and its files in `top`.
 pub(crate) fn server_of(
     host: impl Host + 'static,
     name: &'static str,
@@ -30,7 +30,7 @@ pub(crate) fn server_of(
     offered(host, name, num_procs, top, false)
 }
 
-/// The same, which may be the server of the system.
+/// Starts a server like [`server_of`], which may be the system server.
 fn offered(
     host: impl Host + 'static,
     name: &'static str,
@@ -62,7 +62,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// A program as a tool that nobody started.
+/// Returns a program as a tool that no launcher started.
 fn tool(program: &Path, library: &Path, what: &str) -> Command {
     let mut command = Command::new(program);
     command
@@ -88,7 +88,7 @@ fn a_tool_has_several_servers_and_asks_the_primary_one() {
         let (one, two) = (server("one", first.path()), server("two", second.path()));
         let said = must(tool(program, library, "two").args([first.path(), second.path()]));
         assert_eq!(said, "two: ok\n");
-        // Two of a session, and nothing said of which.
+        // Two servers of a session, without a choice between them.
         let below = first.path().join("below");
         std::fs::create_dir(&below).expect("a folder");
         let three = server("three", &below);
@@ -115,7 +115,7 @@ fn a_tool_finds_its_server_in_each_way_that_there_is() {
     });
 }
 
-/// A scheduler, or a controller, that takes control of session 7.
+/// The host of a scheduler or a system controller, which accepts control of session 7.
 struct Controls;
 
 impl Host for Controls {
@@ -182,7 +182,7 @@ fn queries_of_a_tool_are_answered_by_its_library_and_its_server() {
         let made = server.register_nspace(&job, 2, &infos);
         made.expect("a job");
         let mut command = tool(program, library, "queries");
-        // Where the library looks for servers.
+        // The directory where the library searches for servers.
         command.env("TMPDIR", top.path()).arg(top.path());
         assert_eq!(must(&mut command), "queries: ok\n");
         server.finalize().expect("the server ends");
@@ -252,7 +252,7 @@ fn a_tool_that_a_server_started_is_the_process_that_it_started() {
     });
 }
 
-/// A host that hands on what processes tell it.
+/// A host that forwards the events of processes to the test.
 struct Hears(mpsc::Sender<NotifyEvent>);
 
 impl Host for Hears {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every data type in every function that takes data of any type. `cargo xtask interop types` asks the same of real
-//! libraries.
+//! Every data type in every function that takes data of any type. `cargo xtask interop types` makes the same calls
+//! with OpenPMIx libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::build::{column, must, root};
 use crate::programs::each_with;
 
-/// The operations of `tests/capi/types.c`, and the words of a cell that is right: `HEX` and `NUMBER` are any, `MADE` is
-/// one of two.
+/// The operations of `tests/capi/types.c`, and the words of a correct cell. `HEX` and `NUMBER` match any of
+/// these, and `MADE` matches one of two words.
 const OPERATIONS: &[(&str, &str)] = &[
     ("pack", "0 HEX"),
     ("unpack", "0 0 2 same"),
@@ -25,7 +25,7 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("free", "array value 0"),
 ];
 
-/// What is seen of a type for which no header has a C type.
+/// The output for a type without a C type in the headers.
 const UNTYPED: &str = "no C type";
 
 /// A row of `testdata/capi/cells.tsv`.
@@ -42,7 +42,7 @@ impl Entry {
     }
 }
 
-/// The rows about our library.
+/// Returns the rows about this library.
 fn entries() -> Vec<Entry> {
     let path = root().join("testdata/capi/cells.tsv");
     let text = std::fs::read_to_string(path).expect("the cells are there");
@@ -63,7 +63,7 @@ fn entries() -> Vec<Entry> {
     rows.flatten().collect()
 }
 
-/// Writes the rows of the program, and returns all types and those that have a C type.
+/// Writes the rows of the program. Returns all types, and those that have a C type.
 fn header(folder: &Path) -> (Vec<String>, BTreeSet<String>) {
     let names = column("data_types", "name");
     let (c_types, sizes) = (
@@ -77,7 +77,8 @@ fn header(folder: &Path) -> (Vec<String>, BTreeSet<String>) {
         if sizes[place] == "-" {
             continue;
         }
-        // The table has what a value holds: a map is a pointer elsewhere, and an attribute is behind one.
+        // The table describes the member of a value: a map is a pointer elsewhere, and an attribute is stored behind
+        // a pointer.
         let c_type = match name.as_str() {
             "PMIX_REGEX" => "char *",
             _ => &c_types[place],
