@@ -22,9 +22,9 @@ pub(crate) struct JobCache {
     form: PeerForm,
     proc: Proc<'static>,
     jobs: Store,
-    /// What is read without asking.
+    /// The shared memory of the node, which is read without a request to the server.
     shared: Option<SharedData>,
-    /// Whether the server was asked for the job info of the own job.
+    /// `true` once the server was asked for the job info of the own job.
     has_asked: AtomicBool,
 }
 
@@ -51,8 +51,8 @@ impl JobCache {
         Ok(known)
     }
 
-    /// Creates a cache for a process that shares its job info with others; the server is asked for it only
-    /// when something is not found there.
+    /// Creates a cache for a process that reads its job info from shared memory. The server is asked only for values
+    /// that are not found there.
     pub(crate) fn of_shared(
         form: PeerForm,
         proc: &Proc<'_>,
@@ -67,8 +67,8 @@ impl JobCache {
         Self::empty(form, proc, host, Some(shared))
     }
 
-    /// Creates a cache for a tool whose job its server has just made for it: there is next to nothing to know of
-    /// it, and the server is asked for that only when something is not found.
+    /// Creates a cache for a tool with a job that the server has just created. Such a job has hardly any job info, so
+    /// the server is asked only when a value is not found.
     pub(crate) fn of_tool(form: PeerForm, proc: &Proc<'_>, host: Option<&str>) -> Self {
         let host = host.map(|host| host.as_bytes().to_vec());
         let cache = Self::empty(form, proc, host, None);
@@ -76,14 +76,14 @@ impl JobCache {
         cache
     }
 
-    /// Creates an empty cache: a launcher is not asked for the job info of its tool.
+    /// Creates an empty cache, for a process that does not request job info: a tool whose server is a launcher.
     pub(crate) fn of_unknown(form: PeerForm, proc: &Proc<'_>, host: Option<&str>) -> Self {
         let host = host.map(|host| host.as_bytes().to_vec());
         Self::empty(form, proc, host, None)
     }
 
-    /// Creates the cache of a process that no launcher started, the only one of its job. What OpenPMIx states of such
-    /// a job, and what follows from its maps, is the job info.
+    /// Creates the cache of a singleton, the only process of its job. Its job info is what OpenPMIx defines for such a
+    /// job and what its maps imply.
     pub(crate) fn of_singleton(form: PeerForm, proc: &Proc<'_>, host: &str) -> Self {
         let cache = Self::empty(form, proc, Some(host.as_bytes().to_vec()), None);
         let of_rank = vec![
@@ -135,12 +135,13 @@ impl JobCache {
         }
     }
 
-    /// Returns whether the server may say of the own job what is not known here: it was not asked yet.
+    /// Returns `true` if the job info of the own job was not requested yet, so the server may have values that are not
+    /// in the cache.
     pub(crate) fn is_to_ask(&self) -> bool {
         !self.has_asked.load(Ordering::Relaxed)
     }
 
-    /// Stores the job info of the own job, which was not asked for at first.
+    /// Stores the job info of the own job, for a process that did not request it at init.
     pub(crate) fn absorb_job_info(&self, info: &JobInfo<'_>) -> Result<(), Error> {
         let infos = infos(&self.form, info.kvals(&self.form, None)?);
         self.register(&info.nspace, &infos)?;
@@ -150,9 +151,9 @@ impl JobCache {
 
     /// Stores the reply to a get.
     ///
-    /// What it says of one job is taken together, so that the cost is in proportion to the answer
-    /// and not to how many objects it is cut into. What is said of a process for which `leaves_out` is
-    /// true is left out. `session` is what was asked about a session, if that was asked.
+    /// The objects of one job are registered together, so the cost depends on the size of the reply and not on the
+    /// number of its objects. Objects of a process are skipped if `leaves_out` returns `true` for it. `session` is the
+    /// requested key if the get was about a session.
     pub(crate) fn absorb<'o>(
         &self,
         objects: &Objects<'o>,
@@ -192,7 +193,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// Stores what a process put, as a server packs it.
+    /// Stores the data of a process in the packed form of a server.
     pub(crate) fn absorb_put(&self, proc: &Proc<'_>, kvals: &[u8]) -> Result<(), Error> {
         let codec = Codec::new(self.form.layout);
         self.make_known(&proc.nspace)?;
@@ -202,7 +203,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// Stores the reply to a connect: the job info of other jobs.
+    /// Stores the reply to a connect: the job info of the other jobs.
     pub(crate) fn absorb_jobs(&self, objects: &Objects<'_>) -> Result<(), Error> {
         let mut told: BTreeMap<Nspace<'_>, Vec<Info<'_>>> = BTreeMap::new();
         for object in objects.jobs(&self.form, None) {
@@ -216,7 +217,7 @@ impl JobCache {
         Ok(())
     }
 
-    /// Returns whether the server has told of the session of a job, and which one it is.
+    /// Returns `true` if the server has sent the session of a job and its number.
     pub(crate) fn knows_session(&self, nspace: &Nspace<'_>) -> bool {
         let any = Request::new(Rank::WILDCARD, keys::SESSION_ID);
         let job = self.jobs.job(nspace);
@@ -224,7 +225,7 @@ impl JobCache {
         matches!(subject, Some(Subject::Session(Some(number))) if number != NO_NUMBER)
     }
 
-    /// Returns job info: a value of a job, or of one of its nodes, applications or processes.
+    /// Returns job info: a value of a job or of one of its nodes, applications or processes.
     pub(crate) fn job_value(
         &self,
         proc: &Proc<'_>,
@@ -237,15 +238,15 @@ impl JobCache {
         }
         let ask = |rank| Request::new(rank, key).with(qualifiers);
         let found = there(self.jobs.get(&proc.nspace, &ask(proc.rank)));
-        // What holds for a job holds for each of its processes.
+        // A value of the job applies to each of its processes.
         found.or_else(|| {
             let of_job = self.is_answered_by_job(proc, key);
             of_job.then(|| there(self.jobs.get(&proc.nspace, &ask(Rank::WILDCARD))))?
         })
     }
 
-    /// Returns whether the answer of its job is one for a process that has none of its own. What a job is asked
-    /// about a node is answered for the node of this client, so it says nothing of processes elsewhere.
+    /// Returns `true` if a value of the job applies to a process that has none of its own. A job answers a key of a
+    /// node for the node of this client, which says nothing about processes on other nodes.
     fn is_answered_by_job(&self, proc: &Proc<'_>, key: &str) -> bool {
         if !proc.rank.is_valid() || Realm::of(key.as_bytes()) != Some(Realm::Node) {
             return true;
@@ -254,19 +255,19 @@ impl JobCache {
         *proc == self.proc || job.is_some_and(|job| job.job().is_here(proc.rank))
     }
 
-    /// Returns all that the server said of a process.
+    /// Returns all values of a process that the server has sent.
     pub(crate) fn all(&self, proc: &Proc<'_>, qualifiers: &[Info<'_>]) -> Vec<Info<'static>> {
         self.jobs.known(proc, qualifiers).unwrap_or_default()
     }
 
-    /// Returns a value that a process put, or that the server sent of it.
+    /// Returns a value that a process has put or that the server sent for it.
     pub(crate) fn put_value(
         &self,
         proc: &Proc<'_>,
         key: &str,
         qualifiers: &[Info<'_>],
     ) -> Option<Copied> {
-        // What is shared is newer than what was asked for once.
+        // The server updates the shared table at every commit; a cached reply may be older.
         let shared = self.shared.as_ref().filter(|_| qualifiers.is_empty());
         if let Some(value) = shared.and_then(|shared| shared.put(proc, key)) {
             return Some(Ok(value));
@@ -276,9 +277,9 @@ impl JobCache {
         copied(puts.get(proc.rank, Scope::REMOTE, key, qualifiers))
     }
 
-    /// Removes what a process put, so that the server is asked again.
+    /// Removes the data of a process, so that the next get requests them again.
     pub(crate) fn forget(&self, proc: &Proc<'_>) {
-        // Of a job that is not known nothing is to be forgotten.
+        // An error means that the job is unknown, so there is nothing to remove.
         let _ = self.jobs.update_modex(&proc.nspace, |puts| {
             puts.forget(proc.rank);
             Ok(())
@@ -292,11 +293,11 @@ impl JobCache {
         Ok(())
     }
 
-    /// Registers what can be: a newer server may say what nobody here understands.
+    /// Registers all entries that this release understands. A newer server may send others.
     ///
     /// # Errors
     ///
-    /// The process has no memory for it.
+    /// Returns `PMIX_ERR_NOMEM` if the process has no memory for the entries.
     fn register(&self, nspace: &Nspace<'_>, infos: &[Info<'_>]) -> Result<(), Error> {
         let Err(all) = self.jobs.register_nspace(nspace, 0, infos) else {
             return Ok(());
@@ -324,28 +325,29 @@ impl JobCache {
     }
 }
 
-/// A copy of a value that is known, or that the process has no memory for it.
+/// A copy of a cached value, or `PMIX_ERR_NOMEM` if the process has no memory for it.
 pub(crate) type Copied = Result<Value<'static>, Error>;
 
-/// Returns the outcome of a look for a value; none if it is not known.
+/// Returns the outcome of a search in the store, or `None` if the value is not known.
 fn there<T>(found: Result<T, gds_hash::Error>) -> Option<Result<T, Error>> {
     match found {
         Ok(value) => Some(Ok(value)),
-        // The server would be asked for what is here.
+        // The value is known, so a request to the server cannot help.
         Err(error) if error.status() == Status::ERR_NOMEM => Some(Err(error.into())),
         Err(_) => None,
     }
 }
 
-/// Copies a value that was found; none if there is none.
+/// Copies a value that was found. Returns `None` if it is not known.
 pub(crate) fn copied(found: Result<Answer<'_>, gds_hash::Error>) -> Option<Copied> {
     there(found.and_then(owned_answer))
 }
 
-/// The number by which servers name a session that has none, or is not the one that its host numbered.
+/// The number in replies of servers for a session without a number, or for one other than the session that the host
+/// numbered.
 const NO_NUMBER: u32 = u32::MAX;
 
-/// A key that a session was asked for, and the number of the session, if that was named.
+/// The key requested of a session, and the number of the session if the get named it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionKey<'k> {
     pub(crate) key: &'k str,
@@ -353,7 +355,7 @@ pub(crate) struct SessionKey<'k> {
 }
 
 impl SessionKey<'_> {
-    /// Says of which session the value is: servers of OpenPMIx answer with the key alone.
+    /// Puts the value into an array with the number of its session, since servers of OpenPMIx send the key alone.
     fn enclose(self, infos: &mut [Info<'_>]) {
         let Some(info) = infos.iter_mut().find(|info| info.key.is(self.key)) else {
             return;
@@ -364,10 +366,10 @@ impl SessionKey<'_> {
     }
 }
 
-/// How many entries of one answer are named that cannot be understood; the others are counted.
+/// The number of ignored entries of a reply that are logged one by one; the others are counted.
 const MAX_WARNINGS: usize = 8;
 
-/// Returns what a server says of a job as a host would register it.
+/// Converts job info from a server to the infos with which a host would register it.
 fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
     let codec = Codec::new(form.layout);
     let read = job_infos(&codec, kvals);
@@ -378,7 +380,7 @@ fn infos<'a>(form: &PeerForm, kvals: Vec<Kval<'a>>) -> Vec<Info<'a>> {
     good.collect()
 }
 
-/// The node that a process runs on, if the server says it of the process.
+/// Returns the node of a process if the job info has it.
 fn host_of(infos: &[Info<'_>], rank: Rank) -> Option<Vec<u8>> {
     let arrays = infos.iter().filter_map(|info| match &info.value {
         Value::DataArray(DataArray::Info(entries)) => Some(entries),
@@ -401,7 +403,7 @@ mod tests {
     use data_encoding::HEXLOWER_PERMISSIVE;
     use pmix_proto::Hello;
 
-    /// The payloads of a capture that begin a header with these digits.
+    /// Returns the payloads of the captured messages whose header begins with these digits.
     fn payloads(file: &str, header: &str) -> Vec<Vec<u8>> {
         let folder = env!("CARGO_MANIFEST_DIR");
         let text = std::fs::read_to_string(format!("{folder}/../../testdata/wire/{file}")).unwrap();
@@ -417,7 +419,7 @@ mod tests {
         HEXLOWER_PERMISSIVE.decode(text.as_bytes()).unwrap()
     }
 
-    /// What the client of a capture knows after init.
+    /// Returns the cache of the captured client after init.
     fn known(file: &str) -> (JobCache, Proc<'static>) {
         let hello = payloads(file, "ffffffffffffffff").remove(0);
         let hello = Hello::decode(&hello).unwrap();
@@ -438,7 +440,7 @@ mod tests {
                 (&job, keys::JOB_SIZE, Value::Uint32(2)),
                 (&job, keys::NODE_LIST, Value::from("vm")),
                 (&job, keys::JOBID, Value::from("1234")),
-                // Asked of a process, what holds for its job.
+                // A value of the job, requested with a rank.
                 (&proc, keys::JOB_SIZE, Value::Uint32(2)),
                 (&proc, keys::LOCAL_PEERS, Value::from("0,1")),
                 (&proc, keys::LOCAL_SIZE, Value::Uint32(2)),

@@ -25,12 +25,11 @@ use crate::shared_data::SharedData;
 use crate::socket::Socket;
 use crate::{Error, Fence, Settings};
 
-/// Connects a process with its server, from init to finalize.
+/// A process and its blocking connection to the server, from init to finalize.
 ///
-/// Every call waits for the server, [`Settings::time_limit`] at the most, whatever else arrives
-/// meanwhile. What a reply may be and what a value may become is bounded by
-/// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`]. Dropping a client that
-/// was not [finalized](Self::finalize) is what the server sees as a crash.
+/// Every call waits for the server, but at most [`Settings::time_limit`], regardless of other messages that arrive.
+/// [`Settings::max_reply_bytes`] and [`Settings::max_string_bytes`] bound the size of a reply and of a decompressed
+/// value. If a client is dropped without [`finalize`](Self::finalize), the server treats the process as crashed.
 pub struct Client {
     core: Core,
     connection: Connection,
@@ -42,18 +41,18 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Settings::from_env`] and [`init`](Self::init).
+    /// Returns the errors of [`Settings::from_env`] and [`init`](Self::init).
     pub fn from_env() -> Result<Self, Error> {
         Self::init(Settings::from_env()?)
     }
 
-    /// Connects to a server and asks it for the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without
-    /// a name takes the one that the server gives it.
+    /// Connects to a server and requests the job info (`PMIx_Init`, `PMIx_tool_init`). A tool without a name gets one
+    /// from the server.
     ///
-    /// With the settings of a [singleton](Settings::singleton) there is no server to connect to. Such a process puts,
-    /// commits and gets, enters fences, connects and disconnects of itself alone, and registers for events. What needs
-    /// a server or another process ends with `PMIX_ERR_UNREACH` at once: publish, lookup, queries, groups, events for
-    /// other processes, and a fence with a process of another name.
+    /// With the settings of a [singleton](Settings::singleton) there is no server to connect to. Such a process can
+    /// put, commit and get, and register for events. Fences, connects and disconnects work if it is the only
+    /// participant. Calls that need a server or another process fail with `PMIX_ERR_UNREACH` at once: publish, lookup,
+    /// queries, groups, events for other processes, and a fence with another process.
     ///
     /// ```
     /// use pmix_client::{Client, Fence, Settings};
@@ -74,14 +73,15 @@ impl Client {
     /// # Ok::<(), pmix_client::Error>(())
     /// ```
     ///
-    /// A client, or a tool that a server started, whose job says so (`PMIX_DEBUG_STOP_IN_INIT`) tells its server that
-    /// it is ready for a debugger, and returns when it is released (`PMIX_DEBUGGER_RELEASE`), however long that takes,
-    /// unless [`Settings::stops_in_init`] is false.
+    /// If the job info has `PMIX_DEBUG_STOP_IN_INIT` for this process, init notifies the server that the process is
+    /// ready for a debugger. Init then waits without a time limit for `PMIX_DEBUGGER_RELEASE`. This applies to clients
+    /// and to tools that a server started, unless [`Settings::stops_in_init`] is `false`.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how
-    /// it refuses a client; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
+    /// Returns `PMIX_ERR_UNREACH` if the server cannot be reached or closes the connection, which is how a server
+    /// rejects a client. Returns `PMIX_ERR_TIMEOUT` if it does not reply in time, and an unpack error if its replies
+    /// are damaged.
     pub fn init(settings: Settings) -> Result<Self, Error> {
         let Some(server) = &settings.server else {
             let connection = Connection::new(Socket::unconnected()?);
@@ -108,35 +108,38 @@ impl Client {
         self.core.proc()
     }
 
-    /// Returns the job of this process as a whole (the wildcard rank), of which job info is asked.
+    /// Returns the own job as a process name (nspace and `PMIX_RANK_WILDCARD`), for gets of job info.
     #[must_use]
     pub fn job(&self) -> Proc<'static> {
         self.core.job()
     }
 
-    /// Returns `true` if no launcher started this process, which then has no server and is a job of its own
+    /// Returns `true` if no launcher started this process. It then has no server and is a job of its own
     /// ([`Settings::singleton`]).
     #[must_use]
     pub const fn is_singleton(&self) -> bool {
         self.core.is_singleton()
     }
 
-    /// Returns the form in which both sides pack, for [`request`](Self::request).
+    /// Returns the layout and version that this process and its server pack with, for [`request`](Self::request).
     #[must_use]
     pub const fn form(&self) -> &PeerForm {
         self.core.form()
     }
 
-    /// Puts a value for the processes that the scope names; they can see it after a
-    /// [`commit`](Self::commit) (`PMIx_Put`). Reserved keys are taken, too, as OpenPMIx takes them.
+    /// Puts a value for the processes in `scope`, which can get it after a [`commit`](Self::commit) (`PMIx_Put`).
+    /// Reserved keys are accepted, as by OpenPMIx.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a scope that is none, for a key that is empty or too long, and for arrays of which
-    /// more than 64 stand in one another; what cannot be packed for the server; `PMIX_ERR_OUT_OF_RESOURCE` for a
-    /// value that a message of 64 MiB has no room for; `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL`
-    /// and its like) of a key that was committed, if the server removes no keys (see
-    /// [`Settings::removes_keys`](crate::Settings::removes_keys)). Nothing has changed then.
+    /// If the put fails, the stored data are unchanged. Returns
+    ///
+    /// - `PMIX_ERR_BAD_PARAM` for an undefined scope, for an empty or too long key, and for arrays nested more than 64
+    ///   deep;
+    /// - `PMIX_ERR_OUT_OF_RESOURCE` for a value that does not fit into a message of 64 MiB;
+    /// - `PMIX_ERR_NOT_SUPPORTED` for the removal (`PMIX_DEL_GLOBAL` and its like) of a committed key, if the server
+    ///   cannot remove keys (see [`Settings::removes_keys`](crate::Settings::removes_keys));
+    /// - a pack error if the value has no form in the layout of the server.
     pub fn put<'v>(
         &mut self,
         scope: Scope,
@@ -146,33 +149,33 @@ impl Client {
         self.core.put(scope, Info::new(key, value))
     }
 
-    /// Hands what was put since the last commit to the server (`PMIx_Commit`). Nothing is sent if nothing was put. If
-    /// it fails in any way, what the server has not stored is part of the next commit.
+    /// Sends the values put since the last commit to the server (`PMIx_Commit`). Sends nothing if there are none. After
+    /// a failure, values that the server has not stored are part of the next commit.
     ///
     /// # Errors
     ///
-    /// What cannot be packed, what the server answers, or that it does not.
+    /// Returns a pack error, the server's status if it rejects the data, or an error if no reply arrives.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.wait(Core::commit)?;
         Ok(())
     }
 
-    /// Waits until all participants of a fence have arrived (`PMIx_Fence`).
+    /// Waits until all participants have entered the fence (`PMIx_Fence`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the status of a failed fence, or an error if no reply arrives.
     pub fn fence(&mut self, fence: &Fence<'_>) -> Result<(), Error> {
         self.wait(|core, end| core.fence(fence, end))?;
         Ok(())
     }
 
-    /// Asks the host to end processes, all of the own job if none are named (`PMIx_Abort`). The
-    /// status is the exit code that the job is to have.
+    /// Requests that the host terminate `procs`, or all processes of the own job if `procs` is empty (`PMIx_Abort`).
+    /// `status` becomes the exit code of the job.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn abort(&mut self, status: i32, why: &str, procs: &[Proc<'_>]) -> Result<(), Error> {
         self.done(&Request::Abort(request::Abort {
             status: Status::from_raw(status),
@@ -181,21 +184,21 @@ impl Client {
         }))
     }
 
-    /// Sends a heartbeat, to a server that was asked to monitor the process.
+    /// Sends a heartbeat (`PMIx_Heartbeat`), for a server that monitors this process.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost; `PMIX_ERR_TIMEOUT` if it takes nothing in time.
+    /// Returns `PMIX_ERR_UNREACH` if the connection is lost, or `PMIX_ERR_TIMEOUT` if the server does not read the
+    /// message in time.
     pub fn heartbeat(&mut self) -> Result<(), Error> {
         self.say("a heartbeat", Core::heartbeat)
     }
 
-    /// Sends any other request and returns the payload of the reply, to be read by the types in
-    /// [`pmix_proto::reply`].
+    /// Sends any other request and returns the payload of the reply, which the types in [`pmix_proto::reply`] decode.
     ///
     /// # Errors
     ///
-    /// If the request cannot be packed, or if the server does not answer.
+    /// Returns a pack error if the request cannot be packed, or an error if no reply arrives.
     pub fn request(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         match self.wait(|core, end| core.request(request, end))? {
             Answer::Payload(payload) => Ok(payload),
@@ -210,13 +213,13 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn finalize(mut self) -> Result<(), Error> {
         self.wait(Core::finalize)?;
         Ok(())
     }
 
-    /// The state of the process and its socket, for another who waits.
+    /// Returns the core and the socket, for a driver that waits in another way.
     pub(crate) fn into_parts(self) -> (Core, Socket) {
         (self.core, self.connection.into_socket())
     }
@@ -225,13 +228,13 @@ impl Client {
         Deadline::after(self.core.settings().time_limit)
     }
 
-    /// Asks for something that is answered with a status alone.
+    /// Sends a request whose reply is only a status, and waits for it.
     fn done(&mut self, request: &Request<'_>) -> Result<(), Error> {
         self.wait(|core, end| core.done(request, end))?;
         Ok(())
     }
 
-    /// Begins an operation and waits for its end, as long as the settings allow.
+    /// Begins an operation and waits until it completes, at most [`Settings::time_limit`].
     fn wait(
         &mut self,
         begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
@@ -240,13 +243,13 @@ impl Client {
         self.wait_until(end, begin)
     }
 
-    /// Begins an operation and waits for its end, until some time.
+    /// Begins an operation and waits until it completes or `end` has passed.
     fn wait_until(
         &mut self,
         end: Deadline,
         begin: impl FnOnce(&mut Core, Option<Instant>) -> Result<OperationId, Error>,
     ) -> Result<Answer, Error> {
-        // Requests do not pile up before a server that takes none.
+        // Without this wait, requests would pile up in memory for a server that does not read.
         if !self.transmit(end) {
             return Err(Error::timeout("an earlier request"));
         }
@@ -254,12 +257,13 @@ impl Client {
         self.run(id)
     }
 
-    /// Waits for the end of an operation.
+    /// Waits until an operation completes.
     fn run(&mut self, id: OperationId) -> Result<Answer, Error> {
         loop {
             while let Some((ended, outcome)) = self.core.poll_completed() {
                 if ended == id {
-                    // What follows from it for others is said now, or with the next call.
+                    // The completion may have queued messages to other processes. They are sent without waiting; the
+                    // rest goes out with the next call.
                     self.transmit(Deadline::after(Some(Duration::ZERO)));
                     return outcome;
                 }
@@ -268,7 +272,7 @@ impl Client {
         }
     }
 
-    /// Says something that has no reply.
+    /// Sends a message that has no reply, and waits until it is written.
     fn say(
         &mut self,
         what: &str,
@@ -284,7 +288,7 @@ impl Client {
         Err(Error::timeout(what))
     }
 
-    /// Sends and receives once, until some time or what the core has a time for.
+    /// Sends and receives once. Returns at `end` or at the next time limit of the core.
     fn turn(&mut self, end: Deadline) {
         let end = end.or_before(self.core.poll_timeout());
         if self.transmit(end) && self.core.lost().is_none() {
@@ -298,16 +302,16 @@ impl Client {
         if self.core.poll_timeout().is_some_and(|limit| limit <= now) {
             self.core.handle_timeout(now);
         }
-        // Nobody can be asked while a call waits.
+        // The program is blocked in a call and cannot answer the question.
         while let Some((question, _)) = self.core.poll_question() {
-            // Without a decision there is nothing to refuse.
+            // The exchange is resolved without a decision, so an error has no consequence.
             let _ = self.core.decide(&question, None, now);
         }
-        // Nor is output taken here.
+        // The blocking client has no interface for forwarded output.
         while self.core.poll_output().is_some() {}
     }
 
-    /// Sends what there is; false if the server did not take it in time.
+    /// Sends all queued messages. Returns `false` if the server did not read them in time.
     fn transmit(&mut self, end: Deadline) -> bool {
         match self.connection.transmit(&mut self.core, end) {
             Ok(is_sent) => is_sent,

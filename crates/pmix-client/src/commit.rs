@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a commit says, message by message, until its server has answered: what the server has not stored goes with
-//! the next commit.
+//! The messages of a commit until the server has replied. Data that the server has not stored are part of the next
+//! commit.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Commit`.
 
@@ -14,23 +14,23 @@ use pmix_proto::Tag;
 
 use crate::Error;
 
-/// Holds what the messages of a commit say that the server has not answered. Dropped before that, it is part of the
-/// next commit.
+/// A commit that the server has not acknowledged completely. If it is dropped before, its data return to the next
+/// commit.
 pub(crate) struct Commit {
     puts: Arc<Mutex<OwnPuts>>,
-    /// Messages that are to be sent.
+    /// The messages to send.
     unsent: VecDeque<CommitMessage>,
     unanswered: Vec<(Tag, UnansweredCommit)>,
-    /// Why the server has not stored a message, the first of them.
+    /// The first error of a message that the server has not stored.
     error: Option<Error>,
 }
 
 impl Commit {
-    /// Begins a commit of what was put since the last one.
+    /// Begins a commit of the values put since the last one.
     ///
     /// # Errors
     ///
-    /// What cannot be packed.
+    /// Returns a pack error if a value cannot be packed.
     pub(crate) fn begin(puts: &Arc<Mutex<OwnPuts>>, layout: Layout) -> Result<Self, Error> {
         let unsent = lock(puts).take_commit(&Codec::new(layout))?.into();
         Ok(Self {
@@ -41,12 +41,13 @@ impl Commit {
         })
     }
 
-    /// Sends all its messages, one behind the other, so that whatever is sent next comes to the server behind them.
-    /// Returns their tags; none if there is nothing to commit.
+    /// Sends all messages one after the other, so the server gets them before any later request. Returns their tags;
+    /// empty if there is nothing to commit.
     ///
     /// # Errors
     ///
-    /// As the closure, which sends a message with these blocks.
+    /// Returns the error of `send`, which sends a message with the given blocks. The message and those after it remain
+    /// unsent.
     pub(crate) fn send(
         &mut self,
         mut send: impl FnMut(&[u8]) -> Result<Tag, Error>,
@@ -67,13 +68,13 @@ impl Commit {
         Ok(tags)
     }
 
-    /// Ends a commit that no server stores: what was put is known here, where the one process of the job is.
+    /// Completes the commit of a singleton: there is no server, and its own puts are already readable.
     pub(crate) fn keep_here(&mut self) {
         self.unsent.clear();
     }
 
-    /// Takes in whether the server has stored the message of a tag. Returns how the commit has ended, if all messages
-    /// are answered.
+    /// Handles the reply to the message with a tag. Returns the result of the commit once all messages are
+    /// acknowledged.
     pub(crate) fn answered(
         &mut self,
         tag: Tag,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket to the server, and waiting on it.
+//! The socket to the server with time limits.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use crate::Core;
 use crate::socket::Socket;
 
-/// The socket to the server, and waiting on it.
+/// The socket to the server, its read buffer and the message being sent.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: Socket,
     buffer: Box<[u8]>,
-    /// What was handed out, and how much of it the server took.
+    /// The message being sent, and the number of its bytes already written.
     unsent: (Vec<u8>, usize),
 }
 
-/// Until when to wait; for ever if there is no such time.
+/// The time at which a wait ends; `None` for no limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -25,17 +25,17 @@ impl Deadline {
         Self(limit.and_then(|limit| Instant::now().checked_add(limit)))
     }
 
-    /// Until then, or until another time if that is sooner.
+    /// Returns the earlier of this deadline and `other`.
     pub(crate) fn or_before(self, other: Option<Instant>) -> Self {
         Self(self.0.into_iter().chain(other).min())
     }
 
-    /// The time itself.
+    /// Returns the time itself.
     pub(crate) const fn at(self) -> Option<Instant> {
         self.0
     }
 
-    /// What is left; a zero limit would mean none to the system.
+    /// Returns the remaining time, at least 1 ms, since the system rejects a time limit of zero.
     pub(crate) fn left(self) -> Option<Duration> {
         let left = self.0?.saturating_duration_since(Instant::now());
         Some(left.max(Duration::from_millis(1)))
@@ -47,7 +47,7 @@ impl Deadline {
 }
 
 impl Connection {
-    /// Waits on a socket.
+    /// Creates a connection from a socket.
     pub(crate) fn new(socket: Socket) -> Self {
         Self {
             socket,
@@ -61,9 +61,9 @@ impl Connection {
         self.socket
     }
 
-    /// Sends what the core has for the server; false if the server did not take it in time.
+    /// Sends all messages of the core. Returns `false` if the server did not read them in time.
     ///
-    /// What is left is sent first the next time, so that a frame is never cut short.
+    /// The rest of a partial message is sent first the next time, so a frame is never truncated.
     pub(crate) fn transmit(&mut self, core: &mut Core, end: Deadline) -> io::Result<bool> {
         while self.send_rest(end)? {
             let Some(next) = core.poll_transmit() else {
@@ -75,13 +75,13 @@ impl Connection {
         Ok(false)
     }
 
-    /// Sends bytes; false if the server did not take them in time.
+    /// Sends bytes. Returns `false` if the server did not read them in time.
     pub(crate) fn send_all(&mut self, bytes: &[u8], end: Deadline) -> io::Result<bool> {
         self.unsent = (bytes.to_vec(), 0);
         self.send_rest(end)
     }
 
-    /// Sends what is left of what was handed out; false if the server did not take it in time.
+    /// Sends the rest of the current message. Returns `false` if the server did not read it in time.
     fn send_rest(&mut self, end: Deadline) -> io::Result<bool> {
         loop {
             let (bytes, sent) = &mut self.unsent;
@@ -97,14 +97,15 @@ impl Connection {
                 Err(error) if is_late(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
-            // A server that takes a byte now and then does not make the time longer.
+            // Each write restarts the timeout of the socket. A server that reads single bytes must not extend the
+            // limit.
             if end.has_passed() && bytes.len() > *sent {
                 return Ok(false);
             }
         }
     }
 
-    /// Waits for bytes; none if they did not come in time.
+    /// Waits for bytes. Returns `None` if none arrived in time.
     pub(crate) fn receive(&mut self, end: Deadline) -> io::Result<Option<&[u8]>> {
         loop {
             if end.has_passed() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error type of this crate.
+//! The error type of this crate.
 //!
 //! Source: PMIx Standard, chapter "Data Structures and Types", for the statuses.
 
@@ -10,7 +10,7 @@ use pmix_types::memory::OutOfMemory;
 use pmix_types::{ErrorDetail, Status};
 
 pmix_types::error_type! {
-    /// Reports why a call failed.
+    /// The reason why a call failed.
     pub struct Error;
     passes on gds_hash::Error, pmix_proto::Error, OutOfMemory;
 }
@@ -21,7 +21,7 @@ impl Error {
         ErrorDetail::new(status, message).into()
     }
 
-    /// What the server answered a request with.
+    /// Creates the error for a status in the reply of the server.
     #[cold]
     pub(crate) fn answered(status: Status, what: impl fmt::Display) -> Self {
         Self::new(status, format!("{what}: {}", status.text()))
@@ -32,21 +32,21 @@ impl Error {
         Self::new(Status::ERR_NOT_FOUND, message)
     }
 
-    /// Nothing can be asked before init has ended.
+    /// Creates the error of a call before init has completed.
     #[cold]
     pub(crate) fn not_begun() -> Self {
         let message = "the server has not sent the job info yet";
         Self::new(Status::ERR_NOT_AVAILABLE, message)
     }
 
-    /// Creates the error of a call that needs a server, where no launcher started this process.
+    /// Creates the error of a call that needs a server in a singleton.
     #[cold]
     pub(crate) fn no_server() -> Self {
         let message = "this process was not started by a PMIx launcher and has no server: start it with `pmix run`";
         Self::new(Status::ERR_UNREACH, message)
     }
 
-    /// The server did not answer in time.
+    /// Creates the error of a request without a reply in time.
     #[cold]
     pub(crate) fn timeout(what: impl fmt::Display) -> Self {
         Self::new(
@@ -55,19 +55,19 @@ impl Error {
         )
     }
 
-    /// The server cannot be reached, or can no longer be.
+    /// Creates the error of a server that cannot be reached or whose connection was lost.
     #[cold]
     pub(crate) fn lost(what: impl fmt::Display, error: io::Error) -> Self {
         ErrorDetail::caused(Status::ERR_UNREACH, what, error).into()
     }
 
-    /// The system has no thread for what is asked.
+    /// Creates the error of a thread that the system could not start.
     #[cold]
     pub(crate) fn no_thread(what: impl fmt::Display, error: io::Error) -> Self {
         ErrorDetail::caused(Status::ERR_OUT_OF_RESOURCE, what, error).into()
     }
 
-    /// The same error, of something that is named.
+    /// Adds the failed object to the message; the status stays.
     #[cold]
     pub(crate) fn of(self, what: impl fmt::Display) -> Self {
         ErrorDetail::caused(self.status(), what, self).into()

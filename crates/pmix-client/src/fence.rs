@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a fence is asked for.
+//! The description of a fence.
 //!
 //! Source: PMIx Standard, chapter "Synchronization and Data Access Operations", `PMIx_Fence`.
 
 use pmix_proto::{Request, request};
 use pmix_types::{Info, Proc, Value, keys};
 
-/// Describes a fence: its participants and directives.
+/// The participants and directives of a fence.
 #[derive(Clone, Debug, Default)]
 pub struct Fence<'a> {
     procs: Vec<Proc<'a>>,
@@ -27,8 +27,7 @@ impl<'a> Fence<'a> {
         self
     }
 
-    /// Has the fence collect data: what its participants committed is there for all of them
-    /// afterwards.
+    /// Requests data collection: after the fence, the committed data of each participant are available to all of them.
     #[must_use]
     pub fn collect(self) -> Self {
         self.with(Info::new(keys::COLLECT_DATA, Value::Bool(true)))
@@ -41,7 +40,7 @@ impl<'a> Fence<'a> {
         self
     }
 
-    /// What the server is asked; without participants they are all of the own job.
+    /// Returns the request for the server. Without participants the fence is of the whole own job.
     pub(crate) fn request(&self, job: Proc<'a>) -> Request<'a> {
         let mut procs = self.procs.clone();
         if procs.is_empty() {

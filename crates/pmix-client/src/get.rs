@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gets: what the server is asked, and what becomes of its answer.
+//! Gets: the request to the server and the handling of its reply.
 //!
 //! Source: PMIx Standard, chapter "Data Access and Sharing", `PMIx_Get`.
 
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::cache::{JobCache, SessionKey};
 use crate::prefetch::{Portion, Prefetch};
 
-/// What becomes of the answer to a get.
+/// The get that a reply belongs to.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) proc: Proc<'static>,
@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What a session is asked for, if the question is about one.
+    /// Returns the requested key of a session, if the get is about a session.
     pub(crate) fn session(&self) -> Option<SessionKey<'_>> {
         let number = self.infos.iter().find(|info| info.key.is(keys::SESSION_ID));
         says(&self.infos, keys::SESSION_INFO).then(|| SessionKey {
@@ -31,7 +31,7 @@ impl Wanted {
     }
 }
 
-/// Adds to a get of what a process of the own job put how much the server may send of others.
+/// Adds the number of bytes that the server may send in advance to a get of a key that a process of the own job put.
 pub(crate) fn ask_for_more(
     get: &mut request::Get<'_>,
     prefetch: &Prefetch,
@@ -44,13 +44,14 @@ pub(crate) fn ask_for_more(
     }
     let is_plain = get.infos.iter().all(|info| info.key.is(keys::TIMEOUT));
     let portion = is_plain.then(|| prefetch.portion()).flatten();
-    // That nothing is wanted has to be said, too: to who says nothing the server sends what it likes.
+    // A get without the directive counts as that of an unmodified client, to which the server sends data in advance by
+    // its own rules. So 0 is sent as well.
     let bytes = portion.map_or(0, |portion| portion.bytes);
     get.infos.push(Info::new(request::PREFETCH, bytes));
     portion
 }
 
-/// Stores the answer to a get of a process, and what came of others apart from it.
+/// Stores the data of the requested process in the cache, and those of other processes in `prefetch`.
 pub(crate) fn absorb(
     cache: &JobCache,
     prefetch: &Prefetch,
@@ -64,7 +65,7 @@ pub(crate) fn absorb(
         if is_other && portion.is_some() {
             more.push((of.rank, kvals));
         }
-        // What came of other processes and was not asked for may be put again unseen: it is not kept.
+        // A process may put a key again without notice to this client, so unrequested data do not enter the cache.
         is_other && (portion.is_some() || of.rank.is_valid() && proc.rank.is_valid())
     })?;
     if let Some(portion) = portion {
@@ -73,7 +74,7 @@ pub(crate) fn absorb(
     Ok(())
 }
 
-/// Stores what has come of a process already, if anything has.
+/// Moves the data of a process from `prefetch` to the cache, if there are any.
 pub(crate) fn take_prefetched(
     cache: &JobCache,
     prefetch: &Prefetch,
@@ -82,16 +83,16 @@ pub(crate) fn take_prefetched(
 ) -> Option<()> {
     let is_of_job = own.nspace == proc.nspace;
     let kvals = is_of_job.then(|| prefetch.take(proc.rank)).flatten()?;
-    // What cannot be read is asked for again, which says what is wrong with it.
+    // If the data cannot be unpacked, the client requests them, and the get returns the error of that reply.
     cache.absorb_put(proc, &kvals).ok()
 }
 
-/// What to ask the server for, if a key of a process is not known here.
+/// Returns the request for a key that is not in the cache.
 pub(crate) fn request_of(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> request::Get<'static> {
     let mut infos = infos.to_vec().into_owned();
     let reserved = Key::from(key).is_reserved();
     if reserved && !says(&infos, keys::IMMEDIATE) {
-        // Nobody puts it, so there is nothing to wait for.
+        // Processes do not put reserved keys, so the server would wait in vain for a commit.
         infos.push(Info::new(keys::IMMEDIATE, Value::Bool(true)));
     }
     let names_node = infos
@@ -99,7 +100,7 @@ pub(crate) fn request_of(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> requ
         .any(|info| info.key.is(keys::HOSTNAME) || info.key.is(keys::NODEID));
     request::Get {
         nspace: proc.nspace.clone().into_owned(),
-        // What is asked of a node is no process's.
+        // A key of a node does not belong to a process.
         rank: match reserved && names_node {
             true => Rank::WILDCARD,
             false => proc.rank,
@@ -109,7 +110,7 @@ pub(crate) fn request_of(proc: &Proc<'_>, key: &str, infos: &[Info<'_>]) -> requ
     }
 }
 
-/// Whether an info says how to look, not what for.
+/// Returns `true` if an info controls the search and does not select or qualify the value.
 pub(crate) fn is_directive(info: &Info<'_>) -> bool {
     let directives = [
         keys::OPTIONAL,
@@ -124,8 +125,8 @@ pub(crate) fn is_directive(info: &Info<'_>) -> bool {
     named && !info.flags.contains(InfoFlags::QUALIFIER)
 }
 
-/// Whether an info can only be a qualifier, and is not marked as one (`PMIX_INFO_QUALIFIER`): the context id of the
-/// group in which a key was put is no directive.
+/// Returns `true` if an info is a qualifier by its key but not marked as one (`PMIX_INFO_QUALIFIER`). This is the
+/// context id of the group in which a key was put, which cannot be a directive.
 pub(crate) fn is_unmarked_qualifier(info: &Info<'_>) -> bool {
     info.key.is(keys::GROUP_CONTEXT_ID) && !info.is_qualifier()
 }

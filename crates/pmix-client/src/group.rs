@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups: processes with a name of their own, formed by a collective or by invitation.
+//! Groups of processes, formed by a collective or by invitation.
 //!
 //! Source: PMIx Standard, chapter "Process Sets and Groups".
 
@@ -21,27 +21,27 @@ pub(crate) use operations::{HEARD, OpId, Operations, Step};
 pub(crate) use own::OwnGroups;
 pub(crate) use said::{check_name, ended_here, invitation};
 
-/// Holds what a process knows of a group that it is a member of.
+/// A group as one of its members sees it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Group {
-    /// Its name, which stands for its members in other calls.
+    /// The name, which other calls accept in place of an nspace.
     pub name: Text<'static>,
-    /// Its members, each at the place of its rank in the group. A server that speaks as 4.2 does not
-    /// say them.
+    /// The members, indexed by their rank in the group. Empty if the server replies in the form of 4.2, which has no
+    /// members.
     pub members: Vec<Proc<'static>>,
-    /// The number that no other group of the host has, if it was asked for.
+    /// The context id, unique among the groups of the host, if it was requested.
     pub context_id: Option<u64>,
-    /// What else is known: what its members share of themselves, where the server says it.
+    /// Further infos of the reply, such as the `PMIX_GROUP_INFO` of the members.
     pub infos: Vec<Info<'static>>,
 }
 
 impl Group {
-    /// Reads the reply to a construct.
+    /// Decodes the reply to a construct.
     ///
     /// # Errors
     ///
-    /// The status that the server answered, unless it was a success.
+    /// Returns the status of the reply unless it is a success.
     pub(crate) fn constructed(
         name: Text<'static>,
         reply: reply::Group<'_>,
@@ -58,8 +58,8 @@ impl Group {
         }
     }
 
-    /// Returns the group as the infos that `PMIx_Group_construct` gives: the context id first, where
-    /// programs of 4.2 look for it, then the name and the members.
+    /// Converts the group to the results of `PMIx_Group_construct`. The context id is the first, where programs written
+    /// for 4.2 expect it; the name and the members follow.
     #[must_use]
     pub fn into_infos(self) -> Vec<Info<'static>> {
         let mut infos = Vec::with_capacity(self.infos.len() + 3);
@@ -75,19 +75,19 @@ impl Group {
     }
 }
 
-/// Says how the construction of a group goes on when one of those who were invited or who construct it does not
-/// take part, or the leader is lost.
+/// The reaction of a process when the leader of a group or one of its participants declines or is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
     /// The group is formed without the process.
     GoOnWithout,
-    /// The group is formed without the process, and these are invited; who is to take part in a construction
-    /// hears `PMIX_GROUP_INVITED` and constructs the group without naming anybody.
+    /// The group is formed without the process, and these processes are invited. In a construct they receive
+    /// `PMIX_GROUP_INVITED` and call `PMIx_Group_construct` with an empty list.
     Invite(Vec<Proc<'static>>),
-    /// The group is not formed; all who take part are told.
+    /// The construct is aborted, and all participants are notified.
     Abort,
-    /// The leader is lost, and this process leads in its place. The first that says so does: all hear of it
-    /// as `PMIX_GROUP_LEADER_SELECTED`, and those who had accepted are waited for again, or who construct it.
+    /// The leader is lost, and this process leads in its place. The first process with this decision becomes the
+    /// leader. All are notified with `PMIX_GROUP_LEADER_SELECTED`, and the new leader waits for the remaining
+    /// participants again.
     Lead,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strings that a client of 5.0 compressed when it put them (`PMIX_COMPRESSED_STRING`).
+//! Strings that a client of 5.0 compressed in a put (`PMIX_COMPRESSED_STRING`).
 //!
 //! | field | content | since |
 //! | --- | --- | --- |
-//! | length | of the original in bytes, uint32 in the byte order of the writer | 4.0 |
-//! | stream | the original, as zlib writes it | 4.0 |
+//! | length | length of the original in bytes, uint32 in the byte order of the writer | 4.0 |
+//! | stream | the original as a zlib stream | 4.0 |
 //!
 //! Frozen: append only.
 
@@ -15,22 +15,22 @@ use pmix_types::{Status, Text, Value, memory};
 
 use crate::Error;
 
-/// How many bytes come out of one byte of a zlib stream at the most.
+/// The largest number of bytes that one byte of a zlib stream can expand to.
 const MAX_EXPANSION: usize = 1032;
-/// The bytes that the decompressor takes for itself, or more.
+/// An upper bound of the memory that the decompressor allocates for itself.
 const INFLATE_BYTES: usize = 64 << 10;
-/// How much comes out before memory grows again.
+/// The number of bytes decompressed before memory is reserved again.
 const PORTION: usize = 16 << 10;
 
-/// The value as it was put; what cannot be made whole again stays as it is.
+/// Returns the original of a compressed string. Any other value, or a damaged string, is returned unchanged.
 ///
-/// Any process can put such a string, so its length is a claim: one that its stream cannot hold is
-/// not believed, and memory grows with what comes out.
+/// Any process can put such a string, so its length is not trusted. A length that the stream cannot expand to is
+/// rejected before memory is reserved, and memory then grows with the output.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_OUT_OF_RESOURCE` if the string is longer than `most`; `PMIX_ERR_NOMEM` if the process has no memory for
-/// it.
+/// Returns `PMIX_ERR_OUT_OF_RESOURCE` if the string is longer than `most`, or `PMIX_ERR_NOMEM` if the process has no
+/// memory for it.
 pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'static>, Error> {
     let Value::CompressedString(bytes) = &value else {
         return Ok(value);
@@ -50,18 +50,19 @@ pub(crate) fn inflated(value: Value<'static>, most: usize) -> Result<Value<'stat
     })
 }
 
-/// The length that a compressed string claims and its stream, unless that cannot hold so much.
+/// Returns the claimed length of a compressed string and its stream, or `None` if the stream cannot expand to that
+/// length.
 fn claimed(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (len, stream) = bytes.split_first_chunk::<4>()?;
     let len = usize::try_from(u32::from_ne_bytes(*len)).ok()?;
     (len <= stream.len().saturating_mul(MAX_EXPANSION)).then_some((len, stream))
 }
 
-/// Returns the text of a stream; none if it has not this length or is damaged.
+/// Returns the decompressed text, or `None` if the stream is damaged or its length differs.
 ///
 /// # Errors
 ///
-/// The process has no memory for it.
+/// Returns `PMIX_ERR_NOMEM` if the process has no memory for the text.
 fn inflate(stream: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
     memory::check(INFLATE_BYTES)?;
     let mut text = Vec::new();

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small PMIx client: [`Client`] blocks and has no thread, [`SharedClient`] serves many threads, and
-//! [`Core`] is what a client knows and waits for, without a socket.
+//! A small PMIx client in three forms: the blocking [`Client`] has no thread, [`SharedClient`] serves many threads, and
+//! [`Core`] is the state machine of a client without a socket.
 //!
-//! A [`Client`] connects to the server that started the process, puts and commits data, waits in fences,
-//! gets what others put and what is known of the job, hears of events. One socket, no thread, no
-//! callback: who needs those drives a [`Core`]. What the server said of the job is
-//! kept in a `gds-hash` store, so questions about it are answered here by the rules that a server
-//! answers them by.
+//! A [`Client`] connects to the server that started the process. It puts and commits data, takes part in fences, gets
+//! job info and the data of its peers, and receives events. It has one socket, no thread and no callback; a program
+//! that needs threads or callbacks uses [`SharedClient`] or drives a [`Core`]. Job info from the server is kept in a
+//! `gds-hash` store, so the client resolves a get by the same rules as the server.
 //!
 //! ```no_run
 //! use pmix_client::{Client, Fence};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The attributes that the library of clients and tools obeys, by function.
+//! Tables of the attributes that the client and tool library supports, by function.
 //!
-//! The tables are the answer to a query for supported attributes, and they decide which required attributes
-//! (`PMIX_INFO_REQD`) a call refuses. A call that goes to the server leaves the decision to the server and its host.
+//! The tables answer queries for supported attributes. They also decide which required attributes (`PMIX_INFO_REQD`) a
+//! call rejects. For a request to the server, the server and its host decide.
 //!
 //! Source: PMIx Standard, the function of each row.
 
@@ -12,7 +12,7 @@ use pmix_types::Info;
 
 use crate::Error;
 
-/// The attributes that this library obeys in every process, by function.
+/// The attributes that this library supports in every process, by function.
 pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
     ("PMIx_Compute_distances", &["DEVICE_ID", "DEVICE_TYPE"]),
     ("PMIx_Fence", &["COLLECT_DATA"]),
@@ -78,11 +78,11 @@ pub(crate) const CLIENT: &[SupportedFunction<'static>] = &[
     ),
 ];
 
-/// The attributes that a process without a launcher obeys where it answers in place of a server. It is the only
-/// participant, so no data of others are missing and no time limit passes.
+/// The attributes that a singleton supports in calls that it answers in place of a server. It is the only participant,
+/// so there are no data to collect and no time limit can pass.
 const ALONE: &[SupportedFunction<'static>] = &[CONNECT, DISCONNECT, FENCE];
 
-/// The attributes that say which server a tool attaches to, and for how long it tries.
+/// The attributes that select the server of a tool and limit the attempts to connect.
 const TO_SERVER: &[&str] = &[
     "CONNECT_MAX_RETRIES",
     "CONNECT_RETRY_DELAY",
@@ -103,7 +103,7 @@ const TO_SERVER: &[&str] = &[
     "WAIT_FOR_CONNECTION",
 ];
 
-/// The attributes that it obeys in tools besides.
+/// The attributes that this library supports in tools, in addition to [`CLIENT`].
 pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
     (
         "PMIx_Query_info",
@@ -127,30 +127,30 @@ pub(crate) const TOOL: &[SupportedFunction<'static>] = &[
     ("PMIx_tool_set_server", &["TIMEOUT", "WAIT_FOR_CONNECTION"]),
 ];
 
-/// Refuses what is required of a function that this library serves by itself and that it does not obey.
+/// Rejects required attributes (`PMIX_INFO_REQD`) that this library does not support in a function that it serves
+/// itself.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, which names the attribute and the function.
+/// Returns `PMIX_ERR_NOT_SUPPORTED`, with the attribute and the function in the message, if one is not supported.
 pub fn check_required(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
     pmix_proto::check_required(function, &[CLIENT, TOOL], infos).map_err(Error::from)
 }
 
-/// Refuses what is required of a function that a process without a launcher answers in place of a server and that it
-/// does not obey.
+/// Rejects required attributes that a singleton does not support in a function that it answers in place of a server.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
+/// Returns `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
 pub(crate) fn check_alone(function: &str, infos: &[Info<'_>]) -> Result<(), Error> {
     pmix_proto::check_required(function, &[ALONE], infos).map_err(Error::from)
 }
 
-/// Refuses what is required of a get and not obeyed. An info that is marked as a qualifier of the value is obeyed.
+/// Rejects required attributes that a get does not support. Infos marked as qualifiers of the value are accepted.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
+/// Returns `PMIX_ERR_NOT_SUPPORTED`, as [`check_required`].
 pub fn check_get(infos: &[Info<'_>]) -> Result<(), Error> {
     let is_directive = |info: &&Info<'_>| info.must_be_obeyed() && !info.is_qualifier();
     let mut directives = infos.iter().filter(is_directive);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the library of a client answers to queries itself: the version of the interface, and what it supports.
+//! Queries that the library of a client answers itself: the version of the interface and the supported attributes.
 //!
 //! Source: PMIx Standard, chapter "Query operations", and `PMIX_CLIENT_ATTRIBUTES` and its like.
 
@@ -9,7 +9,7 @@ use pmix_types::{ABI_VERSION, Info, Key, Query, Status, Value, keys};
 use crate::Answers;
 use crate::obeyed::{CLIENT, TOOL};
 
-/// The part of queries that the library answers itself, and what is left of them for the server.
+/// Queries divided into those that the library answers itself and those for the server.
 #[derive(Debug, Default)]
 pub struct OwnAnswers {
     found: Vec<Info<'static>>,
@@ -17,8 +17,8 @@ pub struct OwnAnswers {
 }
 
 impl OwnAnswers {
-    /// Answers what a client knows itself, or, if `is_tool` says so, a tool. `known` says more: it is
-    /// called with each key that is not about support.
+    /// Answers the queries that a client (or, with `is_tool`, a tool) can answer itself. `known` is called with each
+    /// key that is not about support and returns its value if there is one.
     pub fn of(
         queries: Vec<Query<'static>>,
         is_tool: bool,
@@ -43,7 +43,7 @@ impl OwnAnswers {
                     .extend(value.map(|value| Info::new(Key::new(key.clone()), value)));
                 !is_known
             });
-            // One without keys is wrong, and the server says so.
+            // A query without keys is invalid. The server rejects it, so it is passed on.
             if !query.keys.is_empty() || num_keys == 0 {
                 own.left.push(query);
             }
@@ -51,17 +51,17 @@ impl OwnAnswers {
         own
     }
 
-    /// Takes what is to be asked of the server.
+    /// Takes the queries that are left for the server.
     pub fn take_left(&mut self) -> Vec<Query<'static>> {
         std::mem::take(&mut self.left)
     }
 
-    /// Returns all that is found, with what the server answered if it was asked. An error of the server leaves what
-    /// is known here, if anything is.
+    /// Returns the own answers together with those of the server, if it was asked. If the server fails and there are
+    /// own answers, these are returned with `PMIX_ERR_PARTIAL_SUCCESS`.
     ///
     /// # Errors
     ///
-    /// That of the server, if nothing is known here.
+    /// Returns the error of the server if there are no own answers.
     pub fn with<E>(self, answer: Option<Result<Answers, E>>) -> Result<Answers, E> {
         let mut found = self.found;
         match answer {
@@ -79,7 +79,7 @@ impl OwnAnswers {
         }
     }
 
-    /// Answers a query about support at the levels that are known here, and leaves the others.
+    /// Answers a query about support for the levels of this library, and leaves the other levels for the server.
     fn support(&mut self, mut query: Query<'static>, is_tool: bool) {
         let own: &[_] = match is_tool {
             true => &[(SupportLevel::Client, CLIENT), (SupportLevel::Tool, TOOL)],
@@ -94,7 +94,7 @@ impl OwnAnswers {
             levels.any(|key| info.key.is(key))
         };
         query.qualifiers.retain(|info| !is_own(info));
-        // Without qualifiers all levels are asked for.
+        // A query without qualifiers is about all levels, so the server is asked as well.
         if !names_levels || !query.qualifiers.is_empty() {
             self.left.push(query);
         }

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data of processes that nobody has asked about yet, which came behind an answer.
+//! Data of processes that were sent in advance, with the reply to a get of another process.
 //!
-//! A server of this project sends as many bytes of further processes of the job with the answer to a
-//! get as the client asks for ([`PREFETCH`](pmix_proto::request::PREFETCH)). They are kept as they came
-//! and become part of the cache when the process is asked about.
+//! With each get a client of this project offers a number of bytes ([`PREFETCH`](pmix_proto::request::PREFETCH)). A
+//! server of this project adds data of further processes of the job up to that number. The client keeps them in packed
+//! form and moves them to the cache when the process is requested.
 //!
-//! A get must not answer with less than the server would: what was not read is dropped as soon as the
-//! server says anything else, for example that a fence has ended or that an event has come, since a
-//! process may put a key again before that.
+//! A get must not return older data than the server would. A process may put a key again before a fence completes or an
+//! event is delivered. So unread data are dropped at every reply other than that of a get, and at every event.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pmix_types::Rank;
 
-/// The bytes that are asked for at first.
+/// The number of bytes offered with the first get.
 const FIRST_BYTES: u32 = 16 << 10;
 
-/// How much more is asked for after a portion that was read, and how much less after one that was not.
+/// The factors by which the number grows if most of the data were read, and shrinks if they were not.
 const GROWTH: u32 = 64;
 const SHRINKAGE: u32 = 8;
 
-/// Holds data of processes of the own job that were not asked about yet.
+/// Data of processes of the own job that were sent in advance and not requested yet.
 pub(crate) struct Prefetch(Mutex<Held>);
 
 struct Held {
-    /// The bytes to ask for at most.
+    /// The largest number of bytes to offer.
     max_bytes: u32,
-    /// The bytes to ask for next; none are asked for any longer when it is 0.
+    /// The number of bytes to offer next; 0 ends the prefetch.
     next_bytes: u32,
-    /// How many processes the portions of this length brought, and how many of them were read.
+    /// The processes whose data the current portions brought, and those of them that were read.
     num_brought: usize,
     num_read: usize,
-    /// How often everything was dropped.
+    /// The number of calls to [`Prefetch::clear`].
     generation: u64,
-    /// By rank, as the server packed them.
+    /// The packed data by rank.
     unread: HashMap<Rank, Vec<u8>>,
 }
 
-/// A number of bytes that is asked for with a get.
+/// The number of bytes offered with a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Portion {
     pub(crate) bytes: u32,
@@ -46,7 +45,7 @@ pub(crate) struct Portion {
 }
 
 impl Prefetch {
-    /// Creates an empty one; with 0 bytes nothing is ever asked for.
+    /// Creates an empty store. With 0 bytes nothing is ever offered.
     pub(crate) fn new(max_bytes: u32) -> Self {
         Self(Mutex::new(Held {
             max_bytes,
@@ -58,18 +57,19 @@ impl Prefetch {
         }))
     }
 
-    /// Returns whether the server takes the directive.
+    /// Returns `true` if the server supports the directive.
     pub(crate) fn is_possible(&self) -> bool {
         self.held().max_bytes > 0
     }
 
-    /// Returns how much to ask for with a get: more than last time if most of that was read, else less.
+    /// Returns the number of bytes to offer with a get: more than before if at least half of the data were read, fewer
+    /// otherwise.
     pub(crate) fn portion(&self) -> Option<Portion> {
         let mut held = self.held();
         if held.num_brought > 0 {
             held.next_bytes = match held.num_read * 2 >= held.num_brought {
                 true => held.next_bytes.saturating_mul(GROWTH).min(held.max_bytes),
-                // So little that nothing fits in it is not worth asking for.
+                // Not even the data of one process fit into so few bytes.
                 false if held.next_bytes < FIRST_BYTES / SHRINKAGE => 0,
                 false => held.next_bytes / SHRINKAGE,
             };
@@ -81,8 +81,8 @@ impl Prefetch {
         })
     }
 
-    /// Keeps what came with an answer, in place of what is left of the answer before: as many bytes as
-    /// were asked for, and nothing if everything was dropped since.
+    /// Stores the data of a reply in place of unread older data, up to the number of bytes offered. A reply that was in
+    /// transit during a [`clear`](Self::clear) is dropped.
     pub(crate) fn keep(&self, portion: Portion, brought: Vec<(Rank, &[u8])>) {
         let mut held = self.held();
         if held.generation != portion.generation || brought.is_empty() {
@@ -98,7 +98,7 @@ impl Prefetch {
         held.num_brought += held.unread.len();
     }
 
-    /// Takes what there is of a process.
+    /// Removes and returns the data of a process.
     pub(crate) fn take(&self, rank: Rank) -> Option<Vec<u8>> {
         let mut held = self.held();
         let kvals = held.unread.remove(&rank)?;
@@ -106,7 +106,7 @@ impl Prefetch {
         Some(kvals)
     }
 
-    /// Returns of how many processes there is something.
+    /// Returns the number of processes with unread data.
     pub(crate) fn num_held(&self) -> usize {
         self.held().unread.len()
     }
@@ -115,7 +115,7 @@ impl Prefetch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops everything, what is under way included.
+    /// Drops all data, including those of replies in transit.
     pub(crate) fn clear(&self) {
         let mut held = self.held();
         held.generation += 1;
@@ -129,7 +129,7 @@ mod tests {
 
     const DATA: [u8; 100] = [7; 100];
 
-    /// What a server sends of so many processes, from rank 1 on.
+    /// Returns the data of `count` processes from rank 1 on, as a server sends them.
     fn brought(count: u32) -> Vec<(Rank, &'static [u8])> {
         let ranks = (1..=count).map(Rank::new);
         ranks.map(|rank| (rank, &DATA[..])).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes of a job are on a node, and which nodes a job is on.
+//! Resolution of the processes on a node and of the nodes of a job.
 //!
 //! Source: PMIx Standard, chapter "Query Operations", `PMIx_Resolve_peers` and `PMIx_Resolve_nodes`.
 
@@ -7,14 +7,14 @@ use pmix_types::{Info, IntoOwned as _, Key, Nspace, Proc, Rank, Status, Text, Va
 
 use crate::{Client, Error, SharedClient};
 
-/// The whole of a job, and the info that says which of its nodes is meant.
+/// Returns the wildcard process of a job and the qualifier that selects a node.
 fn asked(nspace: &Nspace<'_>, node: Option<&str>) -> (Proc<'static>, Vec<Info<'static>>) {
     let job = Proc::new(nspace.clone().into_owned(), Rank::WILDCARD);
     let node = node.map(|node| Info::new(keys::HOSTNAME, node.to_owned()));
     (job, node.into_iter().collect())
 }
 
-/// The processes of `pmix.lpeers`: ranks with commas between them.
+/// Parses the value of `pmix.lpeers`: ranks separated by commas.
 fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static>>, Error> {
     let ranks = text(value, keys::LOCAL_PEERS)?.to_str_lossy();
     let ranks = ranks
@@ -28,11 +28,11 @@ fn peers(nspace: &Nspace<'static>, value: &Value<'_>) -> Result<Vec<Proc<'static
     procs.collect()
 }
 
-/// Returns the names of `pmix.nlist`, which have commas between them.
+/// Parses the value of `pmix.nlist`: names separated by commas.
 ///
 /// # Errors
 ///
-/// `PMIX_ERR_NOT_FOUND` for a list without names, as a server of OpenPMIx 7 sends it: every job is on a node.
+/// Returns `PMIX_ERR_NOT_FOUND` for an empty list. A server of OpenPMIx 7 sends one, although every job has a node.
 fn nodes(value: &Value<'_>) -> Result<Vec<Text<'static>>, Error> {
     let names = text(value, keys::NODE_LIST)?.as_bytes();
     let names = names
@@ -61,13 +61,12 @@ fn strange(key: &str, what: &str) -> Error {
 }
 
 impl Client {
-    /// Returns the processes of a job that are on a node, by their ranks; on the node of this process if none
-    /// is named (`PMIx_Resolve_peers`). The processes of all jobs of a node are a question to the server:
-    /// the query `pmix.qry.peers`.
+    /// Returns the processes of a job on a node in the order of their ranks (`PMIx_Resolve_peers`). Without a node, it
+    /// uses the node of this process. For the processes of all jobs on a node, query `pmix.qry.peers`.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not known or has no process on the node, otherwise as
+    /// Returns `PMIX_ERR_NOT_FOUND` if the job is unknown or has no process on the node. Otherwise as
     /// [`get`](Self::get).
     pub fn resolve_peers(
         &mut self,
@@ -79,11 +78,11 @@ impl Client {
         peers(&job.nspace, &found)
     }
 
-    /// Returns the names of the nodes that a job is on, in the order of its map (`PMIx_Resolve_nodes`).
+    /// Returns the names of the nodes of a job in the order of its node map (`PMIx_Resolve_nodes`).
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if the job is not known or the server names no node, otherwise as [`get`](Self::get).
+    /// Returns `PMIX_ERR_NOT_FOUND` if the job is unknown or the server sends no node. Otherwise as [`get`](Self::get).
     pub fn resolve_nodes(&mut self, nspace: &Nspace<'_>) -> Result<Vec<Text<'static>>, Error> {
         let (job, infos) = asked(nspace, None);
         let found = self.get(&job, keys::NODE_LIST, &infos)?;
@@ -92,11 +91,11 @@ impl Client {
 }
 
 impl SharedClient {
-    /// Returns the processes of a job that are on a node, as [`Client::resolve_peers`].
+    /// Returns the processes of a job on a node, as [`Client::resolve_peers`].
     ///
     /// # Errors
     ///
-    /// As [`Client::resolve_peers`].
+    /// Returns the errors of [`Client::resolve_peers`].
     pub fn resolve_peers(
         &self,
         nspace: &Nspace<'_>,
@@ -107,11 +106,11 @@ impl SharedClient {
         peers(&job.nspace, &found)
     }
 
-    /// Returns the names of the nodes that a job is on, as [`Client::resolve_nodes`].
+    /// Returns the names of the nodes of a job, as [`Client::resolve_nodes`].
     ///
     /// # Errors
     ///
-    /// As [`Client::resolve_nodes`].
+    /// Returns the errors of [`Client::resolve_nodes`].
     pub fn resolve_nodes(&self, nspace: &Nspace<'_>) -> Result<Vec<Text<'static>>, Error> {
         let (job, infos) = asked(nspace, None);
         let found = self.get(&job, &Key::from(keys::NODE_LIST), &infos)?;

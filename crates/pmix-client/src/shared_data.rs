@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of a node share with their server in memory, as one of them reads it.
+//! The reading side of the table that a server shares with the processes of its node.
 //!
-//! Nothing here is needed: whatever is not found, cannot be opened or is damaged is asked for.
+//! The table is optional. The client requests every value from the server that it cannot find or read here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,29 +10,29 @@ use pmix_proto::shared::{self, SharedKey};
 use pmix_shm::{Address, Reader};
 use pmix_types::{IntoOwned as _, Nspace, Proc, Rank, Value, memory};
 
-/// Reads what the processes of the own job on this node share.
+/// The data of the own job that the processes of this node share.
 pub(crate) struct SharedData {
     nspace: Nspace<'static>,
     form: PeerForm,
     table: Reader,
-    /// Whether the table was seen to be that of the own job, with its job info.
+    /// `true` once the table was found to have the job info of the own job.
     is_own: AtomicBool,
-    /// Whether damage was found: what is damaged once is not read again.
+    /// `true` once damage was found. The table is not read again then.
     is_damaged: AtomicBool,
 }
 
-/// What a look into the table came to.
+/// The outcome of a search in the table.
 enum Look<T> {
     Found(T),
-    /// It is not there.
+    /// The table has no such entry.
     Absent,
-    /// It cannot be told: the table is being written, closed, damaged or another job's.
+    /// The entry cannot be read: the table is being written, is closed or damaged, or belongs to another job.
     Unknown,
 }
 
 impl SharedData {
-    /// Opens what the server of a process shares, if it can be. An entry is read only if it is not longer than
-    /// `max_entry_bytes`.
+    /// Opens the table at an address, and returns `None` if that fails. Entries longer than `max_entry_bytes` are not
+    /// read.
     pub(crate) fn open(
         nspace: &Nspace<'static>,
         address: &str,
@@ -55,8 +55,8 @@ impl SharedData {
         })
     }
 
-    /// Whether the job info is there, and that of the own job: a process may have the environment of one of
-    /// another job.
+    /// Returns `true` if the table has the job info of the own job. The environment may have been inherited from a
+    /// process of another job, so the name in the table is compared.
     pub(crate) fn has_job_info(&self) -> bool {
         if self.is_own.load(Ordering::Relaxed) {
             return true;
@@ -69,7 +69,7 @@ impl SharedData {
         is_own
     }
 
-    /// Returns job info: the value of a key of the own job, or of one of its processes.
+    /// Returns job info: a value of the own job or of one of its processes.
     pub(crate) fn info(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
         if proc.nspace != self.nspace || !self.has_job_info() {
             return None;
@@ -87,7 +87,8 @@ impl SharedData {
         };
         match find(proc.rank) {
             Look::Found((value, _)) => return Some(value),
-            // The value of the job is not that of a process whose own cannot be read just now.
+            // The process may have a value of its own that cannot be read at the moment; the value of the job would be
+            // wrong.
             Look::Unknown => return None,
             Look::Absent if !proc.rank.is_valid() => return None,
             Look::Absent => {}
@@ -99,7 +100,7 @@ impl SharedData {
         (is_for_all || described()).then_some(value)
     }
 
-    /// Returns a value that a process of the own job put, which no qualifiers tell apart from others.
+    /// Returns an unqualified value that a process of the own job has put.
     pub(crate) fn put(&self, proc: &Proc<'_>, key: &str) -> Option<Value<'static>> {
         if proc.nspace != self.nspace || !proc.rank.is_valid() || !self.has_job_info() {
             return None;
@@ -125,10 +126,10 @@ impl SharedData {
         }
         match self.table.get(&key.to_bytes()) {
             Ok(Some(found)) => Look::Found(found),
-            // A table that was closed has nothing to say.
+            // A closed table may have lost entries, so an absent one proves nothing.
             Ok(None) if self.table.is_open() => Look::Absent,
             Ok(None) | Err(pmix_shm::Error::Busy) => Look::Unknown,
-            // The server is asked instead. Its reply has the same limit, and other entries can be read.
+            // The reply of the server has the same limit. The other entries of the table remain readable.
             Err(error @ (pmix_shm::Error::TooLong(..) | pmix_shm::Error::NoMemory(_))) => {
                 unread(&error)
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket of a client: to its server, or, of a process without one, to nothing.
+//! The socket of a client. In a singleton it has no peer.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -14,15 +14,15 @@ use crate::{Error, Uri};
 pub(crate) enum Socket {
     /// The connection to the server.
     Server(TcpStream),
-    /// The socket of a process without a server, which holds both ends: nothing is ever sent on it, so a wait for input
-    /// lasts until its time limit or until this process shuts the socket down.
+    /// The socket of a singleton, which holds both ends. Nothing is sent on it, so a wait for input ends with its time
+    /// limit or when this process shuts the socket down.
     Unconnected {
         stream: UnixStream,
         _other_end: UnixStream,
     },
 }
 
-/// Calls a method that both kinds of socket have.
+/// Calls a method of the stream in either variant.
 macro_rules! of_socket {
     ($socket:expr, $stream:ident => $call:expr) => {
         match $socket {
@@ -35,7 +35,7 @@ macro_rules! of_socket {
 }
 
 impl Socket {
-    /// Connects to a server within a time limit, if there is one.
+    /// Connects to a server, within a time limit if there is one.
     pub(crate) fn connect(server: &Uri, limit: Option<Duration>) -> Result<Self, Error> {
         let unreachable = |error: io::Error| {
             let address = server.address;
@@ -53,7 +53,7 @@ impl Socket {
         Ok(Self::Server(stream))
     }
 
-    /// Makes the socket of a process without a server.
+    /// Creates the socket of a singleton.
     pub(crate) fn unconnected() -> Result<Self, Error> {
         let made = UnixStream::pair();
         let (here, there) =
@@ -64,11 +64,11 @@ impl Socket {
         })
     }
 
-    /// Returns the connection to the server.
+    /// Returns the stream to the server.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Returns `PMIX_ERR_UNREACH` if the process is a singleton.
     pub(crate) fn into_server(self) -> Result<TcpStream, Error> {
         match self {
             Self::Server(stream) => Ok(stream),

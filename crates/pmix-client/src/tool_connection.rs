@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The connection that a launcher makes with the tool that had it started and that named its address
+//! The connection from a launcher to the tool that requested its start and passed it an address
 //! (`PMIX_LAUNCHER_RNDZ_URI`).
 //!
-//! | step | who | what |
+//! | step | sender | message |
 //! | --- | --- | --- |
-//! | 1 | launcher | connects, and says who it is, as a tool does with its server |
-//! | 2 | launcher | asks for its job info, once |
-//! | 3 | tool | sends requests over this connection, as to its server; the launcher awaits no reply any more |
+//! | 1 | launcher | its hello, as a tool sends it to a server |
+//! | 2 | launcher | one request for its job info |
+//! | 3 | tool | its requests, as to a server; the launcher expects no further replies |
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", "Indirect launch"; OpenPMIx, `PMIx_server_init`.
 
@@ -24,38 +24,39 @@ use crate::connection::{Connection, Deadline};
 use crate::socket::Socket;
 use crate::{Error, Settings};
 
-/// How long the tool may take for its answers if [`Settings::time_limit`] does not say it.
+/// The time limit for the replies of the tool if [`Settings::time_limit`] has none.
 const TIME: Duration = Duration::from_secs(10);
 
-/// How many bytes the tool may send until it has answered.
+/// The bytes that the tool may send before it has replied.
 const MOST: usize = 16 << 20;
 
-/// The tag of the request. Tools count theirs up from 100, so that none of their requests is taken for the reply.
+/// The tag of the job info request. Tools number their own requests from 100 on, so none of them has this tag.
 const TAG: Tag = Tag(0x7fff_ff00);
 
-/// Holds a connection that a launcher made with the tool that had it started, when nothing is awaited on it any more:
-/// what comes is a request of the tool.
+/// A connection from a launcher to its tool, after the last reply has arrived. Every further message is a request of
+/// the tool.
 pub struct ToolConnection {
     /// The socket.
     pub stream: TcpStream,
-    /// What the tool has sent by now and nobody has read: the first bytes of its requests.
+    /// Bytes received but not yet decoded: the beginning of the tool's first requests.
     pub unread: Vec<u8>,
     /// The name of the tool.
     pub tool: Proc<'static>,
-    /// The name that this launcher has at the tool.
+    /// The name that the tool assigned to this launcher.
     pub launcher: Proc<'static>,
-    /// The form in which the tool packs.
+    /// The layout and version that the tool packs with.
     pub form: PeerForm,
     job_info: JobCache,
 }
 
 impl ToolConnection {
-    /// Connects with the tool that [`Settings::of_launcher`] names, and asks for the job info of this launcher.
+    /// Connects to the tool of [`Settings::of_launcher`] and requests the job info of this launcher.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_UNREACH` if the tool cannot be reached or closes the connection; the status with which it refuses
-    /// this launcher; `PMIX_ERR_TIMEOUT`; what is wrong with its answers.
+    /// Returns `PMIX_ERR_UNREACH` if the tool cannot be reached or closes the connection, and its status if it rejects
+    /// this launcher. Returns `PMIX_ERR_TIMEOUT` if it does not reply in time, and an unpack error if its replies are
+    /// damaged.
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let end = Deadline::after(Some(settings.time_limit.unwrap_or(TIME)));
         let credential = credential(settings.security);
@@ -120,7 +121,7 @@ impl ToolConnection {
         })
     }
 
-    /// Returns what the tool said of the job that this launcher is.
+    /// Returns a value of the job info that the tool sent for this launcher.
     #[must_use]
     pub fn job_info(&self, key: &'static str) -> Option<Value<'static>> {
         let job = Proc::new(self.launcher.nspace.clone(), Rank::WILDCARD);
@@ -128,10 +129,10 @@ impl ToolConnection {
     }
 }
 
-/// The connection until the tool has answered.
+/// The connection during the handshake.
 struct Exchange {
     connection: Connection,
-    /// What came and was not read yet.
+    /// Bytes received but not yet decoded.
     came: Vec<u8>,
     end: Deadline,
 }
@@ -160,7 +161,8 @@ impl Exchange {
         }
     }
 
-    /// Asks for the job info, and takes the reply from what comes; what else came stays.
+    /// Requests the job info and returns the payload of the reply. The tool may send requests before the reply; these
+    /// stay in `came`.
     fn ask(&mut self, form: &PeerForm) -> Result<Vec<u8>, Error> {
         let payload = Request::JobInfo.encode(form, None)?;
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);

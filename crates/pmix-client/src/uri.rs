@@ -11,7 +11,7 @@ use pmix_types::{Proc, Rank, Status};
 
 use crate::Error;
 
-/// Holds the name and the address of a server.
+/// The name and the address of a server.
 ///
 /// ```
 /// let uri: pmix_client::Uri = "prte.1@0.7;tcp6://[::1]:4711".parse()?;
@@ -24,7 +24,7 @@ use crate::Error;
 pub struct Uri {
     /// The name of the server.
     pub server: Proc<'static>,
-    /// The address on which it listens.
+    /// The address that the server listens on.
     pub address: SocketAddr,
 }
 
@@ -42,8 +42,8 @@ impl fmt::Display for Uri {
 impl FromStr for Uri {
     type Err = Error;
 
-    /// Reads what `PMIX_SERVER_URI41` and its likes hold. A dot may stand in the nspace: the last
-    /// one is followed by the rank.
+    /// Parses the value of `PMIX_SERVER_URI41` and its like. An nspace may contain dots, so the rank follows the last
+    /// one.
     fn from_str(text: &str) -> Result<Self, Error> {
         let bad = |what: &str| {
             let message = format!("{text:?} is not the address of a server: {what}");
@@ -52,7 +52,7 @@ impl FromStr for Uri {
         let (name, rest) = text.split_once(';').ok_or_else(|| bad("no `;`"))?;
         let (nspace, rank) = name.rsplit_once('.').ok_or_else(|| bad("no rank"))?;
         let rank = rank.parse().map_err(|_| bad("the rank is not a number"))?;
-        // Something may be appended.
+        // OpenPMIx may append further fields after a `;`.
         let address = rest.split(';').next().unwrap_or_default();
         let address = (address.strip_prefix("tcp4://"))
             .or_else(|| address.strip_prefix("tcp6://"))

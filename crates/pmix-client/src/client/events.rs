@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events: registration, reports, and those that arrive.
+//! Event notification in the blocking client.
 //!
 //! Source: PMIx Standard, chapter "Event Notification".
 
@@ -13,32 +13,33 @@ use crate::Error;
 use crate::connection::Deadline;
 
 impl Client {
-    /// Registers for events, for all if no codes are named (`PMIx_Register_event_handler`).
+    /// Registers for events with these codes, or for all events if `codes` is empty (`PMIx_Register_event_handler`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn register_events(&mut self, codes: &[Status], infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.register_events(codes, infos, end))?;
         Ok(())
     }
 
-    /// Takes back the registration for events (`PMIx_Deregister_event_handler`).
+    /// Deregisters from events (`PMIx_Deregister_event_handler`).
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost, or takes nothing in time; it does not answer.
+    /// Returns `PMIX_ERR_UNREACH` if the connection is lost, or `PMIX_ERR_TIMEOUT` if the server does not read the
+    /// message in time. The message has no reply.
     pub fn deregister_events(&mut self, codes: &[Status]) -> Result<(), Error> {
         self.say("the end of a registration", |core| {
             core.deregister_events(codes)
         })
     }
 
-    /// Reports an event to others (`PMIx_Notify_event`).
+    /// Notifies the processes in `range` of an event (`PMIx_Notify_event`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the event, or an error if no reply arrives.
     pub fn notify(
         &mut self,
         status: Status,
@@ -49,14 +50,14 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the next event, if one comes within the time.
+    /// Returns the next event, or `None` if none arrives within the time.
     ///
-    /// Those that came during other calls are kept, up to 4096 of them and 68 MiB of messages;
-    /// [`num_lost_events`](Self::num_lost_events) says how many were not.
+    /// Events that arrive during other calls are queued, at most 4096 of them and 68 MiB of messages.
+    /// [`num_lost_events`](Self::num_lost_events) returns the number of dropped events.
     ///
     /// # Errors
     ///
-    /// If the connection to the server is lost.
+    /// Returns `PMIX_ERR_UNREACH` if the connection is lost and no event is queued.
     pub fn next_event(&mut self, within: Duration) -> Result<Option<Event<'static>>, Error> {
         let end = Deadline::after(Some(within));
         let event = loop {
@@ -71,13 +72,12 @@ impl Client {
             }
             self.turn(end);
         };
-        // Time has passed, in which others may have committed.
+        // Other processes may have committed while this call waited.
         self.core.drop_prefetched();
         Ok(event)
     }
 
-    /// Returns the number of events that were dropped because too many waited for
-    /// [`Self::next_event`].
+    /// Returns the number of events dropped because the queue for [`Self::next_event`] was full.
     #[must_use]
     pub const fn num_lost_events(&self) -> u64 {
         self.core.num_lost_events()

@@ -12,13 +12,13 @@ use crate::group::{each, limit};
 use crate::{Error, Group};
 
 impl Client {
-    /// Joins the construction of a group; all of its members must (`PMIx_Group_construct`).
+    /// Constructs a group; each member must call it (`PMIx_Group_construct`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not: `PMIX_ERR_BAD_PARAM` for a bad name or list,
-    /// `PMIX_ERR_EXISTS` if this process is in a group of the name, `PMIX_ERR_TIMEOUT`,
-    /// `PMIX_ERR_LOST_CONNECTION` if a member is lost.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name or list, `PMIX_ERR_EXISTS` if this process is in a group of the
+    /// name, `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_LOST_CONNECTION` if a member is lost. Returns other statuses of the
+    /// server, or an error if no reply arrives.
     pub fn group_construct(
         &mut self,
         name: &str,
@@ -29,41 +29,45 @@ impl Client {
         group(formed)
     }
 
-    /// Leaves a group; the other members are told (`PMIx_Group_leave`).
+    /// Leaves a group; the server notifies the other members (`PMIx_Group_leave`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not: `PMIX_ERR_NOT_FOUND` if this process is in no
-    /// such group.
+    /// Returns `PMIX_ERR_NOT_FOUND` if this process is not in the group, another status of the server, or an error if
+    /// no reply arrives.
     pub fn group_leave(&mut self, name: &str, infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.group_leave(name, infos, end))?;
         Ok(())
     }
 
-    /// Joins the destruction of a group; all of its members must (`PMIx_Group_destruct`).
+    /// Destructs a group; each member must call it (`PMIx_Group_destruct`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not: `PMIX_ERR_NOT_FOUND` if this process is in no
-    /// such group, `PMIX_ERR_TIMEOUT`, `PMIX_ERR_LOST_CONNECTION` if a member is lost.
+    /// Returns `PMIX_ERR_NOT_FOUND` if this process is not in the group, `PMIX_ERR_TIMEOUT`, and
+    /// `PMIX_ERR_LOST_CONNECTION` if a member is lost. Returns other statuses of the server, or an error if no reply
+    /// arrives.
     pub fn group_destruct(&mut self, name: &str, infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.group_destruct(name, infos, end))?;
         Ok(())
     }
 
-    /// Invites processes to a group that this one leads, and waits until all have answered
-    /// (`PMIx_Group_invite`). This process is among them; whole jobs are allowed.
+    /// Invites processes to a group that this process leads, and waits until all have answered (`PMIx_Group_invite`).
+    /// The list includes this process and may have whole jobs.
     ///
-    /// Directives: `pmix.timeout` is how many seconds to wait, [`Settings::time_limit`] at the most;
-    /// with `pmix.grp.opt` the group is formed without those who decline or are lost;
-    /// `pmix.grp.notterm` has the loss of members told later on; with `pmix.grp.actxid` the group has a context id
-    /// that the host assigns, if it assigns any, which it has to if this is required.
+    /// Directives:
+    ///
+    /// - `pmix.timeout`: the time limit in seconds, at most [`Settings::time_limit`].
+    /// - `pmix.grp.opt`: forms the group without processes that decline or are lost.
+    /// - `pmix.grp.notterm`: notifies the members when one of them is lost later.
+    /// - `pmix.grp.actxid`: requests a context id from the host. If the host assigns none, the call fails only if the
+    ///   directive is required.
     ///
     /// # Errors
     ///
-    /// `PMIX_GROUP_INVITE_DECLINED` or `PMIX_GROUP_INVITE_FAILED` if one declines or is lost;
-    /// `PMIX_GROUP_CONSTRUCT_ABORT` if one ends it; `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a bad
-    /// name or list; what the server answers, or that it does not.
+    /// Returns `PMIX_GROUP_INVITE_DECLINED` or `PMIX_GROUP_INVITE_FAILED` if a process declines or is lost,
+    /// `PMIX_GROUP_CONSTRUCT_ABORT` if a process aborts, `PMIX_ERR_TIMEOUT`, and `PMIX_ERR_BAD_PARAM` for an invalid
+    /// name or list. Returns other statuses of the server, or an error if no reply arrives.
     ///
     /// [`Settings::time_limit`]: crate::Settings::time_limit
     pub fn group_invite(
@@ -82,19 +86,24 @@ impl Client {
         group(formed)
     }
 
-    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`). It
-    /// came as the event `PMIX_GROUP_INVITED`, whose source is the leader; without a leader it is the last that this
-    /// process heard of, which it has to be registered for, and has not answered. If that is lost, one of those who
-    /// joined may lead in its place, but never this client: its program cannot be asked while it waits.
+    /// Accepts the invitation of a leader, and waits until the group is formed (`PMIx_Group_join`). The invitation is
+    /// the event `PMIX_GROUP_INVITED`, whose source is the leader. Without `leader`, this is the last unanswered
+    /// invitation that the process received; it must be registered for the event.
     ///
-    /// Directive: `pmix.timeout` is how many seconds to wait, [`Settings::time_limit`] at the most.
+    /// If the leader is lost, another process that joined may lead in its place. This client never does, since its
+    /// program cannot be asked during the call.
+    ///
+    /// Directive: `pmix.timeout` is the time limit in seconds, at most [`Settings::time_limit`].
     ///
     /// # Errors
     ///
-    /// `PMIX_GROUP_CONSTRUCT_ABORT` if the group is not formed, or without this process;
-    /// `PMIX_GROUP_LEADER_FAILED` if the leader is lost and none of those who joined leads in its place;
-    /// `PMIX_ERR_TIMEOUT`; `PMIX_ERR_BAD_PARAM` for a bad name or leader; `PMIX_ERR_NOT_FOUND` if none is given and
-    /// no invitation was heard of; what the server answers, or that it does not.
+    /// Returns
+    ///
+    /// - `PMIX_GROUP_CONSTRUCT_ABORT` if the group is not formed, or is formed without this process;
+    /// - `PMIX_GROUP_LEADER_FAILED` if the leader is lost and no other process leads in its place;
+    /// - `PMIX_ERR_NOT_FOUND` without a leader and without a received invitation;
+    /// - `PMIX_ERR_BAD_PARAM` for an invalid name or leader;
+    /// - `PMIX_ERR_TIMEOUT`, another status of the server, or an error if no reply arrives.
     ///
     /// [`Settings::time_limit`]: crate::Settings::time_limit
     pub fn group_join<'l>(
@@ -112,11 +121,13 @@ impl Client {
         group(formed)
     }
 
-    /// Declines the invitation of a leader (`PMIx_Group_join`), which is found as by [`group_join`](Self::group_join).
+    /// Declines the invitation of a leader (`PMIx_Group_join`). Without `leader`, it selects the invitation as
+    /// [`group_join`](Self::group_join) does.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_BAD_PARAM` for a bad name; `PMIX_ERR_NOT_FOUND` if no invitation was heard of; what the server answers, or that it does not.
+    /// Returns `PMIX_ERR_BAD_PARAM` for an invalid name, `PMIX_ERR_NOT_FOUND` if no invitation was received, another
+    /// status of the server, or an error if no reply arrives.
     pub fn group_decline<'l>(
         &mut self,
         name: &str,

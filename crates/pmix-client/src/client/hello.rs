@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a client says of itself.
+//! The hello of a client.
 //!
 //! Source: OpenPMIx, `ptl/base`.
 
@@ -9,10 +9,10 @@ use pmix_types::{Info, Value, keys};
 use crate::Settings;
 use crate::settings::Security;
 
-/// The release whose protocol this client speaks; servers answer by it.
+/// The release whose protocol this client uses. Servers select the form of their replies by it.
 pub(crate) const VERSION: &str = "5.0.11";
 
-/// The hello of this process.
+/// Returns the hello of this process.
 pub(crate) fn hello<'a>(
     settings: &'a Settings,
     credential: &'a [u8],
@@ -38,7 +38,7 @@ pub(crate) fn hello<'a>(
     }
 }
 
-/// What a peer of a role says of its process. A server of PRRTE ends when a tool says nothing.
+/// Returns the infos about this process in the hello of a role. A server of PRRTE terminates when a tool sends none.
 fn about(role: Role) -> Vec<Info<'static>> {
     if role == Role::CLIENT {
         return Vec::new();
@@ -56,13 +56,13 @@ fn about(role: Role) -> Vec<Info<'static>> {
     ]
 }
 
-/// The user and the group that this process runs as.
+/// Returns the effective user and group of this process.
 fn ids() -> (u32, u32) {
     let uid = rustix::process::geteuid().as_raw();
     (uid, rustix::process::getegid().as_raw())
 }
 
-/// Who runs this process; `native` says it in the byte order of the machine.
+/// Returns the credential of this process. For `native` this is the user and group in the byte order of the machine.
 pub(crate) fn credential(security: Security) -> Vec<u8> {
     match security {
         Security::None => Vec::new(),

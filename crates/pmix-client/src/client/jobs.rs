@@ -12,22 +12,21 @@ use crate::Error;
 use crate::core::Answer;
 
 impl Client {
-    /// Joins a connect: its participants are treated as one job afterwards, and the job info of
-    /// each is known (`PMIx_Connect`).
+    /// Connects processes (`PMIx_Connect`). Each participant must call it and gets the job info of the other jobs.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn connect(&mut self, procs: &[Proc<'_>], infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.connect(procs, infos, end))?;
         Ok(())
     }
 
-    /// Ends what [`connect`](Self::connect) began (`PMIx_Disconnect`).
+    /// Ends a [`connect`](Self::connect) (`PMIx_Disconnect`). Each participant must call it.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn disconnect(&mut self, procs: &[Proc<'_>], infos: &[Info<'_>]) -> Result<(), Error> {
         self.done(&Request::Disconnect(request::Disconnect {
             procs: procs.to_vec(),
@@ -35,22 +34,23 @@ impl Client {
         }))
     }
 
-    /// Publishes data. `pmix.range` and `pmix.persist` among the infos say which processes see it,
-    /// and for how long (`PMIx_Publish`).
+    /// Publishes data (`PMIx_Publish`). `pmix.range` and `pmix.persist` among the infos set the processes that can look
+    /// them up and their lifetime.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn publish(&mut self, infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.publish(uid(), infos, end))?;
         Ok(())
     }
 
-    /// Returns what was published under these keys, as far as it is there (`PMIx_Lookup`).
+    /// Returns the data published under these keys (`PMIx_Lookup`). Keys without data are left out.
     ///
     /// # Errors
     ///
-    /// `PMIX_ERR_NOT_FOUND` if none of them is there, what the server answers, or that it does not.
+    /// Returns `PMIX_ERR_NOT_FOUND` if none of the keys has data, another status of the server, or an error if no reply
+    /// arrives.
     pub fn lookup(
         &mut self,
         keys: &[&str],
@@ -65,11 +65,11 @@ impl Client {
         }
     }
 
-    /// Withdraws what this process published under these keys (`PMIx_Unpublish`).
+    /// Removes the data that this process published under these keys (`PMIx_Unpublish`).
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it does not.
+    /// Returns the server's status if it rejects the request, or an error if no reply arrives.
     pub fn unpublish(&mut self, keys: &[&str], infos: &[Info<'_>]) -> Result<(), Error> {
         self.wait(|core, end| core.unpublish(uid(), keys, infos, end))?;
         Ok(())

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stop in init: a process that is to be debugged, a client or a tool that a server started, waits there until a
-//! debugger releases it.
+//! The stop in init: a process under a debugger waits at the end of init until the debugger releases it.
 //!
 //! Source: PMIx Standard, chapter "Tools and Debuggers", `PMIX_DEBUG_STOP_IN_INIT`.
 
@@ -12,10 +11,10 @@ use crate::Error;
 use crate::connection::Deadline;
 
 impl Client {
-    /// Waits for the release, if the job info says that this process is to stop in init.
+    /// Waits for the release by a debugger if the job info requests the stop for this process.
     ///
-    /// OpenPMIx lets every process stop whatever the value is; here one that the value does not name goes
-    /// on. What is not known when init ends was not said of the job, so nobody is asked.
+    /// OpenPMIx stops every process regardless of the value; here only the processes that the value names stop. The
+    /// directive is part of the job info that init has received, so the server is not asked for it.
     pub(super) fn stop_in_init(&mut self) -> Result<(), Error> {
         let settings = self.core.settings();
         let is_started = [Role::CLIENT, Role::STARTED_TOOL, Role::STARTED_LAUNCHER];
@@ -40,7 +39,7 @@ impl Client {
             Info::new(keys::BREAKPOINT, BREAKPOINT_IN_INIT),
         ];
         self.notify(Status::READY_FOR_DEBUG, DataRange::RM, &ready)?;
-        // The event is for init, and not for handlers that the program registers later.
+        // The event ends init. Handlers that the program registers later must not receive it.
         while !self.core.take_event(Status::DEBUGGER_RELEASE) {
             if let Some(error) = self.core.lost() {
                 return Err(error.clone());
